@@ -2,7 +2,7 @@
 # make test     lint, C tests under sanitizers, every Python test
 # make docs     the documentation site, strictly, into site/
 # make bench    netbench beside its peers and its budgets: writes docs/performance.md
-# The Debian packages that are needed are named in README.md.
+# README.md names the Debian packages that are needed.
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -12,29 +12,41 @@ NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 BENCH_FILES := $(wildcard tools/bench/*.[ch] tools/bench/loops/*.[ch])
 PYTEST_WORKERS ?= 2
+PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
+# The oldest supported Python, which is Debian 12's, and the newest.
+PYTHONS := 3.11.2 3.13
+RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
+	--only-binary=:all: -r .make/resolve.txt --python-version
 # Python keeps what it has compiled: each of the hundreds of starts in the tests would compile all
 # of netbench again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test checks test-slow test-debian lint bench clean pytest docs
+.PHONY: all demo test checks test-slow test-debian lint bench clean pytest docs packages resolve \
+	constraints
 all: .make/built
 
 include native/Makefile
 .DEFAULT_GOAL := all
 
-.make/venv: pyproject.toml constraints.txt
-	@mkdir -p .make
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt "setuptools>=77" cffi
-	$(BIN)/python tools/requirements.py > .make/requirements.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt \
-		-r .make/requirements.txt
+# What runs and builds netbench; what develops it is installed when it is first needed.
+define INSTALL
+	$(BIN)/python tools/requirements.py $(1) > $@.txt
+	$(PIP) --no-compile -r $@.txt
 	-@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib > /dev/null # pip: one CPU
 	@touch $@
+endef
+
+.make/venv: pyproject.toml constraints.txt tools/requirements.py
+	@mkdir -p .make
+	$(PYTHON) -m venv $(VENV)
+	$(call INSTALL)
+
+.make/dev: .make/venv | .make/built
+	$(call INSTALL,dev)
 
 .make/built: .make/venv setup.py netbench/engine/build_native.py \
 		$(filter-out native/tests/%,$(NATIVE_FILES))
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: .make/built
@@ -45,37 +57,59 @@ demo: .make/built
 		&& echo "the same report with plots: $$result/report/index.html"
 
 # Tests in Python wait half of their time: lint and the C tests take what is left of the CPUs.
-test: .make/built
+test: packages .make/dev
 	@$(MAKE) --no-print-directory -j2 pytest checks
 
-checks: .make/built
+packages:
+	@tools/packages.sh missing
+
+checks: .make/dev
 	@nice -n 19 $(MAKE) --no-print-directory lint native-tsan native-asan \
 		> .make/checks.txt 2>&1 || { cat .make/checks.txt; exit 1; }
 	@echo "lint and the C tests pass"
 
-pytest: .make/built
+pytest: .make/dev
 	$(BIN)/python -m pytest -m "not slow" -n $(PYTEST_WORKERS) --dist loadfile \
 		--no-loadscope-reorder
 
-test-slow: .make/built
+test-slow: .make/dev
 	$(BIN)/python -m pytest -m slow
 
-# RELEASE=trixie; needs root, debootstrap and minutes
+# What README.md says first, on a bare Debian: RELEASE=trixie; needs root, debootstrap and minutes.
+# TESTS='-m "not slow and not guest"': pytest after it, with these arguments
 test-debian:
 	tools/test_debian.sh $(RELEASE)
 
-lint: .make/built
+# Whether each supported Python can install what constraints.txt pins; needs the network.
+resolve: .make/resolve.txt
+	for python in $(PYTHONS); do \
+		$(RESOLVE) $$python -c constraints.txt || exit; \
+	done
+
+# The newest versions that the oldest Python can have: then `make resolve test`.
+constraints: .make/resolve.txt
+	set -o pipefail; $(RESOLVE) $(firstword $(PYTHONS)) | sed -n 's/^Would install //p' \
+		| tr ' ' '\n' | sed 's/-\([^-]*\)$$/==\1/' | LC_ALL=C sort -f -t= -k1,1 \
+		> .make/constraints.txt
+	{ echo '# Made by `make constraints`.'; cat .make/constraints.txt; } > constraints.txt
+
+.make/resolve.txt: pyproject.toml tools/requirements.py
+	@mkdir -p .make
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python tools/requirements.py dev > $@
+
+lint: .make/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES) $(BENCH_FILES)
 
-docs: .make/built
+docs: .make/dev
 	rm -rf site
 	$(BIN)/python -m tools.docs site
 
 # PARTS="peers ledger meters" or others of tools/bench/__main__.py; left out: all
-bench: .make/built
+bench: .make/dev
 	$(BIN)/python -m tools.bench $(PARTS)
 
 clean: native-clean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import signal
 import sys
 import textwrap
@@ -18,6 +19,8 @@ from netbench.interrupts import held_back
 INTERRUPTED = 130
 WIDTH = 80
 BACKGROUND = "watch"  # the verb that must not disturb; what it imports costs most of a second
+MEMORY_LEAST = 4 << 30  # bytes of addresses: numpy hangs, or ends the process, where it gets none
+LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
 _first: float | None = None  # when the first interrupt arrived
 
@@ -31,6 +34,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """
     global _first  # noqa: PLW0603  # a signal handler has nowhere else to remember
     now = time.monotonic()
+    if _first is None and frame and frame.f_code.co_filename.endswith("_weakrefset.py"):
+        signal.signal(signal.SIGALRM, _interrupt)  # Python forgets what a weakref's callback raises
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        return
     if _first is None:
         _first = now
         held_back.interrupt()
@@ -41,8 +48,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _take_signals() -> None:
     """Let `_interrupt` hear them, but for those that the user has decided to ignore: nohup, a
-    shell's background job.
+    shell's background job. Of children whose end the parent ignored, none could be waited for.
     """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -145,7 +153,23 @@ def _defect(error: Exception) -> int:
     return NetbenchError.exit_code
 
 
+def _check_surroundings() -> None:
+    """Refuse what every verb would fail in. Errors: RequestError."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise RequestError("the working directory was removed; go to another: `cd`") from error
+    for command, limit in LIMITS.items():
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY and most < MEMORY_LEAST:
+            raise RequestError(
+                f"`{command}` is {most >> 10}, and netbench needs {MEMORY_LEAST >> 10} KiB of"
+                f" addresses; raise it: `{command} unlimited`"
+            )
+
+
 def _verb(argv: list[str]) -> int:
+    _check_surroundings()
     from netbench import cli
 
     try:

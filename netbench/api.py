@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ __all__ = [
     "export_table",
     "export_text",
     "init",
+    "left_changed",
     "load",
     "merge",
     "power",
@@ -121,16 +123,20 @@ def start(
 
 
 def start_parts(
-    campaign: Campaign, results: Path, scheduler: str | None = None, parts: int | None = None
+    campaign: Campaign,
+    results: Path,
+    scheduler: str | None = None,
+    parts: int | None = None,
+    insecure: bool = False,
 ) -> Parted:
     """Run a campaign in parts on Dask and merge them, with progress as lines on standard error.
-    Errors: RequestError, PlaceError, StoreError.
+    `insecure`: also on a scheduler without TLS. Errors: RequestError, PlaceError, StoreError.
     """
     from netbench.built_kernels import pinned
     from netbench.conductor.progress import Lines
     from netbench.dask_engine import run
 
-    return run(pinned(campaign), results, Lines(), scheduler, parts)
+    return run(pinned(campaign), results, Lines(), scheduler, parts, insecure)
 
 
 def resume(path: Path, plain: bool = False) -> Conclusion | None:
@@ -148,7 +154,8 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
 
     progress = for_terminal(plain)
     store = Store.open(path)
-    whole = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    file = str(path / "campaign.yaml")
+    whole = campaign.parse(store.campaign_text(), file, inventories=False)
     begun = as_planned(whole, store.plan())
     if store.journal.ended() == "done" and conductor.is_finished(path, begun):
         progress.say(f"{path} is finished; nothing to do")
@@ -179,28 +186,78 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     return merge(paths, folder)
 
 
-def restore(
-    path: Path, trust: bool = False, show: Callable[[str], None] = lambda line: None
-) -> list[str]:
-    """Put back what a dead campaign left changed: a line for each thing. `trust`: also by a
-    campaign and lines of the journal that this account has not signed, once `show` got what they
-    ask for. Errors: StoreError, HostError, EngineError.
+def restore(result: Path) -> list[str]:
+    """Put back what a dead campaign of this account left changed: a line for each thing. `result`:
+    its folder, or its ID where that is gone. Errors: RequestError where this account has no state
+    of it, with what the result's copy of the journal says; StoreError, HostError, EngineError.
     """
-    from netbench import campaign
+    from netbench import campaign_state, lab
     from netbench.conductor.restore import restore
-    from netbench.store import Store
 
-    store = Store.open(path)
-    dead = campaign.parse(store.campaign_text(), str(path / "campaign.yaml"))
+    state = campaign_state.find(result) or campaign_state.named(str(result))
+    if state is None:
+        return _shown_only(result)
+    dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
     if dead.lab is None:
-        return restore(store, dead, trust=trust, show=show)
-    if (why := store.why_not_as_begun()) and not trust:
-        remedy = f"; `restore --trust {path}` removes the labs of dead campaigns"
-        raise StoreError("\n".join(why) + remedy)
-    from netbench import lab
-
+        return restore(state, dead)
     removed = [f"removed {line}" for line in lab.reap()]
     return removed or ["nothing to restore: the campaign's lab is gone"]
+
+
+def left_changed() -> Mapping[str, list[str]]:
+    """What this account has left changed on any host: by the ID of a campaign its name and result,
+    then a line for each thing. A lab's hosts are no part of it.
+    """
+    from netbench import campaign_state
+    from netbench.conductor.restore_plan import restore_plan
+    from netbench.journal import Journal
+    from netbench.live.tail import is_locked
+
+    found = {}
+    for state in campaign_state.states():
+        journal = Journal(state.journal)
+        if journal.left():
+            dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
+            lines = [] if dead.lab else restore_plan(dead, journal.entries())
+            if lines:
+                running = " (running)" if is_locked(state.journal) else ""
+                found[state.path.name] = [f"{dead.name} {state.result}{running}", *lines]
+    return found
+
+
+def _shown_only(result: Path) -> list[str]:
+    """What a result says that this account has no state of: that nothing is left changed. Errors:
+    RequestError with what is.
+    """
+    from netbench.conductor.restore_plan import restore_plan
+    from netbench.journal import Journal
+    from netbench.json_lines import cannot_read
+    from netbench.opening import read_inside
+    from netbench.store import no_result
+
+    file = result / "campaign.yaml"
+    if not file.is_file():
+        raise no_result(result)
+    try:
+        other = _as_begun(read_inside(file), file)
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    lines = restore_plan(other, Journal(result / "journal.jsonl").entries())
+    if not lines:
+        return [f"nothing is left to put back, as {result} says"]
+    raise RequestError(
+        f"{result} says that this is left changed:\n" + "\n".join(lines) + "\nNothing of it is put"
+        " back: this account did not begin the campaign here, or its state was removed, and others"
+        " may have written what is above. Look, and put back by hand what is right"
+    )
+
+
+def _as_begun(data: bytes, file: Path) -> Campaign:
+    """The campaign of a result or of its state, which holds all of it. Errors: CampaignError."""
+    from netbench import campaign
+    from netbench.campaign.yaml_tree import decode
+
+    return campaign.parse(decode(data, str(file)), str(file), inventories=False)
 
 
 def _announced(conclusion: Conclusion) -> Conclusion:
@@ -289,6 +346,7 @@ def compare(
             " results"
         )
     paths = [path for path in (result, other, *more) if path is not None]
+    _refuse_one_twice(paths)
     _refuse_turns(paths, abab, history, force)
     _refuse_history(history, force, other)
     sources = [Source.of(path) for path in paths]
@@ -331,6 +389,17 @@ def _refuse_history(history: Path | None, force: bool, other: Path | None) -> No
         )
 
 
+def _refuse_one_twice(paths: Sequence[Path]) -> None:
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise RequestError(
+                f"compare: {path} is named twice, and differs in nothing from itself; name two"
+                " results: `python -m netbench report --index DIR` lists those below DIR"
+            )
+        seen.add(path.resolve())
+
+
 def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
     if not abab and len(paths) > 2:
         raise RequestError(
@@ -354,7 +423,10 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
 
 
 def _open_report(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o644)  # others may not write it, whatever the umask is
+    """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
+    if os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid()):
+        flags |= os.O_NOFOLLOW
+    return os.open(path, flags, 0o644)
 
 
 def write_report(report: Report, files: Mapping[str, Path]) -> None:
@@ -364,31 +436,35 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
     """
     from importlib import import_module
 
+    from netbench.report import speedscope
+
     made = []
     for kind, file in files.items():
         has_flames = kind == "html" and bool(report.source.profiles.cells)
-        more = {"flames": f"{file.stem}.flames"} if has_flames else {}
-        made.append((file, import_module(f"netbench.report.{kind}").render(report, **more), more))
-    for file, text, more in made:
-        _write_form(report, file, text, more)
+        more = {"flames": f"{file.stem}.speedscope.json"} if has_flames else {}
+        made.append((file, import_module(f"netbench.report.{kind}").render(report, **more)))
+        if has_flames:
+            stacks = speedscope.render(report.source)
+            made.append((file.with_name(more["flames"]), stacks))
+    for file, text in made:
+        _write_form(report, file, text)
 
 
-def _write_form(report: Report, file: Path, text: str, more: Mapping[str, str]) -> None:
-    """Write one form, and the flame graphs that it links to. Errors: PlaceError."""
+def _write_form(report: Report, file: Path, text: str) -> None:
+    """Write one form. Errors: PlaceError."""
     try:
         if file.parent == report.source.result.path / "report":
             file.parent.mkdir(mode=0o755, exist_ok=True)
         with open(file, "w", encoding="utf-8", opener=_open_report) as out:
             out.write(text)
-        if more:
-            _write_flames(report, file.parent / more["flames"])
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
 
 
-def results_below(paths: Sequence[Path]) -> list[Path]:
+def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list[Path]:
     """Results and bundles as they are; in place of a folder of results those below it, oldest
-    first, without parts that were merged there.
+    first, without parts that were merged there. `notes` gets what those that cannot be read are
+    left out for; without it they are an error.
     """
     from netbench.analysis.overview import folders
     from netbench.result_files import read_plan
@@ -396,11 +472,24 @@ def results_below(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         below = [] if path.is_file() or (path / "records.jsonl").exists() else folders(path)
-        plans = {folder: read_plan(folder / "plan.json") for folder in reversed(below)}
+        plans = {}
+        for folder in reversed(below):
+            with _noted(notes):
+                plans[folder] = read_plan(folder / "plan.json")
         merged = {part.result for plan in plans.values() for part in plan.parts}
         own = [each for each, plan in plans.items() if not plan.part or each.name not in merged]
         found += own or [path]
     return found
+
+
+@contextmanager
+def _noted(notes: list[str] | None) -> Iterator[None]:
+    try:
+        yield
+    except NetbenchError as error:
+        if notes is None:
+            raise
+        notes.append(f"left out: {error}")
 
 
 def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
@@ -446,16 +535,22 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
 
 def query(sql: str, paths: Sequence[Path]) -> Answer:
     """The answer of SQL over the tables runs, cells, samples and facts of results, and over the
-    views of hosts; of folders of results, and of datasets that `export_dataset` wrote, too. Errors:
-    RequestError.
+    views of hosts; of folders of results, and of datasets that `export_dataset` wrote, too. Its
+    `notes` say which results of a folder cannot be read. Errors: RequestError; StoreError.
     """
     from netbench.report.source import Source
     from netbench.tables.database import Database, is_archive
 
     archives = [path for path in paths if is_archive(path)]
-    results = results_below([path for path in paths if path not in archives])
-    with Database(map(Source.of, results), archives) as database:
-        return database.query(sql)
+    notes: list[str] = []
+    sources = []
+    for path in results_below([path for path in paths if path not in archives], notes):
+        with _noted(None if path in paths else notes):
+            sources.append(Source.of(path))
+    if notes and not sources:
+        raise StoreError("\n".join(notes))
+    with Database(sources, archives) as database:
+        return replace(database.query(sql), notes=notes)
 
 
 def write_index(results: Path, file: Path) -> None:
@@ -494,13 +589,3 @@ def write_bundle(report: Report, file: Path) -> None:
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})
         bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
-
-
-def _write_flames(report: Report, folder: Path) -> None:
-    """Write the flame graphs of a report. Errors: OSError."""
-    from netbench.report.flame_graphs import flame_graphs
-
-    folder.mkdir(mode=0o755, exist_ok=True)
-    for graph in flame_graphs(report.source):
-        with open(folder / graph.file, "w", encoding="utf-8", opener=_open_report) as out:
-            out.write(graph.draw())

@@ -4,23 +4,35 @@ result folder reads a bundle as well.
 
 from __future__ import annotations
 
+import lzma
+import os
+import shutil
 import tempfile
+import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from netbench.errors import ReportError, StoreError
+from netbench.opening import files_inside, open_file
 from netbench.whole_file import replacing
 
 SUFFIX = ".zip"
 ABOUT = "README.txt"
 REPORTS = "report"
+SMALL, RATIO = 64 << 20, 100
+"""A bundle of results unpacks to no more than so many bytes and so many times its size."""
+_DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
+    *(NotImplementedError, RuntimeError, IndexError, MemoryError),
+)
 _unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = {}  # removed when this process ends
 
 
 def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
     """Write a result folder as an archive, whole or not at all; `reports` is a folder with what was
-    made of it, `about` the text of its README. Errors: PlaceError.
+    made of it, `about` the text of its README. Errors: PlaceError; StoreError.
     """
     folder = inside(path)
     with (
@@ -30,7 +42,24 @@ def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
         archive.writestr(str(folder / ABOUT), about)
         for root, below in ((path, folder), (reports, folder / REPORTS)):
             for each in _files(root):
-                archive.write(each, str(below / each.relative_to(root).as_posix()))
+                _add(archive, each, each.relative_to(root), below)
+
+
+def _add(archive: zipfile.ZipFile, file: Path, name: Path, below: PurePosixPath) -> None:
+    """Add a file as it is when it is opened. Errors: StoreError where it has become a link since it
+    was found.
+    """
+    try:
+        source = open_file(file, len(name.parts))
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    with source:
+        status = os.fstat(source.fileno())
+        when = max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))
+        entry = zipfile.ZipInfo(str(below / name.as_posix()), when)
+        entry.compress_type, entry.external_attr = archive.compression, status.st_mode << 16
+        with archive.open(entry, "w", force_zip64=True) as target:
+            shutil.copyfileobj(source, target)
 
 
 def inside(path: Path) -> PurePosixPath:
@@ -41,10 +70,9 @@ def inside(path: Path) -> PurePosixPath:
 
 def _files(root: Path) -> Iterator[Path]:
     """The files of a result, without drafts that a kill left and without its earlier reports."""
-    for each in sorted(root.rglob("*")):
+    for each in files_inside(root):
         first = each.relative_to(root).parts[0]
-        is_own = each.is_file() and not each.is_symlink() and not each.name.startswith(".")
-        if is_own and first not in (REPORTS, ABOUT):
+        if not each.name.startswith(".") and first not in (REPORTS, ABOUT):
             yield each
 
 
@@ -58,8 +86,11 @@ def folder_of(path: Path) -> Path:
         folder = tempfile.TemporaryDirectory(prefix="netbench-bundle-")
         try:
             with zipfile.ZipFile(path) as archive:
+                size, most = sum(e.file_size for e in archive.infolist()), path.stat().st_size
+                if size > SMALL + RATIO * most:
+                    raise ValueError(f"it would unpack to {size >> 20} MiB")
                 archive.extractall(folder.name)  # which lets no name lead out of the folder
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError) as error:
+        except _DAMAGED as error:
             folder.cleanup()
             raise ReportError(f"{path} is no bundle: {error}; `bundle R` makes one") from error
         except OSError as error:

@@ -60,6 +60,8 @@ class JsonObject:
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     head: ClassVar[Mapping[str, Any]] = {}
     """The keys on disk that are no fields, each with its type."""
+    optional: ClassVar[Mapping[str, Any]] = {}
+    """Such keys that may be missing."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -67,9 +69,12 @@ class JsonObject:
             return _schema_with_rest(source, handler)
         schema = handler(source)
         dataclass_schema: Any = handler.resolve_ref_schema(schema)
+        keys = {name: handler.generate_schema(kind) for name, kind in cls.head.items()} | {
+            name: core_schema.with_default_schema(handler.generate_schema(kind), default=None)
+            for name, kind in cls.optional.items()
+        }
         dataclass_schema["schema"]["fields"][:0] = [
-            core_schema.dataclass_field(name, handler.generate_schema(kind), init_only=True)
-            for name, kind in cls.head.items()
+            core_schema.dataclass_field(name, key, init_only=True) for name, key in keys.items()
         ]
         return schema
 

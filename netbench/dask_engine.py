@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,11 +22,13 @@ from netbench.errors import NetbenchError, PlaceError, RequestError
 from netbench.journal import Journal
 from netbench.merging import Merged, merge
 from netbench.model import Campaign
+from netbench.opening import make_folder, write_new
 from netbench.part_task import (
     CAMPAIGN,
     LOOK_SECONDS,
     PROGRESS,
     RUN,
+    SAFE_PATH,
     STOP,
     PartTask,
     is_leased,
@@ -33,7 +36,7 @@ from netbench.part_task import (
     write_state,
 )
 from netbench.parts import most_parts, split
-from netbench.store import count_records, make_folders, new_place, write_new
+from netbench.store import count_records, new_place
 from netbench.units import count
 
 if TYPE_CHECKING:
@@ -43,6 +46,12 @@ FRUITLESS = 3  # attempts in a row that add no record: then a part is given up
 END_SECONDS = 60.0  # in which parts end that were told to
 INTERRUPTED = 130
 OVER = ("done", "limit")
+# Dask's processes, this one too, import from `temporary-directory`: by default a name in /tmp that
+# anybody may have taken. Their HTTP servers have no TLS.
+_ALONE: Mapping[str, Any] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 
 
 class Progress(Protocol):
@@ -82,10 +91,11 @@ def run(
     progress: Progress,
     scheduler: str | None = None,
     parts: int | None = None,
+    insecure: bool = False,
 ) -> Parted:
     """Run a campaign in parts, by default as many as there are places for them, on a Dask scheduler
-    by its address, or on this machine. Errors: RequestError without Dask, or for parts that cannot
-    be; PlaceError.
+    by its address, or on this machine. Errors: RequestError without Dask, for parts that cannot be,
+    or a scheduler without TLS unless `insecure`; PlaceError.
     """
     try:
         import distributed
@@ -96,6 +106,8 @@ def run(
     if parts is not None:
         split(campaign, parts)
     final = new_place(results, campaign.name)
+    if scheduler is not None and not insecure:
+        _require_tls(distributed, scheduler)
     with _client(distributed, scheduler, parts or _places(campaign, os.cpu_count())) as client:
         if parts is None:
             threads: Mapping[str, int] = client.nthreads()  # type: ignore[no-untyped-call]
@@ -111,15 +123,39 @@ def _places(campaign: Campaign, places: int | None) -> int:
     return min(most_parts(campaign), places or 1)
 
 
+def _require_tls(distributed: Any, scheduler: str) -> None:
+    """Whoever connects to a scheduler or a worker runs code there as its user: without certificates
+    that is everybody (https://distributed.dask.org/en/stable/tls.html). Errors: RequestError.
+    """
+    options = "distributed.comm.tls of Dask's configuration: ca-file, client.cert, client.key"
+    if not scheduler.startswith("tls://"):
+        what = f"{scheduler} is not tls://, so whoever reaches it runs code as its user"
+    elif not (security := distributed.Security()).tls_ca_file or not security.tls_client_cert:
+        what = f"no files are named for {scheduler}"
+    else:
+        return
+    raise RequestError(
+        f"{what}; give a tls:// address and name the files in {options}"
+        " (DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on in the environment), or accept it with"
+        " --insecure"
+    )
+
+
 @contextmanager
 def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[Client]:
     """A client of a scheduler, or of one that lives as long as the context. Errors: RequestError
     where there is none.
     """
+    import dask
+
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
     if scheduler is None:
+        os.environ[SAFE_PATH] = "1"  # of all children; Dask leaves its own variables here as well
         with (
+            tempfile.TemporaryDirectory(prefix="netbench-dask-") as folder,
+            dask.config.set({"temporary-directory": folder, **_ALONE}),
             distributed.LocalCluster(
+                security=distributed.Security.temporary(),
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address=None,
@@ -129,7 +165,8 @@ def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[C
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
-            client.run(_ignore_interrupts)
+            client.run_on_scheduler(_close_http)
+            client.register_plugin(_alone(distributed))
             yield client
         return
     try:
@@ -137,7 +174,7 @@ def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[C
     except (OSError, ValueError, TimeoutError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
-            " and give its address, such as tcp://HOST:8786"
+            " and give its address, such as tls://HOST:8786"
         ) from error
     try:
         yield client
@@ -145,16 +182,28 @@ def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[C
         client.close(timeout=5)
 
 
-def _ignore_interrupts() -> None:
-    """A terminal interrupts all its processes; the engine tells the parts, once."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _close_http(dask_scheduler: Any) -> None:
+    """Its HTTP server listens without a dashboard and pages too."""
+    dask_scheduler.http_server.stop()
+
+
+def _alone(distributed: Any) -> Any:
+    """A plugin of each worker of a cluster of our own, also of one that is started anew."""
+
+    class Alone(distributed.WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            worker.http_server.stop()
+            # A terminal interrupts all its processes; the engine tells the parts, once.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Alone()
 
 
 def _prepared(final: Path, campaign: Campaign) -> Path:
     """The folder of the parts, with what each needs. Errors: PlaceError."""
     folder = final.with_name(f"{final.name}-parts").absolute()
     try:
-        make_folders(folder)
+        make_folder(folder, 0o755)
         write_new(folder / CAMPAIGN, campaign.text.encode(), forced=True)
         write_state(folder, RUN)
     except OSError as error:

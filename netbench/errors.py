@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+APT_INSTALL = "apt-get install -y --no-install-recommends"  # remedies end with it, as in README.md
+
 
 class NetbenchError(Exception):
     """Base of all errors that netbench raises on purpose."""

@@ -1,8 +1,6 @@
-"""Names of many hosts in one word: Slurm's notation, `node[01-64,70]`, and Ansible's ranges,
-`node[01:64]`.
+"""Names of many hosts in one word: Slurm's notation, `node[01-64,70]`.
 
-Sources: scontrol(1), "show hostnames"; Ansible, "How to build your inventory", adding ranges of
-hosts.
+Source: scontrol(1), "show hostnames".
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 NAMES_MAX = 10_000
-NOTATION = re.compile(r"[\w.-]*\[[\w,:-]+\](?:[\w.-]|\[[\w,:-]+\])*", re.ASCII)
+NOTATION = re.compile(r"[\w.-]*\[[\w,-]+\](?:[\w.-]|\[[\w,-]+\])*", re.ASCII)
 """A word of a text that stands for several names."""
 _ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\[\]]*\][^,\[\]\s]*)*")
 _SLURM = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
-_ANSIBLE = re.compile(r"(?:(\d+):(\d+)|([a-z]):([a-z])|([A-Z]):([A-Z]))(?::(\d+))?", re.ASCII)
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 
@@ -38,7 +35,7 @@ def expand(word: str) -> list[str]:
         end = item.end() if item else at
         rest = word[end:].lstrip()
         if end == at or (rest and not rest.startswith(",")):
-            raise ValueError(f"expected names such as node[01-64,70] or node[01:64], got {word!r}")
+            raise ValueError(f"expected names such as node[01-64,70], got {word!r}")
         names += _names(word[at:end], word, NAMES_MAX - len(names))
         if not rest:
             return names
@@ -59,39 +56,22 @@ def _names(item: str, word: str, room: int) -> list[str]:
 
 def _values(inner: str, word: str) -> Sequence[str]:
     """What a pair of brackets stands for. Errors: ValueError."""
-    if ":" in inner:
-        return _ansible(inner, word)
     values: list[str] = []
     for part in inner.split(","):
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], 1, f"[{part.strip()}] in {word!r}")
+        values += _range(ends[1], ends[2] or ends[1], f"[{part.strip()}] in {word!r}")
     return values
 
 
-def _range(low: str, high: str, step: int, where: str) -> list[str]:
+def _range(low: str, high: str, where: str) -> list[str]:
     """Numbers as wide as the lowest is written. Errors: ValueError."""
     if int(low) > int(high):
         raise ValueError(f"expected a range that goes up, got {where}")
-    if (int(high) - int(low)) // step >= NAMES_MAX:
+    if int(high) - int(low) >= NAMES_MAX:
         raise ValueError(f"expected at most {NAMES_MAX} names, got more in {where}")
-    return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1, step)]
-
-
-def _ansible(inner: str, word: str) -> Sequence[str]:
-    ends = _ANSIBLE.fullmatch(inner)
-    low, high = [end for end in ends.groups()[:6] if end] if ends else ("", "")
-    step = int(ends[7] or 1) if ends else 0
-    where = f"[{inner}] in {word!r}"
-    padded = len(low) > 1 and low.startswith("0")
-    if not step or (padded and len(low) != len(high)):
-        raise ValueError(f"expected a range such as [01:64] or [a:f], got {where}")
-    if low.isdigit():
-        return _range(low, high, step, where)
-    if low > high:
-        raise ValueError(f"expected a range that goes up, got {where}")
-    return [chr(letter) for letter in range(ord(low), ord(high) + 1, step)]
+    return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1)]
 
 
 def order(name: str) -> tuple[tuple[str, int], ...]:

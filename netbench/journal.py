@@ -1,6 +1,8 @@
 """The journal: journal.jsonl, what must be known after a crash. Each entry is one line with its
-`time` and `kind`, forced to the disk before what it announces is done, and signed: its last key is
-`mac`.
+`time` and `kind`, forced to the disk before what it announces is done.
+
+The journal that is acted on is in the account's state (netbench/campaign_state.py); that of a
+result is a copy. Keys that say where the controller was, `machine` and `netns`, are of both.
 
 Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
 has `about`, as in netbench/record.py.
@@ -8,8 +10,13 @@ has `about`, as in netbench/record.py.
 
 from __future__ import annotations
 
+import hmac
+import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal
@@ -17,10 +24,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict
 
 from netbench import codec
-from netbench.codec import Integer, JsonObject, about
+from netbench.codec import Integer, JsonObject, TextPair, about
+from netbench.errors import PlaceError, StoreError
 from netbench.interrupts import held_back
 from netbench.json_lines import JsonLines, now, to_line
-from netbench.signing import Doubt, LineSigner, plain
+from netbench.opening import opener
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
@@ -33,9 +41,10 @@ _RELEASE = about("the kernel's release, as `uname -r` prints it")
 
 
 class _Entry(JsonObject):
-    """What has `time` and `kind` on disk beside its fields."""
+    """What has the keys of `_Head` on disk beside its fields."""
 
     head: ClassVar = {"time": str, "kind": str}
+    optional: ClassVar = {"machine": str, "netns": Integer, "mac": str}  # mac: of older results
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Change(_Entry):
     )
 
     def __str__(self) -> str:
+        if self.op == "neighbours":
+            return f"{self.setting} (what moved along)"
         return f"{self.setting} ({self.op} {' '.join(self.target)})"
 
 
@@ -67,6 +78,18 @@ class Restored(_Entry):
 
     numbers: tuple[Integer, ...] = field(metadata=about("the numbers of the changes"))
     host: str = field(metadata=_HOST)
+
+
+@dataclass(frozen=True)
+class LeftChanged(_Entry):
+    """What was not as before once everything was put back, and no setting accounts for."""
+
+    host: str = field(metadata=_HOST)
+    values: Mapping[str, TextPair] = field(metadata=about("what it is -> before and after"))
+
+    def __str__(self) -> str:
+        changes = (f"{name} {was} -> {now}" for name, (was, now) in self.values.items())
+        return f"{self.host}: {'; '.join(changes)}"
 
 
 @dataclass(frozen=True)
@@ -148,6 +171,7 @@ class Back(_Entry):
 Entry = (
     Change
     | Restored
+    | LeftChanged
     | MadeSink
     | Ended
     | OriginalKernel
@@ -160,6 +184,7 @@ Entry = (
 ENTRIES: Mapping[str, Callable[..., Entry]] = {
     "change": Change,
     "restored": Restored,
+    "left_changed": LeftChanged,
     "made_sink": MadeSink,
     "ended": Ended,
     "original_kernel": OriginalKernel,
@@ -180,104 +205,144 @@ class _Head:
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="ignore")
     time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
     kind: str = field(metadata=about("what the entry says: one of ENTRIES"))
+    machine: str = field(default="", metadata=about("which machine the controller was on"))
+    netns: Integer = field(
+        default=0, metadata=about("the inode of the network namespace that it was in")
+    )
 
 
-def entry_json(entry: Entry, time: str) -> dict[str, Any]:
-    """An entry as the JSON object of its line."""
-    return {**codec.to_json(_Head(time, _KINDS[type(entry)])), **codec.to_json(entry)}
+@cache
+def own_machine() -> str:
+    """Which machine this is, without telling its id (machine-id(5) asks for that)."""
+    with suppress(OSError):
+        if identity := Path("/etc/machine-id").read_bytes().strip():
+            return hmac.new(identity, b"netbench", "sha256").hexdigest()[:16]
+    return os.uname().nodename
+
+
+def own_netns() -> int:
+    """The inode of this process's network namespace."""
+    return os.stat("/proc/self/ns/net").st_ino
+
+
+def entry_json(entry: Entry) -> dict[str, Any]:
+    """An entry as the JSON object of its line, as this process writes it now."""
+    head = _Head(now(), _KINDS[type(entry)], own_machine(), own_netns())
+    return {**codec.to_json(head), **codec.to_json(entry)}
 
 
 def parse_entry(line: bytes, where: object) -> Entry:
-    """A line of the journal, signed or not. Errors: StoreError with `where` (`FILE:LINE`)."""
+    """A line of a journal. Errors: StoreError with `where` (`FILE:LINE`)."""
+    return _parse(line, where)[1]
+
+
+def _parse(line: bytes, where: object) -> tuple[_Head, Entry]:
     what = "an entry of the journal"
-    line = plain(line)
-    kind = codec.read(_Head, line, where, what).kind
-    if kind not in ENTRIES:
-        raise codec.flawed(where, what, f"unknown kind {kind!r}; kinds: {', '.join(ENTRIES)}")
-    return codec.read(ENTRIES[kind], line, where, what)
+    head = codec.read(_Head, line, where, what)
+    if head.kind not in ENTRIES:
+        raise codec.flawed(where, what, f"unknown kind {head.kind!r}; kinds: {', '.join(ENTRIES)}")
+    return head, codec.read(ENTRIES[head.kind], line, where, what)
 
 
 def entry_end(line: bytes, where: object) -> tuple[str, str] | None:
     """How and when a controller ended, of a line that says so; None for others. Errors: as of
     parse_entry.
     """
-    entry = parse_entry(line, where)
-    if not isinstance(entry, Ended):
-        return None
-    return entry.why, codec.read(_Head, plain(line), where, "an entry of the journal").time
+    head, entry = _parse(line, where)
+    return (entry.why, head.time) if isinstance(entry, Ended) else None
 
 
 class Journal:
-    """journal.jsonl of a result folder, read and written by any thread. Errors: StoreError.
+    """The journal of a campaign, read and written by any thread. Errors: StoreError.
 
-    Without a path it is kept in memory: for what looks at hosts and changes nothing. Whoever acts
-    on it says with `require` which lines count.
+    Without a path it is kept in memory: for what looks at hosts and changes nothing.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._lines = JsonLines(path) if path else None
-        self._memory: list[Entry] = []
-        self._signer: LineSigner | None = None
-        self._place = 1  # of the next line that is signed
-        self._signed: list[Entry] = []  # read once, since all hosts of a fleet are asked about
-        self._trusting = True
+    def __init__(self, path: Path | None = None, copy: Path | None = None, why: str = "") -> None:
+        """`copy`: for readers of the result. `why` nothing that a host must be put back from can be
+        kept; "" where it can.
+        """
+        self._path, self._lines = path, JsonLines(path) if path else None
+        self._copy = JsonLines(copy) if copy else None
+        self._why = why
+        self._lost: StoreError | None = None  # why the copy has ended
+        self._read: list[tuple[_Head, Entry]] | None = None
         self._lock = Lock()
 
-    def require(self, signer: LineSigner) -> list[Doubt]:
-        """Sign lines from here on, and take only those for entries that are signed. Returns the
-        others, which must be entries still.
+    def begin(self) -> bool:
+        """Remove what a kill left of a last line, and bring the copy up to date; False where that
+        is another journal's. Errors: OSError. After both there is no copy.
         """
-        self.all_entries()
-        lines = self._numbered_lines()
-        self._signer, self._trusting = signer, False
-        doubts = signer.doubts(self._lines.path, lines) if self._lines else []
-        self._place = 1 + len(lines) - sum(doubt.is_of_a_line for doubt in doubts)
-        reasons = signer.examine(line for _, line in lines)
-        self._signed = [
-            parse_entry(line, where)
-            for (where, line), why in zip(lines, reasons, strict=True)
-            if not why
-        ]
-        return doubts
-
-    def trust(self) -> None:
-        """Take all lines for entries, signed or not."""
-        self._trusting = True
+        if self._lines is None or self._copy is None:
+            return True
+        copied, self._copy = self._copy, None
+        for lines in (self._lines, copied):
+            lines.cut_unfinished()
+        with self._lines.path.open("rb") as own, open(copied.path, "rb+", opener=opener) as copy:
+            while piece := copy.read(1 << 16):
+                if own.read(len(piece)) != piece:
+                    return False
+            shutil.copyfileobj(own, copy)
+        self._copy = copied
+        return True
 
     def write(self, entry: Entry) -> None:
-        """Add an entry: it is on the disk when this returns. An interrupt waits: between a line and
-        its count it would let the next line be signed for the same place.
+        """Add an entry: it is on the disk when this returns. An interrupt waits, and a copy that
+        cannot be written ends, which is an error at the end: it would miss a line in the middle.
         """
-        if self._lines is None:
-            self._memory.append(entry)
-            return
-        line = to_line(entry_json(entry, now()))
+        if self._why and not isinstance(entry, MadeSink | Ended | LeftChanged):
+            raise PlaceError(self._why)
         with held_back, self._lock:
-            if self._signer:
-                line = self._signer.sign(line, self._place)
-            self._lines.append_line(line, force=True)
-            if self._signer:
-                self._signer.remember(self._place)
-                if self._signer.key:
-                    self._signed.append(entry)
-            self._place += 1
+            known, line = self._known(), to_line(entry_json(entry))
+            if self._lines:
+                self._lines.append_line(line, force=True)
+            try:
+                if self._copy:
+                    self._copy.append_line(line)
+            except StoreError as error:
+                self._copy, self._lost = None, error
+            known.append(_parse(line, self._path))
+        if self._lost and isinstance(entry, Ended):
+            raise self._lost
+
+    def _known(self) -> list[tuple[_Head, Entry]]:
+        """All whole entries; read once, since all hosts of a fleet are asked about."""
+        if self._read is None:
+            lines = self._lines or ()
+            self._read = [_parse(line, f"{self._path}:{number}") for number, line in lines]
+        return self._read
 
     def entries(self) -> list[Entry]:
-        """All whole entries that count, in order. Once signatures are required, the lines of others
-        that come later do not.
+        """All whole entries, in order."""
+        with self._lock:
+            return [entry for _, entry in self._known()]
+
+    def left(self) -> bool:
+        """Whether a host is not known to be as it was."""
+        hosts = {each.host for each in self.entries() if isinstance(each, Change | ModulesShown)}
+        return bool(self.original_kernels()) or any(
+            self.outstanding(host) or self.modules_shown(host) for host in hosts
+        )
+
+    def here(self, host: str, boot_id: str, is_local: bool) -> tuple[list[Change], list[str]]:
+        """Changes of a host, present in this boot, that are put back from here, the last first; and
+        why not the others: those of a controller elsewhere may be of another host of that name.
         """
-        return self.all_entries() if self._trusting else list(self._signed)
-
-    def all_entries(self) -> list[Entry]:
-        """All whole entries, signed or not."""
-        if self._lines is None:
-            return list(self._memory)
-        return [parse_entry(line, where) for where, line in self._numbered_lines()]
-
-    def _numbered_lines(self) -> list[tuple[str, bytes]]:
-        """Whole lines, each with its `FILE:LINE`."""
-        lines = self._lines
-        return [(lines.where(number), line) for number, line in lines] if lines else []
+        with self._lock:
+            heads = {e.number: head for head, e in self._known() if type(e) is Change}
+        changes, elsewhere = [], []
+        for change in self.outstanding(host):
+            head = heads[change.number]
+            where = ""
+            if change.boot_id != boot_id and head.machine not in ("", own_machine()):
+                where = f"on the machine {head.machine}"
+            if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
+                where = f"in the network namespace {head.netns}"
+            if where:
+                elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
+            else:
+                changes.append(change)
+        return changes, elsewhere
 
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""
@@ -287,6 +352,10 @@ class Journal:
     def made_sinks(self) -> list[MadeSink]:
         """Files that this campaign made."""
         return [each for each in self.entries() if isinstance(each, MadeSink)]
+
+    def left_changed(self) -> list[LeftChanged]:
+        """What was not as before once everything was put back."""
+        return [each for each in self.entries() if isinstance(each, LeftChanged)]
 
     def last_change(self) -> int:
         """The number of the last change; 0 where there is none."""

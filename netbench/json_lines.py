@@ -12,9 +12,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 from netbench.errors import StoreError
+from netbench.opening import LINE, open_file, open_inside
 
 _STEP = 65536  # bytes looked at together when the last newline is searched
 
@@ -31,17 +32,20 @@ class JsonLines:
     out, even if it can be read: its writer was killed, and `cut_unfinished` removes it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, below: int = 1) -> None:
+        """`below`: how many of the path's last names are within the result."""
+        self.path, self._below = path, below
         self.truncated = False
         """Whether the last line was left out. Known once all lines were read."""
         self._lock = Lock()
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         try:
-            with self.path.open("rb") as lines:
-                for number, line in enumerate(lines, 1):
+            with open_file(self.path, self._below) as lines:
+                for number, line in enumerate(iter(lambda: lines.readline(LINE), b""), 1):
                     if not line.endswith(b"\n"):
+                        if len(line) == LINE:
+                            raise OSError(errno.EFBIG, f"a line of more than {LINE >> 20} MiB")
                         self.truncated = True
                         return
                     yield number, line
@@ -52,6 +56,9 @@ class JsonLines:
         """A line for messages: `FILE:LINE`."""
         return f"{self.path}:{number}"
 
+    def _open(self, mode: str, flags: int) -> IO[bytes]:
+        return os.fdopen(open_inside(self.path, self._below, flags), mode)
+
     def append(self, value: Mapping[str, Any]) -> None:
         """Add a JSON object as a line: all of it, or nothing."""
         self.append_line(to_line(value))
@@ -59,7 +66,7 @@ class JsonLines:
     def append_line(self, line: bytes, force: bool = False) -> None:
         """Add a line: all of it, or nothing. `force`: it is on the disk when this returns."""
         try:
-            with self._lock, open(self.path, "ab", opener=open_own) as file:
+            with self._lock, self._open("ab", os.O_WRONLY | os.O_CREAT) as file:
                 add_line(file.fileno(), line)
                 if force:
                     os.fsync(file.fileno())
@@ -68,7 +75,7 @@ class JsonLines:
 
     def cut_unfinished(self) -> None:
         """Remove what a kill left after the last newline. Errors: OSError."""
-        with open(self.path, "rb+", opener=open_own) as raw:
+        with self._open("rb+", os.O_RDWR) as raw:
             end = raw.seek(0, os.SEEK_END)
             while end > 0:
                 start = max(0, end - _STEP)
@@ -84,13 +91,6 @@ class JsonLines:
 def to_line(value: Mapping[str, Any]) -> bytes:
     """A JSON object as one line."""
     return (json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
-
-
-def open_own(path: str, flags: int) -> int:
-    """An opener for open(): a file of a result, which others may not write whatever the umask is,
-    and through no symbolic link. Errors: OSError.
-    """
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
 
 
 def add_line(descriptor: int, line: bytes) -> None:

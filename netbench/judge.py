@@ -4,26 +4,32 @@ and can be edited and run again.
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from netbench import campaign
+from netbench.analysis.power import smallest_difference
 from netbench.errors import RequestError
 from netbench.model import Campaign
-from netbench.plan import Plan
-from netbench.units import format_duration
+from netbench.plan import BOOT_SECONDS, Plan
+from netbench.units import format_duration, parse_time
 
 SUITES = ("bulk", "zerocopy", "small")
 BASE, PATCHED = "base", "patched"
 LAB = "lab"
-BOOTS = (8, 6, 5, 4, 3, 2)  # of each kernel: as many as there is time for
-BLOCKS = (8, 6, 4, 3, 2)  # within a boot, then
+BOOTS = (4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+"""Of each kernel: an interval over fewer than the first is too wide to show anything."""
+BLOCKS = (8, 6, 4, 3, 2)  # within a boot: what is dropped first, for more boots
+WINDOWS = (1, 2, 4)  # a run's duration through these, where all cells but one are dropped
+SHOWN = 0.25  # a time that can show no change of this size is refused
 OF_HOSTS = ("hosts", "pairs", "settings")  # keys that a file with hosts may have
 SECONDS_LEFT = 0.9  # of the time: the rest is for what takes longer than planned
 
@@ -44,28 +50,117 @@ class Question:
     fragment: str = ""
 
 
-def written(question: Question) -> str:
-    """The text of the campaign. Errors: RequestError for files that cannot be used, and where the
-    time is too short; CampaignError.
+@dataclass(frozen=True)
+class Boots:
+    """What boots are like: standard deviations of the logarithms of what two kernels differ by,
+    `between` boots and `within` them, of a block, and the seconds that a boot takes. `of` says
+    whence: a result, or "" for a guess.
     """
+
+    between: float
+    within: float
+    seconds: float
+    of: str = ""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"boots differ by {self.between:.1%}, runs within one by {self.within:.1%}, and a boot"
+            f" takes {self.seconds:.0f} s ({f'by {self.of}' if self.of else 'guessed'})"
+        )
+
+
+GUEST = Boots(0.2, 0.1, 13.0)  # emulated, two on two CPUs
+HOST = Boots(0.02, 0.02, BOOT_SECONDS)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text of a campaign, the change that it can show in 80% of the cases, as a fraction, by
+    what boots are like, the seconds that it takes, and the levels that there was no time for.
+    """
+
+    text: str
+    shown: float
+    boots: Boots
+    seconds: float
+    dropped: tuple[str, ...]
+
+
+def asked(question: Question) -> Campaign:
+    """The campaign before the time is looked at."""
     keys = _keys(question)
-    for boots in BOOTS:
-        for blocks in BLOCKS:
-            runs = boots * blocks
-            keys["repeat"] |= {"min": runs, "max": runs, "boots": boots}
-            text = _text(question, keys)
-            planned = _parsed(text)
-            if Plan(planned).seconds()[1] <= SECONDS_LEFT * question.seconds:
-                return text
-    least = format_duration(Plan(planned).seconds()[1] / SECONDS_LEFT)
+    keys["repeat"] |= {"min": BOOTS[0] * BLOCKS[0], "max": BOOTS[0] * BLOCKS[0], "boots": BOOTS[0]}
+    return _parsed(question, keys)
+
+
+def _parsed(question: Question, keys: Mapping[str, Any]) -> Campaign:
+    return campaign.parse(_text(question, keys), "the campaign of judge")
+
+
+def written(question: Question, boots: Boots | None = None) -> Written:
+    """The campaign that fits the time: as many cells as leave a change of SHOWN to be seen, then
+    the boots and blocks that show the smallest one. Errors: RequestError for files that cannot be
+    used, and where the time is too short; CampaignError.
+    """
+    boots = boots or (GUEST if question.on == LAB else HOST)
+    needed = math.inf
+    for keys, dropped in _narrowing(_keys(question)):
+        planned = replace(_parsed(question, keys), limit=None)
+        comparisons = max(len(planned.cells) // len(planned.kernels) * len(planned.pairs), 1)
+        confidence = 1 - (1 - planned.repeat.confidence) / comparisons
+        best = math.inf, math.inf, 0, 0
+        for number, blocks in product(BOOTS, BLOCKS):
+            runs = number * blocks
+            repeat = replace(planned.repeat, min=runs, max=runs, boots=number)
+            again = len(planned.kernels) * number + 1  # the last back to what hosts came with
+            seconds = Plan(replace(planned, repeat=repeat)).seconds()[1]
+            seconds = (seconds + again * (boots.seconds - BOOT_SECONDS)) / SECONDS_LEFT
+            sd = math.hypot(boots.between, boots.within / math.sqrt(blocks))
+            shown = math.expm1(smallest_difference(sd, number, confidence))
+            if seconds <= question.seconds:
+                best = min(best, (shown, seconds, number, blocks))
+            if shown <= SHOWN:
+                needed = min(needed, seconds)
+        shown, seconds, number, blocks = best
+        if shown <= SHOWN:
+            runs = number * blocks
+            keys["repeat"] |= {"min": runs, "max": runs, "boots": number}
+            seconds *= SECONDS_LEFT
+            return Written(_text(question, keys), shown, boots, seconds, dropped)
+    remedy = f"nor can {BOOTS[-1]} boots of each kernel: find out why they differ so much"
+    if math.isfinite(needed):
+        remedy = f"give it --time {math.ceil(needed / 60)}m"
     raise RequestError(
-        f"judge: --time {format_duration(question.seconds)} is too short: {boots} boots of each"
-        f" kernel take {least}; give it more, or a smaller --suite"
+        f"judge: --time {format_duration(question.seconds)} can show no change of {SHOWN:.0%}:"
+        f" {boots.words}; {remedy}"
     )
 
 
-def _parsed(text: str) -> Campaign:
-    return campaign.parse(text, "the campaign of judge")
+def _narrowing(keys: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+    """The campaign with ever fewer levels, the last of a file first, then with shorter runs."""
+    dropped: tuple[str, ...] = ()
+    yield keys, dropped
+    levels = {name: each for name, each in keys["sweep"].items() if name != "kernel"}
+    while longest := max(
+        (name for name, each in levels.items() if isinstance(each, list) and len(each) > 1),
+        key=lambda name: len(levels[name]),
+        default="",
+    ):
+        *left, last = levels[longest]
+        levels[longest] = left
+        dropped = (f"{longest}={last}", *dropped)
+        keys = keys | {"sweep": keys["sweep"] | levels}
+        yield keys, dropped
+    transfer = keys.get("transfer", {})
+    if isinstance(transfer, dict) and "duration" in transfer:
+        whole = parse_time(transfer["duration"])
+        for parts in WINDOWS[1:]:
+            shorter = {"duration": f"{round(whole / parts / 1e6)}ms"}
+            yield (
+                keys | {"transfer": transfer | shorter},
+                (*dropped, f"{parts - 1}/{parts} of a run"),
+            )
 
 
 def _keys(question: Question) -> dict[str, Any]:

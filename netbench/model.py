@@ -189,6 +189,7 @@ class Tool:
 
 
 WHOLE_FILE = 0  # Transfer.chunk: the whole file a call
+OR_DEFAULT = " or default"  # Transfer.congestion: the host's own where a user may not choose NAME
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class Transfer:
     streams: int = 1
     threads: int | None = None  # None: `default`, one a stream; where pinned, one a CPU
     pin: Pin = Pin()
-    congestion: str | None = None  # None: `default`, the host's own
+    congestion: str | None = None  # NAME or `NAME or default`; None: `default`, the host's own
     rate: int | None = None  # None: `none`, as fast as it goes
     ip: int = 4
     duration: int | None = 10 * 10**9  # exactly one of duration and bytes is set

@@ -30,7 +30,9 @@ CAMPAIGN, STATE, LEASE, PROGRESS = "campaign.yaml", "state", "lease", "progress.
 RUN, STOP = "run\n", "stop\n"
 LOOK_SECONDS = 0.25
 LEASE_SECONDS = 120.0  # an orphan ends its run, and puts back what it has changed
-_OF_DASK = (  # what it sets for its workers, and no measurement should have
+SAFE_PATH = "PYTHONSAFEPATH"  # set for Dask's processes; a controller has -P, its tools neither
+_OF_DASK = (  # what is set for its workers, and no measurement should have
+    SAFE_PATH,
     "MALLOC_TRIM_THRESHOLD_",
     *(f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS")),
 )

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from netbench import codec
 from netbench.codec import SCHEMA, Expected, Integer, JsonObject, about, unreadable
-from netbench.json_lines import JsonLines, cannot_read
+from netbench.json_lines import JsonLines
 from netbench.record import Count, PairName, RunNumber, SideCounters, Status, Time, Window
 
 PROFILES = "profiles"
@@ -25,7 +25,7 @@ RUNS = "runs.jsonl"
 KERNEL_MARK = "_[k]"
 Folded = Mapping[tuple[str, ...], int]
 """Stacks, the outermost frame first, with how many ticks (or cycles) were sampled in each."""
-_NAME = re.compile(r"\d{6}\.(sender|receiver|system)\.folded")
+_NAME = re.compile(r"^[0-9]{6}\.(sender|receiver|system)\.folded$")
 ProfileSide = Literal["sender", "receiver", "system"]
 
 
@@ -94,7 +94,7 @@ def read_profile_runs(result: Path) -> Iterator[ProfileRecord]:
     """The profile runs of a result folder, in order; none where there are none. Errors: StoreError
     with the line of one that is none.
     """
-    lines = JsonLines(result / PROFILES / RUNS)
+    lines = JsonLines(result / PROFILES / RUNS, below=2)
     if not lines.path.exists():
         return
     for number, line in lines:
@@ -113,15 +113,12 @@ def read_folded(result: Path, profile: KernelProfile) -> dict[tuple[str, ...], i
     path = result / PROFILES / profile.file
     stacks: dict[tuple[str, ...], int] = {}
     try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                frames, _, count = line.rpartition(" ")
-                if not frames or not count.strip().isdecimal() or len(count) > 20:
-                    raise unreadable(f"{path}:{number}", "not a stack with its count")
-                stack = tuple(frames.split(";"))
-                stacks[stack] = stacks.get(stack, 0) + int(count)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+        for number, line in JsonLines(path, below=2):
+            frames, _, count = line.decode().rpartition(" ")
+            if not frames or not count.strip().isdecimal() or len(count) > 20:
+                raise unreadable(f"{path}:{number}", "not a stack with its count")
+            stack = tuple(frames.split(";"))
+            stacks[stack] = stacks.get(stack, 0) + int(count)
     except ValueError as error:
         raise unreadable(path, "not UTF-8 text") from error
     return stacks

@@ -164,7 +164,9 @@ class SideCounters(JsonObject):
     rejected_connections: Integer = field(
         default=0,
         metadata=about(
-            "connections to the data port that did not send the run's token", "connections"
+            "connections to the data port that did not send the run's token; of a tool: that were"
+            " there before its client's",
+            "connections",
         ),
     )
     samples_lost: Integer = field(

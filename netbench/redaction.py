@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from netbench.analysis.reading import read_keys
 from netbench.errors import PlaceError, StoreError
 from netbench.hostlist import NOTATION, expand, fold
 from netbench.json_lines import JsonLines, cannot_read
+from netbench.opening import files_inside, read_inside
 
 REDACTED = "redacted"
 _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
 """Names of hosts that say no more than what a host does."""
-_FREE_TEXT = ("log.txt", "journal.jsonl", "samples/*.txt", "report", "signature.json", "parts")
+_FREE_TEXT = (
+    *("log.txt", "journal.jsonl", "samples/*.txt", "report", "id", "parts"),
+    "signature.json",  # of older results
+)
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
 _HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
@@ -146,18 +149,16 @@ def redacted(path: Path, into: Path) -> Path:
     whose name and parent's are the original's. Errors: StoreError; PlaceError.
     """
     try:
-        text = (path / "campaign.yaml").read_text()
-        keys = yaml.load(text, Loader=yaml.BaseLoader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        redaction = Redaction(read_keys(path / "campaign.yaml"))
+    except StoreError as error:
         raise StoreError(
             f"{path / 'campaign.yaml'}: cannot be read, and so the names that --redact hides are"
             " not known; make the report without it"
         ) from error
-    redaction = Redaction(keys if isinstance(keys, dict) else {})
     copy = into / path.parent.resolve().name / path.resolve().name
     left_out = {each for pattern in _FREE_TEXT for each in path.glob(pattern)}
     copy.mkdir(parents=True)
-    for file in sorted(each for each in path.rglob("*") if each.is_file()):
+    for file in files_inside(path):
         if left_out.isdisjoint((file, *file.parents)) and not file.name.startswith("."):
             _copy(file, copy / file.relative_to(path), _way(redaction, file))
     return copy
@@ -171,20 +172,20 @@ def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
         for number, line in found:
             try:
                 yield f"{json.dumps(redaction.value(json.loads(line)), ensure_ascii=False)}\n"
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise StoreError(f"{found.where(number)}: no JSON; {_REMEDY}") from error
         if found.truncated:
             yield "{"  # as unfinished as it was
 
     def document(file: Path) -> Iterator[str]:
         try:
-            value = redaction.value(json.loads(file.read_bytes()))
-        except ValueError as error:
+            value = redaction.value(json.loads(read_inside(file)))
+        except (ValueError, RecursionError) as error:
             raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
         yield json.dumps(value, indent=1, ensure_ascii=False)
 
     def text(file: Path) -> Iterator[str]:
-        yield redaction.text(file.read_text(errors="replace"))
+        yield redaction.text(read_inside(file).decode("utf-8", "replace"))
 
     if file.suffix == ".jsonl":
         return lines

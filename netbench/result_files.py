@@ -1,5 +1,5 @@
-"""The shapes of plan.json, facts.json, signature.json and samples/noise.jsonl: every key is the
-name of a field here, and reading checks each.
+"""The shapes of plan.json, facts.json and samples/noise.jsonl: every key is the name of a field
+here, and reading checks each.
 
 A field's metadata has `about`, as in netbench/record.py.
 """
@@ -17,9 +17,11 @@ from netbench import codec
 from netbench.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar, about
 from netbench.facts.cpu import NOT_EMULATED
 from netbench.json_lines import JsonLines, cannot_read
+from netbench.opening import read_inside
 
 NOISE = "samples/noise.jsonl"
-SIGNATURE = "signature.json"
+CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
+"""What a campaign was when it began."""
 
 
 Ticks = Annotated[
@@ -288,29 +290,6 @@ class NoiseEntry(JsonObject):
     )
 
 
-@dataclass(frozen=True)
-class SignatureFile(JsonObject):
-    """signature.json: what the campaign was when it began, signed by the account that began it."""
-
-    head: ClassVar = {"schema": Literal[SCHEMA]}
-    id: str = field(metadata=about("the result's id, which signatures of the journal cover too"))
-    campaign: str = field(metadata=about("SHA-256 of campaign.yaml"))
-    plan: str = field(metadata=about("SHA-256 of plan.json"))
-    key: str = field(metadata=about('which key signed it; "": none, and it is not signed'))
-    mac: str = field(metadata=about("HMAC-SHA256 over the keys above"))
-
-
-def read_signature(file: Path) -> SignatureFile | None:
-    """A signature.json; None where there is none. Errors: StoreError with the file."""
-    try:
-        data = file.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise cannot_read(file, error) from error
-    return codec.read(SignatureFile, data, file, "a signature")
-
-
 def read_plan(file: Path) -> PlanFile:
     """A plan.json. Errors: StoreError with the file."""
     return codec.read(PlanFile, _contents(file), file, "a plan")
@@ -329,7 +308,7 @@ def read_noise(file: Path) -> list[NoiseEntry]:
     """The whole lines of a noise.jsonl; none where there is no such file. Errors: StoreError with
     file and line.
     """
-    lines = JsonLines(file)
+    lines = JsonLines(file, below=2)
     return [
         parse_noise(line, lines.where(number)) for number, line in (lines if file.exists() else ())
     ]
@@ -342,6 +321,6 @@ def parse_noise(line: bytes, where: object) -> NoiseEntry:
 
 def _contents(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_inside(file)
     except OSError as error:
         raise cannot_read(file, error) from error

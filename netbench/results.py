@@ -12,7 +12,6 @@ import pandas as pd
 from netbench.analysis.cells import tidy
 from netbench.analysis.control import controls, holds
 from netbench.analysis.effects import effects_of
-from netbench.analysis.samples import samples_of
 from netbench.errors import ReportError
 from netbench.report.build import Report, of_source
 from netbench.report.frames import CellFrame, ComparisonFrame, comparison_row
@@ -125,7 +124,9 @@ class Results:
         """Interval samples of all runs that have some: run side seconds (from that side's first
         sample) stream, then GROUP.COUNTER as the kernel gave it.
         """
-        return samples_of(self.path)
+        frame = self.table("samples").drop(columns=["campaign", "result"])
+        rows: pd.DataFrame = frame.sort_values(["run", "seconds", "side", "stream"])
+        return rows.reset_index(drop=True)
 
     def table(self, name: str, arrow: bool = False) -> Any:
         """A table as `export` and `query` have it: `runs` (every record, controls too), `cells`,
@@ -172,9 +173,8 @@ class Results:
         crossed cells: one row a level and pair. Empty where no two factors are crossed.
 
         Columns: pair, effect (`send`, `send × tso`), level, baseline, ratio low high (of two
-        factors: of the ratios), p, n, unit, share share_low share_high (of the variance, fractions;
-        the same in all rows of an effect). `.attrs`: `notes` on what is not part of it, `runs` the
-        share from run to run by pair. Errors: ReportError.
+        factors: of the ratios), p, n, unit. `.attrs`: `notes` on what is not part of it. Errors:
+        ReportError.
         """
         if metric not in self.source.result.metrics:
             known = ", ".join(self.units) or "none"
@@ -184,15 +184,13 @@ class Results:
             [
                 {"pair": each.pair, "effect": effect.name, "level": c.level}
                 | {"baseline": c.baseline, "ratio": c.ratio, "low": c.low, "high": c.high}
-                | {"p": c.p, "n": c.n, "unit": c.unit, "share": effect.share.value}
-                | {"share_low": effect.share.low, "share_high": effect.share.high}
+                | {"p": c.p, "n": c.n, "unit": c.unit}
                 for each in found
                 for effect in each.effects
                 for c in effect.contrasts
             ]
         )
         frame.attrs["notes"] = [line for e in found for line in (*e.notes, e.why) if line]
-        frame.attrs["runs"] = {each.pair: each.runs for each in found if each.effects}
         frame.attrs["label"] = self.label
         return frame
 

@@ -1,11 +1,12 @@
 """Result folders: append-only records, written so that a kill at any instant loses at most the run
 in flight.
 
-    results/<name>/<UTC>-<id>/ campaign.yaml plan.json signature.json facts.json records.jsonl
-    samples/ journal.jsonl log.txt report/
+    results/<name>/<UTC>-<id>/ campaign.yaml plan.json id facts.json records.jsonl samples/
+    journal.jsonl log.txt report/
 
 The folder appears whole, by rename. Every record is one line, flushed before the next run begins.
-Others may write nothing of it, and what lets a controller act on hosts is signed.
+Others may write nothing of it. What a controller acts on is in its campaign's state; campaign.yaml,
+plan.json and journal.jsonl are copies of that.
 """
 
 from __future__ import annotations
@@ -15,15 +16,17 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from netbench import campaign_state
+from netbench.campaign_state import ID, CampaignState
 from netbench.codec import SCHEMA, to_json, unreadable
 from netbench.control_characters import escape_controls
-from netbench.errors import PlaceError, ReportError, StoreError
+from netbench.errors import PlaceError, ReportError, RequestError, StoreError
 from netbench.journal import Journal
 from netbench.json_lines import (
     JsonLines,
@@ -31,11 +34,18 @@ from netbench.json_lines import (
     cannot,
     cannot_read,
     now,
-    open_own,
     remedy_of,
     to_line,
 )
-from netbench.ownership import refuse_foreign
+from netbench.opening import (
+    force_names,
+    make_folder,
+    open_file,
+    open_inside,
+    opener,
+    read_inside,
+    write_new,
+)
 from netbench.profile_files import (
     PROFILES,
     RUNS,
@@ -46,24 +56,16 @@ from netbench.profile_files import (
 )
 from netbench.record import Record, parse_record
 from netbench.result_files import (
+    CAMPAIGN_FILES,
     NOISE,
-    SIGNATURE,
     FactsFile,
     Hosts,
     PlanFile,
     read_facts,
     read_plan,
-    read_signature,
 )
-from netbench.result_signature import SIGNED, sign, why_not_as_begun
-from netbench.signing import Doubt, Key, LineSigner, own_key, read_key
 
 _LINES = ("records.jsonl", "journal.jsonl", "log.txt")
-_READ = (
-    *(*SIGNED, *_LINES, SIGNATURE, "facts.json", "samples", NOISE),
-    *(PROFILES, f"{PROFILES}/{RUNS}"),
-)
-"""What a controller that goes on with a result reads, or adds to."""
 
 
 def no_result(path: Path) -> ReportError:
@@ -77,71 +79,65 @@ def no_result(path: Path) -> ReportError:
 class Store:
     """One result folder, open for one campaign. Errors of every method: StoreError."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._journal = JsonLines(path / "journal.jsonl")
-        self.journal = Journal(self._journal.path)
-        self._noise = JsonLines(path / NOISE)
-        self._profiles = JsonLines(path / PROFILES / RUNS)
+    def __init__(self, path: Path, state: CampaignState | None = None, why: str = "") -> None:
+        """`state`: what is acted on; without it nothing is changed of which `why` says why."""
+        self.path, self.state = path, state
+        copy = path / "journal.jsonl"
+        self.journal = Journal(state.journal, copy) if state else Journal(copy, why=why)
+        self._noise = JsonLines(path / NOISE, below=2)
+        self._profiles = JsonLines(path / PROFILES / RUNS, below=2)
         self._lines = JsonLines(path / "records.jsonl")
         self._records: int | None = (
             None  # a descriptor: a buffer would hold back what the disk did not take
         )
         self._log: TextIO | None = None
-        self._contents: dict[str, bytes] = {}
-        self.why_unsigned = ""  # why the account could keep no key when the folder was made
-        self.doubts: list[Doubt] = []
-        """Lines of the journal that are not acted on. Known once the folder is locked."""
+        self._is_begun = True
 
     @staticmethod
     def create(results: Path, name: str, campaign: str, plan: Mapping[str, Any]) -> Store:
-        """Make a new result folder below `results`, whole or not at all, signed where the account
-        can keep a key.
+        """Make a new result folder below `results`, whole or not at all, and the campaign's state.
+        Where that cannot be kept nothing can be changed. Errors: PlaceError.
         """
         final = new_place(results, name)
-        key, why_unsigned = _usable(own_key)
-        contents = (campaign.encode(), document(plan))
-        signature = sign(key, dict(zip(SIGNED, contents, strict=True)))
-        with new_folder(final) as draft:
-            for file, data in zip(SIGNED, contents, strict=True):
-                write_new(draft / file, data, forced=True)
-            write_new(draft / SIGNATURE, document(to_json(signature)), forced=True)
-            for file in _LINES:
-                write_new(draft / file, b"", forced=True)
-        made = Store(final)
-        made.why_unsigned = why_unsigned
-        return made
+        files = dict(zip(CAMPAIGN_FILES, (campaign.encode(), document(plan)), strict=True))
+        state, why = None, ""
+        try:
+            state = campaign_state.begin(files, final)
+            files[ID] = f"{state.path.name}\n".encode()
+        except StoreError as error:
+            why = str(error)
+        try:
+            with new_folder(final) as draft:
+                for file, data in {**files, **dict.fromkeys(_LINES, b"")}.items():
+                    write_new(draft / file, data, forced=True)
+        except BaseException:
+            if state:
+                state.forget()
+            raise
+        return Store(final, state, why)
 
     @staticmethod
     def open(path: Path) -> Store:
-        """An existing result folder, to act on what it says. Errors: ReportError when it is none;
-        StoreError when others may have changed it.
-        """
+        """An existing result folder, to go on with it. Errors: ReportError when it is none."""
         if not (path / "records.jsonl").is_file() or not (path / "campaign.yaml").is_file():
             raise no_result(path)
-        try:
-            for each in (path, *(path / name for name in _READ)):
-                if each == path or os.path.lexists(each):
-                    refuse_foreign(each)
-        except OSError as error:
-            raise cannot_read(path, error) from error
-        return Store(path)
+        return Store(path, campaign_state.find(path))
 
     def lock(self) -> None:
-        """Take the folder for this process, cut off lines that a kill left unfinished, and look
-        which lines of the journal are signed.
+        """Take the campaign and its folder for this process, cut off lines that a kill left
+        unfinished, and bring the copy of the journal up to date.
         """
         try:
-            self._records = open_own(os.fspath(self._lines.path), os.O_RDWR)
+            if self.state:
+                self.state.lock(self.path)
+            self._records = open_inside(self._lines.path, flags=os.O_RDWR)
             fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for lines in (self._lines, self._journal, self._noise, self._profiles):
+            for lines in (self._lines, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()
-            log = open_own(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            self._is_begun = self.journal.begin()
+            log = opener(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._log = os.fdopen(log, "a", encoding="utf-8")
-            signature = read_signature(self.path / SIGNATURE)
-            signer = LineSigner(_usable(read_key)[0], signature.id if signature else "")
-            self.doubts = self.journal.require(signer)
         except BlockingIOError as error:
             self.close()
             raise StoreError(
@@ -154,14 +150,25 @@ class Store:
             self.close()
             raise
 
-    def why_not_as_begun(self) -> list[str]:
-        """What of the campaign is not known to be as it was when it began; none: it may be acted
-        on.
+    def refuse_changed(self) -> None:
+        """Errors: RequestError where this account has no state of the campaign; StoreError where a
+        file of the locked result is not a copy of it.
         """
-        files = {name: self._read(name) for name in SIGNED}
-        signature = read_signature(self.path / SIGNATURE)
-        why = why_not_as_begun(signature, read_key(), files)
-        return [f"{self.path / each}" for each in why]
+        if self.state is None:
+            raise RequestError(
+                f"{self.path}: {campaign_state.state_folder()} knows no such campaign: it was begun"
+                " by another account, on another machine, or its state was removed;"
+                f" `restore {self.path}` shows what it may have left changed, and"
+                f" `run {self.path}/campaign.yaml` runs it as a new campaign"
+            )
+        differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != self._contents(n)]
+        if not self._is_begun:
+            differing.append("journal.jsonl")
+        if differing:
+            raise StoreError(
+                f"{self.path}: {' and '.join(differing)} was changed after the campaign began;"
+                f" copy it from {self.state.path}, or run the campaign as a new one"
+            )
 
     def append(self, record: Record) -> None:
         """Add one record: whole and on its way to the disk when this returns, or not at all."""
@@ -173,8 +180,8 @@ class Store:
             raise cannot("write", self._lines.path, error) from error
 
     def plan(self) -> PlanFile:
-        """plan.json."""
-        return read_plan(self.path / "plan.json")
+        """plan.json, as it began."""
+        return read_plan((self.state.path if self.state else self.path) / "plan.json")
 
     def samples(self, run: int, lines: Iterable[Mapping[str, Any]]) -> None:
         """Keep a run's samples, one line each."""
@@ -182,7 +189,7 @@ class Store:
 
     def profile(self, run: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
         """Keep a profile run, and the stacks of each of its files."""
-        make_folders(self.path / PROFILES)
+        make_folder(self.path / PROFILES, 0o755)
         for file, folded in stacks.items():
             self._write(self.path / PROFILES / file, folded_text(folded).encode())
         self._profiles.append({"schema": SCHEMA, **to_json(run)})
@@ -214,10 +221,10 @@ class Store:
         """Write a file whole or not at all. `forced`: it is on the disk when this returns."""
         draft = file.with_name(f".{file.name}.new")
         try:
-            write_new(draft, data, forced)
+            write_new(draft, data, forced, len(file.relative_to(self.path).parts))
             draft.rename(file)
             if forced:
-                _force_names(file.parent)
+                force_names(file.parent)
         except OSError as error:
             with suppress(OSError):
                 draft.unlink()
@@ -247,23 +254,18 @@ class Store:
         return read_facts(self.path / "facts.json")
 
     def campaign_text(self) -> str:
-        """The effective campaign."""
+        """The effective campaign, as it began."""
+        name = CAMPAIGN_FILES[0]
         try:
-            return self._read("campaign.yaml").decode()
+            return (self.state.read(name) if self.state else self._contents(name)).decode()
         except ValueError as error:
-            raise unreadable(self.path / "campaign.yaml", "not UTF-8 text") from error
+            raise unreadable(self.path / name, "not UTF-8 text") from error
 
-    def _read(self, name: str) -> bytes:
-        """A file that the signature covers: what was read first, so what is checked is what is
-        used.
-        """
-        if name not in self._contents:
-            file = self.path / name
-            try:
-                self._contents[name] = file.read_bytes()
-            except OSError as error:
-                raise cannot_read(file, error) from error
-        return self._contents[name]
+    def _contents(self, name: str) -> bytes:
+        try:
+            return read_inside(self.path / name)
+        except OSError as error:
+            raise cannot_read(self.path / name, error) from error
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -273,14 +275,8 @@ class Store:
             with suppress(OSError):  # what the log could not take was said when it was written
                 self._log.close()
         self._records = self._log = None
-
-
-def _usable(get: Callable[[], Key | None]) -> tuple[Key | None, str]:
-    """The account's key; None, and why where it cannot be made or others may know it."""
-    try:
-        return get(), ""
-    except StoreError as error:
-        return None, str(error)
+        if self.state:
+            self.state.close()
 
 
 def new_place(results: Path, name: str) -> Path:
@@ -296,12 +292,11 @@ def new_folder(final: Path) -> Iterator[Path]:
     """
     draft = final.parent / f".{final.name}.new"
     try:
-        make_folders(draft / "samples")
+        make_folder(draft / "samples", 0o755)
         yield draft
-        _force_names(draft)
+        force_names(draft)
         draft.rename(final)
-        for folder in (final.parent, *final.parents[1:3]):
-            _force_names(folder)
+        force_names(final.parent)
     except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
         if not isinstance(error, OSError):
@@ -317,43 +312,10 @@ def document(value: Mapping[str, Any]) -> bytes:
     return json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False).encode()
 
 
-def make_folders(folder: Path) -> None:
-    """A folder and those above it, which others may not write whatever the umask is. Errors:
-    OSError.
-    """
-    if not folder.is_dir():
-        make_folders(folder.parent)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o755)
-
-
-def write_new(file: Path, data: bytes, forced: bool = False) -> None:
-    """Write a file that others may not write. `forced`: it is on the disk when this returns.
-    Errors: OSError.
-    """
-    with open(file, "wb", opener=open_own) as raw:
-        raw.write(data)
-        if forced:
-            raw.flush()
-            os.fsync(raw.fileno())
-
-
-def _force_names(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the folder can be read and its file system
-    does that.
-    """
-    with suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def count_records(folder: Path) -> int | None:
     """How many records a result folder has; None where they cannot be read."""
     try:
-        with (folder / "records.jsonl").open("rb") as raw:
+        with open_file(folder / "records.jsonl") as raw:
             return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
     except OSError:
         return None

@@ -147,6 +147,7 @@ enum nb_flags {
 	/* meters */
 	NB_BY_HELPER = 1 << 21,	   /* where it needs root, a helper opens its files */
 	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */
+	NB_IDLE_TIME = 1 << 25,	   /* counter: time in which CPUs of its meter did not work */
 };
 
 enum nb_code {

@@ -25,13 +25,16 @@ socklen_t nb_address_parse(union nb_address *address, const char *text, uint64_t
 }
 
 /* One that the kernel does not have, or does not let this user choose, is no failure of the run. */
-static int set_congestion(int fd, const char *name, struct nb_error *error)
+static int set_congestion(int fd, const struct nb_job *job, struct nb_error *error)
 {
+	const char *name = job->congestion;
 	int status;
 
 	if (!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)))
 		return 0;
 	status = errno == ENOENT || errno == EPERM ? NB_ERR_UNSUPPORTED : NB_ERR_SYSTEM;
+	if (status == NB_ERR_UNSUPPORTED && job->congestion_or_default)
+		return 0;
 	nb_fail_errno(error, "set congestion control",
 		      "choose one of /proc/sys/net/ipv4/tcp_allowed_congestion_control, or load "
 		      "its module",
@@ -48,7 +51,7 @@ static int set_options(int fd, const struct nb_job *job, struct nb_error *error)
 	if (job->socket_buffer && setsockopt(fd, SOL_SOCKET, option, &size, sizeof(size)))
 		return nb_fail_errno(error, "set socket buffer", "choose another size", "%d bytes",
 				     size);
-	return job->congestion[0] ? set_congestion(fd, job->congestion, error) : 0;
+	return job->congestion[0] ? set_congestion(fd, job, error) : 0;
 }
 
 int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error)

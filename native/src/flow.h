@@ -62,6 +62,7 @@ struct nb_flow {
 	uint32_t waits; /* 1: it does */
 	uint64_t pace_begun; /* where the pace of a sender counts from: time, bytes */
 	uint64_t pace_bytes;
+	int pace_opened;    /* 1: its window was open then */
 	int failed;	    /* 0 or a negative enum nb_code */
 	uint64_t failed_at; /* what fails first takes others along */
 	struct nb_error error;

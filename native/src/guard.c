@@ -118,6 +118,7 @@ static void run_guard(char **arguments, const struct nb_cpus *cpus, int out, int
 	setsid();
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* were it stopped, it would see no end of the lifeline */
 	beginning.program = nb_program_start(arguments, cpus, out, err, &beginning.number);
 	close_all_but(lifeline, report);
 	written = write(report, &beginning, sizeof(beginning));
@@ -197,6 +198,8 @@ void nb_guard_kill(struct nb_guard *guard)
 	if (guard->lifeline >= 0)
 		close(guard->lifeline);
 	guard->lifeline = -1;
+	if (guard->pid > 0)
+		kill(guard->pid, SIGCONT);
 }
 
 void nb_guard_free(struct nb_guard *guard)

@@ -35,6 +35,8 @@ const struct nb_field nb_job_options[] = {
 	  .type = NB_SIZE, AT(socket_buffer), .maximum = 1ULL << 30 },
 	{ "congestion", "congestion control, empty for the host's own", .flags = NB_USER,
 	  TEXT(congestion) },
+	{ "congestion_or_default", "the host's own where this user may not choose that one",
+	  .type = NB_FLAG, AT(congestion_or_default), .maximum = 1 },
 	{ "rate", "offered load in bits/s over all streams, 0 for no limit", .flags = NB_USER,
 	  .type = NB_RATE, AT(rate) },
 	{ "cpu", "CPUs that the flows are pinned to; their threads take them in turn",

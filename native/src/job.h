@@ -46,8 +46,9 @@ struct nb_job {
 	uint64_t chunk;	  /* bytes a call; 0: a whole file */
 	uint64_t align;
 	uint64_t preamble;
-	uint64_t socket_buffer;	  /* 0: the kernel's own */
-	char congestion[16];	  /* "": the kernel's own */
+	uint64_t socket_buffer; /* 0: the kernel's own */
+	char congestion[16];	/* "": the kernel's own */
+	uint64_t congestion_or_default;
 	uint64_t rate;		  /* bits/s of this side, 0: no limit */
 	struct nb_cpus cpus;	  /* to pin flows to */
 	struct nb_cpus peer_cpus; /* the other side's on the same kernel */

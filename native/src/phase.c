@@ -41,13 +41,6 @@ static void set_times(struct nb_run *run)
 		run->report_at = opened + run->job.report;
 }
 
-/* Streams that stopped after their warm-up go on. */
-static void continue_flows(struct nb_run *run)
-{
-	atomic_store_explicit(&run->control.marked, 1, memory_order_release);
-	nb_run_control_move(&run->control, NB_GATE_RUN);
-}
-
 int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 {
 	enum nb_phase from = run->phase;
@@ -63,8 +56,9 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 	case NB_MEASURING:
 		nb_window_snapshot(&run->window, NB_EDGE_OPEN);
 		set_times(run);
-		if (from == NB_WARMUP_DRAIN)
-			continue_flows(run);
+		atomic_store_explicit(&run->control.opened, 1, memory_order_release);
+		if (from == NB_WARMUP_DRAIN) /* streams that stopped after their warm-up go on */
+			nb_run_control_move(&run->control, NB_GATE_RUN);
 		break;
 	case NB_SYNCING:
 		atomic_store(&run->control.abort, NB_STOP_PUMP);

@@ -20,26 +20,40 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* When the bytes that a paced sender has sent are due. */
-static uint64_t due_time(const struct nb_flow *flow)
+/* When the bytes that a paced sender has sent are due. A sender that is behind sends at full speed,
+ * which no rate is: it catches up with PACE_DEBT_NS at most, and with nothing from before its
+ * window. */
+static uint64_t due_time(struct nb_flow *flow)
 {
-	uint64_t share = flow->job->rate / flow->job->streams;
+	enum { PACE_DEBT_NS = 10000000 };
+	uint64_t share = flow->job->rate / flow->job->streams, now = nb_now();
 	uint64_t moved = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
+	int opened = atomic_load_explicit(&flow->control->opened, memory_order_relaxed);
+	uint64_t most = opened == flow->pace_opened ? PACE_DEBT_NS : 0;
+	uint64_t due = flow->pace_begun + (uint64_t)((double)(moved - flow->pace_bytes) * 8e9 /
+						     (double)(share ? share : 1));
 
-	return flow->pace_begun +
-	       (uint64_t)((double)(moved - flow->pace_bytes) * 8e9 / (double)(share ? share : 1));
+	flow->pace_opened = opened;
+	if (due + most >= now)
+		return due;
+	flow->pace_begun += now - most - due;
+	return now - most;
 }
 
-static int begin_pace(struct nb_flow *flow)
+static int is_paced(const struct nb_flow *flow)
+{
+	return flow->job->role == NB_ROLE_SEND && flow->job->rate;
+}
+
+static void begin_pace(struct nb_flow *flow)
 {
 	flow->pace_begun = nb_now();
 	flow->pace_bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
-	return flow->job->role == NB_ROLE_SEND && flow->job->rate;
 }
 
 /* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
  * seen. */
-static void keep_pace(const struct nb_flow *flow, int until)
+static void keep_pace(struct nb_flow *flow, int until)
 {
 	uint64_t due = due_time(flow);
 
@@ -60,7 +74,7 @@ static int see_first_data(struct nb_run_control *control)
 {
 	uint64_t none = 0;
 
-	if (!atomic_load_explicit(&control->marked, memory_order_acquire))
+	if (!atomic_load_explicit(&control->opened, memory_order_acquire))
 		return 0;
 	atomic_compare_exchange_strong(&control->first_data, &none, nb_now());
 	return 1;
@@ -117,7 +131,7 @@ static const _Atomic int *stop_of(const struct nb_flow *flow)
 
 /* The rare work after a step: a sender keeps its rate, a receiver looks for its first data. Returns
  * whether the next step needs it too. */
-static int follow_step(const struct nb_flow *flow, int until)
+static int follow_step(struct nb_flow *flow, int until)
 {
 	if (flow->job->role == NB_ROLE_RECEIVE)
 		return !see_first_data(flow->control);
@@ -154,8 +168,9 @@ static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
-	int followed = begin_pace(flow) || (stop == &flow->control->abort && flow->job->bytes);
+	int followed = is_paced(flow) || (stop == &flow->control->abort && flow->job->bytes);
 
+	begin_pace(flow);
 	if (!followed || take_steps(flow, stop, until, 1))
 		take_steps(flow, stop, until, 0);
 }
@@ -202,8 +217,9 @@ static void remove_flow(struct ready_set *set, struct nb_flow *flow, ssize_t mov
 /* A flow that is to wait for a time waits for nothing else meanwhile. */
 static void set_aside(struct ready_set *set, struct nb_flow *flow, uint32_t index)
 {
-	if (flow->job->rate && flow->job->role == NB_ROLE_SEND && !flow->wake)
-		flow->wake = due_time(flow);
+	uint64_t due = is_paced(flow) ? due_time(flow) : 0;
+
+	flow->wake = due > flow->wake ? due : flow->wake;
 	if (!flow->wake || flow->waits)
 		return;
 	flow->waits = 1;
@@ -235,18 +251,20 @@ static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
 }
 
 /* Whether a flow that moved `moved` bytes in the last of so many turns of one look, `total` in all,
- * has another one. With a queue of its own: as long as that has room, but a receiver not so long
- * that others starve. Without: as long as whole chunks move, which costs less than to come back for
- * them (its buffer is still in the processor's cache). */
+ * has another one. A paced one has none. With a queue of its own: as long as that has room, but a
+ * receiver not so long that others starve. Without: as long as whole chunks move, which costs less
+ * than to come back for them (its buffer is still in the processor's cache). */
 static int has_turn(const struct nb_flow *flow, uint32_t events, ssize_t moved, size_t turns,
 		    size_t total)
 {
 	enum { TURNS = 16, LOOK_BYTES = 4 * 1024 * 1024 };
 
+	if (is_paced(flow))
+		return 0;
 	if (flow->ready)
 		return flow->job->role == NB_ROLE_SEND || turns < TURNS;
 	return flow->wait == NB_WAIT_LATER && (size_t)moved == chunk_of(flow) &&
-	       total < LOOK_BYTES && events != EPOLLERR && !flow->job->rate;
+	       total < LOOK_BYTES && events != EPOLLERR;
 }
 
 /* One look at a flow. Returns whether something was moved. */

@@ -23,9 +23,8 @@ struct nb_run_control {
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
 	enum nb_gate gate;
-	_Atomic int
-		marked; /* bytes-bounded: the window is open, its first bytes are still to come */
-	_Atomic uint64_t first_data; /* when they arrived, 0: not yet */
+	_Atomic int opened;	     /* the window is open */
+	_Atomic uint64_t first_data; /* bytes-bounded: when its first bytes arrived, 0: not yet */
 	int notify;		     /* eventfd: a flow has warmed up or ended */
 };
 

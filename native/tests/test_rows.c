@@ -7,7 +7,6 @@
 
 #include "meter.h"
 #include "method.h"
-#include "methods/nic_question.h"
 #include "ops/op.h"
 #include "rows.h"
 #include "test_controller.h"
@@ -203,44 +202,6 @@ static void a_code_has_words(void **state)
 	assert_string_equal("unknown code", nb_strcode(NB_ERR_MEMORY + 1));
 }
 
-static int answer(int table, unsigned int interface, char *words, size_t room)
-{
-	static const int answers[] = { EOPNOTSUPP, EPERM, EBADF };
-
-	(void)interface;
-	snprintf(words, room, "%s", table == 3 ? "Device doesn't support DMA" : "");
-	return answers[table % 3];
-}
-
-/* Each network namespace has at least lo. */
-static void interfaces_are_asked_and_quoted(void **state)
-{
-	static const struct nb_nic_question question = { "it is new", "bind-rx", EBADF, answer };
-	static const struct {
-		const char *begin;
-		const char *end;
-	} expected[] = {
-		{ "it is new, but refuses bind-rx on lo", ": Operation not supported" },
-		{ "it is new, but refuses bind-rx on lo: Operation not permitted; ",
-		  "it needs CAP_NET_ADMIN" },
-		{ "it is new; to bind-rx on lo, without the memory that netbench cannot lend yet, ",
-		  "it answers: Bad file descriptor" },
-		{ "it is new, but refuses bind-rx on lo",
-		  ": Operation not supported (Device doesn't support DMA)" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < NB_LENGTH(expected); i++) {
-		char why[200];
-		const char *end = expected[i].end;
-
-		nb_ask_nics(&question, (int)i, why, sizeof(why));
-		if (strncmp(why, expected[i].begin, strlen(expected[i].begin)) ||
-		    strlen(why) < strlen(end) || strcmp(why + strlen(why) - strlen(end), end))
-			fail_msg("%zu: %s", i, why);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,7 +214,6 @@ int main(void)
 		cmocka_unit_test(every_meter_reads_something),
 		cmocka_unit_test(options_have_a_place_to_go),
 		cmocka_unit_test(a_code_has_words),
-		cmocka_unit_test(interfaces_are_asked_and_quoted),
 	};
 
 	return cmocka_run_group_tests_name("rows", tests, describe, NULL);

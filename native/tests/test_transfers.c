@@ -1173,7 +1173,7 @@ static void a_host_can_be_observed_without_a_run(void **state)
 	(void)state;
 	controller_open(&controller);
 	put_text(&writer, "role", "observe");
-	put_text(&writer, "meters", "procstat");
+	put_bytes(&writer, row_named("", "meters"), "procstat\0cpuidle", 16);
 	put_number(&writer, "duration", 20 * MS);
 	controller_request(&controller, NB_JOB, &writer);
 	free(controller_await(&controller, NB_READY).data);
@@ -1184,6 +1184,8 @@ static void a_host_can_be_observed_without_a_run(void **state)
 	result = controller_await(&controller, NB_RESULT);
 	assert_true(vector_number(&result, "procstat", "idle", NB_EDGE_OPEN, 0) <=
 		    vector_number(&result, "procstat", "idle", NB_EDGE_CLOSE, 0));
+	assert_true(vector_number(&result, "cpuidle", "idle_ns", NB_EDGE_OPEN, 0) <=
+		    vector_number(&result, "cpuidle", "idle_ns", NB_EDGE_CLOSE, 0));
 	assert_false(vector_is(&result, "flow", "bytes", NB_EDGE_OPEN));
 	vectors_free(&result);
 	put_text(&writer, "role", "observe");

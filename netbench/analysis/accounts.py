@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from netbench.result_files import EngineRow
 
-METER_ORDER = ("soak", "perf", "procstat", "rusage")
-"""The best meter first: a bare metric name is that of the first of these that ran."""
+METER_ORDER = ("cpuidle", "soak", "procstat", "rusage")
+"""The best meter first, by its error on known loads (`make bench PARTS=meters`): a bare metric name
+is that of the first of these that ran. rusage is exact, but of processes alone.
+"""
 SECONDS_OF = {"ns": 1e-9, "us": 1e-6}
 """Seconds in a unit of CPU time; a tick's length is the host's own."""
-_BUSY = ("user", "nice", "system", "irq", "softirq")
-# not steal (another guest's), not guest (already within user), not iowait (idle)
+_BUSY = ("user", "nice", "system", "irq", "softirq")  # not guest, which is within user
+_IDLE = ("idle", "iowait", "steal")  # of which steal is another guest's
 
 
 @dataclass(frozen=True)
@@ -20,34 +22,42 @@ class Account:
     """The counters of a meter that add up to CPU time, each with its unit (`ns`, `us` or `ticks`).
 
     `host_wide`: the meter counts the whole kernel, so it cannot tell the two sides apart where they
-    share one.
+    share one. `idle`: the counters of what its `cpus` were not busy. Where a record has that number
+    of CPUs, their CPU time is what `idle` leaves of the window, and `counters` are not used.
     """
 
     meter: str
     counters: tuple[tuple[str, str], ...]
     host_wide: bool
+    idle: tuple[tuple[str, str], ...] = ()
 
 
 ACCOUNTS: Mapping[str, Account] = {
-    "procstat": Account("procstat", tuple((name, "ticks") for name in _BUSY), True),
+    "procstat": Account(
+        "procstat", tuple((n, "ticks") for n in _BUSY), True, tuple((n, "ticks") for n in _IDLE)
+    ),
     "rusage": Account("rusage", (("cpu_ns", "ns"),), False),
 }
 
 
 def accounts_of(rows: Iterable[EngineRow]) -> dict[str, Account]:
-    """The accounts of a plan's descriptor rows: those of meters whose counters carry `cpu_time`,
-    and ACCOUNTS, the best first.
+    """The accounts of a plan's descriptor rows: those of meters whose counters carry `cpu_time`
+    or `idle_time`, and ACCOUNTS, the best first.
     """
     declared = [row for row in rows if row.kind in ("meter", "counter")]
     host_wide = {row.name for row in declared if row.kind == "meter" and "host_wide" in row.flags}
-    counters: dict[str, list[tuple[str, str]]] = {}
-    for row in declared:
-        unit = row.unit
-        timed = row.kind == "counter" and "cpu_time" in row.flags
-        if timed and (unit in SECONDS_OF or unit == "ticks"):
-            counters.setdefault(row.owner, []).append((row.name, unit))
+    owners = dict.fromkeys(
+        row.owner for row in declared if {*row.flags} & {"cpu_time", "idle_time"}
+    )
+
+    def counters(meter: str, flag: str) -> tuple[tuple[str, str], ...]:
+        mine = (row for row in declared if row.owner == meter and flag in row.flags)
+        return tuple((row.name, row.unit) for row in mine if row.unit in (*SECONDS_OF, "ticks"))
+
     accounts = {
-        meter: Account(meter, tuple(of_meter), meter in host_wide)
-        for meter, of_meter in counters.items()
+        meter: Account(
+            meter, counters(meter, "cpu_time"), meter in host_wide, counters(meter, "idle_time")
+        )
+        for meter in owners
     } | dict(ACCOUNTS)
     return dict(sorted(accounts.items(), key=lambda each: (*METER_ORDER, each[0]).index(each[0])))

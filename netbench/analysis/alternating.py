@@ -19,17 +19,15 @@ import pandas as pd
 
 from netbench.analysis.compare import (
     by_cell,
-    estimated_ratio,
+    estimated,
     failed_by_cell,
     paired_runs,
     withstood,
 )
 from netbench.analysis.comparison import CAMPAIGN, RESULT, Comparison
-from netbench.analysis.dependence import INDEPENDENT
 from netbench.analysis.matching import A, B, Match, Matching, Place, match
 from netbench.analysis.pairs import NO_BUILDS, Series
 from netbench.analysis.result import Result
-from netbench.analysis.sign_flip import sign_flips
 from netbench.analysis.verdicts import corrected
 
 STATES = (A, B)
@@ -111,7 +109,7 @@ def compared(
     )
     empty = replace(empty, better=taken.a[0].describe(metric).better)
 
-    def estimated(base: Comparison, mine: Series | None, other: Series | None) -> Comparison:
+    def again(base: Comparison, mine: Series | None, other: Series | None) -> Comparison:
         pairing = paired_runs(base, mine, other, 1, order)
         named = replace(pairing.comparison, unit=CAMPAIGN)
         if named.n < 2 and not named.why:
@@ -119,9 +117,7 @@ def compared(
         if not taken.alternate and not named.why:
             ratio = float(np.exp(pairing.differences.mean()))
             return replace(named, ratio=ratio, why=f"the campaigns took no turns ({taken.order})")
-        found = estimated_ratio(replace(pairing, comparison=named), INDEPENDENT)
-        (flip,) = sign_flips([pairing.differences], 1)
-        return replace(found, sign_flip=flip)
+        return estimated([replace(pairing, comparison=named)])[0]
 
     family, samples = [], []
     for m in matches:
@@ -129,7 +125,7 @@ def compared(
         of_both = [_joined([(at, runs[at].get(places[at][m.a])) for at in half]) for half in halves]
         failed = [_joined([(at, lost[at].get(places[at][m.a])) for at in half]) for half in halves]
         base = replace(empty, context=m.context, pair=m.pair)
-        family.append(estimated(base, of_both[1], of_both[0]))
+        family.append(again(base, of_both[1], of_both[0]))
         samples.append((of_both, failed))
 
     told = []
@@ -143,8 +139,7 @@ def compared(
                 mine,
                 base_runs,
                 (failed[1], failed[0]),
-                partial(estimated, c),
-                paired=False,
+                partial(again, c),
             )
         )
     return told

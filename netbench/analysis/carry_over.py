@@ -1,20 +1,28 @@
 """What one run hands to the next: the residuals of runs against the level of the run before, in
 order of execution. Blocks are shuffled, so each level comes after each other one by chance, and the
 difference that the one before makes can be told from all else.
+
+It reaches comparisons, too: of two levels each comes after the other more often than after itself.
+What that adds to their difference is estimated with its error (`added`), and a verdict in whose
+direction it goes is flagged where it does not stand without that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
+from netbench.analysis.comparison import CARRIED, Comparison
+from netbench.analysis.dependence import DOUBT
 from netbench.analysis.intervals import Numbers, welch_errors
+from netbench.analysis.pairs import Places
 from netbench.analysis.result import Result
+from netbench.analysis.verdicts import stands
 
 FEWEST = 4  # runs of a level after another one, and after the others
 ALPHA = 0.01  # chance that a sound pair and metric has a finding, over all levels
@@ -39,33 +47,113 @@ class CarryOver:
 
 def carried_over(result: Result) -> Iterator[CarryOver]:
     """What is carried over in the metrics of `repeat`, the surest of each pair and metric."""
-    if not result.swept:
-        return
     asked = [metric for metric in result.repeat.metrics if metric in result.runs]
-    columns = ["run", "pair", "cell", "boot", "status", "excluded", *result.swept, *asked]
-    frames = [result.runs[columns], *([result.control_runs[columns]] if result.controls else [])]
-    every = pd.concat(frames, ignore_index=True).sort_values("run")
-    for pair, runs in every.groupby("pair", observed=True):
-        if len(runs) < 2 * FEWEST:
-            continue
-        before = _before(runs, result.swept)
-        counting = runs["cell"].isin({cell.cell for cell in result.cells})
-        counting &= (runs["status"] == "ok") & (runs["excluded"] == "")
-        for metric in asked:
-            used = runs[counting & (runs[metric] > 0)]
+    for metric in asked if result.swept else ():
+        for pair, used, before in _in_order(result, metric):
             logs = np.log(used[metric])
             means = logs.groupby([used["cell"], used["boot"]], observed=True).transform("mean")
             residuals = (logs - means).to_numpy(dtype=float)
-            found = list(_differences(used, before.loc[used.index], residuals))
+            found = list(_differences(used, before, residuals))
             if found:
                 sure = min((best for best, _ in found), key=lambda each: each[1])
                 tests = sum(number for _, number in found)
-                if (carried := _named(sure, tests, str(pair), metric)) is not None:
+                if (carried := _named(sure, tests, pair, metric)) is not None:
                     yield carried
 
 
 _Found = tuple[tuple[str, str, str, int], float, tuple[float, float, float]]
 """Factor, level before, level and runs; p; difference with its error and degrees of freedom."""
+
+
+def _in_order(result: Result, metric: str) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Of each pair the runs that count and have a value above 0, in order of execution, and the
+    levels of the run before each of them.
+    """
+    columns = ["run", "pair", "cell", "boot", "status", "excluded", *result.swept, metric]
+    frames = [result.runs[columns], *([result.control_runs[columns]] if result.controls else [])]
+    every = pd.concat(frames, ignore_index=True).sort_values("run")
+    cells = {cell.cell for cell in result.cells}
+    for pair, runs in every.groupby("pair", observed=True):
+        counting = runs["cell"].isin(cells) & (runs["status"] == "ok") & (runs["excluded"] == "")
+        used = runs[counting & (runs[metric] > 0)]
+        if len(runs) >= 2 * FEWEST:
+            yield str(pair), used, _before(runs, result.swept).loc[used.index]
+
+
+def flagged(result: Result, family: Sequence[Comparison]) -> list[Comparison]:
+    """A family, its verdicts flagged that do not stand without what runs hand to the next."""
+    if all(c.verdict == "inconclusive" or c.unit != "block" for c in family):
+        return list(family)
+    factor, metric = family[0].factor, family[0].metric
+    keys = {each.cell: _levels(result, each.factors) for each in result.cells}
+    found: dict[str, tuple[dict[tuple[str, ...], int], Added]] = {}
+    for pair, used, before in _in_order(result, metric):
+        known = before[factor].notna().to_numpy()
+        codes, words = pd.factorize(used["cell"][known].astype(str))
+        after = pd.factorize(before[factor][known])[0]
+        logs = np.log(used[metric][known].to_numpy(dtype=float))
+        if len(logs):
+            places = {keys[word]: at for at, word in enumerate(words)}
+            found[pair] = places, added(logs, codes, after)
+
+    def is_doubtful(c: Comparison) -> bool:
+        if c.verdict == "inconclusive" or c.unit != "block" or c.pair not in found:
+            return False
+        places, handed = found[c.pair]
+        both = (_levels(result, {**c.context, factor: x}) for x in (c.level, c.baseline))
+        i, j = (places.get(each) for each in both)
+        return i is not None and j is not None and turns(c, *handed.apart(i, j))
+
+    return [c.but(flags=(*c.flags, CARRIED)) if is_doubtful(c) else c for c in family]
+
+
+def _levels(result: Result, factors: Mapping[str, str]) -> tuple[str, ...]:
+    """The levels of what is swept; "" for what a cell lacks."""
+    return tuple(factors.get(name, "") for name in result.swept)
+
+
+def turns(c: Comparison, shift: float, variance: float) -> bool:
+    """Whether a verdict does not stand without what the run before adds to the log difference,
+    where that explains it and is a sign at all.
+    """
+    d, error = math.log(c.ratio), math.sqrt(max(variance, 0.0))
+    explains = abs(shift) if c.verdict == "equivalent" else math.copysign(1, d) * shift
+    if not explains > DOUBT * error:
+        return False
+    return not stands(c, d - shift, math.hypot(c.error, error), c.freedom)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What the levels of the runs before add to a run, with the covariances of that, and the share
+    of each cell's runs that came after each level.
+    """
+
+    effects: Numbers
+    covariances: Numbers
+    shares: Numbers
+
+    def apart(self, i: int, j: int) -> tuple[float, float]:
+        """What that adds to the difference of two cells, and its variance."""
+        weights = self.shares[i] - self.shares[j]
+        return float(weights @ self.effects), float(weights @ self.covariances @ weights)
+
+
+def added(logs: Numbers, cells: Places, before: Places) -> Added:
+    """By least squares; of each run the logarithm, the number of its cell, and that of the level
+    before.
+    """
+    count = np.bincount(cells).astype(float)
+    after = np.eye(before.max() + 1)[before]
+    shares = np.stack([np.bincount(cells, each) / count for each in after.T], axis=1)
+    residuals = logs - (np.bincount(cells, logs) / count)[cells]
+    varied = after - shares[cells]
+    squares = varied.T @ varied
+    inverse = np.linalg.pinv(squares, hermitian=True)
+    effects = inverse @ (varied.T @ residuals)
+    freedom = len(logs) - len(count) - np.linalg.matrix_rank(squares, hermitian=True)
+    variance = float(np.square(residuals - varied @ effects).sum()) / max(freedom, 1)
+    return Added(effects, variance * inverse, shares)
 
 
 def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from netbench.analysis.boots import KERNEL, without_boots
 from netbench.analysis.closing import Standing, closings
 from netbench.analysis.compare import builds_of
 from netbench.analysis.counts import count_interval
-from netbench.analysis.dependence import Lag, Pool, lags_of, relative
+from netbench.analysis.dependence import DOUBT, correlations, run_intervals
 from netbench.analysis.intervals import Interval, Numbers, mean_intervals, sequential_confidence
 from netbench.analysis.metrics import METRICS
 from netbench.analysis.modes import CellModes, Modes, find_modes
@@ -28,6 +27,7 @@ from netbench.analysis.pairs import by_unit
 from netbench.analysis.result import Result
 from netbench.analysis.segments import joined
 from netbench.analysis.series import instabilities
+from netbench.analysis.stopping import reached
 from netbench.result_files import PlannedCell
 
 Rows = npt.NDArray[np.int64]  # positions in the frame of runs
@@ -42,7 +42,8 @@ class CellResult:
     `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
     several were asked for, or `build` where these are of several builds. `signs` are what makes it
     unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
-    the pair lie in two.
+    the pair lie in two. `mean`: the status of its means, which `status` is not about where ratios
+    decide: `converged`, `max` (wider than asked), or `unstable`.
     """
 
     cell: str
@@ -56,6 +57,7 @@ class CellResult:
     signs: tuple[str, ...] = ()
     marked: int = 0
     modes: Mapping[str, CellModes] = field(default_factory=dict)
+    mean: str = ""
 
 
 def metric_order(names: Sequence[str]) -> list[str]:
@@ -170,26 +172,19 @@ class _Table:
     @cached_property
     def over_runs(self) -> dict[tuple[str, str], dict[str, _Measured]]:
         """The metrics that ok runs of each (cell, pair) have; intervals are widened where the
-        number of runs was chosen by looking, and where runs follow each other, as the cells of one
-        boot of the pair show. Those of counts have their own distribution.
+        number of runs was chosen by looking, and where runs follow each other. Those of counts
+        have their own distribution.
         """
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         good = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
         rows, every = joined(list(good.values()))
-        boots = self.boot[rows]
-        one_boot = (every.lowest(boots) == every.highest(boots)).tolist()
         found: dict[tuple[str, str], dict[str, _Measured]] = {key: {} for key in good}
         for at, name in enumerate(self.names):
             values = self.values[rows, at]
             have = ~np.isnan(values)
             values, parts = values[have], every.where(have)
-            lags = lags_of(relative(values, parts), parts)
-            told: dict[str, list[Lag]] = {pair: [] for pair in self.result.plan.pairs}
-            for (_, pair), lag in compress(zip(good, lags, strict=True), one_boot):
-                told[pair].append(lag)
-            dependences = {pair: Pool(of_pair).dependence for pair, of_pair in told.items()}
-            intervals = mean_intervals(values, parts, confidence)
+            intervals = run_intervals(values, parts, confidence)
             series = np.split(values, np.cumsum(parts.lengths)[:-1])
             ends = zip(parts.lowest(values).tolist(), parts.highest(values).tolist(), strict=True)
             is_count = self.result.describe(name).is_count
@@ -200,8 +195,7 @@ class _Table:
                     counted = count_interval(each, confidence)
                     found[key][name] = _Measured(counted, least, most)
                 elif interval.n:
-                    widened = dependences[key[1]].widened(interval, confidence)
-                    kept = self.in_range(name, widened, least, most)
+                    kept = self.in_range(name, interval, least, most)
                     found[key][name] = _Measured(kept, least, most)
         return found
 
@@ -267,15 +261,18 @@ class _Table:
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
                 status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
+        intervals = (
+            self.over_boots(measured, good)
+            if by_boot
+            else {name: each.interval for name, each in measured.items()}
+        )
         return CellResult(
             cell=place.key[0],
             pair=place.pair,
             factors=place.factors,
             status=status,
             n=len(good),
-            intervals=self.over_boots(measured, good)
-            if by_boot
-            else {name: each.interval for name, each in measured.items()},
+            intervals=intervals,
             reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
             unit=self.unit(good) if by_boot else "run",
             signs=signs,
@@ -285,7 +282,50 @@ class _Table:
                 for m, found in modes.items()
                 if place.key[0] in found.cells
             },
+            mean=self.mean_status(status, place.pair, good, intervals),
         )
+
+    def mean_status(
+        self, status: str, pair: str, rows: Rows, intervals: Mapping[str, Interval]
+    ) -> str:
+        """The status of a cell's means: a comparison is free of what blocks have in common, and
+        they are not.
+        """
+        repeat = self.result.repeat
+        asked = [name for name in repeat.metrics if name in intervals]
+        if self.result.compare is None or status not in ("converged", "max", "unstable"):
+            return status
+        for name in asked:
+            together = (pair, name) in self.modes or (pair, name) in self.in_common
+            if together or instabilities(self.within(name, rows)):
+                return "unstable"
+        precise = all(reached(name, intervals[name], repeat) for name in asked)
+        return "converged" if asked and precise else "max"
+
+    @cached_property
+    def in_common(self) -> set[tuple[str, str]]:
+        """The pairs and metrics of which all cells together follow the block before."""
+        found: dict[tuple[str, str], Numbers] = {}
+        rows_of = rows_by_cell(self.result.runs)
+        for name in (name for name in self.result.repeat.metrics if name in self.names):
+            column = self.values[:, self.names.index(name)]
+            relative = np.full(len(column), np.nan)
+            for rows in rows_of.values():
+                good = rows[self.ok[rows] & ~np.isnan(column[rows])]
+                if len(good):
+                    relative[good] = column[good] / (column[good].mean() or 1.0)
+            for pair in self.result.plan.pairs:
+                mine = [rows for (_, its), rows in rows_of.items() if its == pair]
+                every = np.concatenate(mine) if mine else np.array([], dtype=np.int64)
+                every = every[~np.isnan(relative[every])]
+                _, at, counts = np.unique(
+                    self.boot[every] * (1 + self.block.max(initial=0)) + self.block[every],
+                    return_inverse=True,
+                    return_counts=True,
+                )
+                found[pair, name] = np.bincount(at, relative[every]) / counts
+        estimates, errors = correlations(*joined(list(found.values())))
+        return {key for key, r, e in zip(found, estimates, errors, strict=True) if r > DOUBT * e}
 
     def unit(self, rows: Rows) -> str:
         """`build` where that of every boot is known, else `boot`."""

@@ -17,17 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from netbench.analysis.boots import BOOTED
-from netbench.analysis.dependence import (
-    NONE_SEEN,
-    NOTHING,
-    Dependences,
-    Lag,
-    lag_of,
-    relative,
-)
-from netbench.analysis.intervals import Interval, mean_interval, ratio_confidence
+from netbench.analysis.dependence import followed
+from netbench.analysis.intervals import Means, Numbers, means_of, ratio_confidence
 from netbench.analysis.pairs import (
     NO_BUILDS,
     NO_SERIES,
@@ -37,10 +31,12 @@ from netbench.analysis.pairs import (
     differences,
     rounds,
 )
+from netbench.analysis.segments import joined
 from netbench.analysis.stopping import Assessment, assess, most
 from netbench.model import Compare, Repeat
 
 Key = tuple[str, str]  # cell, pair
+Flags = npt.NDArray[np.bool_]
 ByBlock = Mapping[str, Mapping[int, float]]  # metric -> block -> value, in order of execution
 
 
@@ -61,51 +57,18 @@ class Standing:
     lost: int = 0
     builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
-    def alone(self, repeat: Repeat, seen: Dependences = NONE_SEEN) -> Assessment:
-        """Where it stands by its own intervals; seen: how far runs of its pair follow each
-        other.
-        """
-        boots = {
-            name: [self.boots.get(block, 0) for block in values]
-            for name, values in self.values.items()
-        }
-        values = {name: list(each.values()) for name, each in self.values.items()}
-        return assess(values, repeat, boots, self.lost, seen, self.builds)
+    def alone(self, repeat: Repeat) -> Assessment:
+        """Where it stands by its own intervals."""
+        values = {name: each.values for name, each in self.series.items()}
+        boots = None
+        if self.boots or repeat.boots > 1:
+            boots = {name: each.boot.tolist() for name, each in self.series.items()}
+        return assess(values, repeat, boots, self.lost, self.builds)
 
     @cached_property
     def series(self) -> Mapping[str, Series]:
-        """The values of each metric, as they are at the first look."""
-        return {metric: _series(self, values) for metric, values in self.values.items()}
-
-    def lag(self, metric: str) -> Lag:
-        """What its values tell of their order; those of several boots tell nothing."""
-        series = self.series.get(metric, NO_SERIES)
-        return lag_of(relative(series.values)) if len(series.boots) == 1 else NOTHING
-
-    def lag_against(self, base: Standing, metric: str, repeat: Repeat) -> tuple[Lag, float]:
-        """What its differences to a baseline tell of their order, where they are paired by block,
-        and the sum of the variances of the logarithms of both.
-        """
-        here, there = (each.series.get(metric, NO_SERIES) for each in (self, base))
-        if not len(here.values) or not len(there.values):
-            return NOTHING, 0.0
-        if (here.values <= 0).any() or (there.values <= 0).any():
-            return NOTHING, 0.0
-        if not here.boots & there.boots:
-            return NOTHING, 0.0
-        unit, log_differences = differences(here, there, repeat.boots, {})
-        if unit != "block":
-            return NOTHING, 0.0
-        apart = sum(float(np.log(each.values).var()) for each in (here, there))
-        return lag_of(log_differences), apart
-
-    def is_settled_against(
-        self, base: Standing, target: Target, order: Rounds, seen: Dependences
-    ) -> bool:
-        """Whether its ratio to the baseline is settled in every chosen metric that both have, and
-        there is one.
-        """
-        return ratios_settled(self, base, target, order, seen)
+        """The values of each metric that has any."""
+        return {metric: _series(self, each) for metric, each in self.values.items() if each}
 
 
 @dataclass(frozen=True)
@@ -116,29 +79,22 @@ class Target:
     family: int = 1
     margin: float | None = None
 
-    def is_met(self, interval: Interval) -> bool:
-        """Whether the interval of a mean log difference settles the ratio."""
-        if not interval.known:
-            return False
-        if self.repeat.until == "precision":
-            return math.expm1(interval.half_width) <= self.repeat.precision
-        if interval.low > 0 or interval.high < 0:
-            return True
-        low, high = self.band
-        return self.margin is not None and low <= interval.low and interval.high <= high
+    def met(self, mean: Means, *, fixed: bool) -> Flags:
+        """Which mean log differences settle their ratios; fixed: their units are boots or builds,
+        whose number is not chosen by looking, so nothing is widened.
+        """
 
-    @property
-    def band(self) -> tuple[float, float]:
-        """The log differences that do not matter."""
-        margin = self.margin or 0.0
-        return math.log1p(-margin), math.log1p(margin)
+        def half(sides: int) -> Numbers:
+            level = ratio_confidence(self.repeat, self.family, sides=sides, fixed=fixed)
+            return mean.half_widths(level)
 
-    def limits(self, interval: Interval) -> list[tuple[float, float]]:
-        """What `is_met` compares with what, in a unit of 1: a change, and its limit."""
         if self.repeat.until == "precision":
-            return [(math.expm1(interval.half_width), self.repeat.precision)]
-        ends = interval.low, interval.high
-        return [(1 + end, 1 + limit) for end in ends for limit in (0.0, *self.band)]
+            return np.asarray(np.expm1(half(2)) <= self.repeat.precision)
+        differs = np.abs(mean.mean) > half(2)
+        if self.margin is None:
+            return np.asarray(differs)
+        low, high = math.log1p(-self.margin), math.log1p(self.margin)
+        return differs | (mean.mean - half(1) >= low) & (mean.mean + half(1) <= high)
 
 
 def target_of(
@@ -170,27 +126,9 @@ def closings(
     factors = {key: cell.factors for key, cell in cells.items()}
     target = target_of(factors, compare, repeat)
     each = [{key: cells[key] for key in group} for group in groups(factors, swept, compare)]
-    seen = {key[1]: Dependences() for key in cells}
     for group in each:
-        see_group(group, compare, target, seen[next(iter(group))[1]])
-    for group in each:
-        closed |= group_closings(group, compare, target, order, seen[next(iter(group))[1]])
+        closed |= group_closings(group, compare, target, order)
     return closed
-
-
-def see_group(
-    group: Mapping[Key, Standing], compare: Compare | None, target: Target, seen: Dependences
-) -> None:
-    """Put what the runs of cells, and their differences to their baseline's, tell of their order to
-    what is seen of their pair of hosts.
-    """
-    base = baseline_of(group, compare)
-    for key, cell in group.items():
-        for metric in target.repeat.metrics:
-            seen.see_cell(key[0], metric, cell.lag(metric))
-            if base is not None and base != key:
-                lag, apart = cell.lag_against(group[base], metric, target.repeat)
-                seen.see_differences(key[0], metric, lag, apart)
 
 
 def baseline_of(group: Mapping[Key, Standing], compare: Compare | None) -> Key | None:
@@ -206,23 +144,18 @@ def group_closings(
     compare: Compare | None,
     target: Target,
     order: Rounds,
-    seen: Dependences,
 ) -> dict[Key, str]:
-    """`closings` of the cells that are compared with one baseline; seen: how far runs of their pair
-    of hosts follow each other.
-    """
+    """`closings` of the cells that are compared with one baseline."""
     base = baseline_of(group, compare)
     if base is None or group[base].closed or all(c.closed for k, c in group.items() if k != base):
-        return {
-            key: cell.closed or _alone(cell, target.repeat, seen) for key, cell in group.items()
-        }
+        return {key: cell.closed or _alone(cell, target.repeat) for key, cell in group.items()}
     closed = {
-        key: cell.closed or _against(cell, group[base], target, order, seen)
+        key: cell.closed or _against(cell, group[base], target, order)
         for key, cell in group.items()
         if key != base
     }
     compared = {reason for key, reason in closed.items() if not group[key].closed}
-    alone = group[base].alone(target.repeat, seen)
+    alone = group[base].alone(target.repeat)
     enough = alone.n + group[base].lost >= target.repeat.min
     if enough and all(compared):
         closed[base] = "converged" if compared == {"converged"} else "max"
@@ -256,9 +189,9 @@ def _rounds(cells: Iterable[Standing], compare: Compare | None) -> Rounds:
     return rounds(by_level.values())
 
 
-def _alone(cell: Standing, repeat: Repeat, seen: Dependences) -> str:
+def _alone(cell: Standing, repeat: Repeat) -> str:
     """Why a cell that is compared with nothing is closed, "" if it is not."""
-    alone = cell.alone(repeat, seen)
+    alone = cell.alone(repeat)
     return alone.reason if alone.closed else _exhausted(cell, alone, repeat)
 
 
@@ -267,21 +200,17 @@ def _exhausted(cell: Standing, alone: Assessment, repeat: Repeat) -> str:
     return "max" if alone.spent or cell.runs + cell.lost >= most(repeat) else ""
 
 
-def _against(
-    mine: Standing, base: Standing, target: Target, order: Rounds, seen: Dependences
-) -> str:
+def _against(mine: Standing, base: Standing, target: Target, order: Rounds) -> str:
     """Why a cell that is compared with a baseline is closed, "" if it is not."""
-    alone = mine.alone(target.repeat, seen)
+    alone = mine.alone(target.repeat)
     enough = alone.n + mine.lost >= target.repeat.min
-    if enough and mine.is_settled_against(base, target, order, seen):
+    if enough and _is_settled(mine, base, target, order):
         return "converged"
     return _exhausted(mine, alone, target.repeat)
 
 
-def ratios_settled(
-    mine: Standing, base: Standing, target: Target, order: Rounds, seen: Dependences
-) -> bool:
-    """As Standing.is_settled_against."""
+def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
+    """Whether a ratio is settled in every chosen metric that both have, and there is one."""
     repeat, judged = target.repeat, 0
     for metric in repeat.metrics:
         here, there = (each.series.get(metric, NO_SERIES) for each in (mine, base))
@@ -289,35 +218,26 @@ def ratios_settled(
             continue
         if (here.values <= 0).any() or (there.values <= 0).any():
             return False  # no ratio
-        unit, log_differences = differences(here, there, repeat.boots, order)
-        confidence, enough = ratio_target(unit in BOOTED, mine, base, target)
+        unit, found = differences(here, there, repeat.boots, order)
+        fixed = unit in BOOTED
+        enough: float = repeat.min - max(mine.lost, base.lost)
+        if fixed:  # boots that were not asked for are never enough
+            enough = repeat.boots if repeat.boots > 1 else math.inf
         if unit == "build":
             enough = len(set(mine.builds.values()))
-        interval = mean_interval(log_differences, confidence)
-        if unit == "block":
-            interval = seen.of_ratio(metric).widened(interval, confidence)
-        if len(log_differences) < enough or not target.is_met(interval):
+        if len(found) < max(enough, 2):
+            return False
+        mean = (means_of if fixed else followed)(*joined([found]))
+        if not target.met(mean, fixed=fixed).all():
             return False
         judged += 1
     return judged > 0
 
 
-def ratio_target(
-    by_boot: bool, mine: Standing, base: Standing, target: Target
-) -> tuple[float, float]:
-    """The confidence of a ratio's interval, and how many differences it must be of. The number of
-    boots is not chosen by looking, so nothing is widened there; boots that were not asked for are
-    never enough.
-    """
-    repeat = target.repeat
-    if by_boot:
-        confidence = 1 - (1 - repeat.confidence) / target.family
-        return confidence, repeat.boots if repeat.boots > 1 else math.inf
-    confidence = ratio_confidence(repeat, target.family)
-    return confidence, repeat.min - max(mine.lost, base.lost)
-
-
 def _series(cell: Standing, values: Mapping[int, float]) -> Series:
-    blocks = np.array(list(values), dtype=np.int64)
-    boots = np.array([cell.boots.get(block, 0) for block in values], dtype=np.int64)
-    return Series(blocks, boots, np.array(list(values.values()), dtype=float), cell.builds)
+    n = len(values)
+    blocks = np.fromiter(values, dtype=np.int64, count=n)
+    boots = np.zeros(n, dtype=np.int64)
+    if cell.boots:
+        boots[:] = [cell.boots.get(block, 0) for block in values]
+    return Series(blocks, boots, np.fromiter(values.values(), dtype=float, count=n), cell.builds)

@@ -18,20 +18,14 @@ import pandas as pd
 
 from netbench.analysis.boots import in_boots
 from netbench.analysis.comparison import DEPENDENT, MODES, Comparison, failures_said
-from netbench.analysis.dependence import (
-    INDEPENDENT,
-    Dependence,
-    Dependences,
-    lags_of,
-    relative,
-)
-from netbench.analysis.failures import absent, completed, counted
-from netbench.analysis.intervals import Interval, Numbers, mean_interval, mean_intervals
+from netbench.analysis.dependence import doubted, followed
+from netbench.analysis.failures import absent, counted, ranked
+from netbench.analysis.intervals import Means, Numbers, means_of
+from netbench.analysis.metrics import describe
 from netbench.analysis.modes import find_modes
 from netbench.analysis.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
-from netbench.analysis.segments import joined
-from netbench.analysis.sign_flip import sign_flips
-from netbench.analysis.verdicts import corrected, could_turn, judged, tested
+from netbench.analysis.segments import Segments, joined
+from netbench.analysis.verdicts import at_level, corrected, stands, tested
 from netbench.model import Repeat
 
 ZERO = "a run measured 0, which has no ratio"
@@ -50,7 +44,6 @@ def for_factor(
     order: Rounds | None = None,
     better: int | None = None,
     failed: pd.DataFrame | None = None,
-    seed: int = 1,
 ) -> list[Comparison]:
     """Each level of `factor` against `baseline`, all other factors equal, per pair: one family.
 
@@ -60,9 +53,8 @@ def for_factor(
     the factors of every cell; a level that has no run where it was to have some is told so, unless
     the whole context has none. order: the rounds of boots, where more is known of them than `runs`
     show. better: whether more is, of a metric that a tool prints. failed: the runs that failed,
-    with the same columns; a verdict that turns if they had the worst values seen is none. seed: of
-    the sign-flip test where it draws. Errors: KeyError for a factor, level or metric that is not
-    there.
+    with the same columns; a verdict that does not stand with these ranked last is none. Errors:
+    KeyError for a factor, level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
         raise KeyError(factor if factor not in factors else metric)
@@ -107,22 +99,19 @@ def for_factor(
             failures = lost.get((*words, level)), lost.get((*words, baseline))
             mine, named = by_level.get(level), empty.but(level=level)
             pairings.append(paired_runs(named, mine, base, repeat.boots, known, failures))
-    dependences = _dependences(all_series, pairings)
-    flips = sign_flips([p.differences for p in pairings], seed)
-    means = mean_intervals(*joined([p.differences for p in pairings]), 0.95)
-    family = [
-        estimated(p.comparison.but(sign_flip=flip), mean, dependences[p.comparison.pair])
-        for p, mean, flip in zip(pairings, means, flips, strict=True)
-    ]
+    family = estimated(pairings)
     planned_boots = in_boots(repeat, factors)
     comparisons = [
         c if planned_boots or c.unit != "boot" else _withheld(c) for c in corrected(family, repeat)
     ]
     apart = {pair: _apart(series) for pair, series in all_series.items()}
-    flagged = [_flagged(c, dependences[c.pair], apart[c.pair]) for c in comparisons]
+    doubts = estimated(pairings, doubted)
+    flagged = [
+        _flagged(c, doubt, apart[c.pair]) for c, doubt in zip(comparisons, doubts, strict=True)
+    ]
 
     def again(c: Comparison, mine: Series, base: Series) -> Comparison:
-        return estimated_ratio(paired_runs(c, mine, base, repeat.boots, known), dependences[c.pair])
+        return estimated([paired_runs(c, mine, base, repeat.boots, known)])[0]
 
     return [
         withstood(c, p.mine, p.base, p.failed, partial(again, c)) if p.mine and p.base else c
@@ -209,42 +198,31 @@ def paired_runs(
     return Pairing(filled, mine, base, failed, log_differences)
 
 
-def _dependences(
-    cells: Mapping[str, Sequence[Series]], pairings: Sequence[Pairing]
-) -> dict[str, Dependence]:
-    """How far blocks follow each other in the comparisons of each pair of hosts."""
-    seen = {pair: Dependences() for pair in cells}
-    variances: dict[int, float] = {}  # of logarithms, where there are such
-    for pair, series in cells.items():
-        values, parts = joined([each.values for each in series])
-        for at, lag in enumerate(lags_of(relative(values, parts), parts)):
-            variances[id(series[at])] = lag.variance
-            if len(series[at].boots) == 1:
-                seen[pair].see_cell(str(at), "", lag)
-    in_blocks = [p for p in pairings if p.comparison.unit == "block"]
-    for at, lag in enumerate(lags_of(*joined([p.differences for p in in_blocks]))):
-        p = in_blocks[at]
-        apart = sum(variances.get(id(each), 0.0) for each in (p.mine, p.base))
-        seen[p.comparison.pair].see_differences(str(at), "", lag, apart)
-    return {pair: each.of_ratio("") for pair, each in seen.items()}
+def estimated(
+    pairings: Sequence[Pairing], in_order: Callable[[Numbers, Segments], Means] = followed
+) -> list[Comparison]:
+    """The comparisons with ratio, p and error, as far as their differences tell them; in_order: of
+    those over blocks.
+    """
+    values, parts = joined([p.differences for p in pairings])
+    blocks = np.array([p.comparison.unit == "block" for p in pairings], dtype=bool)
+    plain, mine = means_of(values, parts), in_order(values[blocks[parts.at]], parts.only(blocks))
+    error, freedom = plain.error.copy(), plain.freedom.copy()
+    error[blocks], freedom[blocks] = mine.error, mine.freedom
+    numbers = (each.tolist() for each in (plain.mean, plain.sd, error, freedom))
+    return [_estimated(p.comparison, *each) for p, *each in zip(pairings, *numbers, strict=True)]
 
 
-def estimated_ratio(pairing: Pairing, dependence: Dependence) -> Comparison:
-    """The comparison with ratio, p and error, as far as its differences tell them."""
-    return estimated(pairing.comparison, mean_interval(pairing.differences, 0.95), dependence)
-
-
-def estimated(filled: Comparison, d: Interval, dependence: Dependence) -> Comparison:
-    """As estimated_ratio, given the mean of the differences."""
+def _estimated(
+    filled: Comparison, mean: float, sd: float, error: float, freedom: float
+) -> Comparison:
     if filled.why:
         return filled
     if filled.n == 0:
         return filled.but(why=f"the two have no {filled.unit} in common")
-    if not d.known:
-        return filled.but(ratio=math.exp(d.mean), why=f"one {filled.unit} has no interval")
-    within = dependence if filled.unit == "block" else INDEPENDENT
-    error = within.inflation(d.n) * d.sd / math.sqrt(d.n)
-    return tested(filled.but(sd=d.sd), d.mean, error, within.freedom(d.n))
+    if filled.n == 1:
+        return filled.but(ratio=math.exp(mean), why=f"one {filled.unit} has no interval")
+    return tested(filled.but(sd=sd), mean, error, freedom)
 
 
 def _withheld(c: Comparison) -> Comparison:
@@ -263,17 +241,14 @@ def _apart(cells: Sequence[Series]) -> float:
     return -math.log(modes.ratio) if modes else 0.0
 
 
-def _flagged(comparison: Comparison, dependence: Dependence, apart: float) -> Comparison:
-    """The comparison, flagged where blocks follow each other and may do so more than is known, or
-    where its runs lie in modes that are further apart than its levels.
+def _flagged(comparison: Comparison, doubt: Comparison, apart: float) -> Comparison:
+    """The comparison, flagged where blocks may follow each other (`doubt`: as that has it) so that
+    it turns, or where its runs lie in modes that are further apart than its levels.
     """
     if comparison.unit != "block" or comparison.verdict == "inconclusive":
         return comparison
-    flags = []
-    if dependence.seen:
-        n, worst = comparison.n, dependence.at_most
-        error = worst.inflation(n) * comparison.sd / math.sqrt(n)
-        flags += [DEPENDENT] if could_turn(comparison, error, worst.freedom(n)) else []
+    same = stands(comparison, math.log(doubt.ratio), doubt.error, doubt.freedom)
+    flags = [] if same else [DEPENDENT]
     flags += [MODES] if abs(math.log(comparison.ratio)) < apart else []
     return comparison.but(flags=(*comparison.flags, *flags))
 
@@ -284,27 +259,28 @@ def withstood(
     base: Series,
     failed: tuple[Series | None, Series | None],
     again: Callable[[Series, Series], Comparison],
-    *,
-    paired: bool = True,
 ) -> Comparison:
-    """The comparison with the failures of both levels; inconclusive where its verdict turns if
-    failed runs had the values seen that speak most against it. again: estimates it from such series
-    of level and baseline.
+    """The comparison with the failures of both levels; inconclusive where its verdict does not
+    stand with failed runs ranked last. again: estimates it from such series of level and baseline.
     """
     lost, base_lost = failed
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
     told = comparison.but(failures=counted(*counts))
     if told.failures is None or told.verdict == "inconclusive":
         return told
-    against = (True, False) if told.verdict == "equivalent" else (told.ratio < 1,)
-    for up in against:
-        worst = again(*completed(mine, lost, base, base_lost, up=up, paired=paired))
-        if judged(worst, comparison.corrected).verdict != comparison.verdict:
-            why = (
-                f"{failures_said(told.failures, *told.names)}, and it turns if these had the worst"
-            )
-            failures = replace(told.failures, stands=False)
+    equal, margin = told.verdict == "equivalent", told.margin or 0.0
+    ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, told.ratio > 1)]
+    known = told.better
+    better = describe(told.metric).better if known is None else known
+    for end, above in ends:
+        scaled = replace(mine, values=mine.values / end)
+        worst = again(*ranked(scaled, lost, base, base_lost, lowest=better >= 0))
+        shown = at_level(worst, told.corrected)
+        if not (shown.low > 1 if above else shown.high < 1):
+            why = failures_said(told.failures, *told.names)
             return told.but(
-                verdict="inconclusive", unsettled=f"{why} values seen", failures=failures
+                verdict="inconclusive",
+                unsettled=f"{why}, and it does not stand with these ranked last",
+                failures=replace(told.failures, stands=False),
             )
     return told

@@ -14,17 +14,21 @@ from netbench.analysis.intervals import NAN
 from netbench.analysis.words import bounds, change, times
 from netbench.units import count
 
-DEPENDENT, MODES, WITHIN_CONTROL = "dependence", "modes", "control"
+DEPENDENT, MODES, CARRIED, WITHIN_CONTROL = "dependence", "modes", "carry_over", "control"
 FLAGS = {
     DEPENDENT: "runs follow each other, so that this could turn",
     MODES: "runs lie in two modes further apart than that, so that this could turn",
+    CARRIED: "runs may hand that much to the next, so that this could turn",
     WITHIN_CONTROL: "no larger than what the control shows",
 }
 """What puts a verdict in doubt, in words."""
 CAMPAIGN = "campaign"  # the unit where each result is one value
 RESULT = "result"
 """The factor of a comparison of results, or of states: its levels name themselves."""
-VERDICTS = ("better", "worse", "equivalent", "inconclusive")
+SURE = ("better", "worse", "equivalent")
+VERDICTS = (*SURE, "inconclusive")
+NO_VERDICT = "no verdict"
+"""In place of a verdict, where what was measured cannot carry one (grounds.py)."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,7 @@ class Comparison:
     tell. `why`: why there is no interval. Of two results, `earlier` is the number of earlier
     results whose spread is in the interval, `between` the standard deviation of their mean
     logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
-    `sign_flip`: p of the exact test over units (sign_flip.py). `failures`: of both levels, where
-    any run failed.
+    `failures`: of both levels, where any run failed.
     """
 
     factor: str
@@ -71,7 +74,6 @@ class Comparison:
     between: float = NAN
     better: int | None = None  # whether more is; None: as the metric of that name has it
     flags: tuple[str, ...] = ()  # of FLAGS
-    sign_flip: float = NAN
     failures: Failures | None = None
 
     def but(self, **changes: Any) -> Comparison:
@@ -142,10 +144,10 @@ def _sentence(c: Comparison) -> str:
             f" {interval}".replace(".00%", "%")
         ) + _despite(c)
     claim = f"{level} {does} {change(c.ratio)}{thing} than {baseline}, {interval}"
-    if c.verdict != "inconclusive":
+    if c.verdict in SURE:
         return claim + times(c.ratio) + _despite(c)
     if c.unsettled:
-        return f"{claim}: inconclusive, {c.unsettled}"
+        return f"{claim}: {c.verdict}, {c.unsettled}"
     if not c.needed:
         return f"{claim}: inconclusive"
     each = "" if c.against is None else " of each"
@@ -164,8 +166,9 @@ def _despite(c: Comparison) -> str:
     """What a verdict stands in spite of."""
     if c.failures is None:
         return ""
-    failed = count(c.failures.failed + c.failures.baseline_failed, "run")
-    return f", even if the {failed} that failed had the worst values seen"
+    failed = c.failures.failed + c.failures.baseline_failed
+    are = "is" if failed == 1 else "are"
+    return f", even if the {count(failed, 'run')} that failed {are} ranked last"
 
 
 def failures_said(failures: Failures, level: str, baseline: str) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-import numpy as np
-
 from netbench.analysis.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.analysis.counters import (
     NO_COUNTERS,
     Number,
     delta,
+    difference,
     either,
     where,
     window_seconds,
@@ -27,7 +26,6 @@ from netbench.record import SIDES, Record, SideCounters, ToolReading
 from netbench.units import printed_rate
 
 KB = 1024
-NICED = "procstat", "nice"  # the state in which procstat counts soakers
 
 
 def demand(cpus: float, gigabits: Number) -> Number:
@@ -55,6 +53,7 @@ def metrics_of(
     windows = window_seconds(sender), window_seconds(receiver)
     metrics: dict[str, Number] = {}
     _put(metrics, "throughput", _throughput(receiver, windows[1]))
+    _put(metrics, "sent", _rate(delta(sender, "flow", "bytes"), windows[0], 8e-9))
     _put_cpu(metrics, SOAK, cpus_busy(sender), cpus_busy(receiver), together=shared)
     one, other = slower(sender), slower(receiver)
     mean = None if one is None or other is None else (one + other) / 2
@@ -123,29 +122,24 @@ def _reported_throughput(tool: ToolReading) -> Number | None:
 def _busy(
     side: SideCounters, account: Account, ticks: Mapping[str, int], window: Number | None
 ) -> Number | None:
-    """CPUs busy on one side by one meter; None unless every counter, the window and the unit's
-    length are known.
+    """CPUs busy on one side by one meter, but for soakers; None unless every counter, the window
+    and the unit's length are known.
     """
-    if window is None or account.meter not in side.meters:
+    counters = side.meters.get(account.meter, {})
+    cpus = counters.get("cpus") if account.idle else None
+    counted = account.counters if cpus is None else account.idle
+    if window is None or not counted:
         return None
     spent, seconds_of = 0.0, _seconds_of(ticks.get(side.host))
-    for name, unit in account.counters:
-        change = delta(side, account.meter, name)
-        if change is None or unit not in seconds_of:
+    for name, unit in counted:
+        if name not in counters or unit not in seconds_of:
             return None
-        seconds = change * seconds_of[unit]
-        if (account.meter, name) == NICED and SOAK in side.meters:
-            seconds = _without_soakers(side, seconds)
-        spent += seconds
-    return spent / window
-
-
-def _without_soakers(side: SideCounters, niced: Number) -> Number:
-    """Seconds of niced processes, of which soakers are some, without those. (Their own time counts
-    the interrupts in it too, so what is left may be less than nothing.)
-    """
-    own = delta(side, SOAK, "used_ns")
-    return niced if own is None else either(np.maximum(0.0, niced - own * 1e-9), niced)
+        spent += difference(*counters[name]) * seconds_of[unit]
+    busy = where(spent >= 0, spent / window)  # of several, iowait may go back (proc(5))
+    if cpus is not None and busy is not None:
+        busy = where(cpus[0] == cpus[1], cpus[0] - busy)  # around 0 it may be below
+    own = delta(side, SOAK, "used_ns") if account.host_wide else None
+    return busy if busy is None or own is None else either(busy - own * 1e-9 / window, busy)
 
 
 @cache

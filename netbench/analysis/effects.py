@@ -1,18 +1,18 @@
 """Which factor matters: main effects and two-way interactions of the crossed factors of a campaign,
-as ratios, and their shares of the variance of a metric.
+as ratios.
 
 All is of logarithms over complete blocks (those in which every crossed cell ran), each block, boot
 or build a unit: a contrast is computed within each unit, and its mean over units has a Student t
 interval, widened where blocks follow each other. So what units have in common cancels, and each
 contrast is held against its own spread, as R's `aov(y ~ A * B + Error(unit / (A * B)))` does. All
-contrasts of a metric are one family (verdicts.py). Shares: shares.py.
+contrasts of a metric are one family (verdicts.py).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,20 +21,21 @@ from netbench.analysis.boots import BOOTED
 from netbench.analysis.compare import by_cell
 from netbench.analysis.comparison import Comparison
 from netbench.analysis.crossing import Crossing, crossing
-from netbench.analysis.dependence import (
-    INDEPENDENT,
-    Dependence,
-    Dependences,
-    lags_of,
-    relative,
+from netbench.analysis.dependence import followed
+from netbench.analysis.intervals import (
+    Interval,
+    Numbers,
+    mean_interval,
+    means_of,
+    ratio_confidence,
 )
-from netbench.analysis.intervals import Interval, Numbers, mean_interval, ratio_confidence
 from netbench.analysis.pairs import Series, complete
 from netbench.analysis.result import Result
 from netbench.analysis.segments import joined
-from netbench.analysis.shares import Share, Term, shares, terms_of
 from netbench.analysis.verdicts import corrected, tested
 
+Term = tuple[int, ...]
+"""Which factors, by their places."""
 TOGETHER, AND = " × ", " & "
 """Between the factors of an interaction, and between their levels."""
 
@@ -50,7 +51,6 @@ class Effect:
     """
 
     factors: tuple[str, ...]
-    share: Share
     contrasts: tuple[Comparison, ...]
     alone: Mapping[tuple[str, str], float]
 
@@ -58,14 +58,23 @@ class Effect:
     def name(self) -> str:
         return TOGETHER.join(self.factors)
 
+    @property
+    def size(self) -> tuple[float, float, float]:
+        """The largest change of its contrasts, up or down, as a logarithm; what it is at least and
+        at most, by their intervals.
+        """
+        largest = max(abs(math.log(c.ratio)) for c in self.contrasts)
+        lows = [math.log(max(c.low, 1e-300)) for c in self.contrasts]
+        highs = [math.log(c.high) for c in self.contrasts]
+        return largest, max(0.0, *lows, *(-x for x in highs)), max(map(abs, lows + highs))
+
 
 @dataclass(frozen=True)
 class Effects:
     """All effects on one metric on one pair of hosts, over `n` complete units.
 
-    `table`: logarithms, units first, then the levels of each crossed factor. `runs`, `higher`: the
-    shares of chance from run to run, and of what three factors and more do together. `why`: why
-    there are none. `notes`: what is not part of it.
+    `table`: logarithms, units first, then the levels of each crossed factor. `why`: why there are
+    none. `notes`: what is not part of it.
     """
 
     pair: str
@@ -74,8 +83,6 @@ class Effects:
     unit: str = ""
     table: Numbers | None = None
     effects: tuple[Effect, ...] = ()
-    runs: float = math.nan
-    higher: float = math.nan
     confidence: float = math.nan
     notes: tuple[str, ...] = ()
     why: str = ""
@@ -86,15 +93,15 @@ class Effects:
 
     @property
     def interactions(self) -> tuple[Effect, ...]:
-        """Those of two factors, the largest share first."""
+        """Those of two factors, the largest change first."""
         two = [effect for effect in self.effects if len(effect.factors) > 1]
-        return tuple(sorted(two, key=lambda effect: -effect.share.value))
+        return tuple(sorted(two, key=lambda effect: -effect.size[0]))
 
     @property
     def main(self) -> tuple[Effect, ...]:
-        """Those of one factor, the largest share first."""
+        """Those of one factor, the largest change first."""
         one = [effect for effect in self.effects if len(effect.factors) == 1]
-        return tuple(sorted(one, key=lambda effect: -effect.share.value))
+        return tuple(sorted(one, key=lambda effect: -effect.size[0]))
 
     def means(self, a: str, b: str) -> dict[tuple[str, str], Interval]:
         """The mean at each level of two factors over those of the others, in the metric's unit
@@ -172,20 +179,20 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         notes.append(f"{dropped} blocks left out: not every crossed cell ran in them")
     contrasts = list(_contrasts(result, crossed, table))
     values = [_within_units(table, weights) for _, weights, _ in contrasts]
-    dependence = _dependence(inside, table, [w for _, w, _ in contrasts], values, unit)
+    estimate = means_of if unit in BOOTED else followed
+    means = estimate(*joined(values))
     confidence = result.repeat.confidence if unit in BOOTED else ratio_confidence(result.repeat)
-    split = shares(table, confidence, dependence)
     base = Comparison(
         "", "", "", {}, pair, metric, len(table), unit, confidence=result.repeat.confidence
     )
     base = base.but(better=result.describe(metric).better)
     by_term: dict[Term, list[Comparison]] = {}
-    for (term, _, named), mine in zip(contrasts, values, strict=True):
-        by_term.setdefault(term, []).append(_estimated(named(base), mine, dependence))
+    numbers = (each.tolist() for each in (means.sd, means.mean, means.error, means.freedom))
+    for (term, _, named), sd, *mine in zip(contrasts, *numbers, strict=True):
+        by_term.setdefault(term, []).append(tested(named(base).but(sd=sd), *mine))
     made = tuple(
         Effect(
             tuple(crossed.factors[at] for at in term),
-            split.terms[term],
             tuple(by_term[term]),
             _alone(result, crossed, table, term) if len(term) > 1 else {},
         )
@@ -196,11 +203,15 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         unit=unit,
         table=table,
         effects=made,
-        runs=split.runs,
-        higher=split.higher,
         confidence=confidence,
         notes=tuple(notes),
     )
+
+
+def terms_of(factors: int) -> Iterator[Term]:
+    """Each factor, then each two."""
+    for size in (1, 2):
+        yield from itertools.combinations(range(factors), size)
 
 
 def _baseline(result: Result, crossed: Crossing, factor: str) -> int:
@@ -245,36 +256,6 @@ def _named(factor: str, level: str, base: str, of_two: bool) -> Callable[[Compar
 def _within_units(table: Numbers, weights: Numbers) -> Numbers:
     found: Numbers = np.tensordot(table, weights, axes=weights.ndim)
     return found
-
-
-def _estimated(empty: Comparison, values: Numbers, dependence: Dependence) -> Comparison:
-    """The comparison with ratio, p and error: of a value a unit."""
-    n, sd = len(values), float(values.std(ddof=1))
-    error = dependence.inflation(n) * sd / math.sqrt(n)
-    return tested(empty.but(sd=sd), float(values.mean()), error, dependence.freedom(n))
-
-
-def _dependence(
-    cells: Sequence[Series],
-    table: Numbers,
-    contrasts: Sequence[Numbers],
-    values: Sequence[Numbers],
-    unit: str,
-) -> Dependence:
-    """How far blocks follow each other in the contrasts; boots do not. values: of each contrast, a
-    value a unit.
-    """
-    if unit != "block":
-        return INDEPENDENT
-    seen = Dependences()
-    joint, parts = joined([each.values for each in cells])
-    for at, lag in enumerate(lags_of(relative(joint, parts), parts)):
-        seen.see_cell(str(at), "", lag)
-    variances = table.var(axis=0)
-    for at, lag in enumerate(lags_of(*joined(values))):
-        apart = float((contrasts[at] ** 2 * variances).sum())
-        seen.see_differences(str(at), "", lag, apart)
-    return seen.of_ratio("")
 
 
 def _alone(

@@ -1,10 +1,10 @@
-"""Failed runs: whether they depend on the level, and what a comparison says where they had the
-worst values.
+"""Failed runs: whether they depend on the level, and a comparison with these ranked last.
 
 A failed run has no value. If slow runs of one level fail, the rest of that level looks fast, and
-a comparison of what is left finds a difference where there is none. What failed runs would have
-shown is not known, so a verdict has to stand with the values, of those that either level has shown,
-that speak most against it (bounds of this kind: Manski 1990, American Economic Review 80:319).
+a comparison of what is left finds a difference where there is none; no run that counts may have
+been that slow, so the worst value seen bounds nothing. But a run that failed is no better than any
+that did not: with ranks in place of values, failed runs last, a verdict has to stand once more
+(ranks in the tests of means: Conover and Iman 1981, doi:10.2307/2683975).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import gammaln
 
 from netbench.analysis.pairs import Places, Series
 from netbench.units import count
@@ -50,11 +51,16 @@ class FailingLevel:
 
 
 def fisher(failed: int, runs: int, others_failed: int, others_runs: int) -> float:
-    """Two-sided p of Fisher's exact test that both fail equally often."""
-    from scipy.stats import fisher_exact  # half a second, for results that have failures alone
-
-    table = np.array([[failed, runs - failed], [others_failed, others_runs - others_failed]])
-    return float(fisher_exact(table).pvalue)
+    """Two-sided p of Fisher's exact test that both fail equally often: of all divisions of these
+    failures that are no more probable than this one.
+    """
+    total = failed + others_failed
+    each = np.arange(max(0, total - others_runs), min(runs, total) + 1)
+    logs = -sum(gammaln(x + 1) for x in (each, runs - each, total - each))
+    logs -= gammaln(others_runs - total + each + 1)
+    chances = np.exp(logs - logs.max())
+    mine = chances[failed - each[0]]
+    return float(chances[chances <= mine * (1 + 1e-7)].sum() / chances.sum())
 
 
 def absent(name: str, failed: Series | None) -> str:
@@ -76,30 +82,23 @@ def counted(mine: int, failed: int, base: int, base_failed: int) -> Failures | N
     )
 
 
-def completed(
-    mine: Series,
-    failed: Series | None,
-    base: Series,
-    base_failed: Series | None,
-    *,
-    up: bool,
-    paired: bool = True,
+def ranked(
+    mine: Series, failed: Series | None, base: Series, base_failed: Series | None, *, lowest: bool
 ) -> tuple[Series, Series]:
-    """Both series with values for the runs that failed: `up`, the highest value of both for mine
-    and the lowest for the baseline; else the other way round. paired: blocks in which both failed
-    say nothing of their difference and are left out.
+    """Both series with the ranks of their values among all of them as logarithms (0 to 1), failed
+    runs as the worst: as the lowest, or the highest.
     """
-    lowest = min(mine.values.min(), base.values.min())
-    highest = max(mine.values.max(), base.values.max())
     boots = mine.boots, base.boots
-    known = (boots[0] | boots[1],) * 2 if paired and boots[0] & boots[1] else boots
-    lost = [_lost(s, f, k) for s, f, k in ((mine, failed, known[0]), (base, base_failed, known[1]))]
-    both = lost[0] & lost[1] if paired else set()
-    values = (highest, lowest) if up else (lowest, highest)
-    return (
-        _filled(mine, lost[0] - both, float(values[0])),
-        _filled(base, lost[1] - both, float(values[1])),
-    )
+    known = (boots[0] | boots[1],) * 2 if boots[0] & boots[1] else boots
+    both = np.concatenate([mine.values, base.values])
+    worst = both.min() / 2 if lowest else both.max() * 2
+    mine = _filled(mine, _lost(mine, failed, known[0]), float(worst))
+    base = _filled(base, _lost(base, base_failed, known[1]), float(worst))
+    every = np.concatenate([mine.values, base.values])
+    _, at, counts = np.unique(every, return_inverse=True, return_counts=True)
+    ranks = np.exp((np.cumsum(counts) - (counts - 1) / 2) / len(every))[at]
+    n = len(mine.values)
+    return replace(mine, values=ranks[:n]), replace(base, values=ranks[n:])
 
 
 def _lost(series: Series, failed: Series | None, boots: frozenset[int]) -> set[tuple[int, int]]:

@@ -5,19 +5,15 @@ outlying ones by name, and what is known of them that may be why.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from netbench.analysis.fleet_causes import HOST, Cause, causes
-from netbench.analysis.fleet_facts import Differing, differing, known_facts, odd_facts
-from netbench.analysis.fleet_groups import GroupShift, group_shifts
-from netbench.analysis.fleet_model import Observed, Spread
-from netbench.analysis.fleet_outliers import PAIR, Analysis, Shift, analysed
-from netbench.analysis.fleet_runs import observed
+from netbench.analysis.fleet_causes import Cause, causes
+from netbench.analysis.fleet_facts import Known, known_facts, odd_facts
+from netbench.analysis.fleet_fit import Fit, Observed, Shift, fit, observed
 from netbench.analysis.result import Result
 
 MOST_PAIRS = 8
@@ -26,64 +22,26 @@ FALLBACK = "throughput"
 
 
 @dataclass(frozen=True)
-class Unmeasured:
-    """A pair without a value, and why."""
-
-    pair: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Fleet:
     """One metric of one cell over all pairs.
 
-    middle: the metric's median over pairs. unmeasured: pairs that have no value.
+    middle: the metric's median over pairs. unmeasured: why a pair has no value.
     """
 
     metric: str
     cell: str
     factors: Mapping[str, str]
     observed: Observed
-    analysis: Analysis
+    fit: Fit
     causes: tuple[Cause, ...]
-    groups: tuple[GroupShift, ...]
     confidence: float
     middle: float
-    unmeasured: tuple[Unmeasured, ...]
+    unmeasured: Mapping[str, str]
 
-    @property
-    def spread(self) -> Spread:
-        return self.analysis.spread
-
-    def of(self, kind: str) -> dict[str, Shift]:
-        """The shifts of a kind, by name."""
-        return self._by_kind.get(kind, {})
-
-    @cached_property
-    def _by_kind(self) -> dict[str, dict[str, Shift]]:
-        found: dict[str, dict[str, Shift]] = {}
-        for shift in self.analysis.shifts:
-            found.setdefault(shift.kind, {})[shift.name] = shift
-        return found
-
-    def explained(self, pair: str) -> str:
-        """The host that is outlying by this pair; "" where none is."""
-        for cause in self.causes:
-            if cause.kind == HOST and any(s.name == pair for s in cause.shifts):
-                return cause.name
-        return ""
-
-    def shift_of(self, host: str, kind: str) -> Shift | None:
-        """A host's shift as `kind`: over its pairs where these tell it apart, else that of its only
-        pair (of kind PAIR); None where it has none, or several that do not tell it.
-        """
-        apart = self.analysis.senders_apart if kind == "sender" else self.analysis.receivers_apart
-        mine = self.of(kind).get(host)
-        if mine is None or (apart and mine.pairs > 1):
-            return mine
-        end = 0 if kind == "sender" else 2
-        pairs = [s for name, s in self.of(PAIR).items() if name.partition(">")[end] == host]
-        return pairs[0] if len(pairs) == 1 else None
+    def lowest(self, kind: str) -> list[Shift]:
+        """The shifts of a kind, that which is furthest towards worse first."""
+        mine = [shift for shift in self.fit.shifts if shift.kind == kind]
+        return sorted(mine, key=lambda s: s.ratio, reverse=self.fit.limits.get(kind, 0) > 1)
 
 
 def is_fleet(result: Result) -> bool:
@@ -112,10 +70,10 @@ def fleets_of(result: Result, metric: str) -> list[Fleet]:
     ]
 
 
-def facts_that_differ(result: Result) -> list[Differing]:
+def facts_that_differ(result: Result) -> Known:
     """The facts in which hosts of the fleet differ."""
-    hosts = list(result.hosts)
-    return differing(known_facts(result, hosts), hosts)
+    known = known_facts(result, list(result.hosts))
+    return {name: values for name, values in known.items() if len(set(values.values())) > 1}
 
 
 def _fleet(
@@ -132,48 +90,35 @@ def _fleet(
     o = observed(runs, metric, result.plan.pairs, list(result.hosts))
     if o is None or len(o.pairs) <= MOST_PAIRS:
         return None
-    crossing = {
-        name: [(a in link.hosts) != (b in link.hosts) for a, b in map(_ends, o.pairs)]
-        for name, link in result.plan.links.items()
-    }
-    analysis = analysed(o, crossing, result.repeat, families)
-    known = known_facts(result, o.hosts, cell)
+    plan, repeat = result.plan, result.repeat
+    better = result.describe(metric).better
+    links = {name: link.hosts for name, link in plan.links.items()}
+    found = fit(o, better, repeat.confidence, families, links, plan.groups)
     return Fleet(
         metric,
         cell,
         factors,
         o,
-        analysis,
-        tuple(causes(o, analysis, odd_facts(known))),
-        tuple(group_shifts(o, analysis, result.plan.groups, result.repeat)),
-        result.repeat.confidence,
+        found,
+        tuple(causes(o.pairs, found, odd_facts(known_facts(result, o.hosts, cell)))),
+        repeat.confidence,
         math.exp(float(np.median(o.mean))),
-        tuple(_unmeasured(result, cell, runs, metric, o.pairs)),
+        _unmeasured(result, cell, metric, o),
     )
 
 
-def _ends(pair: str) -> tuple[str, str]:
-    sender, _, receiver = pair.partition(">")
-    return sender, receiver
-
-
-def _unmeasured(
-    result: Result, cell: str, runs: pd.DataFrame, metric: str, measured: Sequence[str]
-) -> Iterator[Unmeasured]:
+def _unmeasured(result: Result, cell: str, metric: str, o: Observed) -> dict[str, str]:
     """Pairs without a value, each with the reason of its last run."""
-    every = result.runs
-    mine = every[every["cell"] == cell]
-    last = dict(
-        zip(mine["pair"].astype(str), zip(mine["status"], mine["reason"], strict=True), strict=True)
-    )
-    ran, known = set(runs["pair"].astype(str)), set(measured)
-    for pair in result.plan.pairs:
-        if pair in known:
-            continue
-        if pair in ran:
-            yield Unmeasured(pair, f"its {metric} is 0")
-        elif pair in last:
-            status, reason = last[pair]
-            yield Unmeasured(pair, f"{status}: {reason}" if reason else str(status))
-        else:
-            yield Unmeasured(pair, "no run of it is recorded")
+    runs = result.runs[result.runs["cell"] == cell]
+    last = {
+        str(pair): f"its {metric} is 0"
+        if status == "ok"
+        else ": ".join(filter(None, (status, why)))
+        for pair, status, why in zip(runs["pair"], runs["status"], runs["reason"], strict=True)
+    }
+    known = set(o.pairs)
+    return {
+        pair: last.get(pair, "no run of it is recorded")
+        for pair in result.plan.pairs
+        if pair not in known
+    }

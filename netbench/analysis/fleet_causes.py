@@ -2,130 +2,86 @@
 
 A pair that is slow has a sender and a receiver. An end whose other pairs in the same direction are
 as those of the fleet is cleared. Where both ends are, it is the pair (the way between them, or the
-two together). Where neither is, as in a ring, a host whose two pairs are both outlying explains
-them; else the two ends cannot be told apart by what was measured, and only what is known of them
-can: one of them may be the only one whose facts differ from those of nearly all hosts.
+two together). Where neither is, as in a ring, a host that is outlying in the other direction too
+explains it; else the one end that differs in facts from nearly all hosts; else both may be it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from netbench.analysis.fleet_facts import Odd
-from netbench.analysis.fleet_model import Observed
-from netbench.analysis.fleet_outliers import LINK, PAIR, RECEIVER, SENDER, Analysis, Shift
+from netbench.analysis.fleet_fit import PAIR, RECEIVER, SENDER, Fit, Shift
 
 HOST = "host"
 BY_PAIRS, BY_BOTH, BY_OTHERS, BY_FACTS = "pairs", "both", "others", "facts"
-"""How a host is known to be the cause: by its several pairs in a direction; both its pairs, one in
-each direction; the other pairs of the other end; its facts alone.
+"""How a host is known to be the cause: by its several pairs in a direction; by both directions; by
+the other pairs of the other end; by its facts alone.
 """
 
 
 @dataclass(frozen=True)
 class Cause:
-    """What is outlying. `kind`: host, link, or pair (then `candidates`: ends that may each be the
-    cause; none where both are cleared). `shifts`: what it is seen in. `how`: for a host, how it is
-    known, by shift.
+    """What is outlying: a host, or a pair (then `candidates`: ends that may each be the cause; none
+    where both are cleared). `shifts`: what it is seen in; `how`: for a host, how it is known, by
+    shift. `facts`: of the host, or of each candidate.
     """
 
     kind: str
     name: str
     shifts: tuple[Shift, ...]
     how: tuple[str, ...] = ()
-    facts: tuple[Odd, ...] = ()
     candidates: tuple[str, ...] = ()
-    others: Mapping[str, tuple[Odd, ...]] = field(default_factory=dict)
-
-    @property
-    def least(self) -> float:
-        """The smallest of its ratios."""
-        return min(shift.ratio for shift in self.shifts)
+    facts: Mapping[str, Sequence[Odd]] = field(default_factory=dict)
 
 
-def causes(o: Observed, analysis: Analysis, odd: Mapping[str, Sequence[Odd]]) -> list[Cause]:
-    """Everything outlying, the slowest first; a host once."""
-    found = _Found(o, analysis, odd)
+def causes(pairs: Sequence[str], fit: Fit, odd: Mapping[str, Sequence[Odd]]) -> list[Cause]:
+    """Everything outlying, that which lies furthest first; a host once."""
+    slow = {(shift.kind, shift.name): shift for shift in fit.outlying}
+    by_end: dict[tuple[str, str], list[str]] = {}
+    for pair in pairs:
+        for end in _ends(pair):
+            by_end.setdefault(end, []).append(pair)
+
+    def is_open(end: tuple[str, str], pair: str) -> bool:
+        """Whether no other pair of that end in that direction is as those of the fleet."""
+        others = [each for each in by_end[end] if each != pair]
+        return end in slow or all((PAIR, other) in slow for other in others)
+
+    def is_slow_both_ways(end: tuple[str, str]) -> bool:
+        back = RECEIVER if end[0] == SENDER else SENDER, end[1]
+        return back in slow or any((PAIR, pair) in slow for pair in by_end.get(back, ()))
+
+    def behind(pair: str) -> tuple[list[str], str]:
+        """The hosts that explain an outlying pair, and how that is known ("": they may)."""
+        ends = [end for end in _ends(pair) if is_open(end, pair)]
+        for how, kept in (
+            (BY_OTHERS, ends if len(ends) == 1 else []),
+            (BY_BOTH, [end for end in ends if is_slow_both_ways(end)]),
+            (BY_FACTS, [end for end in ends if odd.get(end[1])]),
+        ):
+            if kept and not (how == BY_FACTS and len(kept) > 1):
+                return [host for _, host in kept], how
+        return [host for _, host in ends], ""
+
     hosts: dict[str, list[tuple[Shift, str]]] = {}
-    rest: list[Cause] = []
-    for shift in found.outlying:
-        if shift.kind in (SENDER, RECEIVER):
-            hosts.setdefault(shift.name, []).append((shift, BY_PAIRS))
-        elif shift.kind == LINK:
-            rest.append(Cause(LINK, shift.name, (shift,)))
-    for pair in (shift for shift in found.outlying if shift.kind == PAIR):
-        named = list(found.ends_behind(pair))
-        for host, how in named:
-            hosts.setdefault(host, []).append((pair, how))
-        if not named:
-            rest.append(found.unexplained(pair))
-    rest += [
-        Cause(HOST, host, tuple(s for s, _ in seen), tuple(h for _, h in seen), found.odd(host))
-        for host, seen in hosts.items()
-    ]
-    return sorted(rest, key=lambda cause: cause.least)
+    found = []
+    for shift in slow.values():
+        names, how = behind(shift.name) if shift.kind == PAIR else ([shift.name], BY_PAIRS)
+        if how:
+            for host in names:
+                hosts.setdefault(host, []).append((shift, how))
+        else:
+            facts = {host: odd[host] for host in names if host in odd}
+            found.append(Cause(PAIR, shift.name, (shift,), (), tuple(names), facts))
+    for host, seen in hosts.items():
+        shifts, how_each = zip(*seen, strict=True)
+        found.append(Cause(HOST, host, shifts, how_each, (), {host: odd.get(host, ())}))
+    return sorted(found, key=lambda cause: -max(abs(math.log(s.ratio)) for s in cause.shifts))
 
 
-class _Found:
-    def __init__(self, o: Observed, analysis: Analysis, odd: Mapping[str, Sequence[Odd]]) -> None:
-        self.outlying = [shift for shift in analysis.shifts if shift.outlying]
-        self._odd = odd
-        self._slow_pairs = {s.name: s for s in self.outlying if s.kind == PAIR}
-        self._slow_ends = {
-            (s.kind, s.name): s for s in self.outlying if s.kind in (SENDER, RECEIVER)
-        }
-        self._pairs: dict[tuple[str, str], list[str]] = {}
-        for pair in o.pairs:
-            for kind, host in self._ends(pair):
-                self._pairs.setdefault((kind, host), []).append(pair)
-
-    def odd(self, host: str) -> tuple[Odd, ...]:
-        return tuple(self._odd.get(host, ()))
-
-    @staticmethod
-    def _ends(pair: str) -> tuple[tuple[str, str], tuple[str, str]]:
-        sender, _, receiver = pair.partition(">")
-        return (SENDER, sender), (RECEIVER, receiver)
-
-    def _cleared(self, end: tuple[str, str], pair: str) -> bool:
-        """Whether the end has another pair in the same direction, and it is as those of the
-        fleet.
-        """
-        others = [each for each in self._pairs[end] if each != pair]
-        return end not in self._slow_ends and any(o not in self._slow_pairs for o in others)
-
-    def _slow_otherwise(self, end: tuple[str, str], pair: Shift) -> bool:
-        """Whether the host is outlying, to the same side, in the other direction too."""
-        kind, host = end
-        back = (RECEIVER if kind == SENDER else SENDER), host
-        there = [self._slow_pairs[p] for p in self._pairs.get(back, ()) if p in self._slow_pairs]
-        there += [self._slow_ends[back]] if back in self._slow_ends else []
-        return any((s.ratio < 1) == (pair.ratio < 1) for s in there if s.name != pair.name)
-
-    def ends_behind(self, pair: Shift) -> Iterator[tuple[str, str]]:
-        """The hosts that explain an outlying pair, and how that is known."""
-        open_ends = [end for end in self._ends(pair.name) if not self._cleared(end, pair.name)]
-        if len(open_ends) == 1:
-            yield open_ends[0][1], BY_OTHERS
-            return
-        both = [end for end in open_ends if self._slow_otherwise(end, pair)]
-        if both:
-            for _, host in both:
-                yield host, BY_BOTH
-            return
-        with_facts = [host for _, host in open_ends if self.odd(host)]
-        if len(with_facts) == 1:
-            yield with_facts[0], BY_FACTS
-
-    def unexplained(self, pair: Shift) -> Cause:
-        """A pair of which no end can be named."""
-        ends = [end for end in self._ends(pair.name) if not self._cleared(end, pair.name)]
-        hosts = tuple(dict.fromkeys(host for _, host in ends))
-        return Cause(
-            PAIR,
-            pair.name,
-            (pair,),
-            candidates=hosts,
-            others={host: self.odd(host) for host in hosts if self.odd(host)},
-        )
+def _ends(pair: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    sender, _, receiver = pair.partition(">")
+    return (SENDER, sender), (RECEIVER, receiver)

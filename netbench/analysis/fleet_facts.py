@@ -30,17 +30,6 @@ class Odd:
     words: str
 
 
-@dataclass(frozen=True)
-class Differing:
-    """A fact that differs within the fleet: its values, the most common first, with their hosts;
-    `unread`: hosts of which it is not known.
-    """
-
-    fact: str
-    values: tuple[tuple[str, tuple[str, ...]], ...]
-    unread: tuple[str, ...] = ()
-
-
 def known_facts(result: Result, hosts: Sequence[str], cell: str = "") -> Known:
     """The facts of hosts, as they were at the end, without what varies by itself, and with `cell`
     its settings as read back, but for buffers that the kernel sizes by what a run moved.
@@ -70,21 +59,6 @@ def odd_facts(known: Known) -> dict[str, list[Odd]]:
         for host, value in values.items():
             if not same(name, value, usual):
                 found.setdefault(host, []).append(Odd(name, value, usual, told(name, value, usual)))
-    return found
-
-
-def differing(known: Known, hosts: Sequence[str]) -> list[Differing]:
-    """The facts in which hosts differ, by name."""
-    found = []
-    for name, values in known.items():
-        by_value: dict[str, list[str]] = {}
-        for host, value in values.items():
-            alike = next((v for v in by_value if same(name, v, value)), value)
-            by_value.setdefault(alike, []).append(host)
-        if len(by_value) > 1:
-            ranked = sorted(by_value.items(), key=lambda each: -len(each[1]))
-            unread = tuple(host for host in hosts if host not in values)
-            found.append(Differing(name, tuple((v, tuple(who)) for v, who in ranked), unread))
     return found
 
 

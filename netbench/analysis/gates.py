@@ -1,5 +1,6 @@
 """Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
-interval cannot be judged; nor can two results without earlier ones, unless that is forced.
+interval, or no ground for a verdict, cannot be judged; nor can two results without earlier ones,
+unless that is forced.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import NO_VERDICT, Comparison
 from netbench.analysis.metrics import METRICS
 
 _GATE = re.compile(
@@ -105,6 +106,7 @@ def judge(
     unjudged: list[Comparison] = []
     for c in families.get(gate.metric, ()):
         known = not math.isnan(c.low) and (forced or not c.lacks_history)
+        known &= c.verdict != NO_VERDICT
         (unjudged if not known else fell if gate.falls(c) else held).append(c)
     cleared = sum(gate.clears(c) for c in held)
     return Outcome(gate, tuple(fell), len(held), tuple(unjudged), cleared)

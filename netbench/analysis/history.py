@@ -18,13 +18,16 @@ from pathlib import Path
 import numpy as np
 
 from netbench.analysis.compare import by_cell
+from netbench.analysis.dependence import followed
 from netbench.analysis.differing import differences
-from netbench.analysis.intervals import Numbers
+from netbench.analysis.intervals import Numbers, means_of
 from netbench.analysis.load import load
 from netbench.analysis.matching import NAMED, Place, match
 from netbench.analysis.pairs import Series, by_unit
 from netbench.analysis.result import Result
+from netbench.analysis.segments import joined
 from netbench.errors import NetbenchError
+from netbench.opening import open_file
 from netbench.result_files import read_plan
 from netbench.units import listed
 
@@ -73,7 +76,8 @@ class History:
 def level(series: Series) -> Level:
     """The level of a cell, by its boots where it has several; one value has no variance (NaN)."""
     logs, boots = units(series), len(series.boots)
-    variance = float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else np.nan
+    estimate = followed if boots == 1 else means_of
+    variance = float(estimate(*joined([logs])).error[0] ** 2) if len(logs) > 1 else np.nan
     return Level(float(logs.mean()), variance, len(logs), boots)
 
 
@@ -128,7 +132,7 @@ def _named(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _records(path: Path) -> bytes:
-    with (path / "records.jsonl").open("rb") as file:
+    with open_file(path / "records.jsonl") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 

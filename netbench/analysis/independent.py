@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,9 +87,9 @@ def _withstood(c: Comparison, sample: _Sample) -> Comparison:
         return c
 
     def again(mine: Series, base: Series) -> Comparison:
-        return _independent(c, sample, base, mine)
+        return _independent(c, replace(sample, levels=()), base, mine)
 
-    return withstood(c, mine, base, sample.failed[::-1], again, paired=False)
+    return withstood(c, mine, base, sample.failed[::-1], again)
 
 
 def _independent(

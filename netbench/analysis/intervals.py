@@ -34,7 +34,8 @@ class Interval:
     `half_width`, all in the values' unit.
 
     What can't be known is NaN: everything but `n` for n = 0; `sd`, `low`, `high` and `half_width`
-    for n = 1. `why`: why there is no interval, where n is not the reason.
+    for n = 1. `why`: why there is no interval, where n is not the reason. `runs`: all values, where
+    they are too few for one.
     """
 
     n: int
@@ -44,6 +45,7 @@ class Interval:
     sd: float = NAN
     half_width: float = NAN
     why: str = ""
+    runs: tuple[float, ...] = ()
 
     @property
     def precision(self) -> float:
@@ -81,7 +83,8 @@ class Interval:
 
         Where a bound lies outside, t is taken on the logarithm of the mean (on its logit, with two
         ends), by the delta method: simulated, that covers as often as the plain interval or more.
-        It needs values inside; where a meter's error reaches outside, the bound is cut.
+        Such a bound is no further out than the outermost value, or Student's bound. It needs values
+        inside; where a meter's error reaches outside, the bound is cut.
         `half_width` stays that of Student's t.
         """
         if not self.known or (lowest <= self.low and self.high <= highest):
@@ -93,7 +96,8 @@ class Interval:
         above, below = self.mean - lowest, highest - self.mean
         if math.isinf(below):
             scale = math.exp(-self.half_width / above)
-            return replace(self, low=lowest + above * scale, high=lowest + above / scale)
+            high = min(lowest + above / scale, max(self.high, seen[1]))
+            return replace(self, low=lowest + above * scale, high=high)
         width = highest - lowest
         centre, half = math.log(above / below), self.half_width * width / (above * below)
         low, high = (lowest + width * float(expit(x)) for x in (centre - half, centre + half))
@@ -139,9 +143,15 @@ def verdict_confidence(confidence: float, minimum: int, maximum: int) -> float:
     return 1 - share / (1 + (0.5 + 1.05 * math.log(1 / share)) * math.log(maximum / first))
 
 
-def ratio_confidence(repeat: Repeat, family: float = 1) -> float:
-    """The confidence of the widest interval in a family of so many comparisons over blocks."""
-    level = 1 - (1 - repeat.confidence) / family
+def ratio_confidence(
+    repeat: Repeat, family: float = 1, *, sides: int = 2, fixed: bool = False
+) -> float:
+    """The confidence of the widest interval in a family of so many comparisons over blocks. sides:
+    1 where a test is of one end (equivalence), fixed: nobody chose the number of units by looking.
+    """
+    level = 1 - (1 - repeat.confidence) / family * (2 / sides)
+    if fixed:
+        return level
     widen = verdict_confidence if repeat.until == "verdict" else sequential_confidence
     return widen(level, repeat.min, repeat.max)
 
@@ -169,17 +179,46 @@ def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Inter
 
 def mean_intervals(values: Numbers, parts: Segments, confidence: float) -> list[Interval]:
     """mean_interval of each of several series. Errors: as mean_interval."""
-    means, sizes = parts.means(values), parts.lengths.tolist()
+    return means_of(values, parts).intervals(confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Of several series an array each: number of values, mean, standard deviation (n-1), and the
+    standard error of the mean with its degrees of freedom. Without meaning below 2 values.
+    """
+
+    n: npt.NDArray[np.int64]
+    mean: Numbers
+    sd: Numbers
+    error: Numbers
+    freedom: Numbers
+
+    def half_widths(self, confidence: float) -> Numbers:
+        """Of Student's t intervals."""
+        quantiles = stdtrit(np.maximum(self.freedom, 1), (1 + confidence) / 2)
+        return np.asarray(quantiles * self.error)
+
+    def intervals(self, confidence: float) -> list[Interval]:
+        """Student's t interval of each."""
+        columns = (self.n, self.mean, self.sd, self.half_widths(confidence))
+        return [
+            Interval(n, mean, mean - half, mean + half, sd, half)
+            if n > 1
+            else Interval(n, mean if n else NAN)
+            for n, mean, sd, half in zip(*(each.tolist() for each in columns), strict=True)
+        ]
+
+
+def means_of(values: Numbers, parts: Segments) -> Means:
+    """The means of several series of independent values. Errors: ValueError for NaN or infinite
+    values.
+    """
+    n, means = parts.lengths, parts.means(values)
     if not np.isfinite(means).all():
         raise ValueError("cannot compute a mean: some values are not finite")
-    sds = np.sqrt(parts.sums((values - means[parts.at]) ** 2) / np.maximum(parts.lengths - 1, 1))
-    widths = {n: t_quantile(n, confidence) / math.sqrt(n) for n in set(sizes) if n > 1}
-    return [
-        Interval(n, mean, mean - (half := widths[n] * sd), mean + half, sd, half)
-        if n > 1
-        else Interval(n, mean if n else NAN)
-        for n, mean, sd in zip(sizes, means.tolist(), sds.tolist(), strict=True)
-    ]
+    sds = np.sqrt(parts.sums((values - means[parts.at]) ** 2) / np.maximum(n - 1, 1))
+    return Means(n, means, sds, sds / np.sqrt(np.maximum(n, 1)), (n - 1).astype(float))
 
 
 def welch_error(a: Numbers, b: Numbers) -> tuple[float, float]:

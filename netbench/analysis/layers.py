@@ -11,6 +11,8 @@ from pathlib import Path
 from netbench.profile_files import KERNEL_MARK
 
 IDLE, OTHER, UNMAPPED = "idle", "other", "unmapped"
+MASKED = "irqs off"
+"""What ran with interrupts off, as a clock samples it: where they are switched on again."""
 ORDER = (
     "data copy",
     "TCP/IP",
@@ -19,6 +21,7 @@ ORDER = (
     "memory",
     "locks",
     "scheduling",
+    MASKED,
     OTHER,
     UNMAPPED,
 )
@@ -27,11 +30,15 @@ FILE = Path(__file__).parent / "layers.txt"
 
 
 @cache
-def layer_of(frame: str) -> str:
-    """The layer of a frame of a folded stack; what is not of the kernel is `other`."""
+def layer_of(frame: str, by_clock: bool = False) -> str:
+    """The layer of a frame of a folded stack; what is not of the kernel is `other`. by_clock: of a
+    sample that a clock's interrupt took.
+    """
     if not frame.endswith(KERNEL_MARK):
         return OTHER
     name = frame.removesuffix(KERNEL_MARK)
+    if by_clock and name.endswith(("_irqrestore", "_unlock_irq")):
+        return MASKED
     return next((layer for layer, pattern in patterns() if pattern.match(name)), UNMAPPED)
 
 

@@ -60,6 +60,14 @@ def _whole() -> Iterator[Metric]:
         1,
         "throughput",
     )
+    yield Metric(
+        "sent",
+        "Gb/s",
+        "payload that the sender sent in its own window, in 10^9 bits per second",
+        "sender's flow.bytes × 8 / sender's window / 10^9",
+        COUNTERS,
+        1,
+    )
     for who, whose in (
         ("sender", "of the sender"),
         ("receiver", "of the receiver"),
@@ -163,8 +171,9 @@ def _who_paid() -> Iterator[Metric]:
             "ratio",
             f"share of the CPU time of both hosts {whose}, for whomever: its processes, interrupts"
             " and soft interrupts; only where each side has a CPU of its own (pin: apart)",
-            f"{counted}, less what an idle CPU loses, / window / system_cpu.soak; without soak"
-            " procstat.pinned_busy, peer_busy and system_cpu.procstat likewise"
+            f"{counted}, less what an idle CPU loses, / window / system_cpu.soak; by cpuidle and"
+            " procstat likewise, of system_cpu.procstat pinned_cpus (peer_cpus) less their idle"
+            " time / window"
             if counted
             else "1 - sender_paid - receiver_paid",
             COUNTERS,

@@ -96,6 +96,19 @@ def mean_load(entries: Iterable[NoiseEntry], ticks: Callable[[str], int]) -> flo
     return max((sum(loads) / len(loads) for loads in of_host.values()), default=0.0)
 
 
+def foreign_loads(
+    entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
+) -> dict[tuple[str, int], float]:
+    """CPUs that others used on the kernel of a host in a block, where that is enough to be said."""
+    return {
+        (host, entry.block): sign.amount
+        for entry in entries
+        for sign in signs(entry, ticks(entry.host))
+        if sign.kind == "load"
+        for host in hosts_of(entry, sign)
+    }
+
+
 def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
     """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
     whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith(

@@ -11,7 +11,8 @@ from netbench.analysis.result import Result
 from netbench.units import count, parse_rate
 
 KEY, METRIC = "rate", "throughput"
-HELD = 0.98  # of the rate: a cell that moved so much of it was held back by nothing else
+BOTH = (METRIC, "sent")  # each side's own window: one that was held up may lie beside the other
+TOLERANCE = 0.02  # a run or a cell that is no further from its rate holds it
 Place = tuple[str, str]
 """(cell, pair)"""
 
@@ -24,19 +25,33 @@ def word(result: Result, factors: Mapping[str, str]) -> str:
     return "" if written == "none" else str(written)
 
 
-def holds(result: Result, cell: CellResult) -> bool:
-    """Whether a cell has a rate, and moved as much."""
-    moved, written = cell.intervals.get(METRIC), word(result, cell.factors)
-    if moved is None or not written:
-        return False
+def rate_of(result: Result, factors: Mapping[str, str]) -> int | None:
+    """The rate of a cell in bits per second; None without one."""
+    written = word(result, factors)
     try:
-        return moved.mean * 1e9 >= HELD * parse_rate(written)
+        return parse_rate(written) if written else None
     except ValueError:  # a damaged campaign.yaml: no rate is known
-        return False
+        return None
+
+
+def holds(result: Result, cell: CellResult) -> bool:
+    """Whether a cell has a rate, and each side moved as much, neither less nor more."""
+    moved = moved_by(cell)
+    return METRIC in cell.intervals and is_held(rate_of(result, cell.factors), moved)
+
+
+def moved_by(cell: CellResult) -> list[float]:
+    """What each side of a cell moved, in Gb/s."""
+    return [cell.intervals[name].mean for name in BOTH if name in cell.intervals]
+
+
+def is_held(rate: int | None, moved: Iterable[float]) -> bool:
+    """Whether there is a rate in bits/s, and all of so many Gb/s are near it."""
+    return rate is not None and all(abs(each * 1e9 / rate - 1) <= TOLERANCE for each in moved)
 
 
 def free(result: Result, cells: Iterable[CellResult]) -> list[CellResult]:
-    """The cells whose throughput no rate held back."""
+    """The cells whose throughput no rate fixed."""
     return [cell for cell in cells if METRIC in cell.intervals and not holds(result, cell)]
 
 
@@ -70,5 +85,5 @@ def told(result: Result, cells: Sequence[CellResult]) -> str:
         return f"Throughput was fixed by rate: {rates}, which {who} moved."
     return (
         f"Throughput was limited by rate: {rates}; {held} of {len(paced)} cells moved as much, the"
-        " others less."
+        f" others less or more than {TOLERANCE:.0%} from it."
     )

@@ -158,8 +158,14 @@ def _power(
         seen.paired,
         seen.between,
         seen.within,
-        {n: math.expm1(power.smallest_difference(sd, n, confidence)) for n in sizes},
-        {d: power.units_needed(math.log1p(d), sd, confidence) for d in DIFFERENCES},
+        {
+            n: math.expm1(power.smallest_difference(sd, n, confidence, blocks=not by_boot))
+            for n in sizes
+        },
+        {
+            d: power.units_needed(math.log1p(d), sd, confidence, blocks=not by_boot)
+            for d in DIFFERENCES
+        },
         _boot_plan(campaign, seen, confidence, pilot, by_build) if by_boot else None,
         seen.apart,
     )

@@ -19,10 +19,12 @@ import numpy.typing as npt
 from netbench.analysis.boots import split
 from netbench.analysis.builds import nested
 from netbench.analysis.compare import by_cell
+from netbench.analysis.dependence import followed
 from netbench.analysis.intervals import NAN, Numbers
 from netbench.analysis.matching import NAMED, Place
 from netbench.analysis.pairs import Builds, Series
 from netbench.analysis.result import Result
+from netbench.analysis.segments import joined
 from netbench.model import Campaign, Cell
 from netbench.units import listed
 
@@ -192,7 +194,8 @@ def _parts(logs: Numbers, boots: npt.NDArray[np.int64], builds: Builds) -> Varia
     if units == 1:
         if len(logs) < 2:
             return None
-        return Variation(NAN, float(logs.std(ddof=1)), len(logs) - 1, 1, True)
+        (error,) = followed(*joined([logs])).error
+        return Variation(NAN, float(error) * math.sqrt(len(logs)), len(logs) - 1, 1, True)
     free = len(logs) - units
     if parts := nested(logs, boots, builds):
         # boots of builds that had one each are in what builds differ by

@@ -12,6 +12,8 @@ from netbench.analysis.shown_levels import shown
 METHODS = ("send", "receive", "tool")
 """Factors that name a way to move bytes."""
 NO_TOOL = "none"
+COPIES = ("dd", "cp", "cat")
+"""Tools that copy on one host: nothing is sent."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ cases, how many runs a difference takes, and how builds, boots and blocks are sp
 With n differences of standard deviation s a true difference d makes t = mean / (s / sqrt(n)) a
 noncentral t with n - 1 degrees of freedom and noncentrality d sqrt(n) / s. It is found where t
 exceeds Student's quantile of the interval; that it is found in the wrong direction is left out,
-which is less than one in a million. All differences are of logarithms.
+which is less than one in a million. All differences are of logarithms. Blocks pay for what their
+order may show (dependence.py): independent ones as if they varied by `_price` more.
 """
 
 from __future__ import annotations
@@ -21,28 +22,38 @@ MOST_WITHIN = 100  # blocks a boot
 MOST_BOOTS_A_BUILD = 8  # builds that do not seem to differ are the unit all the same
 
 
-def smallest_difference(sd: float, n: int, confidence: float, power: float = POWER) -> float:
+def smallest_difference(
+    sd: float, n: int, confidence: float, power: float = POWER, *, blocks: bool = False
+) -> float:
     """The smallest true log difference that n differences of deviation `sd` show with `power`, by
-    an interval at `confidence`; NaN for n < 2.
+    an interval at `confidence`; NaN for n < 2. blocks: the units are blocks, in order.
     """
     if n < 2:
         return NAN
     limit = stdtrit(n - 1, (1 + confidence) / 2)
-    return float(nctdtrinc(n - 1, 1 - power, limit)) * sd / math.sqrt(n)
+    price = _price(n) if blocks else 1.0
+    return float(nctdtrinc(n - 1, 1 - power, limit)) * sd * price / math.sqrt(n)
+
+
+def _price(n: int) -> float:
+    """By what the interval of n independent blocks is wider for what their order may show, at a
+    power of 80%; simulated (tools/bench/truth.py has the power that comes of it).
+    """
+    return 1 + min(max(0.013 * (n - 11), 0.0), 0.065, 2.6 / n)
 
 
 def units_needed(
-    difference: float, sd: float, confidence: float, power: float = POWER
+    difference: float, sd: float, confidence: float, power: float = POWER, *, blocks: bool = False
 ) -> int | None:
     """The smallest n that shows a log difference; None beyond MOST_UNITS."""
     few, many = 1, 2
-    while smallest_difference(sd, many, confidence, power) > difference:
+    while smallest_difference(sd, many, confidence, power, blocks=blocks) > difference:
         if many >= MOST_UNITS:
             return None
         few, many = many, min(2 * many, MOST_UNITS)
     while many - few > 1:
         middle = (few + many) // 2
-        if smallest_difference(sd, middle, confidence, power) > difference:
+        if smallest_difference(sd, middle, confidence, power, blocks=blocks) > difference:
             few = middle
         else:
             many = middle

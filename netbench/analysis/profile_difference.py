@@ -68,6 +68,11 @@ def difference(
     )
 
 
+def geometric_mean(totals: Sequence[float]) -> float:
+    """Of those above 0, as the ratio has them; NaN where there is none."""
+    return math.exp(float(np.mean(np.log([t for t in totals if t > 0])))) if any(totals) else NAN
+
+
 def _logs(profile: CellProfile) -> list[float]:
     return [math.log(total) for total in profile.totals if total > 0]
 

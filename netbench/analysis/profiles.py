@@ -84,13 +84,13 @@ class CellProfile:
         return [run.total for run in self.runs]
 
     @cached_property
-    def layers(self) -> Mapping[str, float]:
-        """The mean cost of each layer."""
-        costs: dict[str, float] = {}
+    def layers(self) -> Mapping[str, Sequence[float]]:
+        """The cost of each layer in every run."""
+        by_clock = self.runs[0].profile.event == "cpu-clock"
+        parts: dict[str, list[Sequence[float]]] = {}
         for name, values in self.functions.items():
-            layer = layer_of(name)
-            costs[layer] = costs.get(layer, 0.0) + sum(values) / len(values)
-        return costs
+            parts.setdefault(layer_of(name, by_clock), []).append(values)
+        return {layer: [sum(run) for run in zip(*of, strict=True)] for layer, of in parts.items()}
 
     @cached_property
     def stacks(self) -> Mapping[tuple[str, ...], float]:

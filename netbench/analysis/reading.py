@@ -6,8 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
+
+from netbench.codec import unreadable
+from netbench.errors import StoreError
+from netbench.opening import read_inside
+
+LONGEST, MOST_VALUES = 1 << 20, 1_000_000
+"""Bytes of a campaign.yaml, and its values with aliases written out."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +31,8 @@ class CampaignWords:
 def read_campaign(folder: Path) -> CampaignWords:
     """The words of campaign.yaml; empty where it is not there or cannot be read."""
     try:
-        document = yaml.load((folder / "campaign.yaml").read_text(), Loader=yaml.BaseLoader)
-    except (OSError, ValueError, yaml.YAMLError):
-        return CampaignWords()
-    if not isinstance(document, dict):
+        document = read_keys(folder / "campaign.yaml")
+    except StoreError:
         return CampaignWords()
     parts = {name: document.get(name) for name in ("transfer", "settings", "tools")}
     asked = {
@@ -36,3 +42,19 @@ def read_campaign(folder: Path) -> CampaignWords:
         for key, value in part.items()
     }
     return CampaignWords(str(document.get("about", "")), asked)
+
+
+def read_keys(file: Path) -> Mapping[str, Any]:
+    """The keys of a campaign.yaml, each scalar as it was written. Errors: StoreError."""
+    try:
+        document = yaml.load(read_inside(file, most=LONGEST), Loader=yaml.BaseLoader)
+        values, room = [document], MOST_VALUES
+        while values and room:
+            value, room = values.pop(), room - 1
+            if isinstance(value, dict | list):
+                values += value.values() if isinstance(value, dict) else value
+        if values or not isinstance(document, dict):
+            raise ValueError("no campaign")
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise unreadable(file, f"cannot be read: {error}") from error
+    return document

@@ -1,11 +1,10 @@
-"""A result's records as columns, kept beside it, so that a second look does not parse them again.
+"""A result's records as columns, kept so that a second look does not parse them again.
 
 What is kept is what record_shapes takes from lines: their numbers, and one line of each kind for
 the rest. So everything that is derived is derived anew. The file's name does not matter: within it
-is a hash of the records and the plan, and of the program that read them. It lies in the result's
-report/, or in the user's cache where that is another user's, or cannot be written. Nothing in it
-is executed (numpy's arrays and JSON in a zip archive), and a file that is another user's, or not
-whole, is not read.
+is a hash of the records and the plan, and of the program that read them. It lies in the user's
+cache, not in the result, which may be anybody's. Nothing in it is executed (numpy's arrays and JSON
+in a zip archive), and a file that is not whole is not read.
 """
 
 from __future__ import annotations
@@ -31,11 +30,10 @@ from netbench import codec, record
 from netbench.analysis import record_shapes, record_tables
 from netbench.analysis.record_tables import Head, Kind, Runs, Table, note_of
 from netbench.errors import StoreError
-from netbench.ownership import refuse_foreign
+from netbench.opening import open_file
 
 LEAST = 8 << 20
 """Bytes of records.jsonl below which it is parsed as fast."""
-NAME = "records.zip"
 FEW_NOTES, MOST_NOTES = 100, 0.1
 """Where more runs than this have a reason or settings of their own, lines are as small."""
 _ABOUT = "about.json"
@@ -49,7 +47,7 @@ def key_of(folder: Path) -> str:
         return ""
     digest = hashlib.sha256(_program())  # processors have instructions for it
     for name in _READ:
-        with (folder / name).open("rb") as opened:
+        with open_file(folder / name) as opened:
             digest.update(hashlib.file_digest(opened, "sha256").digest())
     return digest.hexdigest()
 
@@ -68,49 +66,34 @@ class Kept:
     def __init__(self, folder: Path) -> None:
         """folder: of the result. Errors: OSError where its files cannot be read."""
         self._key = key_of(folder)
-        self._beside = folder / "report" / NAME
-        places = [of_machine.base() / "records" / f"{self._key}.zip"]
-        if all(map(_is_own, (folder, self._beside.parent))):
-            places.insert(0, self._beside)
-        self._places = places if self._key else []
+        self._place = of_machine.base() / "records" / f"{self._key}.zip"
         self._draft: Path | None = None
         self._chunks = 0
 
     def runs(self) -> Iterator[list[Runs]] | None:
         """The runs in the chunks in which they were taken in; None where they are not kept."""
-        for place in self._places:
-            with suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
-                if place.lstat().st_uid != os.geteuid():
-                    continue
-                archive = zipfile.ZipFile(place)
-                about = json.loads(archive.read(_ABOUT))
-                if about["key"] == self._key and archive.testzip() is None:
-                    return _chunks(archive, int(about["chunks"]), place)
+        with suppress(OSError, ValueError, KeyError, zipfile.BadZipFile):
+            archive = zipfile.ZipFile(self._place)
+            about = json.loads(archive.read(_ABOUT))
+            if self._key and about["key"] == self._key and archive.testzip() is None:
+                return _chunks(archive, int(about["chunks"]), self._place)
         return None
 
     def add(self, runs: Sequence[Runs]) -> None:
         """Keep the runs of a chunk. What cannot be kept ends it: a full disk, odd records."""
-        if not self._places:
+        if not self._key:
             return
         try:
             if self._draft is None:
-                self._draft = self._begun()
+                self._place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                descriptor, name = tempfile.mkstemp(dir=self._place.parent, prefix="tmp")
+                os.close(descriptor)
+                self._draft = Path(name)
             with zipfile.ZipFile(self._draft, "a") as archive:
                 _write(archive, self._chunks, runs)
             self._chunks += 1
         except (OSError, NotKept):
             self.drop()
-
-    def _begun(self) -> Path:
-        """A draft beside the first place that can be written. Errors: OSError."""
-        for place in self._places:
-            with suppress(OSError):
-                place.parent.mkdir(mode=0o755, exist_ok=True, parents=place != self._beside)
-                descriptor, name = tempfile.mkstemp(dir=place.parent, prefix="tmp")
-                os.close(descriptor)
-                self._place = place
-                return Path(name)
-        raise OSError("no place can be written")
 
     def end(self) -> None:
         """All records were added, and are whole."""
@@ -119,7 +102,6 @@ class Kept:
         try:
             with zipfile.ZipFile(self._draft, "a") as archive:
                 archive.writestr(_ABOUT, json.dumps({"key": self._key, "chunks": self._chunks}))
-            self._draft.chmod(0o644)
             self._draft.replace(self._place)
         except OSError:
             self.drop()
@@ -128,17 +110,7 @@ class Kept:
         """Keep nothing."""
         if self._draft is not None:
             self._draft.unlink(missing_ok=True)
-        self._places, self._draft = [], None
-
-
-def _is_own(folder: Path) -> bool:
-    """Whether nobody else may put files into a folder, or it is not there yet: another user could
-    put a link in the place of what is being written.
-    """
-    with suppress(StoreError, FileNotFoundError):
-        refuse_foreign(folder)
-        return folder.lstat().st_uid == os.geteuid()
-    return not os.path.lexists(folder)
+        self._key, self._draft = "", None
 
 
 class NotKept(Exception):

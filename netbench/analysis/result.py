@@ -15,12 +15,13 @@ import pandas as pd
 from netbench.analysis.boots import KERNEL
 from netbench.analysis.meter_choice import Contradiction
 from netbench.analysis.metrics import NO_UNITS, Metric, describe
+from netbench.analysis.noise import foreign_loads
 from netbench.analysis.pairs import Rounds, rounds
 from netbench.analysis.planned import handled_by, has_boots
 from netbench.analysis.proofs import ProofKey, ProofTotal
 from netbench.analysis.readbacks import Readback
 from netbench.analysis.usage import UsageKey, Used
-from netbench.journal import Journal
+from netbench.journal import Journal, LeftChanged
 from netbench.model import Compare, Repeat
 from netbench.result_files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 
@@ -79,8 +80,22 @@ class Result:
         """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
         or when it was killed.
         """
+        return self._journal.ended()
+
+    @cached_property
+    def left_changed(self) -> list[LeftChanged]:
+        """What was not as before once everything was put back."""
+        return self._journal.left_changed()
+
+    @property
+    def _journal(self) -> Journal:
         file = self.path / "journal.jsonl"
-        return Journal(file).ended() if file.is_file() else ""
+        return Journal(file if file.is_file() else None)
+
+    @cached_property
+    def foreign_loads(self) -> Mapping[tuple[str, int], float]:
+        """CPUs that others used on the kernel of a host in a block, where there were such."""
+        return foreign_loads(self.noise, self.ticks)
 
     @property
     def handled(self) -> tuple[str, ...]:

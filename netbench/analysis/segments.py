@@ -52,6 +52,10 @@ class Segments:
         """The segments of those values at which `which` is true."""
         return Segments(np.bincount(self.at[which], minlength=len(self)))
 
+    def only(self, which: npt.NDArray[np.bool_]) -> Segments:
+        """Some of the segments, whole."""
+        return Segments(self.lengths[which])
+
     def sums(self, values: Numbers) -> Numbers:
         """The sums of the values."""
         return self._reduced(np.add, values)

@@ -1,5 +1,5 @@
 """Signs that runs of one cell are not independent draws from one distribution: drift,
-autocorrelation, two levels, outliers.
+autocorrelation, outliers. Two modes: modes.py.
 
 Each test's error rate is low on purpose (they are asked of every cell) and simulated in
 tests/unit/analysis/test_cautions.py.
@@ -20,7 +20,6 @@ OUTLIER = (
 )
 FEWEST = 8  # values: with fewer a test can't tell anything at ALPHA
 PART = 64  # values whose pairs are counted one by one
-GAP = 4.0  # two levels are further apart than that many spreads within them
 
 
 def drift(values: Numbers) -> tuple[float, float]:
@@ -74,29 +73,6 @@ def autocorrelation(values: Numbers) -> tuple[float, float]:
     return r, t_probability(t, n - 1) / 2 if t > 0 else 1.0
 
 
-def two_levels(values: Numbers) -> tuple[float, float] | None:
-    """Centres of two clusters of runs, where the widest gap parts them into groups of at least a
-    fifth each, GAP spreads apart.
-
-    Else None.
-    """
-    n = len(values)
-    if n < FEWEST:
-        return None
-    x = np.sort(values)
-    least = max(2, math.ceil(n / 5))
-    gaps = np.diff(x)[least - 1 : n - least]
-    cut = least + int(gaps.argmax())
-    low, high = x[:cut], x[cut:]
-    within = math.sqrt(
-        (((low - low.mean()) ** 2).sum() + ((high - high.mean()) ** 2).sum()) / (n - 2)
-    )
-    apart = float(high.mean() - low.mean())
-    if apart <= 2 * GAP * within or float(gaps.max()) <= GAP * within:
-        return None
-    return float(low.mean()), float(high.mean())
-
-
 def outliers(values: Numbers) -> list[int]:
     """Places of values further than OUTLIER x (1 + 10/n) robust deviations (1.4826 MAD) from the
     median.
@@ -128,7 +104,4 @@ def instabilities(values: Numbers) -> list[str]:
     r, p = autocorrelation(values)
     if p < ALPHA:
         signs.append(f"follows the run before it (lag-1 autocorrelation {r:.2f}, p {p:.1g})")
-    levels = two_levels(values)
-    if levels:
-        signs.append(f"has two levels ({levels[0]:.4g} and {levels[1]:.4g})")
     return signs

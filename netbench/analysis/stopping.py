@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from netbench.analysis.boots import runs_a_boot
-from netbench.analysis.dependence import NONE_SEEN, Dependences
-from netbench.analysis.intervals import Interval, mean_interval, sequential_confidence
+from netbench.analysis.dependence import run_intervals
+from netbench.analysis.intervals import Interval, Numbers, mean_interval, sequential_confidence
 from netbench.analysis.pairs import NO_BUILDS, Builds, by_unit
+from netbench.analysis.segments import joined
 from netbench.model import Repeat
 
 # CPUs: half a percent of one CPU is as narrow as any meter of the kernel resolves in a run of
@@ -44,11 +45,10 @@ def most(repeat: Repeat) -> int:
 
 
 def assess(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping[str, Sequence[float] | Numbers],
     repeat: Repeat,
     boots: Boots | None = None,
     lost: int = 0,
-    seen: Dependences = NONE_SEEN,
     builds: Builds = NO_BUILDS,
 ) -> Assessment:
     """Decide one (cell, pair) from the values of its ok runs, one list a metric (its own unit, in
@@ -64,11 +64,10 @@ def assess(
     and a cell closes only when it has been in all boots that were asked for, as `max` when it has
     had all its runs there. With boots that were not asked for no precision closes it: a reboot is
     no draw that was planned. lost: runs that failed and are not repeated, because boots decide how
-    many there are. seen: how far runs of its pair follow each other, which intervals over runs
-    allow for.
+    many there are.
     """
     units = _boots(boots, repeat)
-    intervals = intervals_of(values, repeat, units, seen, builds)
+    intervals = intervals_of(values, repeat, units, builds)
     visited = (
         len({boot for each in units.values() for boot in each})
         if units is not None
@@ -80,10 +79,9 @@ def assess(
 
 
 def intervals_of(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping[str, Sequence[float] | Numbers],
     repeat: Repeat,
     units: Boots | None,
-    seen: Dependences = NONE_SEEN,
     builds: Builds = NO_BUILDS,
 ) -> dict[str, Interval]:
     """The interval of each metric that has a value; over the means of `units`, where there are
@@ -93,7 +91,7 @@ def intervals_of(
     if units is None:
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         return {
-            name: seen.of_cell(name).widened(mean_interval(each, confidence), confidence)
+            name: run_intervals(*joined([np.array(each, dtype=float)]), confidence)[0]
             for name, each in present.items()
         }
     return {

@@ -15,8 +15,7 @@ from netbench.analysis.counters import Number, delta, where, window_seconds
 from netbench.analysis.soak import SOAK, pinned_busy
 from netbench.record import SIDES, SideCounters, SideName
 
-PROCSTAT = "procstat"
-METERS = (SOAK, PROCSTAT)  # the better first
+METERS = ("cpuidle", SOAK, "procstat")  # the better first
 
 
 def who_paid(
@@ -51,6 +50,11 @@ def _busy(meter: str, side: SideCounters, ticks: Mapping[str, int], which: str) 
     """
     if meter == SOAK:
         return pinned_busy(side, which)
-    window, hz = window_seconds(side), ticks.get(side.host)
-    spent = delta(side, PROCSTAT, f"{which}_busy")
-    return None if spent is None or window is None or not hz else spent / hz / window
+    name, a_second = ("idle_ns", 1e9) if meter == "cpuidle" else ("idle", ticks.get(side.host))
+    window, cpus = window_seconds(side), side.meters.get(meter, {}).get(f"{which}_cpus")
+    if window is None or not a_second:
+        return None
+    if (spent := delta(side, meter, f"{which}_busy")) is not None:  # of an earlier version
+        return spent / a_second / window
+    idle = delta(side, meter, f"{which}_{name}")
+    return None if idle is None or not cpus else cpus[0] - idle / a_second / window

@@ -23,9 +23,9 @@ _EACH_ITS_OWN = ("ssh", "address")  # keys whose value may be a notation, of a v
 _NUMBERS = re.compile(r"\[\d[\d,-]*\]", re.ASCII)  # no IPv6 address
 
 
-def write_out(problems: Problems) -> str:
-    """Write out the hosts of a tree, with what is wrong noted. What was written out, in words; ""
-    where nothing was.
+def write_out(problems: Problems, inventories: bool = True) -> str:
+    """Write out the hosts of a tree, with what is wrong noted; those of a file only with
+    `inventories`. What was written out, in words; "" where nothing was.
     """
     tree = problems.tree
     hosts = tree.entries.get(HOSTS)
@@ -38,6 +38,9 @@ def write_out(problems: Problems) -> str:
         FROM in hosts.entries or DEFAULTS in tree.entries or any(map(is_notation, hosts.entries))
     ):
         return ""
+    if not inventories and FROM in hosts.entries:
+        problems.add((HOSTS, FROM), "expected hosts by their names: a result reads no inventory")
+        del hosts.entries[FROM]
     inventory = _inventory(hosts, problems)
     merged = _merged(hosts, inventory, problems)
     defaults = _defaults(tree, problems)
@@ -54,7 +57,7 @@ def write_out(problems: Problems) -> str:
 
 def _inventory(hosts: Table, problems: Problems) -> Inventory:
     """The inventory that `from` names."""
-    nothing, written = Inventory({}, {}), hosts.entries.get(FROM)
+    nothing, written = Inventory(), hosts.entries.get(FROM)
     if written is None:
         return nothing
     if not isinstance(written, Word) or not (written.text or "").strip():
@@ -64,8 +67,8 @@ def _inventory(hosts: Table, problems: Problems) -> Inventory:
     path = Path(written.text or "").expanduser()
     if not written.origin:  # on the command line it is as every path there
         path = Path(problems.source).parent / path
-    inventory, found = read_inventory(path)
-    problems.add_of_file(HOSTS, found)
+    inventory = read_inventory(path)
+    problems.add_of_file(HOSTS, inventory.problems)
     return inventory
 
 

@@ -52,9 +52,11 @@ def parse(
     sets: Sequence[str] = (),
     catalogue: Catalogue | None = None,
     quick: bool = False,
+    inventories: bool = True,
 ) -> Campaign:
-    """Read a campaign from text; `source` names it in messages. Errors: CampaignError with every
-    problem of the text.
+    """Read a campaign from text; `source` names it in messages. Without `inventories` no other file
+    is read: of a result, which may be anybody's. Errors: CampaignError with every problem of the
+    text.
     """
     tree, problems = parse_tree(text, source)
     if quick:
@@ -63,7 +65,7 @@ def parse(
     if quick:
         edit.align_quick(tree)
     found = Problems(tree, source, problems)
-    written = write_out(found)
+    written = write_out(found, inventories)
     options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]
     if written or options:
         text = _effective(tree, " ".join([*([written] if written else []), *options]))

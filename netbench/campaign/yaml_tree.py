@@ -20,7 +20,6 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BYTES_MAX = 1024 * 1024
 NODES_MAX = 100_000
 DEPTH_MAX = 32
-NULLS = ("", "~", "null", "Null", "NULL")  # https://yaml.org/spec/1.1/ and JSON
 # Besides control characters those that hide text or turn its direction (Unicode TR 36, 2.10.2).
 UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -33,13 +32,9 @@ class TreeBuilder:
     once.
     """
 
-    def __init__(self, text: str, source: str, origin: str = "", tags: bool = False) -> None:
-        """`tags`: whether it is a file of another program's: values may have tags, which are left
-        out, and `null` is nothing.
-        """
+    def __init__(self, text: str, source: str, origin: str = "") -> None:
         self.source = source
         self.origin = origin
-        self._tags = tags
         self.problems: list[Problem] = []
         self._anchors: dict[str, tuple[Node, int]] = {}
         self._nodes = 0
@@ -102,7 +97,7 @@ class TreeBuilder:
                 loc[:3],
                 f"expected at most {DEPTH_MAX} levels of nesting, got more",
             )
-        if event.tag is not None and not self._tags:
+        if event.tag is not None:
             self._note(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
         before = self._nodes
         node = self._value(event, loc)
@@ -112,7 +107,7 @@ class TreeBuilder:
 
     def _value(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.ScalarEvent):
-            nothing = not event.style and event.value in (NULLS if self._tags else ("", "~"))
+            nothing = not event.style and event.value in ("", "~")
             bad = UNPRINTABLE.search(event.value)
             if bad:
                 self._note(

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from netbench import hostlist
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
 from netbench.errors import RequestError
@@ -17,27 +16,15 @@ if TYPE_CHECKING:
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
+    from netbench.conductor.finding import together
 
     findings = api.check(load_campaign(options))
     possible = all(finding.level != "error" for finding in findings)
     if options.json:
         say_json({"possible": possible, "findings": _rows(findings)})
     else:
-        say("\n".join(map(_told, _together(findings))))
+        say("\n".join(map(_told, together(findings))))
     return 0 if possible else RequestError.exit_code
-
-
-def _together(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that say the same of several hosts as one of them all, where the first was."""
-    from dataclasses import replace  # which --help does not wait for
-
-    hosts: dict[Finding, list[str]] = {}
-    for finding in findings:
-        hosts.setdefault(replace(finding, host=""), []).append(finding.host)
-    return [
-        replace(finding, host=hostlist.fold(sorted(set(named), key=hostlist.order)))
-        for finding, named in hosts.items()
-    ]
 
 
 def _told(finding: Finding) -> str:

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.cli import power_lines
 from netbench.cli.output import fold, say
 from netbench.cli.report import render
 from netbench.cli.verb import Verb, add_results
 from netbench.control_characters import escape_controls
 from netbench.errors import RequestError
-from netbench.units import parse_time
+from netbench.units import count, format_duration, listed, parse_time
 
 if TYPE_CHECKING:
+    from netbench.judge import Boots, Question, Written
     from netbench.model import Campaign
-
-SPREADS = (0.005, 0.01, 0.02)  # of boots, where no earlier result tells it
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -37,15 +34,15 @@ def _run(options: argparse.Namespace) -> int:
         *(options.base, options.patched, options.repo, options.on, options.suite, seconds),
         *(options.config, options.fragment),
     )
-    text = judge.written(question)
-    asked = campaign.parse(text, "judge")
+    written = judge.written(question, _earlier(question, options.results))
+    asked = campaign.parse(written.text, "judge")
     pinned(asked)  # a wrong revision, and what is not installed, are told before a file is written
     require_builds(asked)
     require_lab(asked)
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
-    write_unless_same(text, file, "judge")
+    write_unless_same(written.text, file, "judge")
     wanted = campaign.load(file)
-    for line in _before(wanted, file, options.results):
+    for line in _before(wanted, written, file):
         print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)
     conclusion = api.start(wanted, options.results, options.jobs)
     say(render(api.build_report(conclusion.path), "letter"))
@@ -53,50 +50,48 @@ def _run(options: argparse.Namespace) -> int:
     return conclusion.exit_code
 
 
-def _before(wanted: Campaign, file: Path, results: Path) -> Iterator[str]:
-    """What will be done, and what it will be able to show."""
-    from netbench import api
-    from netbench.analysis.boots import what_boots_buy
-    from netbench.plan import Plan
-    from netbench.units import count, format_duration
+def _earlier(question: Question, results: Path) -> Boots | None:
+    """What boots of these hosts were like: by the newest result of judge on them, of this suite
+    before those of others; None where none tells.
+    """
+    from netbench import api, judge
+    from netbench.analysis.overview import folders
+    from netbench.errors import NetbenchError
 
-    plan = Plan(wanted)
+    asked = judge.asked(question)
+    every = [f for f in folders(results) if f.parent.name.startswith("judge-")]
+    for folder in sorted(every, key=lambda f: f.parent.name != asked.name):
+        try:
+            metrics = api.power(asked, folder).metrics
+        except NetbenchError:
+            continue  # a result that nobody can read
+        if known := [one for one in metrics if one.boots]:
+            one = min(known, key=lambda each: each.sd)
+            seconds = one.boots.boot_seconds if one.boots else 0.0
+            return judge.Boots(one.between, one.within, seconds, str(folder))
+    return None
+
+
+def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
+    """What will be done, and what it will be able to show."""
+    from netbench.analysis.boots import what_boots_buy
+    from netbench.analysis.power import POWER
+    from netbench.plan import Plan
+
     repeat = wanted.repeat
     yield f"{file}: {count(len(wanted.cells), 'cell')}; `run {file}` repeats it, edited or not"
+    if written.dropped:
+        yield f"there is no time for {listed(written.dropped, 4)}"
     gain = what_boots_buy(
         repeat.boots,
-        plan.blocks_a_boot,
+        Plan(wanted).blocks_a_boot,
         kernels=len(wanted.kernels),
         confidence=repeat.confidence,
     )
-    yield f"{gain.lines[0]}: {format_duration(plan.seconds()[1])} once both kernels are built"
-    earlier = _newest(results, wanted.name)
-    outlook = api.power(wanted, earlier) if earlier is not None else None
-    if earlier is not None and outlook is not None and outlook.metrics:
-        yield from power_lines.lines(outlook, earlier)
-    else:  # none, or one that ended before it could tell
-        yield _without_pilot(repeat.boots, repeat.confidence)
-
-
-def _newest(results: Path, name: str) -> Path | None:
-    """The newest result of a campaign."""
-    from netbench.analysis.overview import folders
-
-    return next((folder for folder in folders(results) if folder.parent.name == name), None)
-
-
-def _without_pilot(boots: int, confidence: float) -> str:
-    """What differences can be shown, by how far boots lie apart."""
-    from netbench.analysis.power import POWER, smallest_difference
-
-    shown = [
-        f"{math.expm1(smallest_difference(math.sqrt(2) * sd, boots, confidence)):.1%} where boots"
-        f" of one kernel differ by {sd:.1%}"
-        for sd in SPREADS
-    ]
-    return (
-        f"what this can show in {POWER:.0%} of the cases, for one comparison: a change of"
-        f" {', '.join(shown)} (standard deviation, which is not known before a first result)"
+    yield f"{gain.lines[0]}: {format_duration(round(written.seconds))} once both kernels are built"
+    yield (
+        f"what this can show in {POWER:.0%} of the cases: a change of {written.shown:.1%}, where"
+        f" {written.boots.words}"
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb, add_paths
+from netbench.control_characters import escape_controls
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -17,6 +19,8 @@ def _run(options: argparse.Namespace) -> int:
         say_json(as_json(answer))
     elif answer.columns:
         say(in_columns(answer))
+    for note in answer.notes:
+        print(escape_controls(f"netbench: {note}"), file=sys.stderr)
     return 0
 
 

@@ -1,34 +1,50 @@
-"""`restore`: put back what a dead campaign left changed."""
+"""`restore`: put back what dead campaigns left changed."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from pathlib import Path
 
 from netbench.cli.output import say
 from netbench.cli.verb import Verb, add_result
-from netbench.control_characters import escape_controls
+from netbench.errors import HostError, NetbenchError, RequestError
 
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
 
-    done = api.restore(options.result, options.trust, _show)
-    say("\n".join(done) or "nothing is left to put back")
+    if options.result:
+        if options.all:
+            raise RequestError("restore: --all is of all campaigns; leave the result out")
+        say("\n".join(api.restore(options.result)) or "nothing is left to put back")
+        return 0
+    left, failed = api.left_changed(), []
+    for identity, (about, *lines) in left.items():
+        say("\n  ".join([f"{identity} {about}", *lines]))
+        if options.all:
+            try:
+                say("\n".join(api.restore(Path(identity))))
+            except NetbenchError as error:  # the others can still be put back
+                failed.append(str(error))
+    if failed:
+        raise HostError("\n".join(failed))
+    if not left:
+        say("nothing is left to put back")
+    elif not options.all:
+        say("`restore ID` puts back what one campaign left changed, `restore --all` all of it")
     return 0
 
 
-def _show(lines: str) -> None:
-    print(escape_controls(lines), file=sys.stderr, flush=True)
-
-
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_result(parser)
+    add_result(parser, "R|ID", optional=True)
     parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="act on what this account has not signed too, once it is shown",
+        "--all", action="store_true", help="put back what any campaign of this account left changed"
     )
 
 
-VERB = Verb("restore", "put back what a dead campaign left changed", _run, _add_arguments)
+VERB = Verb(
+    "restore",
+    "put back what a dead campaign left changed; alone: list what this account's campaigns have",
+    _run,
+    _add_arguments,
+)

@@ -22,8 +22,8 @@ def _run(options: argparse.Namespace) -> int:
     campaign = load_campaign(options)
     if options.engine:
         return _run_parted(options, campaign)
-    if options.scheduler is not None or options.parts is not None:
-        raise RequestError("--scheduler and --parts are of --engine dask")
+    if options.scheduler is not None or options.parts is not None or options.insecure:
+        raise RequestError("--scheduler, --insecure and --parts are of --engine dask")
     if options.part is not None:
         from netbench.parts import part_of
 
@@ -38,7 +38,9 @@ def _run_parted(options: argparse.Namespace, campaign: Campaign) -> int:
 
     if options.part is not None:
         raise RequestError("--engine dask runs all parts; leave --part out")
-    parted = api.start_parts(campaign, options.results, options.scheduler, options.parts)
+    parted = api.start_parts(
+        campaign, options.results, options.scheduler, options.parts, options.insecure
+    )
     say_merged(parted.merged)
     _say_summary(parted.merged.path)
     return parted.exit_code
@@ -93,8 +95,13 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="the Dask scheduler, such as tcp://HOST:8786, whose workers see DIR (default: one on"
+        help="the Dask scheduler, such as tls://HOST:8786, whose workers see DIR (default: one on"
         " this machine, for this run)",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="use a Dask scheduler without TLS, where whoever reaches it runs code as its user",
     )
     parser.add_argument(
         "--parts",

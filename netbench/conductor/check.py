@@ -27,7 +27,7 @@ from netbench.conductor.setting_context import context_of
 from netbench.conductor.unit_settings import levels_of
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.catalogue import Named
-from netbench.errors import EngineError, RequestError
+from netbench.errors import APT_INSTALL, EngineError, RequestError
 from netbench.journal import Journal
 from netbench.model import Campaign, SettingLevel
 from netbench.plan import Plan, Unit
@@ -86,7 +86,7 @@ def _hosts(
             f" {entry.cpus} CPUs",
         )
         mover = pool.host_worker(name)
-        if mover.hello.user == ROOT and not campaign.lab:
+        if mover.hello.user == ROOT and not campaign.lab and not campaign.hosts[name].run_as:
             yield Finding(
                 "warning",
                 name,
@@ -197,7 +197,7 @@ def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
     for worker, argv in ((client, lines.client), (receiver, lines.server)):
         program = adaptor.program or argv[0] if argv else ""
         if program and not has_program(worker, program):
-            how = f"apt-get install {adaptor.package}" if adaptor.package else "or give its path"
+            how = f"{APT_INSTALL} {adaptor.package}" if adaptor.package else "or give its path"
             yield Finding(
                 "warning",
                 worker.host,
@@ -210,6 +210,7 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change, and what takes root
     there.
     """
+    untried: dict[str, list[str]] = {}
     for host, key, level, place, why in setting_levels(campaign, pool):
         if why:
             yield Finding(
@@ -219,7 +220,13 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
                 "leave this level out, or use another interface",
             )
         else:
-            yield from needing_root(place, key, level, campaign)
+            needs = list(needing_root(place, key, level, campaign))
+            yield from needs
+            found = find(key, campaign.commands)
+            if needs and found and not found[0].certain:
+                untried.setdefault(host, []).append(f"{key}: {level}")
+    for host, levels in untried.items():
+        yield Finding("ok", host, f"not known before it is tried: {', '.join(levels)}")
 
 
 def setting_levels(

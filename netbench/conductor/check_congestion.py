@@ -5,10 +5,12 @@ choose it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from netbench.conductor.finding import Finding
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError
+from netbench.model import OR_DEFAULT
 from netbench.settings.base import fields
 
 AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
@@ -22,8 +24,7 @@ def check_congestion(congestion: str | None, sender: Worker, receiver: Worker) -
     Errors: those of losing a worker.
     """
     if congestion is None:
-        default, _ = sender.operate("file", DEFAULT)
-        if default.strip() == "bbr":
+        if _default(sender) == "bbr":
             yield Finding(
                 "warning",
                 sender.host,
@@ -31,24 +32,45 @@ def check_congestion(congestion: str | None, sender: Worker, receiver: Worker) -
                 "set congestion: cubic to measure what the CPU can do",
             )
         return
-    for worker in {each.host: each for each in (receiver, sender)}.values():
-        available, _ = worker.operate("file", AVAILABLE)
-        if congestion in available.split():
-            yield from _may_choose(congestion, worker)
-        else:
-            yield Finding(
-                "error",
-                worker.host,
-                f"congestion: the kernel does not have {congestion}, only {available.strip()}",
-                f"load its module (modprobe tcp_{congestion})",
-                skips=True,
-            )
+    name = congestion.removesuffix(OR_DEFAULT)
+    ends = {each.host: each for each in (receiver, sender)}
+    refused = {host: found for host, worker in ends.items() for found in _refusal(name, worker)}
+    if name == congestion:
+        yield from refused.values()
+        return
+    own = {host: _default(ends[host]) for host in refused}
+    for host, found in refused.items():
+        what = f"{found.what}: it uses its default, {own[host]}"
+        yield replace(found, level="warning", what=what, skips=False)
+    if len({own.get(host, name) for host in ends}) > 1:
+        yield Finding(
+            "warning",
+            sender.host,
+            f"congestion: it uses {own.get(sender.host, name)} as the sender, and"
+            f" {receiver.host} {own.get(receiver.host, name)} as the receiver",
+        )
 
 
-def _may_choose(name: str, worker: Worker) -> Iterator[Finding]:
-    """Without CAP_NET_ADMIN a process may choose some congestion controls only (tcp(7)). Where the
-    host does not tell them, the runs do.
+def _default(worker: Worker) -> str:
+    return worker.operate("file", DEFAULT)[0].strip()
+
+
+def _refusal(name: str, worker: Worker) -> Iterator[Finding]:
+    """Why a worker cannot have a congestion control.
+
+    Without CAP_NET_ADMIN a process may choose some only (tcp(7)). Where the host does not tell
+    them, the runs do.
     """
+    available, _ = worker.operate("file", AVAILABLE)
+    if name not in available.split():
+        yield Finding(
+            "error",
+            worker.host,
+            f"congestion: the kernel does not have {name}, only {available.strip()}",
+            f"load its module (modprobe tcp_{name})",
+            skips=True,
+        )
+        return
     allowed, status = worker.ask([("file", (ALLOWED,)), ("file", ("/proc/self/status",))])
     if (
         isinstance(allowed, EngineError)

@@ -25,13 +25,18 @@ def who_reads(pool: WorkerPool, host: str) -> Worker:
 
 
 def check_root(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
-    """A finding a host, with what needs root there, and how many cells do."""
+    """A finding a host, with what needs root there, and how many cells do; and one with what an
+    administrator runs, which is the same for many hosts where the reasons are not.
+    """
     for host, error in pool.refused.items():
-        why = str(error).removeprefix(f"{host}: ")
+        why, _, lines = str(error).removeprefix(f"{host}: ").partition("\n")
         if host in pool.needing:
-            yield Finding("error", host, f"{_needs(campaign)}: {why}")
+            level, what = "error", _needs(campaign)
         else:
-            yield Finding("warning", host, f"profile needs root, so there will be none: {why}")
+            level, what = "warning", "profile needs root, so there will be none"
+        yield Finding(level, host, f"{what}: {why}")
+        if lines:
+            yield Finding(level, host, f"an administrator of each host allows it by\n{lines}")
     yield from _profile(campaign, pool)
 
 

@@ -16,7 +16,7 @@ from netbench.analysis.epochs import not_pooled
 from netbench.conductor.boot_acceptance import BootAcceptance
 from netbench.conductor.boots import Boots
 from netbench.conductor.check import check
-from netbench.conductor.finding import Finding
+from netbench.conductor.finding import Finding, together
 from netbench.conductor.held_settings import HeldSettings
 from netbench.conductor.host_facts import read_all
 from netbench.conductor.host_locks import HostLocks, refuse_busy, result_name
@@ -26,7 +26,7 @@ from netbench.conductor.profile_runner import ProfileRunner
 from netbench.conductor.profiles_due import profiles_due
 from netbench.conductor.progress import Progress, Silent
 from netbench.conductor.recorder import Recorder
-from netbench.conductor.resumable import name_doubts, refuse_another, without_given_up
+from netbench.conductor.resumable import refuse_another, without_given_up
 from netbench.conductor.run_history import RunHistory, described, is_finished, made_sinks
 from netbench.conductor.runner import Runner
 from netbench.conductor.seconds import Told
@@ -92,8 +92,6 @@ def start(
         planned = plan_json(plan) | {"rows": codec.to_json(described(_rows(pool, campaign)))}
         refuse_busy(pool)
         store = Store.create(results, campaign.name, campaign.text, planned)
-        if store.why_unsigned:
-            progress.say(f"{store.why_unsigned}: `resume` refuses a result without it")
         store.lock()
         try:
             return Conductor(store, plan, pool, progress, seconds).conduct()
@@ -119,7 +117,6 @@ def resume(
     store.lock()
     try:
         refuse_another(store, plan)
-        name_doubts(store, progress)
         there = without_given_up(campaign, store, progress)
         with WorkerPool(there, channels) as pool:
             _boots(store, there, pool, progress).finish_boots()
@@ -135,7 +132,7 @@ def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
     """Say the warnings; RequestError with all errors, if there are any."""
     errors = [finding for finding in findings if finding.level == "error"]
     if errors:
-        raise RequestError("\n".join(str(finding) for finding in errors))
+        raise RequestError("\n".join(map(str, together(errors))))
     for finding in findings:
         if finding.level == "warning":
             progress.say(str(finding))
@@ -175,7 +172,7 @@ class Conductor:
         self._progress = progress
         self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
-        self._held = HeldSettings(campaign, pool, locks, store.journal)
+        self._held = HeldSettings(campaign, pool, locks, store.journal, self._say)
         sinks = MadeSinks(store.journal)
         self._idle = IdleCounts(campaign, pool, store.note)
         self._steps = UnitSteps(

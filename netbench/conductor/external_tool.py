@@ -19,8 +19,12 @@ from netbench.errors import EngineError, NetbenchError, RequestError
 from netbench.model import Transfer
 from netbench.tools.base import Adaptor, Commands, Output, Place, Reading
 from netbench.tools.catalogue import adaptor_of
+from netbench.units import listed
 
 FIRST_PORT, PORTS = 15201, 1000
+# setpriv(1); the kernel's number of nobody, since not every host has an account of that name
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
+KEEPING = ("--inh-caps=+net_admin", "--ambient-caps=+net_admin")
 SLOWEST_RATE = 8_000_000  # bits/s that a run of `bytes` is expected to reach
 LOOK_SECONDS = 0.5  # between looks at a server while its client runs
 GRACE_SECONDS = 5.0  # that a client has to exit after its server has
@@ -47,6 +51,7 @@ class _Plan:
     server: End | None
     port: int
     seconds: float  # that the client may take
+    congestion: bool  # whether the cell names its congestion control
 
 
 def measure(
@@ -66,21 +71,30 @@ def measure(
     size = _source_size(cell, plan.client.worker)
     if cell.sink.path and plan.lines.on_receiver:
         transfer.claim_sink(cell, ends.receiver, sinks)
+    server = ToolServer(plan.server.worker, plan.port) if plan.server else None
     try:
-        sent, received = _execute(plan, watch or Watch(), start)
+        sent, received = _execute(plan, server, watch or Watch(), start)
+        output = _output(plan, sent, received, size)
+        printed = (
+            f"$ {' '.join(plan.lines.client)}\n{output.text}{output.errors}",
+            f"$ {' '.join(plan.lines.server)}\n{output.server}" if received else "",
+        )
+        reading = _reading(plan, cell, sent, output, printed)
     except EngineError as error:
-        raise ToolFailed(f"{plan.adaptor.name}: {error}") from error
-    output = _output(plan, sent, received, size)
-    printed = (
-        f"$ {' '.join(plan.lines.client)}\n{output.text}{output.errors}",
-        f"$ {' '.join(plan.lines.server)}\n{output.server}" if received else "",
-    )
-    reading = _reading(plan, cell, sent, output, printed)
+        raise ToolFailed(f"{plan.adaptor.name}: {error}{_cause(plan, server, error)}") from error
+    except ToolFailed as error:
+        said = f"{error}{_cause(plan, server, error)}"
+        raise ToolFailed(said, error.output, error.server_output) from error
     results = {"sender": (), "receiver": received.result if received else ()}
     results[plan.client.side] = sent.result
     return Measurement(
         side_counters(ends.sender, results["sender"]),
-        side_counters(ends.receiver, results["receiver"], tool=reading.tool),
+        side_counters(
+            ends.receiver,
+            results["receiver"],
+            tool=reading.tool,
+            rejected_connections=len(server.others) if server else 0,
+        ),
         samples=list(
             readings.edge_lines(plan.client.side, sent.result, plan.client.worker.catalogue)
         ),
@@ -117,6 +131,7 @@ def _planned(cell: Transfer, ends: Ends, run: int) -> _Plan:
         receiver if lines.server else None,
         port,
         _seconds_at_most(cell) + SLACK_SECONDS,
+        cell.congestion is not None,
     )
 
 
@@ -143,36 +158,54 @@ def _source_size(cell: Transfer, worker: Worker) -> int | None:
     return None
 
 
-def _options(end: End, argv: Sequence[str], lines: Commands) -> job.Options:
+def _cause(plan: _Plan, server: ToolServer | None, error: Exception) -> str:
+    """That something else was connected to the server, or may have been, in words; ""."""
+    known = plan.adaptor.served_another
+    if server and (server.others or (known and known.search(str(error)))):
+        who = listed(server.others, 3, ", ") or "something else may have"
+        return f"; {who} connected to its port {plan.port}: `ss -tnp` there names what is connected"
+    return ""
+
+
+def _without_root(plan: _Plan, end: End, argv: Sequence[str]) -> Sequence[str]:
+    """A tool that needs no more than a port is nobody's where the login is root, unless the
+    campaign says `run_as`. To choose any congestion control it keeps CAP_NET_ADMIN.
+    """
+    if end.worker.hello.user or end.host.run_as or not plan.adaptor.drops_root:
+        return argv
+    return (*NOBODY, *(KEEPING if plan.congestion else ()), "--", *argv)
+
+
+def _options(plan: _Plan, end: End, argv: Sequence[str]) -> job.Options:
     options: job.Options = {
         "role": "tool",
-        "argv": "\0".join(argv),
+        "argv": "\0".join(_without_root(plan, end, argv)),
         "sample": 0,
         "address": end.address,
     }
-    if end.cpus and not lines.pinned:
+    if end.cpus and not plan.lines.pinned:
         options["cpu"] = end.cpus
     return options | end.metering
 
 
 def _execute(
-    plan: _Plan, watch: Watch, start: Callable[[], None]
+    plan: _Plan, server: ToolServer | None, watch: Watch, start: Callable[[], None]
 ) -> tuple[Outcome, Outcome | None]:
     """Run the client, and the server where there is one, with one window over both."""
     client, lines = plan.client.worker, plan.lines
-    server = None
     workers = [client, *([plan.server.worker] if plan.server else [])]
-    options = _options(plan.client, lines.client, lines)
+    options = _options(plan, plan.client, lines.client)
     options |= {"warmup": lines.warmup, "duration": lines.window}
     with idle_after_errors(client, workers[-1]):
         try:
-            if plan.server:
-                server = ToolServer(plan.server.worker)
-                server.start(_options(plan.server, lines.server, lines), lines.ready, plan.port)
+            if plan.server and server:
+                server.start(_options(plan, plan.server, lines.server), lines.ready)
         except (EngineError, TimeoutError, ValueError) as error:
             raise ToolFailed(f"{plan.adaptor.name}: its server: {error}") from error
         client.prepare(options)
         start()
+        if server:
+            server.see_others()
         if lines.window:
             client.go()
             _measure_window(client, server, lines, watch)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from netbench import hostlist
 
 LENGTH = 2000  # of what is said: it may quote a host
 
@@ -24,3 +27,14 @@ class Finding:
         where = f"{self.host}: " if self.host else ""
         what = self.what if len(self.what) <= LENGTH else f"{self.what[:LENGTH]}..."
         return f"{self.level}: {where}{what}" + (f"; {self.remedy}" if self.remedy else "")
+
+
+def together(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say the same of several hosts as one of them all, where the first was."""
+    hosts: dict[Finding, list[str]] = {}
+    for finding in findings:
+        hosts.setdefault(replace(finding, host=""), []).append(finding.host)
+    return [
+        replace(finding, host=hostlist.fold(sorted(set(named), key=hostlist.order)))
+        for finding, named in hosts.items()
+    ]

@@ -12,16 +12,22 @@ from dataclasses import dataclass, replace
 
 from netbench.conductor.host_locks import HostLocks
 from netbench.conductor.own_settings import own_settings
+from netbench.conductor.retry import retry
 from netbench.conductor.setting_context import context_of
 from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostBusy, Lost, SettingRefused
-from netbench.journal import Journal
+from netbench.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused
+from netbench.journal import Change, Journal, LeftChanged
 from netbench.model import Campaign
 from netbench.result_files import HostEntry
+from netbench.settings import neighbours
+from netbench.settings.base import Operation
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings
+from netbench.settings.tcp_metrics import NO_SAVE, SAVED
 
+NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
+"""The campaign's own change of every host, along with which nothing moves."""
 OWN_SCOPE, NAMED_SCOPE = 0, 1  # of the worker: the campaign's own settings, those that it names
 
 
@@ -34,11 +40,24 @@ class _Held:
     named: HostSettings
 
 
+@dataclass(frozen=True)
+class _Found:
+    """How a host was before the first change in a boot: what `neighbours` reads of all."""
+
+    boot_id: str
+    text: str
+
+
 class HeldSettings:
     """The settings of each host, through the worker that it has now."""
 
     def __init__(
-        self, campaign: Campaign, pool: WorkerPool, locks: HostLocks, journal: Journal
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        locks: HostLocks,
+        journal: Journal,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self._campaign = campaign
         self._pool = pool
@@ -46,6 +65,9 @@ class HeldSettings:
         self._journal = journal
         self._hosts: dict[str, _Held] = {}
         self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
+        self._say = say
+        self._learnt: dict[str, dict[Operation, str]] = {}  # by host
+        self._found: dict[str, _Found] = {}
         self._number_lock = threading.Lock()
         self._last_change = journal.last_change()
 
@@ -109,8 +131,17 @@ class HeldSettings:
         worker = self._pool.holder(host)
         self._locks.lock(host)
         boot_id = worker.hello.boot_id
-        for _ in put_back(worker, boot_id, self._journal.outstanding(host), self._journal.write):
+        changes, elsewhere = self._left(host, worker)
+        for line in elsewhere:
+            self._locks.say(line)
+        for _ in put_back(worker, boot_id, changes, self._journal.write):
             pass
+        if self._pool.has_helper(host) and self._boot_of(host) != boot_id:
+            try:
+                text = worker.operate(neighbours.OP, neighbours.ALL)[0]
+                self._found[host] = _Found(boot_id, text)
+            except EngineError as error:
+                self._say(f"{host}: what it is left with is not compared at the end: {error}")
         place = context_of(self._campaign, host, worker)
         own, named = (
             HostSettings(
@@ -120,6 +151,7 @@ class HeldSettings:
                 self._next_change,
                 boot_id,
                 scope,
+                self._learnt.setdefault(host, {NO_METRICS: ""}),
             )
             for scope in (OWN_SCOPE, NAMED_SCOPE)
         )
@@ -131,7 +163,7 @@ class HeldSettings:
             return
         try:
             settings.hold([own_settings(self._campaign, host)])
-        except SettingRefused as error:
+        except (SettingRefused, PlaceError) as error:
             self._refused[host] = str(error)
 
     def restore(self) -> None:
@@ -151,8 +183,35 @@ class HeldSettings:
                 failed[host] = error
 
         self._in_turns({host: boot_ids.get(host, host) for host in order}, restore)
+        for host in self._restore_order(self._found.keys() - failed.keys()):
+            try:
+                self._look(host)
+            except (EngineError, Lost, TimeoutError) as error:  # all that was to be put back is
+                self._say(f"{error}; so what {host} is left with was not compared")
         for host in self._restore_order(failed):
             raise failed[host]
+
+    def _boot_of(self, host: str) -> str:
+        return self._found[host].boot_id if host in self._found else ""
+
+    def _look(self, host: str) -> None:
+        """Compare a host with how it was found, and say what no setting accounts for, once. Errors:
+        as restore.
+        """
+        worker = self._pool.holder(host)
+        if worker.hello.boot_id != self._boot_of(host):
+            return
+        before, text = self._found[host].text, worker.operate(neighbours.OP, neighbours.ALL)[0]
+        moved = neighbours.difference(neighbours.parse(before), neighbours.parse(text))
+        self._found[host] = _Found(worker.hello.boot_id, text)
+        if moved:
+            values = {neighbours.name_of(key): values for key, values in moved.items()}
+            left = LeftChanged(host, values)
+            self._journal.write(left)
+            self._say(
+                f"{left}: no setting accounts for this; another program changed it, or the kernel"
+                " along with a setting: put it back by hand where it matters"
+            )
 
     def _restore_order(self, hosts: Iterable[str]) -> list[str]:
         roles = self._campaign.roles
@@ -166,8 +225,12 @@ class HeldSettings:
                 held.own.undo()
             except (Lost, TimeoutError):
                 self._pool.dismiss_holder(host)
-        if self._journal.outstanding(host):
-            self._take_over(host)
+        if self._left(host, held.worker)[0]:
+            retry(lambda: self._take_over(host), lambda _: self._pool.dismiss_holder(host))
+
+    def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
+        is_local = self._campaign.hosts[host].ssh is None
+        return self._journal.here(host, worker.hello.boot_id, is_local)
 
     def _next_change(self) -> int:
         """The number of the next change: hosts of several pairs change at the same time."""

@@ -20,18 +20,25 @@ FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {
 def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
     """An entry of facts.json for every host, read at the same time. Errors: EngineError; Lost."""
     entries: dict[str, HostEntry] = {}
+    boots = {pool.host_worker(host).hello.boot_id: host for host in campaign.roles}
 
     def read(host: str) -> None:
-        entries[host] = read_host(campaign, pool, host)
+        alone = host in boots.values()  # of hosts that share a kernel one measures
+        entries[host] = read_host(campaign, pool, host, measures=alone)
 
     pool.each(read)
     return {host: entries[host] for host in campaign.roles}
 
 
-def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
-    """One host's entry, as that of boot 0. Errors: EngineError; Lost."""
+def read_host(
+    campaign: Campaign, pool: WorkerPool, host: str, *, measures: bool = False
+) -> HostEntry:
+    """One host's entry, as that of boot 0; measures: what takes a while. Errors: EngineError;
+    Lost.
+    """
     worker = pool.host_worker(host)
-    facts, missing = read_facts(worker.ask, _subjects(campaign, host, worker))
+    subjects = _subjects(campaign, host, worker) | {"memory": ["its own"] * measures}
+    facts, missing = read_facts(worker.ask, subjects)
     if campaign.hosts[host].local and (digest := _own_digest(worker)):
         facts["engine_hash"] = digest
         missing.pop("engine_hash", None)

@@ -56,7 +56,7 @@ class HostLocks:
         each campaign of another account.
         """
         self._pool = pool
-        self._say = say
+        self.say = say
         self._said: set[tuple[str, str]] = set()
         self._result = result
         self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
@@ -82,7 +82,7 @@ class HostLocks:
         for other in sorted(others):
             if (host, other) not in self._said:
                 self._said.add((host, other))
-                self._say(f"{host}: {OTHERS.format(other)}")
+                self.say(f"{host}: {OTHERS.format(other)}")
 
     def _new_name(self) -> str:
         """Hosts that share a namespace share its lock by sharing a name. A worker that was lost has

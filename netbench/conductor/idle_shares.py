@@ -1,5 +1,5 @@
 """What soakers lose on an idle CPU of this machine, kept for as long as it is up: a file of the
-account, next to its key.
+account.
 
 It only serves `meter soak`; what a campaign needs is in its records. A file that cannot be read or
 written is as none.
@@ -15,15 +15,15 @@ from dataclasses import astuple, fields
 from pathlib import Path
 
 from netbench.analysis.soak import Soaked, quieter
+from netbench.campaign_state import state_folder
 from netbench.errors import StoreError
 from netbench.ownership import refuse_foreign
-from netbench.signing import key_file
 
 NUMBERS = len(fields(Soaked))  # of a Soaked
 
 
 def _file() -> Path:
-    return key_file().with_name("soak.json")
+    return state_folder() / "soak.json"
 
 
 def read(boot_id: str, footprint: int) -> Mapping[int, Soaked]:

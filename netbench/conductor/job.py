@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from netbench.engine.frames import Value
-from netbench.model import Source, Transfer
+from netbench.model import OR_DEFAULT, Source, Transfer
 from netbench.settings import nfs
 
 Options = dict[str, Value]
@@ -41,7 +41,8 @@ def _common(transfer: Transfer, token: bytes, cpus: tuple[int, ...]) -> Options:
     else:
         options["duration"] = transfer.duration or 0
     if transfer.congestion is not None:
-        options["congestion"] = transfer.congestion
+        options["congestion"] = transfer.congestion.removesuffix(OR_DEFAULT)
+        options["congestion_or_default"] = int(transfer.congestion.endswith(OR_DEFAULT))
     if transfer.threads is not None:
         options["threads"] = transfer.threads
     if cpus:

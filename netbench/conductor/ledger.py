@@ -6,16 +6,14 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 from __future__ import annotations
 
 from collections.abc import Iterable, KeysView, Mapping
-from functools import partial
+from dataclasses import dataclass, field
 
 from netbench.analysis.accounts import Account
-from netbench.analysis.closing import group_closings, groups, see_group, target_of
-from netbench.analysis.dependence import Dependences
+from netbench.analysis.closing import Standing, group_closings, groups, target_of
 from netbench.analysis.derive import metrics_of
 from netbench.analysis.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.analysis.pairs import Rounds, rounds
-from netbench.analysis.stopping import Assessment
-from netbench.analysis.tally import SHOWN, Ratio, Running, Tally
+from netbench.analysis.stopping import Assessment, most
 from netbench.conductor.trail import Trail
 from netbench.plan import Key, Plan, Unit
 from netbench.record import Record
@@ -27,16 +25,45 @@ LOST = "lost: "  # how the reason begins with which units of a pair that was giv
 HOPELESS = ("verify:", "boot:", LOST)  # how reasons begin that another run would meet too
 
 
+SHOWN = "throughput"  # beside the chosen metrics, for who watches
+LOOKS = 100  # cells of more blocks are looked at less often: each hundredth block more
+
+
+@dataclass
+class Tally:
+    """The ok runs of one cell on one pair, of one epoch: values by metric and block, the boot of
+    each block that is not in boot 0, and the boots of all. `closed`: why it wants no more of them,
+    "" while it does.
+    """
+
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+    boots: dict[int, int] = field(default_factory=dict)
+    visited: set[int] = field(default_factory=set)
+    runs: int = 0
+    closed: str = ""
+
+    def add(
+        self, block: int, boot: int, metrics: Mapping[str, float], chosen: Iterable[str]
+    ) -> None:
+        """Take in the metrics of an ok run. A second run of a block replaces the first."""
+        self.runs += 1
+        if boot:
+            self.boots[block] = boot
+        if metrics:
+            self.visited.add(boot)
+        for name in [name for name in (*chosen, SHOWN) if name in metrics] or metrics:
+            self.values.setdefault(name, {})[block] = metrics[name]
+
+
 class _Account:
     """What became of one unit, in whatever epoch."""
 
-    __slots__ = ("failures", "given_up", "lost", "place", "ratio", "tallies", "unit")
+    __slots__ = ("failures", "given_up", "lost", "place", "tallies", "unit")
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.place: Stratum = unit.pair.name, unit.cell.factors.get(KERNEL, "")
         self.tallies: dict[Epoch | None, Tally] = {}
-        self.ratio: Ratio | None = None
         self.failures = 0  # in a row
         self.lost = (
             0  # runs that failed and are not repeated, since boots decide how many there are
@@ -50,18 +77,10 @@ class _Account:
             tally = self.tallies[epoch] = Tally()
         return tally
 
-    def against(self, mine: Tally, base: Running) -> Ratio:
-        """The ratio of this unit's tally to a baseline's."""
-        if self.ratio is None or not self.ratio.is_of(mine, base.tally):
-            self.ratio = Ratio(mine, base.tally)
-        return self.ratio
-
 
 class Ledger:
     """Units' values and whether they are closed; evaluated between blocks
     only.
-
-    What a record costs does not grow with the records before it, nor with the number of units.
     """
 
     def __init__(
@@ -98,8 +117,6 @@ class Ledger:
         self._target = target_of(plan.compared, self._compare, self._repeat)
         self._groups = groups(factors, swept, self._compare)
         self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
-        self._dependences = {key[1]: Dependences() for key in self._accounts}
-        self._looked_at = {key[1]: False for key in self._accounts}  # pairs, once all is closed
         self._number_of = {key: number for number, key in enumerate(self._accounts)}
         self.block = 0
         self.done: set[Key] = set()  # in the present block
@@ -155,15 +172,12 @@ class Ledger:
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""
-        self._looked_at[place[0]] = False
         for key in self._of_place.get(place, ()):
             account = self._accounts[key]
             if account.given_up or self._tally(account).closed:
                 self._open.discard(key)
             else:
                 self._open.add(key)
-        for at in {self._group_of[key] for key in self._of_place.get(place, ())}:
-            self._see({key: self._running(self._accounts[key]) for key in self._groups[at]})
 
     def _tally(self, account: _Account) -> Tally:
         """What counts of a unit now."""
@@ -182,7 +196,7 @@ class Ledger:
 
     def assessment(self, key: Key) -> Assessment:
         """Where a unit stands."""
-        return self._running(self._accounts[key]).alone(self._repeat, self._dependences[key[1]])
+        return self._standing(self._accounts[key]).alone(self._repeat)
 
     def status(self, key: Key) -> str:
         """`open`, why a unit is closed (`converged`, `max`), or what it was given up as (`failed`,
@@ -195,19 +209,15 @@ class Ledger:
         """What counts of a unit now."""
         return self._tally(self._accounts[key])
 
-    def _running(self, account: _Account) -> Running:
+    def _standing(self, account: _Account) -> Standing:
         tally = self._tally(account)
-        return Running(
+        return Standing(
             account.unit.cell.factors,
             tally.values,
             account.given_up,
             tally.runs,
             tally.boots,
             account.lost,
-            tally=tally,
-            block=self.block,
-            against=partial(account.against, tally),
-            rounds=self.rounds,
         )
 
     def rounds(self) -> Rounds:
@@ -219,43 +229,26 @@ class Ledger:
         return rounds(by_level.values())
 
     def next_block(self) -> None:
-        """Close what is decided and begin the next block. Once all cells of a pair are closed, they
-        are looked at again: others of the pair may have shown since how far its runs follow each
-        other.
-        """
-        self._close(sorted({self._group_of[key] for key in self._open}))
-        if due := {pair for pair, done in self._looked_at.items() if not done} - self._open_pairs:
-            self._close(at for at, group in enumerate(self._groups) if group[0][1] in due)
-        still_open = self._open_pairs
-        self._looked_at = {pair: pair not in still_open for pair in self._looked_at}
-        self.block += 1
-        self.done = set()
-
-    @property
-    def _open_pairs(self) -> set[str]:
-        return {key[1] for key in self._open}
-
-    def _close(self, numbers: Iterable[int]) -> None:
-        """Close what is decided in these groups, and open what is not."""
-        groups = [
-            {key: self._running(self._accounts[key]) for key in self._groups[at]} for at in numbers
-        ]
-        for group in groups:
-            self._see(group)
-        for group in groups:
-            if self._is_early(group):
+        """Close what is decided and begin the next block."""
+        order = self.rounds()
+        due = {self._group_of[key] for key in self._open if self._is_due(self._accounts[key])}
+        for keys in (self._groups[at] for at in sorted(due)):
+            if self._is_early(keys):
                 continue
-            seen = self._dependences[next(iter(group))[1]]
-            for key, reason in group_closings(group, self._compare, self._target, {}, seen).items():
-                group[key].tally.closed = reason
+            group = {key: self._standing(self._accounts[key]) for key in keys}
+            for key, reason in group_closings(group, self._compare, self._target, order).items():
+                self._tally(self._accounts[key]).closed = reason
                 if reason:
                     self._open.discard(key)
                 else:
                     self._open.add(key)
+        self.block += 1
+        self.done = set()
 
-    def _see(self, group: Mapping[Key, Running]) -> None:
-        """How far the runs of a group follow each other."""
-        see_group(group, self._compare, self._target, self._dependences[next(iter(group))[1]])
+    def _is_due(self, account: _Account) -> bool:
+        """Whether an open unit is looked at after this block."""
+        runs = self._tally(account).runs
+        return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
 
     def _is_early(self, group: Iterable[Key]) -> bool:
         """Whether no unit of a group has the least number of runs that any could close with."""
@@ -264,12 +257,15 @@ class Ledger:
 
     @property
     def failed(self) -> bool:
-        """Whether a unit was given up, or has nothing but failures to show."""
+        """Whether a unit was given up, or has nothing but failures to show; or there is nothing but
+        refusals.
+        """
+        ends = {a.given_up for key, a in self._accounts.items() if key not in self._baselines}
         return any(
             account.given_up == "failed"
             or (account.failures and self.is_open(key) and not self._tally(account).runs)
             for key, account in self._accounts.items()
-        )
+        ) or ("refused" in ends and ends <= {*FINAL})
 
     def is_possible(self, block: int, records: int) -> bool:
         """Whether the last of so many records can be of that block: without boots, every block

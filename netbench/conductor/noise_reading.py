@@ -156,11 +156,11 @@ class Watch:
         """Errors: those of losing a worker."""
         reading = Reading(time.monotonic_ns(), missing=self._missing)
         self._missing = {}
-        questions: list[Question] = [("file", ("/proc/self/stat",)), *self._takes]
-        own, *answers = workers[0].ask(questions)
-        for question, answer in zip(list(self._takes), answers, strict=True):
+        own: list[Question] = [("file", (f"/proc/{one.hello.pid}/stat",)) for one in workers]
+        answers = workers[0].ask([*own, *self._takes])
+        for question, answer in zip(list(self._takes), answers[len(own) :], strict=True):
             self._take(reading, question, answer)
-        for text in (own, *(worker.ask(questions[:1])[0] for worker in workers[1:])):
+        for text in answers[: len(own)]:
             if isinstance(text, str):
                 with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
                     pid, ticks = process(text)

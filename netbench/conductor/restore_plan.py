@@ -1,4 +1,4 @@
-"""What `restore` would do, in words: for someone who decides whether a journal can be trusted."""
+"""What a journal says was left changed, in words: for someone who looks before anything is done."""
 
 from __future__ import annotations
 
@@ -58,6 +58,9 @@ def _undo(change: Change) -> str:
     look = f"runs `{shlex.join(change.look)}`; " if change.look else ""
     if change.undo:
         return f"{change.setting}: {look}runs `{shlex.join(change.undo)}`"
+    if change.op == "neighbours":
+        number = change.before.count("\n ")
+        return f"{change.setting}: sets {number} values around it as they were"
     what = shlex.join((change.op, *change.target))
     if change.op == "exec":
         return f"{change.setting}: {look}runs `{shlex.join(change.target)}`"

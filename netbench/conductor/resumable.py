@@ -1,5 +1,5 @@
-"""Whether a stored result may be gone on with: its campaign and plan are those that it was begun
-with, and its journal is whole.
+"""Whether a stored result may be gone on with: this account began it, and its campaign and plan are
+those that it began with.
 """
 
 from __future__ import annotations
@@ -20,24 +20,9 @@ from netbench.units import listed
 SHOWN = 8  # pairs or hosts that a line names
 
 
-def name_doubts(store: Store, progress: Progress) -> None:
-    """Say which lines of the journal do not count. Errors: StoreError where they hide that others
-    are missing.
-    """
-    lines = "\n".join(map(str, store.doubts))
-    if any(doubt.hides_others for doubt in store.doubts):
-        raise StoreError(
-            f"{lines}\nwhat is known of the hosts is not complete: look at the journal, then"
-            f" `restore --trust {store.path}`, and run the campaign as a new one"
-        )
-    if lines:
-        store.note(lines)
-        progress.say(lines)
-
-
 def refuse_another(store: Store, plan: Plan) -> None:
-    """Refuse a result whose campaign or plan are not those that it was begun with, and one that was
-    merged. Errors: StoreError.
+    """Refuse a result whose campaign or plan are not those that it was begun with, one that this
+    account did not begin, and one that was merged. Errors: StoreError; RequestError.
     """
     if parts := [part for part in store.plan().parts if part.ended != "done"]:
         names = ", ".join(f"{part.number}/{part.of} ({part.result or 'none'})" for part in parts)
@@ -45,12 +30,8 @@ def refuse_another(store: Store, plan: Plan) -> None:
             f"{store.path} was merged from parts, and is not gone on with: `resume` those that are"
             f" not finished, {names}, and merge all of them again"
         )
+    store.refuse_changed()
     _refuse_another_plan(store, plan)
-    if why := store.why_not_as_begun():
-        raise StoreError(
-            "\n".join(why) + "; restore the file from a copy, or run the campaign as a new one;"
-            f" `restore --trust {store.path}` puts back what it left changed"
-        )
 
 
 def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Campaign:

@@ -84,7 +84,8 @@ class WorkerPool:
         """The worker of that host and role. Errors: Lost."""
         key = host, role
         if key not in self._workers:
-            worker = self._restart(host, role) if host in self._lost else self._start(host, role)
+            was_lost = host in self._lost or key in self._left
+            worker = self._restart(host, role) if was_lost else self._start(host, role)
             self._refuse_another_boot(host, worker)
             if key in self._left:
                 worker.end_stopped(self._left.pop(key))

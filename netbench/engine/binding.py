@@ -139,6 +139,7 @@ FLAGS = {
     lib.NB_USER: "user",
     lib.NB_LIST: "list",
     lib.NB_CPU_TIME: "cpu_time",
+    lib.NB_IDLE_TIME: "idle_time",
     lib.NB_MUST_MOVE: "must_move",
     lib.NB_MUST_NOT_MOVE: "must_not_move",
     lib.NB_FROM_BUFFER: "from_buffer",

@@ -60,7 +60,7 @@ class Named:
     @property
     def accounts(self) -> bool:
         """Whether it is a meter that accounts CPU time."""
-        return any("cpu_time" in row.flags for row in self.counters)
+        return any(row.flags & {"cpu_time", "idle_time"} for row in self.counters)
 
     def has(self, flag: str) -> bool:
         """Whether the descriptor carries a flag: delivers, no_data, from_file, to_file, always,

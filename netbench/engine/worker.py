@@ -295,9 +295,10 @@ class Worker:
         undo: Iterable[str] = (),
         scope: int = 0,
         seconds: float = 0.0,
+        restore: bool = False,
     ) -> tuple[str, str | None]:
         """One operation on the host: (what was read before, what is read after a change). Lists
-        are argv.
+        are argv. `restore`: the value was read once, and is written as an undo does.
 
         What is held in a scope (0 to 255, none below one that is held) is undone together with all
         scopes above it. `seconds`: how long the answer may take; 0: ANSWER_SECONDS.
@@ -307,6 +308,8 @@ class Worker:
             arguments["value"] = value
         if hold:
             arguments["hold"] = 1
+        if restore:
+            arguments["restore"] = 1
         if undo:
             arguments["undo"] = "\0".join(undo)
         if scope:
@@ -315,6 +318,14 @@ class Worker:
         self._request(Frame.OP, self._operation(arguments))
         before, *after = self._texts(seconds)
         return before, after[0] if after else None
+
+    def aside(self, op: str, target: Iterable[str]) -> str:
+        """What an operation reads while a run is prepared, or goes on. Errors: as operate."""
+        of_run = self._tag
+        try:
+            return self.operate(op, target)[0]
+        finally:
+            self._tag = of_run
 
     def ask_permission(
         self, op: str, target: str | Iterable[str], value: str | None, undo: Iterable[str] = ()

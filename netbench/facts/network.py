@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from netbench.facts.text import fields
+from netbench.facts.text import field, fields
 
 
 def features(text: str) -> str:
@@ -17,6 +17,15 @@ def features(text: str) -> str:
         elif "[fixed]" not in state:
             off.append(name)
     return f"on: {' '.join(on) or 'none'}; off: {' '.join(off) or 'none'}"
+
+
+def link_speed(text: str) -> str:
+    """The speed of a link in Mb/s. Errors: ValueError, also for an interface without a link, whose
+    driver names a number all the same.
+    """
+    if fields(text).get("driver") in ("veth", "tun"):
+        raise ValueError("it has no link: its driver names a speed that holds for nothing")
+    return field("speed")(text)
 
 
 def of_maximum(text: str) -> str:

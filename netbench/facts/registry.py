@@ -10,9 +10,13 @@ from collections.abc import Mapping
 
 from netbench.facts.base import CPU, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.cpu import (
+    BANDWIDTH,
+    CACHES,
     GUEST_FILE,
     NO_GUEST,
     NOT_EMULATED,
+    bandwidth,
+    caches,
     cores,
     cpu_model,
     emulated_by_clock,
@@ -22,7 +26,7 @@ from netbench.facts.cpu import (
     mitigations,
     sockets,
 )
-from netbench.facts.network import features, of_maximum, qdiscs, route
+from netbench.facts.network import features, link_speed, of_maximum, qdiscs, route
 from netbench.facts.storage import DEVICES, FREE, devices, free_space, mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
 from netbench.facts.text import choice, field, first_line, first_words, not_zero, words
@@ -147,6 +151,21 @@ FACTS: tuple[Fact, ...] = (
         CPU,
         "topology",
     ),
+    Fact(
+        "caches",
+        "caches of CPU 0, and their associativity",
+        (FactSource("exec", ("sh", "-c", CACHES), caches),),
+        CPU,
+        "topology",
+    ),
+    Fact(
+        "memory_bandwidth",
+        "how fast one CPU fills 64 MiB of memory, measured when the campaign began",
+        _script(BANDWIDTH, "memory", bandwidth),
+        CPU,
+        varies=True,
+        must_match=False,
+    ),
     Fact("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), CPU, "topology"),
     Fact(
         "memory",
@@ -205,7 +224,7 @@ FACTS: tuple[Fact, ...] = (
         NETWORK,
         "bus",
     ),
-    Fact("speed", "speed of the link in Mb/s", _driver("speed"), NETWORK, "link"),
+    Fact("speed", "speed of the link in Mb/s", _interface("driver", link_speed), NETWORK, "link"),
     Fact("duplex", "duplex of the link", _driver("duplex"), NETWORK, "link"),
     Fact(
         "mtu",

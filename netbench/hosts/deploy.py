@@ -4,17 +4,24 @@ The script below finds a folder from which programs can be run: the user's cache
 read-only, full or mounted noexec, the folders after it. In a folder that every user can write to,
 only a subfolder that the user owns is used. A worker is started only when its SHA-256 is the one
 that was sent (or, built on the host, the one that was built) and when it has just run once.
+
+What the user owns sudo never starts: who may write a program, or a folder above it, may exchange it
+after sudo has looked at it (sudoers(5), Digest_Spec). A helper by sudo is a copy in PLACE, where
+every part of the path is root's alone. Where sudo allows everything it is put there by the script,
+elsewhere by an administrator, who is told the same line.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 import shlex
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from netbench.errors import HostError
+from netbench.errors import HostError, RootRefused
 from netbench.hosts.base import Process
 from netbench.hosts.shell import Shell
 
@@ -25,12 +32,22 @@ START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
 MOVER, HELPER = "mover", "helper"
-ATTEMPTS = 10  # to send and to build: one of each a folder
+ATTEMPTS = 11  # to send and to build: one of each a folder; and to install
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
+PLACE = "/usr/local/libexec/netbench"
+_ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
+# Root copies the worker $1, and looks at its copy: only that of SHA-256 $2 gets a name that sudo
+# starts. Until then nobody reads it: the user may have put a link to another file there.
+_INSTALL = (
+    f'd={PLACE}; install -D -o root -g root -m 700 "$1" $d/new'
+    ' && echo "$2  $d/new" | sha256sum -c && chmod 755 $d/new && rm -f $d/worker-*'
+    " && mv $d/new $d/worker-$2"
+)
 
 # It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
 # size, what the worker is to be (`mover`, `helper`), and the user that a mover becomes, if any.
-_SCRIPT = """\
+_SCRIPT = (
+    """\
 mask=$(umask)
 umask 077
 IFS=' ' read -r kind hash size role as
@@ -49,8 +66,8 @@ set -- "$@" "/var/tmp/netbench-$user" "/tmp/netbench-$user" "/dev/shm/netbench-$
 digest() {
   line=$(sha256sum < "$1") && echo "${line%% *}"
 }
-ours() {
-  [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]
+own() {
+  [ -d "$1" ] && [ ! -L "$1" ] && (cd -P "$1" && [ -O . ] && pwd -P)
 }
 runs() {
   why=$("$1" mover </dev/null 2>&1 >/dev/null)
@@ -59,7 +76,8 @@ wanted() {
   case $kind in source) cat "$file.sum" 2>/dev/null;; *) echo "$hash";; esac
 }
 cached() {
-  ours "$1" && [ -f "$file" ] && [ "$(digest "$file")" = "$(wanted)" ] && runs "$file"
+  folder=$(own "$1") && file=$folder/$name || return 1
+  [ -f "$file" ] && [ "$(digest "$file")" = "$(wanted)" ] && runs "$file"
 }
 build() {
   rm -rf "$temp.d"
@@ -72,7 +90,10 @@ receive() {
 }
 keep() {
   why=$(mkdir -p "$1" 2>&1) || return 1
-  ours "$1" && chmod 700 "$1" || { why='the folder belongs to another user'; return 1; }
+  folder=$(own "$1") && chmod 700 "$folder" || {
+    why='the folder belongs to another user'; return 1; }
+  file=$folder/$name
+  temp=$file.$$
   why=$( (true > "$temp") 2>&1) || return 1
   echo netbench:send
   why=$(receive 2>&1)
@@ -90,11 +111,22 @@ prune() {
   cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | grep -vxF "$name" | tail -n +3 |
     while read -r old; do rm -f "$old" "$old.sum"; done
 }
+installed() {
+  [ "$(digest "$target" 2>/dev/null)" = "$sum" ]
+}
+of_root() {
+  for at in / /usr /usr/local /usr/local/libexec PLACE "$target"; do
+    line=$(ls -ldn "$at" 2>/dev/null) || continue
+    set -- $line
+    case $1$3 in l*|?????w*|????????w*) ;; *[!0-9]0) continue;; esac
+    echo "netbench:others $at $line"
+    exit 1
+  done
+}
 
 found=
-for folder; do
-  file=$folder/$name
-  if cached "$folder"; then found=$file; break; fi
+for given; do
+  if cached "$given"; then found=$file; break; fi
 done
 if [ -z "$found" ] && [ "$kind" = source ]; then
   for tool in cc tar; do
@@ -102,24 +134,32 @@ if [ -z "$found" ] && [ "$kind" = source ]; then
   done
 fi
 if [ -z "$found" ]; then
-  for folder; do
-    file=$folder/$name
-    temp=$file.$$
-    if keep "$folder"; then found=$file; (prune "$folder"); break; fi
-    rm -rf "$temp" "$temp.d"
-    rmdir "$folder" 2>/dev/null
-    printf '%s\\n' "$folder: $why"
+  for given; do
+    temp=
+    if keep "$given"; then found=$file; (prune "$folder"); break; fi
+    [ -z "$temp" ] || rm -rf "$temp" "$temp.d"
+    rmdir "$given" 2>/dev/null
+    printf '%s\\n' "$given: $why"
   done
 fi
 [ -n "$found" ] || { echo netbench:nowhere; exit 1; }
 
 if [ "$role" = helper ] && [ "$user" != 0 ]; then
   command -v sudo >/dev/null 2>&1 || { echo netbench:nosudo; exit 1; }
-  why=$(sudo -n -- "$found" helper </dev/null 2>&1 >/dev/null) || {
-    printf '%s\\n' "$why" "netbench:sudo $(digest "$found") $found"
+  command -v ls >/dev/null 2>&1 || { echo netbench:tool ls; exit 1; }
+  sum=$(digest "$found")
+  target=PLACE/worker-$sum
+  of_root
+  if ! installed; then
+    why=$(sudo -n -- sh -c 'INSTALL' install "$found" "$sum" </dev/null 2>&1 >/dev/null) &&
+      echo netbench:installed
+    of_root
+  fi
+  installed && why=$(sudo -n -- "$target" helper </dev/null 2>&1 >/dev/null) || {
+    printf '%s\\n' "$why" "netbench:sudo $(id -un) $found"
     exit 1
   }
-  set -- sudo -n -- "$found" helper
+  set -- sudo -n -- "$target" helper
 else
   set -- "$found" "$role" ${as:+"$as"}
 fi
@@ -128,6 +168,9 @@ echo netbench:ready
 IFS= read -r go
 exec "$@"
 """.replace("TOOLS", " ".join(_TOOLS))
+    .replace("INSTALL", _INSTALL)
+    .replace("PLACE", PLACE)
+)
 
 
 @dataclass(frozen=True)
@@ -161,8 +204,12 @@ def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
     )
 
 
-def _refusal(shell: Shell, answer: list[str], account: str) -> HostError:
+def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
     """The error that the script's answer stands for, with what to do."""
+    made = (
+        f"run `make` on such a {shell.machine} and copy its netbench/engine/worker-{shell.machine}"
+        " into this installation"
+    )
     match answer:
         case ["tool", tool]:
             return shell.failure(
@@ -182,41 +229,58 @@ def _refusal(shell: Shell, answer: list[str], account: str) -> HostError:
                 " XDG_CACHE_HOME to a folder of the user's own that is not mounted noexec"
             )
         case ["nosudo"]:
+            return shell.refusal("settings need root, and the host has no `sudo`; connect as root")
+        case ["others", path, *line] if path == shlex.quote(path):
             return shell.refusal(
-                f"settings need root, and the host has no `sudo`; connect as root, not as {account}"
+                f"sudo starts nothing below {path}, which others than root can change"
+                f" ({' '.join(line[:4])}); connect as root, or make it a folder or file of root's"
+                f" own, no link: `chown root {path}; chmod go-w {path}`"
             )
-        case ["sudo", sha256, *path]:
-            rule = f"{account} ALL=(root) NOPASSWD: sha256:{sha256} {' '.join(path)} {HELPER}"
-            return shell.refusal(
-                "`sudo -n` does not start the helper, which changes settings, for"
-                f" {account}; connect as root, or allow this one program there with\n  echo"
-                f" {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench\n"
+        case ["sudo", account, *path]:
+            why = f"`sudo -n` does not start the helper, which changes settings, for {account}"
+            if sent.kind == "source":  # a program that the account has made is no program to trust
+                return shell.refusal(f"{why}; connect as root, or {made}")
+            if not _ACCOUNT.fullmatch(account):
+                return shell.refusal(f"{why}; connect as root")
+            program = " ".join(path)
+            install = f"sudo sh -c {shlex.quote(_INSTALL)} install {shlex.quote(program)}"
+            rule = f"{account} ALL=(root) NOPASSWD: {PLACE}/worker-* {HELPER}"
+            refused = shell.refusal(f"{why}; connect as root, or have two lines run there")
+            return RootRefused(
+                f"{refused}\n  {install} {sent.sha256}\n  echo {shlex.quote(rule)}"
+                f" | sudo install -m 440 /dev/stdin /etc/sudoers.d/netbench-{account}"
             )
     return shell.failure("the worker could not be started")
 
 
-def start_worker(
-    shell: Shell, role: str, run_as: str, account: str, package: Path = PACKAGE
-) -> Process:
+def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACKAGE) -> Process:
     """Start a worker in place of a host's shell: a mover, as the user `run_as` that root becomes
-    ("": as the login's); or a helper, as root, by `sudo -n` where the user (`account`) is another.
+    ("": as the login's); or a helper, as root, by `sudo -n` where the user is another. Says on
+    standard error (logging) what sudo has put into PLACE.
 
-    Errors: HostError.
+    Errors: HostError; RootRefused, with what an administrator runs there in lines of its own.
     """
     sent = parcel(shell.machine, shell.host, package)
     shell.allow(START_SECONDS)
     line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
     shell.begin(_SCRIPT, f"{line}\n".encode())
     attempts = 0
-    while (answer := shell.hear()) in (["send"], ["building"]) and attempts < ATTEMPTS:
+    while (answer := shell.hear()) in (
+        ["send"],
+        ["building"],
+        ["installed"],
+    ) and attempts < ATTEMPTS:
         attempts += 1
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
+        elif answer == ["installed"]:
+            said = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
+            logging.getLogger(__name__).warning(said)
         else:
             shell.allow(BUILD_SECONDS)
     if answer != ["ready"]:
         shell.finish()
-        raise _refusal(shell, answer, account)
+        raise _refusal(shell, answer, sent)
     shell.tell(b"\n")
     return shell.process

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
-import hashlib
 import os
 import platform
 import select
 import selectors
-import shlex
 import shutil
 import site
 import subprocess
@@ -18,11 +15,10 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from netbench.errors import HostError, RootRefused
-from netbench.hosts.base import Result
-from netbench.hosts.deploy import HELPER, MOVER, PACKAGE
-
-SUDO = ("sudo", "-n", "--")
+from netbench.errors import HostError
+from netbench.hosts.base import Process, Result
+from netbench.hosts.deploy import HELPER, MOVER, PACKAGE, START_SECONDS, start_worker
+from netbench.hosts.shell import LINE, Shell
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 ERROR_BYTES = 1 << 16  # of standard error that are looked at
@@ -120,6 +116,9 @@ class LocalProcess:
                 raise TimeoutError(f"it has not read its input for {PATIENCE_SECONDS} s")
             view = view[os.write(self._in.fileno(), view) :]
 
+    def write_end(self) -> None:
+        self._in.close()
+
     def finish(self, timeout: float) -> int | None:
         self._in.close()
         try:
@@ -140,16 +139,18 @@ class LocalProcess:
         text = self._err.read(ERROR_BYTES) or b""
         return "\n".join(text.decode("utf-8", "replace").strip().splitlines()[-3:])
 
+    errors = complaint
+
 
 class LocalChannel:
-    """The machine that the controller runs on. `worker` replaces the command that starts
-    a worker.
+    """The machine that the controller runs on. `worker` replaces the commands that start
+    a mover and root's helper, which is always the program of one file.
     """
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
         self._worker = tuple(worker) or (sys.executable, *_isolation(), "-m", "netbench.engine")
-        self._executable = Path(worker[0]) if worker else PACKAGE / f"worker-{platform.machine()}"
+        self._helper = tuple(worker) or (str(PACKAGE / f"worker-{platform.machine()}"),)
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
@@ -197,38 +198,15 @@ class LocalChannel:
             return self.start((*self._worker, MOVER))
         return self.start((*self._worker, MOVER, run_as), KEPT if os.geteuid() == 0 else ())
 
-    def start_helper(self) -> LocalProcess:
-        if os.geteuid() == 0:  # the executable starts in a fraction of Python's time
-            built = self._executable.is_file()
-            return self.start(self._helper() if built else (*self._worker, HELPER))
-        self._check_sudo()
-        return self.start((*SUDO, *self._helper()))
-
-    def _helper(self) -> tuple[str, ...]:
-        """The program that sudo starts: of one file, which a rule can name by its digest."""
-        return str(self._executable), HELPER
-
-    def _check_sudo(self) -> None:
-        """Start and end a helper under sudo, so that a refusal of sudo is an error here, not a
-        worker that never answers.
-        """
-        if not self._executable.is_file():
-            raise RootRefused(
-                f"{self.name}: settings need root, and the helper for sudo is not built"
-                f" ({self._executable}); run `make`, or run netbench as root"
-            )
-        done = self.run((*SUDO, *self._helper()))
-        if done.status:
-            digest = hashlib.sha256(self._executable.read_bytes()).hexdigest()
-            rule = (
-                f"{getpass.getuser()} ALL=(root) NOPASSWD: sha256:{digest}"
-                f" {shlex.join(self._helper())}"
-            )
-            raise RootRefused(
-                f"{self.name}: settings need root, and `sudo -n` does not start the helper for"
-                f" {getpass.getuser()} ({done.stderr.strip()}); run netbench as root, or allow it"
-                f" with\n  echo {shlex.quote(rule)} | sudo tee /etc/sudoers.d/netbench"
-            )
+    def start_helper(self) -> Process:
+        if os.geteuid() == 0:
+            return self.start((*self._helper, HELPER))
+        process = self.start(("sh", "-c", LINE))
+        try:  # by sudo: as on any other host
+            return start_worker(Shell(process, self.name, START_SECONDS), HELPER)
+        except BaseException:
+            process.finish(1.0)
+            raise
 
     def worker_argv(self) -> Sequence[str]:
         return self._worker

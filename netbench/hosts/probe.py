@@ -79,7 +79,7 @@ class _Texts:
         """A source's target for each interface, peer or file of the host that it names. Errors:
         ValueError when those are not known.
         """
-        for name in ("interface", "peer", "source", "sink", "tool"):
+        for name in ("interface", "peer", "source", "sink", "tool", "memory"):
             if any(f"{{{name}}}" in part for part in source.target):
                 if name not in self._names:
                     raise ValueError(f"the {name} is not known")
@@ -96,9 +96,9 @@ def read_facts(
     """(facts, missing): every fact by name, None where it could not be read, and then the reason in
     `missing`.
 
-    `names`: the host's own `interface`, `peer`, `source` and `sink`, and the `tool`s there. Facts
-    about a name with an empty list are left out; those about a name that is absent are missing.
-    Errors: those of losing the host.
+    `names`: the host's own `interface`, `peer`, `source`, `sink` and `memory`, and the `tool`s
+    there. Facts about a name with an empty list are left out; those about a name that is absent are
+    missing. Errors: those of losing the host.
     """
     texts = _Texts(names)
     outcomes: dict[str, tuple[str | None, str] | None] = {}

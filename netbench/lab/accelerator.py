@@ -22,9 +22,10 @@ _TESTS = "cryptomgr.notests"
 class Accelerator:
     """What a lab's guests run on, the same for all of them as long as the lab is up.
 
-    `name` is QEMU's word; `why` says why it is not KVM. With KVM, `cpus` are this machine's CPUs
-    for each guest, in the order of the lab's hosts: a guest has as many, and each of its CPUs runs
-    on one of them alone. `vhost`: the kernel moves the packets of the data link, not QEMU.
+    `name` is QEMU's word; `why` says why it is not KVM. `cpus` are this machine's CPUs for each
+    guest, in the order of the lab's hosts: a guest has as many, and each of its CPUs runs on one of
+    them alone; none: one CPU, wherever the scheduler likes. `vhost`: the kernel moves the packets
+    of the data link, not QEMU.
     """
 
     name: str = TCG
@@ -49,7 +50,7 @@ class Accelerator:
         return f"{_APPEND} tsc=reliable random.trust_cpu=on mitigations=off {_TESTS}"
 
     def of(self, guest: int) -> tuple[int, ...]:
-        """This machine's CPUs for a guest, by its place in the lab; none under emulation."""
+        """This machine's CPUs for a guest, by its place in the lab."""
         return self.cpus[guest] if self.cpus else ()
 
     def queues(self, guest: int) -> int:
@@ -63,11 +64,11 @@ class Accelerator:
         may start and the kernel never run.
         """
         if self.name == KVM:
-            words = ("-accel", "kvm", "-cpu", "host", "-smp", str(self.queues(guest)))
+            words = ("-accel", "kvm", "-cpu", "host")
         else:
-            words = ("-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max", "-smp", "1")
+            words = ("-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max")
         plain = ("-nodefaults", "-no-user-config", "-display", "none")
-        return ("-M", "pc", *words, "-m", str(MEMORY), *plain)
+        return ("-M", "pc", *words, "-smp", str(self.queues(guest)), "-m", str(MEMORY), *plain)
 
 
 def shares(available: Iterable[int], guests: int) -> tuple[tuple[int, ...], ...]:

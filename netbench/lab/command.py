@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from netbench.errors import LabError, LabRefused
+from netbench.errors import APT_INSTALL, LabError, LabRefused
 
 PACKAGES = {
     "ip": "iproute2",
@@ -103,8 +103,8 @@ def find(names: Iterable[str], lock: int | None = None) -> Tools:
     if missing:
         packages = " ".join(dict.fromkeys(PACKAGES[name] for name in missing))
         raise LabRefused(
-            f"a lab needs {', '.join(missing)}, not installed on this machine; on Debian: apt"
-            f" install {packages}"
+            f"a lab needs {', '.join(missing)}, not installed on this machine; on Debian: "
+            f"{APT_INSTALL} {packages}"
         )
     return Tools({name: path for name, path in paths.items() if path}, lock)
 

@@ -75,7 +75,7 @@ def start(
     user_network: str,
     held: Iterable[int] = (),
 ) -> None:
-    """Start a guest; returns when the emulator runs it, its CPUs pinned where it runs under KVM.
+    """Start a guest; returns when the emulator runs it, CPUs of its own pinned.
     The emulator inherits the descriptors `held`. Errors: LabError with QEMU's message.
     """
     own_cpus = guest.accelerator.of(guest.number)

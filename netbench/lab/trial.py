@@ -48,14 +48,15 @@ def choose(kernels: Iterable[LabKernel], guests: int, tools: Tools) -> Accelerat
     """What so many guests run on, and a line that says so: KVM if it boots each of the kernels,
     else the emulator. Errors: LabError.
     """
-    cpus = shares(os.sched_getaffinity(0), guests)
-    kvm = Accelerator(KVM, vhost=not _why_closed(VHOST), cpus=cpus)
+    available = os.sched_getaffinity(0)
+    kvm = Accelerator(KVM, vhost=not _why_closed(VHOST), cpus=shares(available, guests))
     why = _why_closed(DEVICE)
     for kernel in kernels:
         why = why or _why_not(kernel, kvm, tools)
     if why:
         say(f"guests are emulated (QEMU TCG), without KVM: {why}")
-        return Accelerator(why=why)
+        # both ends are in a guest that is alone: `pin: apart` needs two CPUs
+        return Accelerator(why=why, cpus=(tuple(sorted(available)),) if guests == 1 else ())
     own = f"{kvm.queues(0)} CPU{'s' if kvm.queues(0) > 1 else ''} each"
     say(f"guests run under {kvm.fact}, {own}: their costs are those of a virtual machine")
     return kvm

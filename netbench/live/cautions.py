@@ -22,7 +22,7 @@ class Noise:
     """What disturbed the last blocks, read on in noise.jsonl."""
 
     def __init__(self, folder: Path) -> None:
-        self._tail = Tail(folder / NOISE)
+        self._tail = Tail(folder / NOISE, below=2)
         self._disturbed: deque[NoiseEntry] = deque(maxlen=KEPT)
         self._found: list[Disturbance] = []
 

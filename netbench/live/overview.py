@@ -22,7 +22,9 @@ from netbench.plan import Plan, Unit
 if TYPE_CHECKING:  # it imports pandas, which only a comparison needs
     from netbench.analysis.comparison import Comparison
 
-RANK = ("failed", "refused", "open", "unsupported", "max", "converged")
+RANK = (
+    *("failed", "refused", "open", "unsupported", "interrupted", "unstable", "max", "converged"),
+)
 """Statuses of cells: those that somebody may have to act on first."""
 STATES = {
     "running": "running",
@@ -120,6 +122,7 @@ class Around:
     log: Sequence[str] = ()
     comparisons: Sequence[Comparison] = ()
     note: str = field(default="")
+    statuses: Mapping[tuple[str, str], str] = field(default_factory=dict)  # as reports have them
 
 
 def overview(plan: Plan, ledger: Ledger, around: Around, room: int | None = None) -> Overview:
@@ -128,7 +131,9 @@ def overview(plan: Plan, ledger: Ledger, around: Around, room: int | None = None
     """
     units = [unit for unit in plan.units if not unit.cell.control]
     ended = ledger.finished
-    statuses = [_status(ledger.status(unit.key), ended) for unit in units]
+    statuses = [
+        around.statuses.get(unit.key) or _status(ledger.status(unit.key), ended) for unit in units
+    ]
     numbers = chosen(statuses, room)
     counts = Counter(statuses)
     titles = _titles(plan)

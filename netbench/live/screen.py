@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {
     **{"failed": "bold red", "refused": "red", "unsupported": "yellow", "max": "yellow"},
+    **{"unstable": "yellow", "interrupted": "yellow"},
     **{"converged": "green", "better": "bold green", "worse": "bold red", "equivalent": "green"},
 }
 STATE_STYLES = {"running": "bold green", "done": "bold green"}

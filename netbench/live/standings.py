@@ -5,13 +5,18 @@ of the same runs, by the same functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
 
 from netbench.analysis.boots import KERNEL
+from netbench.analysis.cells import cells_of
 from netbench.analysis.compare import for_factor
 from netbench.analysis.comparison import Comparison
+from netbench.analysis.grounds import doubt_of_rate, without_verdict
+from netbench.analysis.load import load
 from netbench.conductor.ledger import Ledger
 from netbench.plan import Plan, Unit
 
@@ -31,7 +36,7 @@ def comparisons(plan: Plan, ledger: Ledger) -> list[Comparison]:
         runs = _runs(plan, ledger, metric, swept)
         if runs.empty or asked.baseline not in runs[asked.factor].cat.categories:
             continue
-        found += for_factor(
+        family = for_factor(
             runs,
             asked.factor,
             asked.baseline,
@@ -42,9 +47,30 @@ def comparisons(plan: Plan, ledger: Ledger) -> list[Comparison]:
             planned=[cell.factors for cell in plan.campaign.cells if not cell.control],
             order=ledger.rounds() if asked.factor == KERNEL else None,
             failed=_failed(plan, ledger, swept),
-            seed=plan.campaign.seed,
         )
+        found += [_grounded(plan, ledger, c) for c in family]
     return found
+
+
+def statuses(folder: Path) -> dict[tuple[str, str], str]:
+    """The status of each cell and pair in the report of an ended campaign. Errors: as load."""
+    return {(c.cell, c.pair): c.status for c in cells_of(load(folder))}
+
+
+def _grounded(plan: Plan, ledger: Ledger, c: Comparison) -> Comparison:
+    """The comparison, without a verdict on raw CPU where no rate held."""
+    levels = [{**c.context, c.factor: level} for level in (c.level, c.baseline)]
+    sides = [
+        (
+            unit.cell.transfer.rate,
+            [fmean(moved.values())] if (moved := tally.values.get(PLACED)) else [],
+        )
+        for unit in _units(plan)
+        if unit.pair.name == c.pair
+        and any(all(unit.cell.factors.get(k, "") == v for k, v in each.items()) for each in levels)
+        for tally in [ledger.tally(unit.key)]
+    ]
+    return without_verdict(c, doubt_of_rate(c.metric, sides))
 
 
 def _units(plan: Plan, metric: str = "") -> list[Unit]:

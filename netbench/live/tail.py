@@ -4,12 +4,14 @@ written or locked.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from netbench.errors import StoreError
 from netbench.json_lines import cannot_read
+from netbench.opening import LINE, open_file
 
 STEP = 1 << 20  # bytes that are read at once
 
@@ -17,8 +19,9 @@ STEP = 1 << 20  # bytes that are read at once
 class Tail:
     """A file of lines that grows. A last line without a newline is left for the next look."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, below: int = 1) -> None:
+        """`below`: how many of the path's last names are within the result."""
+        self.path, self._below = path, below
         self.lines = 0
         """How many lines were read."""
         self._offset = 0
@@ -28,7 +31,7 @@ class Tail:
         yet. Errors: StoreError where the file cannot be read, or is shorter than what was read.
         """
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with open_file(self.path, self._below) as file:
                 size = os.fstat(file.fileno()).st_size
                 if size < self._offset:
                     raise StoreError(
@@ -51,6 +54,8 @@ class Tail:
             if not more:
                 break
             data += more
+            if len(data) > LINE and b"\n" not in data:
+                raise OSError(errno.EFBIG, f"a line of more than {LINE >> 20} MiB")
         end = data.rfind(b"\n") + 1
         self._offset += end
         yield from (line + b"\n" for line in data[:end].split(b"\n")[:-1])

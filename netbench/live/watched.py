@@ -21,6 +21,7 @@ from netbench.live.overview import Around, Overview, overview
 from netbench.live.seldom import Seldom
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
+from netbench.opening import read_inside
 from netbench.parts import as_planned
 from netbench.plan import Key, Plan
 from netbench.record import parse_record
@@ -59,6 +60,7 @@ class Watched:
         self._comparing = Seldom(SHARE)
         self._is_stale = True  # whether comparisons are of fewer runs
         self._comparisons: list[Comparison] = []
+        self._statuses: dict[Key, str] = {}  # of an ended campaign
         self._facts.changed()
         self._begin(new_ledger(self.plan, read_facts(self._facts.path), self._rows))
         self.state = "running"
@@ -163,22 +165,24 @@ class Watched:
             tuple(self._log),
             self._comparisons,
             note,
+            self._statuses,
         )
         return overview(self.plan, ledger, around, room)
 
     def _compare(self) -> None:
-        if self.plan.campaign.compare:
-            # It imports pandas, a quarter of what `watch` would take to start.
-            from netbench.live.standings import comparisons
+        if self.plan.campaign.compare or self.state != "running":
+            # They import pandas, a quarter of what `watch` would take to start.
+            from netbench.live.standings import comparisons, statuses
 
             self._comparisons = comparisons(self.plan, self._ledger)
+            self._statuses = {} if self.state == "running" else statuses(self.folder)
         self._is_stale = False
 
 
 def _campaign(folder: Path, plan: PlanFile) -> Campaign:
     file = folder / "campaign.yaml"
     try:
-        whole = campaign.parse(decode(file.read_bytes(), str(file)), str(file))
+        whole = campaign.parse(decode(read_inside(file), str(file)), str(file), inventories=False)
     except OSError as error:
         raise cannot_read(file, error) from error
     except ValueError as error:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from netbench import codec
-from netbench.json_lines import JsonLines, open_own, to_line
+from netbench.json_lines import JsonLines, to_line
 from netbench.merging.part_result import Entry, PartResult, Places
+from netbench.opening import files_inside, open_file, write_new
 from netbench.profile_files import PROFILES, RUNS, read_profile_runs
-from netbench.result_files import NOISE, SIGNATURE, HostEntry
-from netbench.result_signature import SIGNED
-from netbench.store import write_new
+from netbench.result_files import CAMPAIGN_FILES, NOISE, HostEntry
 
-KEPT = (*SIGNED, SIGNATURE, "facts.json", "journal.jsonl", "log.txt")
+KEPT = (*CAMPAIGN_FILES, "facts.json", "journal.jsonl", "log.txt")
 """What is kept of a part as it was."""
 
 
@@ -26,8 +25,8 @@ def write_runs(
     parts: Sequence[PartResult], entries: Iterable[Entry], places: Places, draft: Path
 ) -> None:
     """records.jsonl with new numbers, and the samples of each run under its number."""
-    sources = [(part.folder / "records.jsonl").open("rb") for part in parts]
-    samples = [_samples(part.folder / "samples") for part in parts]
+    sources = [open_file(part.folder / "records.jsonl") for part in parts]
+    samples = [_samples(part.folder) for part in parts]
     try:
         with (draft / "records.jsonl").open("xb") as out:
             for run, entry in enumerate(entries, 1):
@@ -50,7 +49,7 @@ def write_runs(
 def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
     """By run, its files of samples/ and how their names go on after its number."""
     found: dict[int, list[tuple[Path, str]]] = {}
-    for file in sorted(folder.glob("[0-9]*")):
+    for file in files_inside(folder, "samples/[0-9]*"):
         number, dot, rest = file.name.partition(".")
         if number.isdecimal():
             found.setdefault(int(number), []).append((file, f"{dot}{rest}"))
@@ -60,7 +59,7 @@ def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
 def _by_time(file: Path) -> Iterator[tuple[str, bytes]]:
     """The whole lines of a file of JSON lines, with their times."""
     if file.is_file():
-        for _, line in JsonLines(file):
+        for _, line in JsonLines(file, below=2):
             yield str(json.loads(line)["time"]), line
 
 
@@ -80,7 +79,7 @@ def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
         for side, profile in run.profiles.items():
             name = profile.file and f"{number:06d}.{side}.folded"
             if profile.file:
-                _copy(parts[at].folder / PROFILES / profile.file, draft / PROFILES / name)
+                _copy(parts[at].folder / PROFILES / profile.file, draft / PROFILES / name, below=2)
             profiles[side] = replace(profile, file=name)
         made: Any = replace(run, run=number, profiles=profiles)
         lines.append(to_line({"schema": codec.SCHEMA, **codec.to_json(made)}))
@@ -115,12 +114,10 @@ def write_logs(parts: Sequence[PartResult], draft: Path) -> None:
 
 
 def _log(part: PartResult) -> Iterator[tuple[str, str]]:
-    file = part.folder / "log.txt"
-    if not file.is_file():
-        return
-    with open(file, encoding="utf-8", errors="replace", opener=open_own) as lines:
-        for line in lines:
-            time, _, message = line.rstrip("\n").partition(" ")
+    lines = JsonLines(part.folder / "log.txt")
+    if lines.path.is_file():
+        for _, line in lines:
+            time, _, message = line.decode("utf-8", "replace").rstrip("\n").partition(" ")
             yield time, f"{time} part {part.label}: {message}\n"
 
 
@@ -132,7 +129,7 @@ def keep(part: PartResult, folder: Path) -> None:
             _copy(part.folder / name, folder / name)
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, through no symbolic link: a part may be of another account."""
-    with open(source, "rb", opener=open_own) as read, target.open("xb") as out:
+def _copy(source: Path, target: Path, below: int = 1) -> None:
+    """Copy a file of a part, which may be of another account."""
+    with open_file(source, below) as read, target.open("xb") as out:
         shutil.copyfileobj(read, out, 1 << 20)

@@ -2,8 +2,8 @@
 
 Runs are numbered anew, in the order that one controller on one kernel would have run them: block
 after block, each in the plan's order; rounds likewise. Nothing else of a record is changed. What a
-part's controller wrote for itself alone, its journal and its signature, is kept in `parts/K/`: a
-merged result holds nothing that a controller acts on.
+part's controller wrote for itself alone, its journal, is kept in `parts/K/`. A merged result has no
+state, so nothing acts on it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from netbench.errors import RequestError
 from netbench.journal import Ended, Journal, Why
 from netbench.merging.files import facts, keep, write_logs, write_profiles, write_runs
 from netbench.merging.part_result import PartResult, Places, refuse_others
+from netbench.opening import write_new
 from netbench.parts import split
 from netbench.plan import Plan
 from netbench.plan_json import plan_json
-from netbench.result_files import SIGNATURE, FactsFile, MergedPart
-from netbench.result_signature import SIGNED, sign
-from netbench.store import document, new_folder, new_place, write_new
+from netbench.result_files import FactsFile, MergedPart
+from netbench.store import document, new_folder, new_place
 
 PARTS = "parts"
 _WORST: tuple[Why, ...] = ("lost", "interrupted", "limit", "done")
@@ -65,10 +65,8 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     if final.exists():
         raise RequestError(f"{final} is there already; name a new folder")
     with new_folder(final) as draft:
-        contents = dict(zip(SIGNED, (first.text.encode(), document(planned)), strict=True))
-        for name, data in contents.items():
-            write_new(draft / name, data)
-        write_new(draft / SIGNATURE, document(codec.to_json(sign(None, contents))))
+        write_new(draft / "campaign.yaml", first.text.encode())
+        write_new(draft / "plan.json", document(planned))
         write_runs(parts, entries, places, draft)
         write_profiles(parts, draft)
         hosts = FactsFile(facts(parts, entries))

@@ -11,16 +11,25 @@ from pathlib import Path
 
 from netbench import campaign, codec
 from netbench.bundles import folder_of
+from netbench.campaign.yaml_tree import decode
 from netbench.errors import RequestError
 from netbench.journal import Journal
 from netbench.json_lines import JsonLines, cannot_read
 from netbench.model import Campaign
+from netbench.opening import read_inside
 from netbench.parts import as_planned
 from netbench.plan import Plan
 from netbench.plan_json import plan_json
 from netbench.record import parse_record
-from netbench.result_files import Hosts, MergedPart, PlanFile, PlannedPart, read_facts, read_plan
-from netbench.result_signature import SIGNED
+from netbench.result_files import (
+    CAMPAIGN_FILES,
+    Hosts,
+    MergedPart,
+    PlanFile,
+    PlannedPart,
+    read_facts,
+    read_plan,
+)
 from netbench.store import no_result
 
 _UNCOMPARED = {"text", "source", "about", "warnings", "hosts", "kernels", "part"}
@@ -49,7 +58,7 @@ class PartResult:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = folder_of(path)
-        if not all((self.folder / name).is_file() for name in (*SIGNED, "records.jsonl")):
+        if not all((self.folder / name).is_file() for name in (*CAMPAIGN_FILES, "records.jsonl")):
             raise no_result(path)
         self.plan = read_plan(self.folder / "plan.json")
         if self.plan.part is None:
@@ -63,13 +72,13 @@ class PartResult:
     @cached_property
     def campaign(self) -> Campaign:
         """The whole campaign."""
-        return campaign.parse(self.text, str(self.folder / "campaign.yaml"))
+        return campaign.parse(self.text, str(self.folder / "campaign.yaml"), inventories=False)
 
     @cached_property
     def text(self) -> str:
         file = self.folder / "campaign.yaml"
         try:
-            return file.read_text(encoding="utf-8")
+            return decode(read_inside(file), str(file))
         except OSError as error:
             raise cannot_read(file, error) from error
 

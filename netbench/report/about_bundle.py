@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from netbench.bundles import inside
+from netbench.json_lines import cannot_read
+from netbench.opening import read_inside
 from netbench.report.build import Report
 from netbench.report.numbers import count
 
@@ -40,7 +42,11 @@ def about(report: Report, file: str) -> str:
         file=file,
         folder=inside(result.path),
     )
-    options = (result.path / "campaign.yaml").read_text("utf-8", "replace").partition("\n")[0]
+    of_campaign = result.path / "campaign.yaml"
+    try:
+        options = read_inside(of_campaign).decode("utf-8", "replace").partition("\n")[0]
+    except OSError as error:
+        raise cannot_read(of_campaign, error) from error
     if options.startswith(_BEGUN):
         text += f"\nIt was begun with:{options.removeprefix(_BEGUN)}\n"
     return text

@@ -18,11 +18,11 @@ def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> li
     return [
         metric
         for metric in metrics
-        if metric in asked or not metric.endswith("_demand" if fixed else "_cpu")
+        if metric in asked or not metric.partition(".")[0].endswith("_demand" if fixed else "_cpu")
     ]
 
 
 def repeats_cpu(metric: str, metrics: Collection[str], asked: Collection[str], rate: str) -> bool:
     """Whether a demand says what CPU says: a rate fixes all throughput. Not what was asked for."""
     fixed = bool(rate) and offered.METRIC not in metrics
-    return fixed and metric.endswith("_demand") and metric not in asked
+    return fixed and "_demand" in metric and metric not in asked

@@ -79,10 +79,10 @@ def _drawing(finding: Finding) -> Markup:
     spans = finding.spans[:MOST_SPANS]
     reference, margin = finding.reference, finding.margin or 0.0
     known = [x for s in spans for x in (s.at, s.low, s.high) if math.isfinite(x)]
-    known += [] if reference is None else [reference - margin, reference + margin]
     if not known:
         return Markup("")
-    low, high = min(known), max(known)
+    shown = [*known, *([] if reference is None else [reference - margin, reference + margin])]
+    low, high = min(shown), max(shown)
     gap = (high - low) * 0.06 or abs(high) * 0.1 or 1.0
     low, high = low - gap, high + gap
 
@@ -106,8 +106,6 @@ def _drawing(finding: Finding) -> Markup:
             parts.append(f'<text x="0" y="{at * step + 11}">{escape(_short(span.label))}</text>')
         parts += _span(span, across, (at + 1) * step - ROW // 2)
     unit = f" {finding.unit}" if finding.unit and finding.unit != "%" else finding.unit
-    ends = [x for s in finding.spans[:MOST_SPANS] for x in (s.low, s.high, s.at)]
-    known = [x for x in ends if math.isfinite(x)]
     parts += [
         f'<text class="end" x="{across(value)}" y="{bottom + 12}" text-anchor="middle">'
         f"{escape(_end(value, reference, unit))}</text>"

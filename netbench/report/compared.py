@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from netbench.analysis.alternating import Turns
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import NO_VERDICT, Comparison
 from netbench.analysis.differing import Difference
 from netbench.analysis.gates import Gate, Outcome, judge
 from netbench.analysis.history import History
@@ -87,7 +87,7 @@ class Compared:
             if not o.fell and not o.held and any(c.lacks_history for c in o.unjudged)
         ]
         if not unanswered:
-            return self._refused_turns
+            return self._refused_grounds
         a = self.results[A]
         return (
             f"cannot judge {listed(unanswered, NAMED)}: {self._history_said}. Run {a.name} a few"
@@ -96,13 +96,20 @@ class Compared:
         )
 
     @property
-    def _refused_turns(self) -> str:
-        """Why gates of campaigns in turns are not answered; "" where they are."""
-        unanswered = [o for o in self.outcomes if not o.fell and not o.held and o.unjudged]
-        if self.turns is None or not unanswered:
+    def _refused_grounds(self) -> str:
+        """Why gates are not answered that campaigns in turns, or what was measured, do not allow;
+        "" where they are.
+        """
+        unanswered = [
+            (o.gate.text, o.unjudged[0])
+            for o in self.outcomes
+            if not o.fell and not o.held and o.unjudged
+        ]
+        refused = [o for o in unanswered if self.turns or o[1].verdict == NO_VERDICT]
+        if not refused:
             return ""
-        names = listed([o.gate.text for o in unanswered], NAMED)
-        return f"cannot judge {names}: {unanswered[0].unjudged[0].why}; measure A, B, A, B in turns"
+        names, c = listed([text for text, _ in refused], NAMED), refused[0][1]
+        return f"cannot judge {names}: {c.unsettled or f'{c.why}; measure A, B, A, B in turns'}"
 
     @property
     def _history_said(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,8 @@ from netbench.analysis.metrics import Metric
 from netbench.analysis.pivot import pivots
 from netbench.analysis.profiles import units
 from netbench.report.blocks import Plot
-from netbench.report.flame_graph import layer_colour
 from netbench.report.numbers import count, number
+from netbench.report.palette import LAYERS
 from netbench.report.plotted_rows import Rows
 from netbench.report.profile_words import distinct_levels
 from netbench.report.source import Source
@@ -114,9 +115,9 @@ def _layers(source: Source, plot: Plot, _: CellUrl) -> Drawing:
     from netbench.report import plots
 
     cells = source.profiles.cells
-    shown = [name for name in ORDER if any(c.layers.get(name) for c in cells)]
-    drawn = {name: [c.layers.get(name, 0.0) for c in cells] for name in shown}
-    colours = {name: layer_colour(name) for name in shown}
+    shown = [name for name in ORDER if any(any(c.layers.get(name, ())) for c in cells)]
+    drawn = {name: [mean(c.layers.get(name, [0.0])) for c in cells] for name in shown}
+    colours = {name: LAYERS[name] for name in shown}
     names = distinct_levels(source, cells)
     axes = plots.layers(names, drawn, colours, f"{units(cells)} per GiB")
     return Drawing(axes, len(cells), f"A bar for each of {count(len(cells), 'profile')}.")
@@ -145,11 +146,11 @@ def _interaction(source: Source, plot: Plot, _: CellUrl) -> Drawing:
 
 
 def _fleet(source: Source, plot: Plot, _: CellUrl) -> Drawing:
-    from netbench.report.fleet_plot import heat_map
+    from netbench.report.fleet_plot import spread
 
     each = source.fleets[plot.metric][plot.number]
-    pairs = len(each.observed.pairs)
-    return Drawing(heat_map(each), pairs, f"{count(pairs, 'pair')}, a field each.")
+    shifts = len(each.fit.shifts)
+    return Drawing(spread(each), shifts, f"{count(shifts, 'mark')}: senders, receivers, pairs.")
 
 
 _KINDS = {

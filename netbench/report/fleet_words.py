@@ -6,17 +6,11 @@ import math
 from collections.abc import Iterator
 
 from netbench.analysis.fleet import FALLBACK, Fleet
-from netbench.analysis.fleet_causes import (
-    BY_BOTH,
-    BY_FACTS,
-    BY_OTHERS,
-    HOST,
-    Cause,
-)
-from netbench.analysis.fleet_outliers import LINK, PAIR, RECEIVER, SENDER, Shift
+from netbench.analysis.fleet_causes import BY_FACTS, BY_OTHERS, HOST, Cause
+from netbench.analysis.fleet_fit import LINK, PAIR, RECEIVER, SENDER, Shared, Shift
 from netbench.analysis.result import Result
 from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import bounds, change, times
+from netbench.analysis.words import amount, bounds
 from netbench.report.numbers import count, number, share
 from netbench.report.source import Source
 from netbench.report.titles import title
@@ -24,8 +18,7 @@ from netbench.report.titles import title
 FACTS_TOLD = 4
 SENTENCES = 8
 """Of a metric, in the summary."""
-MEDIAN = "the fleet's median"
-VERBS = {SENDER: "sends", RECEIVER: "receives", PAIR: "moves"}
+VERBS = {SENDER: "sends", RECEIVER: "receives", PAIR: "moves", LINK: "moves"}
 
 
 def place(fleet: Fleet, several: bool) -> str:
@@ -34,129 +27,126 @@ def place(fleet: Fleet, several: bool) -> str:
     return f"{levels}: " if several else ""
 
 
-def sentences(result: Result, fleet: Fleet, several: bool) -> Iterator[str]:
-    """One for each cause, the slowest first; one that there is none."""
-    where = place(fleet, several)
-    for cause in fleet.causes:
-        yield f"{where}{cause_sentence(result, fleet, cause)}"
-    if not fleet.causes:
-        yield (
-            f"{where}No host, pair or link is outlying in {title(fleet.metric, result)} at"
-            f" {share(fleet.confidence)} confidence ({_size(fleet)})."
-        )
-
-
 def of_fleets(source: Source) -> Iterator[str]:
     """The outliers of all metrics and cells, and what the pairs moved; some of many."""
     for found in source.fleets.values():
-        several = len(found) > 1
-        lines = [line for each in found for line in sentences(source.result, each, several)]
+        lines = list(sentences(source.result, found))
         yield from lines[:SENTENCES]
         if len(lines) > SENTENCES:
             yield f"{len(lines) - SENTENCES} more of this kind are below."
         for each in found[:SENTENCES]:
-            yield f"{place(each, several)}{_range(source.result, each)}."
+            o, unit = each.observed, source.result.describe(each.metric).unit
+            low, high = int(o.mean.argmin()), int(o.mean.argmax())
+            ends = " to ".join(f"{number(math.exp(o.mean[i]))} ({o.pairs[i]})" for i in (low, high))
+            yield (
+                f"{place(each, len(found) > 1)}{title(each.metric, source.result)}: median"
+                f" {number(each.middle)} {unit} of {_size(each)}, from {ends}."
+            )
 
 
-def _range(result: Result, fleet: Fleet) -> str:
-    """`throughput: median 17.9 Gb/s of 100 pairs, from 7.97 (a>b) to 18.7 (c>d)`."""
-    o = fleet.observed
-    unit = result.describe(fleet.metric).unit
-    low, high = int(o.mean.argmin()), int(o.mean.argmax())
-    ends = " to ".join(f"{number(math.exp(o.mean[i]))} ({o.pairs[i]})" for i in (low, high))
-    median = f"{number(fleet.middle)} {unit}".strip()
-    return f"{title(fleet.metric, result)}: median {median} of {_size(fleet)}, from {ends}"
+def sentences(result: Result, fleets: list[Fleet]) -> Iterator[str]:
+    """One for each thing outlying in the cells of a metric; where there is none, the lowest."""
+    for fleet in fleets:
+        where = place(fleet, len(fleets) > 1)
+        links = [s for s in fleet.fit.shared if s.kind == LINK and s.worse]
+        for shared in links:
+            yield f"{where}{_link(result, fleet, shared)}."
+        for cause in fleet.causes:
+            yield f"{where}{cause_sentence(result, fleet, cause)}"
+        if not (links or fleet.causes):
+            yield f"{where}{_none(result, fleet)}"
 
 
 def _size(fleet: Fleet) -> str:
     o = fleet.observed
-    used = {*o.sender.tolist(), *o.receiver.tolist()}
-    return f"{count(len(used), 'host')}, {count(len(o.pairs), 'pair')}"
+    return f"{count(len({*o.sender, *o.receiver}), 'host')}, {count(len(o.pairs), 'pair')}"
+
+
+def _none(result: Result, fleet: Fleet) -> str:
+    """`No pair is outlying in throughput (30 hosts, 30 pairs). The lowest of a spread: a>b 6.1%
+    less and c>d 4.3% less (outlying: 11.0% less).`
+    """
+    limits, size, what = fleet.fit.limits, _size(fleet), title(fleet.metric, result)
+    if not limits:
+        return (
+            f"Nothing is named in {what} ({size}): with one run each, what is odd may be the run."
+        )
+    told = [
+        f"{' and '.join(f'{s.name} {amount(s.ratio)}' for s in fleet.lowest(kind)[:2])}"
+        f" (outlying: {amount(limit)})"
+        for kind, limit in limits.items()
+    ]
+    kinds = " or ".join(", ".join(limits).rsplit(", ", 1))
+    return f"No {kinds} is outlying in {what} ({size}). The lowest of a spread: {'; '.join(told)}."
 
 
 def cause_sentence(result: Result, fleet: Fleet, cause: Cause) -> str:
     """What is outlying, by how much, and what is known of it."""
-    if cause.kind == HOST:
-        told = _host(result, fleet, cause)
-    elif cause.kind == LINK:
-        told = _link(result, fleet, cause)
-    else:
-        told = _pair(result, fleet, cause)
-    facts = [odd.words for odd in cause.facts[:FACTS_TOLD]]
-    more = len(cause.facts) - len(facts)
-    return "; ".join([told, *facts, *([f"{more} more facts differ"] if more else [])]) + "."
+    told = _host(result, fleet, cause) if cause.kind == HOST else _pair(result, fleet, cause)
+    facts = [
+        odd.words if cause.kind == HOST else f"{host}: {odd.words}"
+        for host, each in cause.facts.items()
+        for odd in each
+    ]
+    more = len(facts) - FACTS_TOLD
+    facts = facts[:FACTS_TOLD] + ([f"{more} more facts differ"] if more > 0 else [])
+    return "; ".join([told, *facts]) + "."
 
 
 def _host(result: Result, fleet: Fleet, cause: Cause) -> str:
     """A host with all that it is seen in."""
-    name = cause.name
-    if set(cause.how) == {BY_BOTH}:
-        pairs = " and ".join(
-            f"{s.name} {_shift(result, fleet, s, first=not i)}" for i, s in enumerate(cause.shifts)
-        )
-        return (
-            f"{name} is slow in both directions: {pairs}" if cause.least < 1 else f"{name}: {pairs}"
-        )
-    parts = []
-    for i, (shift, how) in enumerate(zip(cause.shifts, cause.how, strict=True)):
-        sender, _, receiver = shift.name.partition(">")
+    parts: list[str] = []
+    for shift, how in zip(cause.shifts, cause.how, strict=True):
+        first = not parts
         if shift.kind != PAIR:
-            parts.append(
-                f"{_shift(result, fleet, shift, first=not i)} in {count(shift.pairs, 'pair')}"
-            )
+            told = _shift(result, fleet, shift.kind, shift, first)
+            parts.append(f"{told} in {count(shift.pairs, 'pair')}")
             continue
-        kind, other = (SENDER, receiver) if sender == name else (RECEIVER, sender)
-        one = Shift(kind, name, 1, shift.ratio, shift.low, shift.high)
-        told = _shift(result, fleet, one, first=not i)
-        to = f"to {other}" if kind == SENDER else f"from {other}"
+        sender, _, receiver = shift.name.partition(">")
+        kind, other = (SENDER, receiver) if sender == cause.name else (RECEIVER, sender)
+        told = _shift(result, fleet, kind, shift, first)
+        told += f" {'to' if kind == SENDER else 'from'} {other}"
         if how == BY_OTHERS:
-            told += f" {to}, whose other pairs are as those of the fleet"
+            told += ", whose other pairs are as those of the fleet"
         elif how == BY_FACTS:
             told += (
-                f" {to}, if it is the cause: no other pair tells it apart from {other}, but of the"
-                f" two only {name} differs in facts from nearly all hosts"
+                f", if it is the cause: no other pair tells it apart from {other}, but of the two"
+                f" only {cause.name} differs in facts from nearly all hosts"
             )
-        else:
-            told += f" {to}"
         parts.append(told)
-    return f"{name} {'; it '.join(parts)}"
+    return f"{cause.name} {'; it '.join(parts)}"
 
 
 def _pair(result: Result, fleet: Fleet, cause: Cause) -> str:
-    (shift,) = cause.shifts
-    told = f"{cause.name} {_shift(result, fleet, shift)}"
+    told = f"{cause.name} {_shift(result, fleet, PAIR, cause.shifts[0])}"
     if not cause.candidates:
         return (
             f"{told}, though neither host is outlying in its other pairs: look at the way between"
             " them"
         )
-    if len(cause.candidates) == 1:
-        return told
     sender, receiver = cause.candidates
-    told += (
-        f"; whether {sender} sends or {receiver} receives less cannot be told, since no other pair"
-        " has either in that direction"
+    return (
+        f"{told}; whether {sender} sends or {receiver} receives less cannot be told, since no other"
+        " pair has either in that direction"
     )
-    facts = [f"{host}: {odd[0].words}" for host, odd in cause.others.items()]
-    return f"{told} ({'; '.join(facts)})" if facts else told
 
 
-def _link(result: Result, fleet: Fleet, cause: Cause) -> str:
-    (shift,) = cause.shifts
-    crossing = count(shift.pairs, "pair")
-    told = _shift(result, fleet, shift, against="the others")
-    return f"link {cause.name}: {crossing} that cross it, each {told}"
+def _link(result: Result, fleet: Fleet, shared: Shared) -> str:
+    told = _shift(result, fleet, LINK, shared)
+    hosts = count(shared.hosts, "host")
+    return f"link {shared.name}: each pair that crosses it {told}, as {hosts} behind it show"
 
 
 def _shift(
-    result: Result, fleet: Fleet, shift: Shift, first: bool = True, against: str = MEDIAN
+    result: Result, fleet: Fleet, kind: str, shift: Shift | Shared, first: bool = True
 ) -> str:
     """`sends 8.1% less than the fleet's median (95% interval 6.0 to 10.2% less)`."""
-    verb = VERBS.get(shift.kind, "moves") if fleet.metric == FALLBACK else "has"
-    what = "" if fleet.metric == FALLBACK else f" {title(fleet.metric, result)}"
-    amount = f"{change(shift.ratio)}{times(shift.ratio)}"
-    told = f"{verb} {amount}{what}" + (f" than {against}" if first else "")
+    verb, what = VERBS[kind], ""
+    if fleet.metric != FALLBACK:
+        verb, what = "has", f" {title(fleet.metric, result)}"
+    against = " than the others" if kind == LINK else " than the fleet's median" if first else ""
+    told = f"{verb} {amount(shift.ratio)}{what}{against}"
+    interval = f"{share(fleet.confidence)} interval " if first else ""
     if math.isnan(shift.low):
         return told
-    interval = f"{share(fleet.confidence)} interval " if first else ""
     return f"{told} ({interval}{bounds(shift.low, shift.high)})"

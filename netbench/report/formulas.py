@@ -35,7 +35,10 @@ def formula(result: Result, metric: str) -> str:
     if who == "system" and not (host_wide and all(result.shared.values())):
         return f"sender_cpu.{meter} + receiver_cpu.{meter}"
     side = "sender" if who == "system" else who
-    return _of_account(account, side) if account else _SOAKED.format(who=side)
+    if account is None:
+        return _SOAKED.format(who=side)
+    counted = any((row.owner, row.name) == (meter, "cpus") for row in result.plan.rows)
+    return _of_account(account, side, counted and bool(account.idle))
 
 
 def _of_both(result: Result, metric: str) -> str:
@@ -55,11 +58,12 @@ def _by_best_meter(result: Result, metric: str) -> str:
     return there[0] if len(there) == 1 else f"the first that there is of {', '.join(there)}"
 
 
-def _of_account(account: Account, who: str) -> str:
-    parts = []
-    for unit in dict.fromkeys(unit for _, unit in account.counters):
-        names = [f"{account.meter}.{name}" for name, each in account.counters if each == unit]
+def _of_account(account: Account, who: str, by_idle: bool) -> str:
+    counters, parts = account.idle if by_idle else account.counters, []
+    for unit in dict.fromkeys(unit for _, unit in counters):
+        names = [f"{account.meter}.{name}" for name, each in counters if each == unit]
         counted = f"({' + '.join(names)})" if len(names) > 1 else names[0]
         parts.append(f"{counted}{_PER_SECOND[unit]}")
     whole = f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
-    return f"{who}'s {whole} / {who}'s window"
+    spent = f"{who}'s {whole} / {who}'s window"
+    return f"{who}'s {account.meter}.cpus - {spent}" if by_idle else spent

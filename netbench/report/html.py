@@ -28,7 +28,7 @@ PLACES = 12
 
 def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
     """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
-    folder with flame graphs, as a page beside it names it; "": there is none.
+    file with the stacks of profiles, as a page beside it names it; "": there is none.
     """
     source = report.source
     places = Places(source)
@@ -108,10 +108,9 @@ class _Page:
         return {"key": section.key, "title": section.title, "blocks": blocks}
 
     def _link(self, block: Block) -> dict[str, Any]:
-        """A drawing that is a file of its own."""
+        """What is drawn from a file of its own."""
         assert isinstance(block, Plot)
-        to = f"{quote(self.flames)}/{quote(block.metric)}"
-        return {"kind": "link", "to": to, "title": block.caption}
+        return {"kind": "link", "to": quote(self.flames), "title": block.caption}
 
     def _block(self, block: Block, salt: str) -> dict[str, Any]:
         if isinstance(block, Findings) and self.places:

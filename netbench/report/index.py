@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from netbench import cache
 from netbench.analysis.overview import Overview, folders, overview
 from netbench.errors import NetbenchError
 from netbench.report.blocks import Findings
@@ -21,11 +16,6 @@ from netbench.units import rounded_size
 
 MOST_BYTES = 64 << 20
 """Of records that are read for a finding: those of larger results take too long."""
-KEPT = 5000
-"""Findings that are remembered."""
-FORM = "1"
-"""Another one where findings are told in other words, so that none is remembered."""
-_READ = ("records.jsonl", "plan.json", "facts.json", "campaign.yaml")
 _PAGE = Path("report", "index.html")
 
 
@@ -58,13 +48,8 @@ class Entry:
 
 
 def entries(results: Path) -> list[Entry]:
-    """Every result below a folder, newest first. A finding is computed once: it is kept in the
-    user's cache as long as the result's files stay as they are.
-    """
-    known = _Known.read()
-    found = [_entry(overview(folder), known) for folder in folders(results)]
-    known.write()
-    return found
+    """Every result below a folder, newest first."""
+    return [_entry(overview(folder)) for folder in folders(results)]
 
 
 def render(results: Path, file: Path) -> str:
@@ -86,11 +71,11 @@ def render(results: Path, file: Path) -> str:
     )
 
 
-def _entry(each: Overview, known: _Known) -> Entry:
+def _entry(each: Overview) -> Entry:
     if each.why:
         return Entry(each, "", each.why)
     try:
-        return Entry(each, known.get(each.folder, _finding))
+        return Entry(each, _finding(each.folder))
     except (NetbenchError, OSError) as error:
         return Entry(each, "", str(error))
 
@@ -104,51 +89,3 @@ def _finding(folder: Path) -> str:
         return f"not computed for {rounded_size(size)} of records: `report {folder}` does"
     found = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
     return next((block.lines[0] for block in found), "no run has given a result")
-
-
-class _Known:
-    """Findings that were computed before, by what their results' files looked like."""
-
-    def __init__(self, findings: Mapping[str, str]) -> None:
-        self._findings = dict(findings)
-        self._before = len(self._findings)
-
-    @staticmethod
-    def _file() -> Path:
-        return cache.base() / "findings.json"
-
-    @classmethod
-    def read(cls) -> _Known:
-        try:
-            stored = json.loads(cls._file().read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return cls({})
-        is_own = isinstance(stored, dict) and all(isinstance(v, str) for v in stored.values())
-        return cls(stored if is_own else {})
-
-    def get(self, folder: Path, compute: Callable[[Path], str]) -> str:
-        key = hashlib.sha256("\0".join(_looks(folder)).encode()).hexdigest()
-        if key not in self._findings:
-            self._findings[key] = compute(folder)
-        return self._findings[key]
-
-    def write(self) -> None:
-        """Keep what is new. A cache that cannot be written is no error."""
-        if len(self._findings) == self._before:
-            return
-        file = self._file()
-        draft = file.with_name(f".{file.name}.{os.getpid()}")
-        latest = dict(list(self._findings.items())[-KEPT:])
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(json.dumps(latest), encoding="utf-8")
-            draft.replace(file)
-
-
-def _looks(folder: Path) -> Iterator[str]:
-    yield FORM
-    yield str(folder.resolve())
-    for name in _READ:
-        with suppress(FileNotFoundError):
-            status = (folder / name).stat()
-            yield f"{name} {status.st_size} {status.st_mtime_ns} {status.st_ino}"

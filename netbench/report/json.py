@@ -45,6 +45,7 @@ def to_json(report: Report) -> dict[str, Any]:
                 "emulated": c.pair in source.result.emulated,
                 "virtual_machine": c.pair in source.result.virtual_machines,
                 "status": c.status,
+                "mean_status": c.mean,
                 "n": c.n,
                 "unit": c.unit,
                 "reasons": dict(c.reasons),
@@ -100,7 +101,6 @@ def effects(each: Effects) -> dict[str, Any]:
         "effects": [
             {
                 "factors": list(effect.factors),
-                "share": {k: plain(v) for k, v in asdict(effect.share).items()},
                 "contrasts": [
                     {k: plain(getattr(c, k)) for k in ("level", "baseline", *CONTRAST)}
                     for c in effect.contrasts
@@ -108,8 +108,6 @@ def effects(each: Effects) -> dict[str, Any]:
             }
             for effect in each.effects
         ],
-        "higher": plain(each.higher),
-        "runs": plain(each.runs),
         "notes": list(each.notes),
     }
 

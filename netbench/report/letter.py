@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from netbench.analysis import power
 from netbench.analysis.boots import KERNEL, runs_a_boot
 from netbench.analysis.builds import several
-from netbench.analysis.cells import CellResult
-from netbench.analysis.comparison import FLAGS, Comparison
+from netbench.analysis.comparison import FLAGS, NO_VERDICT, Comparison
 from netbench.analysis.proofs import copied
 from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import signed
@@ -87,7 +86,8 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         runs += f" of {blocks} each"
     yield from _wrapped(
         f"{named} against {first.factor}={shown(first.baseline)} (base); {runs};"
-        f" {share(repeat.confidence)} intervals, for all rows of a metric together"
+        f" {share(repeat.confidence)} intervals; verdicts hold for all rows of a metric together;"
+        " changes are of geometric means"
     )
 
 
@@ -167,25 +167,15 @@ def _numbers(source: Source, c: Comparison) -> list[str]:
     base, level = (_mean(source, c, word) for word in (c.baseline, c.level))
     if math.isnan(c.low):
         change = f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING
-        return [base, level, change, MISSING, "inconclusive"]
+        return [base, level, change, MISSING, c.verdict]
     interval = f"{signed(c.low)} .. {signed(c.high)}"
     return [base, level, f"{signed(c.ratio)}%", interval, f"{c.verdict}{'*' if c.flags else ''}"]
 
 
 def _mean(source: Source, c: Comparison, level: str) -> str:
     """The mean of the cell of a comparison that has a level."""
-    cell = cell_of(source, c, level)
+    cell = source.cell_of(c, level)
     return number(cell.intervals[c.metric].mean) if cell and c.metric in cell.intervals else MISSING
-
-
-def cell_of(source: Source, c: Comparison, level: str) -> CellResult | None:
-    """The cell of a comparison that has a level, where there is one."""
-    wanted = {**c.context, c.factor: level}
-    return next((each for each in source.cells if _is(each, c.pair, wanted)), None)
-
-
-def _is(cell: CellResult, pair: str, wanted: Mapping[str, str]) -> bool:
-    return cell.pair == pair and all(cell.factors.get(k, "") == v for k, v in wanted.items())
 
 
 def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
@@ -193,6 +183,8 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     marks = dict.fromkeys(flag for c in family for flag in c.flags)
     if marks:
         yield from _wrapped(f"* {'; '.join(FLAGS[flag] for flag in marks)}", "  ")
+    for why in dict.fromkeys(c.unsettled for c in family if c.verdict == NO_VERDICT):
+        yield from _wrapped(f"{NO_VERDICT}: {why}.", "  ")
     for c in (c for c in family if c.failures):
         yield from _wrapped(f"{where(source, c)} {c.sentence}".strip() + ".", "  ")
     yield from _wrapped(_copied(source))
@@ -237,16 +229,26 @@ def _seen(source: Source) -> str:
     return ", ".join(told) or "nothing, for want of runs"
 
 
+UNTESTED = {
+    "streams": ("1", "more than 1 flow"),
+    "ip": ("4", "IPv6"),
+    "rate": ("none", "a fixed rate"),
+    "chunk": ("", "another chunk"),
+    "mtu": ("", "another MTU"),
+    "congestion": ("", "another congestion control"),
+}
+"""By key: the default, at which alone something is untested, "" for any level, and what is then."""
+
+
 def _untested(source: Source) -> Iterator[str]:
-    """What a reader may take for tested, and was not."""
+    """What a reader may take for tested, and this campaign did not test: its one level of a key."""
     result = source.result
-    yield "UDP"
-    yield "request and response"
     asked = {name.partition(".")[2]: word for name, word in (result.asked or {}).items()}
-    swept = "streams" in result.factors
-    levels = set(result.runs["streams"].cat.categories) if swept else {asked.get("streams", "1")}
-    if levels <= {"1"}:
-        yield "more than 1 flow"
+    for key, (level, what) in UNTESTED.items():
+        swept = {cell.factors[key] for cell in result.cells if key in cell.factors}
+        levels = swept or {asked.get(key, level)}
+        if len(levels) < 2 and level in ("", *levels):
+            yield what
     if all(result.shared.values()):
         yield "a network between two machines"
     if not result.in_boots:

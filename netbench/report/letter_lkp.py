@@ -11,7 +11,7 @@ from netbench.analysis.comparison import Comparison
 from netbench.analysis.words import percent
 from netbench.control_characters import escape_controls
 from netbench.report.build import Report
-from netbench.report.letter import cell_of, compared, head, where
+from netbench.report.letter import compared, head, where
 from netbench.report.source import Source
 
 WIDTH = 16  # of the column of the base; that of the level is wider by 11
@@ -47,7 +47,7 @@ def _row(source: Source, c: Comparison) -> str:
 
 def _mean(source: Source, c: Comparison, level: str) -> Iterator[str]:
     """The mean of a cell, and its deviation where there is one that shows."""
-    cell = cell_of(source, c, level)
+    cell = source.cell_of(c, level)
     interval = cell.intervals.get(c.metric) if cell else None
     if interval is None or math.isnan(interval.mean):
         yield "-"

@@ -26,12 +26,14 @@ def decimals(half_width: float) -> int:
 
 def parts(interval: Interval) -> tuple[str, str]:
     """A mean and its half-width: ("18.00", "0.15"); the half-width is "" where there is none, and
-    both bounds, "(0.1 to 3.2)", where these are not equally far.
+    both bounds, "(0.1 to 3.2)", where these are not equally far; of runs that are too few for an
+    interval all of them, "(0.7, 0.9)".
     """
     if math.isnan(interval.mean):
         return MISSING, ""
     if not interval.known:
-        return number(interval.mean), ""
+        runs = ", ".join(number(each) for each in interval.runs)
+        return number(interval.mean), f"({runs})" if runs else ""
     if interval.half_width == 0:
         return number(interval.mean), "0"
     return _parts(interval, decimals(interval.half_width))

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netbench.analysis.comparison import Comparison
+from netbench.analysis.comparison import SURE, Comparison
 from netbench.analysis.shown_levels import shown
 from netbench.control_characters import escape_controls
-from netbench.report.letter import cell_of, compared, where
+from netbench.report.letter import compared, where
 from netbench.report.source import Source
 from netbench.report.titles import sentence
 
@@ -36,7 +36,7 @@ def outcomes(source: Source) -> Iterator[Outcome]:
     for c in compared(source):
         place = where(source, c)
         name = f"{c.factor}={shown(c.level)} against {shown(c.baseline)}"
-        state = {"worse": FAIL, "inconclusive": SKIP}.get(c.verdict, PASS)
+        state = FAIL if c.verdict == "worse" else PASS if c.verdict in SURE else SKIP
         why = (c.why or c.unsettled or "inconclusive") if state == SKIP else ""
         name, told = _line(f"{name} {place}"), _line(sentence(c, source.result))
         yield Outcome(_line(c.metric), name, state, _line(why), told, _seconds(source, c))
@@ -51,7 +51,7 @@ def _seconds(source: Source, c: Comparison) -> float:
     """How long the runs of a level took, each until the next one of the campaign began; the last
     run of all is not known to have ended.
     """
-    cell = cell_of(source, c, c.level)
+    cell = source.cell_of(c, c.level)
     runs = source.result.runs.sort_values("run")
     took = runs["started"].diff().shift(-1).dt.total_seconds()
     mine = (runs["cell"] == (cell.cell if cell else "")) & (runs["pair"] == c.pair)

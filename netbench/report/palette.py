@@ -19,6 +19,19 @@ MARKERS = {"better": "^", "worse": "v", "equivalent": "s", "inconclusive": "o"}
 SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 ON_DARK, ON_PALE = "#fefefe", "#102a43"
 """Text within fields of a heat map, whose colours are those of any page."""
+LAYERS = {
+    "data copy": "#e2937d",
+    "TCP/IP": "#7fa9cf",
+    "device": "#a0bc79",
+    "skb": "#e8bc74",
+    "memory": "#b6a5cf",
+    "locks": "#d285a1",
+    "scheduling": "#9abec0",
+    "irqs off": "#b6b6d2",
+    "other": "#d6d2cb",
+    "unmapped": "#e3e3e3",
+}
+"""Where the cycles go, by analysis/layers.py."""
 VARIABLES = {
     INK: "--ink",
     DOT: "--dot",

@@ -181,7 +181,7 @@ def ratios(
         y, low, high, ratio = np.array(
             [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]
         ).T
-        colour, marker = VERDICTS[verdict], MARKERS[verdict]
+        colour, marker = VERDICTS.get(verdict, AXIS), MARKERS.get(verdict, "o")
         axes.hlines(y, low, high, color=colour, lw=1.8)
         face = PAPER if marker == "o" else colour
         axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face, label=verdict)

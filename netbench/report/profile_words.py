@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netbench.analysis.profile_difference import ProfileDifference
+from netbench.analysis.profile_difference import ProfileDifference, geometric_mean
 from netbench.analysis.profiles import CellProfile
 from netbench.analysis.words import bounds
 from netbench.profile_files import KERNEL_MARK
@@ -72,9 +72,10 @@ def function_words(frame: str) -> str:
 
 
 def ratio_sentence(change: ProfileDifference, confidence: float) -> str:
-    """`3222/2874 = 1.12, 95% interval 8.0 to 16.4% more.`"""
-    before, after = (sum(p.totals) / len(p.totals) for p in (change.before, change.after))
-    told = f"{after:.0f}/{before:.0f} = {change.ratio:.2f}"
+    """`3222/2874 = 1.12 by geometric means, 95% interval 8.0 to 16.4% more.`"""
+    before, after = (geometric_mean(p.totals) for p in (change.before, change.after))
+    several = len(change.before.totals) + len(change.after.totals) > 2
+    told = f"{after:.0f}/{before:.0f} = {change.ratio:.2f}{' by geometric means' * several}"
     if math.isnan(change.low):
         return f"{told}; one profile run a cell tells no interval."
     return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from netbench.analysis import alternating, differing, independent, matching, offered
 from netbench.analysis.cells import metric_order
+from netbench.analysis.comparison import Comparison
 from netbench.analysis.gates import Gate
+from netbench.analysis.grounds import grounded, with_processes
 from netbench.analysis.history import find
 from netbench.analysis.matching import NAMED
 from netbench.analysis.offered import METRIC
@@ -41,14 +43,16 @@ def of_factor(
         *_question(source.result, factor, baseline, margin),
     )
     named = _named(metrics, gates)
-    families = {
-        name: source.compare(chosen, base, name, within, free=name not in named)
-        for name in _metrics([source], metrics, gates)
-    }
+
+    def compare(name: str) -> list[Comparison]:
+        return source.compare(chosen, base, name, within, free=name not in named)
+
+    shown = {name: compare(name) for name in _metrics([source], metrics, gates)}
+    families = with_processes(result, shown, compare)
     return Compared(
         f"{result.name}: {chosen} compared with {base}",
         {"": result},
-        {name: family for name, family in families.items() if family},
+        families,
         gates,
         asked=tuple(metrics),
         offered=source.offered,
@@ -101,21 +105,20 @@ def of_two(
         raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
     named, free = _named(metrics, gates), _free(cells, a, b)
     earlier = find(history, a.result, b.result) if history else None
-    families = {
-        name: independent.compared(
-            a.result,
-            b.result,
-            free if name == METRIC and name not in named else cells,
-            name,
-            margin,
-            earlier,
-        )
-        for name in _metrics([a, b], metrics, gates)
-    }
+
+    def compare(name: str) -> list[Comparison]:
+        taken = free if name == METRIC and name not in named else cells
+        family = independent.compared(a.result, b.result, taken, name, margin, earlier)
+        return [
+            grounded(c, [(b.result, b.at[m.b])], [(a.result, a.at[m.a])])
+            for c, m in zip(family, taken.matches, strict=True)
+        ]
+
+    shown = {name: compare(name) for name in _metrics([a, b], metrics, gates)}
     return Compared(
         f"{b.result.name} (B) compared with {a.result.name} (A)",
         {matching.A: a.result, matching.B: b.result},
-        {name: family for name, family in families.items() if family},
+        with_processes(a.result, shown, compare),
         gates,
         (*cells.notes, *(earlier.notes if earlier else ())),
         differing.differences(a.result, b.result),
@@ -145,29 +148,28 @@ def of_turns(
         why = "; ".join(cells.notes) or "their factors have no level in common"
         raise ReportError(f"the {len(sources)} results have no cell in common: {why}")
     named = _named(metrics, gates)
-    held = [
-        {(c.cell, c.pair) for c in by_path[r.path].cells if offered.holds(r, c)} for r in taken.all
-    ]
-    free = [
-        m
+    ordered = [by_path[r.path] for r in taken.all]
+    sides = {
+        m.a: [(s.result, s.at[there[m.a]]) for s, there in zip(ordered, places, strict=True)]
         for m in cells.matches
-        if not all(there[m.a] in h for there, h in zip(places, held, strict=True))
-    ]
-    families = {
-        name: alternating.compared(
-            taken,
-            free if name == METRIC and name not in named else cells.matches,
-            places,
-            name,
-            margin,
-        )
-        for name in _metrics(sources, metrics, gates)
     }
+    free = [m for m in cells.matches if not all(offered.holds(*side) for side in sides[m.a])]
+
+    def compare(name: str) -> list[Comparison]:
+        matches = free if name == METRIC and name not in named else cells.matches
+        family = alternating.compared(taken, matches, places, name, margin)
+        half = len(taken.a)
+        return [
+            grounded(c, sides[m.a][half:], sides[m.a][:half])
+            for c, m in zip(family, matches, strict=True)
+        ]
+
+    shown = {name: compare(name) for name in _metrics(sources, metrics, gates)}
     a, b = taken.a[0], taken.b[0]
     return Compared(
         f"{b.name} (B) compared with {a.name} (A), {len(taken.a)} campaigns of each",
         _numbered(taken),
-        {name: family for name, family in families.items() if family},
+        with_processes(a, shown, compare),
         gates,
         (*cells.notes, *_changed(taken)),
         differing.differences(a, b),
@@ -201,10 +203,13 @@ def _changed(taken: alternating.Turns) -> Iterator[str]:
 
 def _free(cells: matching.Matching, a: Source, b: Source) -> matching.Matching:
     """The matches without those whose throughput a rate fixed on both sides."""
-    held = [{(c.cell, c.pair) for c in s.cells if offered.holds(s.result, c)} for s in (a, b)]
     return replace(
         cells,
-        matches=tuple(m for m in cells.matches if m.a not in held[0] or m.b not in held[1]),
+        matches=tuple(
+            m
+            for m in cells.matches
+            if not (offered.holds(a.result, a.at[m.a]) and offered.holds(b.result, b.at[m.b]))
+        ),
     )
 
 

@@ -22,7 +22,7 @@ class Plots:
     """
 
     def __init__(self, source: Source, samples: Callable[[], pd.DataFrame]) -> None:
-        """samples: gives the frame of samples.samples_of."""
+        """samples: gives the frame of Results.samples."""
         self._source, self._samples = source, samples
 
     def means(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:

@@ -20,6 +20,7 @@ from netbench.analysis.cells import metric_order
 from netbench.analysis.shown_levels import shown
 from netbench.errors import NetbenchError
 from netbench.json_lines import JsonLines
+from netbench.opening import read_inside
 from netbench.report.numbers import count, number
 from netbench.report.places import Places
 from netbench.report.source import Source
@@ -191,16 +192,13 @@ def samples_in_words(file: Path) -> str:
     that can be read.
     """
     try:
-        if file.stat().st_size > SAMPLE_BYTES:
-            return ""
         by_side: dict[str, list[tuple[int, int]]] = {"sender": [], "receiver": []}
-        with file.open("rb") as lines:
-            for line in lines:
-                sample = json.loads(line)
-                moved = sample.get("flow", {}).get("bytes")
-                if "edge" not in sample and moved is not None:
-                    total = sum(moved) if isinstance(moved, list) else moved
-                    by_side[sample["side"]].append((int(sample["ns"]), int(total)))
+        for line in read_inside(file, 2, SAMPLE_BYTES).splitlines():
+            sample = json.loads(line)
+            moved = sample.get("flow", {}).get("bytes")
+            if "edge" not in sample and moved is not None:
+                total = sum(moved) if isinstance(moved, list) else moved
+                by_side[sample["side"]].append((int(sample["ns"]), int(total)))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ""
     parts = {side: " ".join(_rates(samples)) for side, samples in by_side.items()}

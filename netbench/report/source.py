@@ -9,6 +9,7 @@ from pathlib import Path
 
 from netbench.analysis import offered
 from netbench.analysis.boots import KERNEL
+from netbench.analysis.carry_over import flagged
 from netbench.analysis.cautions.base import Caution, CautionRule
 from netbench.analysis.cautions.catalogue import cautions, rules
 from netbench.analysis.cells import CellResult, cells_of
@@ -17,7 +18,8 @@ from netbench.analysis.comparison import Comparison
 from netbench.analysis.control import controls, in_places_of, marked
 from netbench.analysis.effects import Effects, effects_of
 from netbench.analysis.fleet import Fleet, facts_that_differ, fleets_of, is_fleet, metrics_of
-from netbench.analysis.fleet_facts import Differing
+from netbench.analysis.fleet_facts import Known
+from netbench.analysis.grounds import grounded, with_processes
 from netbench.analysis.load import Observer, load
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
@@ -48,6 +50,11 @@ class Source:
     @cached_property
     def cells(self) -> list[CellResult]:
         return cells_of(self.result)
+
+    @cached_property
+    def at(self) -> dict[tuple[str, str], CellResult]:
+        """The cells by (cell, pair)."""
+        return {(cell.cell, cell.pair): cell for cell in self.cells}
 
     @cached_property
     def cautions(self) -> list[Caution]:
@@ -85,11 +92,11 @@ class Source:
         asked = self.result.compare
         if asked is None or asked.factor not in self.result.factors:
             return {}
-        families = {
-            name: self.compare(asked.factor, asked.baseline, name, asked.margin, free=True)
-            for name in self.metrics
-        }
-        return {name: family for name, family in families.items() if family}
+
+        def compare(name: str) -> list[Comparison]:
+            return self.compare(asked.factor, asked.baseline, name, asked.margin, free=True)
+
+        return with_processes(self.result, {name: compare(name) for name in self.metrics}, compare)
 
     @cached_property
     def answers(self) -> Mapping[str, list[Comparison]]:
@@ -141,9 +148,9 @@ class Source:
         return {name: each for name, each in found.items() if each}
 
     @cached_property
-    def fleet_facts(self) -> list[Differing]:
+    def fleet_facts(self) -> Known:
         """The facts in which hosts of a fleet differ; none where there are few pairs."""
-        return facts_that_differ(self.result) if self.fleets else []
+        return facts_that_differ(self.result) if self.fleets else {}
 
     def compare(
         self,
@@ -178,9 +185,23 @@ class Source:
             order=result.rounds if factor == KERNEL else None,
             better=result.describe(metric).better if metric in result.metrics else None,
             failed=result.failed,
-            seed=result.plan.seed,
         )
-        return marked(family, self.controls(family))
+        return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
+
+    def _grounded(self, c: Comparison) -> Comparison:
+        mine, base = (self.cell_of(c, level) for level in (c.level, c.baseline))
+        result = self.result
+        return grounded(c, [(result, mine)], [(result, base)]) if mine and base else c
+
+    def cell_of(self, c: Comparison, level: str) -> CellResult | None:
+        """The cell of a comparison that has a level of its factor, where there is one."""
+        words = {**c.context, c.factor: level}
+        return self._by_levels.get((c.pair, *(words.get(name, "") for name in self.result.swept)))
+
+    @cached_property
+    def _by_levels(self) -> dict[tuple[str, ...], CellResult]:
+        swept = self.result.swept
+        return {(c.pair, *(c.factors.get(name, "") for name in swept)): c for c in self.cells}
 
     def controls(self, family: Sequence[Comparison]) -> list[Comparison]:
         """The controls beside a family of one metric: none where the campaign has none, or compares

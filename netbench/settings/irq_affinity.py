@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import SettingContext, cpu_list
+from netbench.settings.base import SettingContext, cpu_list, fields
 from netbench.settings.file import KernelFiles
 
 
@@ -18,16 +18,15 @@ class IrqAffinity(KernelFiles):
         return cpu_list(level)
 
     def files(self, place: SettingContext) -> list[str]:
-        device = f"/sys/class/net/{place.interface}/device"
-        if "device" not in place.read("list", f"/sys/class/net/{place.interface}").split():
+        bus = fields(place.read("driver", place.interface)).get("bus")
+        if bus is None:
             raise ValueError(
                 f"{place.interface} has no interrupts, because it is a virtual interface"
             )
-        if "MODALIAS=virtio:" in place.read("file", f"{device}/uevent"):
-            device += "/.."  # the PCI device behind it has the interrupts
-        if "msi_irqs" not in place.read("list", device).split():
+        folder = f"/sys/bus/pci/devices/{bus}"
+        if "msi_irqs" not in place.read("list", folder).split():
             raise ValueError(f"{place.interface} has no message-signalled interrupts of its own")
         return [
             f"/proc/irq/{irq}/smp_affinity_list"
-            for irq in place.read("list", f"{device}/msi_irqs").split()
+            for irq in place.read("list", f"{folder}/msi_irqs").split()
         ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from netbench.errors import EngineError
 from netbench.settings.base import LINK, Operation, Setting, SettingContext, whole
 
 
@@ -16,6 +19,14 @@ class Mtu(Setting):
 
     def read(self, what: str, place: SettingContext) -> str:
         return place.read("link", place.interface, "mtu").strip()
+
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
+        with suppress(EngineError):  # Linux before 4.19 does not report them
+            limits = (place.read("link", place.interface, key) for key in ("min_mtu", "max_mtu"))
+            low, high = map(int, limits)
+            if not low <= int(level) <= (high or int(level)):
+                return f"{place.interface} takes {low} to {high or 'any'}"
+        return super().why_not(what, level, place)
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if self.read(what, place) == level:

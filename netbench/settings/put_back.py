@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from netbench.errors import EngineError
 from netbench.journal import Change, Restored
 from netbench.settings.base import Worker
-from netbench.settings.file import CHOICE
+from netbench.settings.neighbours import OP, parse, text_of, writable
+
+ROUNDS = 4
 
 
 def put_back(
@@ -18,15 +20,20 @@ def put_back(
 
     Errors: EngineError with what could not be put back, once all others are.
     """
+    left, before = list(changes), len(changes) + 1
     failed: list[EngineError] = []
-    for change in changes:
-        try:
-            line = f"{change}: {_put_back(worker, boot_id, change)}"
-        except EngineError as error:
-            failed.append(error)
-        else:
-            write(Restored((change.number,), change.host))
-            yield line
+    while len(left) < before:  # some cannot be before the others are
+        before, failed, again = len(left), [], []
+        for change in left:
+            try:
+                line = f"{change}: {_put_back(worker, boot_id, change)}"
+            except EngineError as error:
+                failed.append(error)
+                again.append(change)
+            else:
+                write(Restored((change.number,), change.host))
+                yield line
+        left = again
     if failed:
         first = failed[0]
         more = "".join(f"; {error}" for error in failed[1:])
@@ -42,19 +49,32 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
     source = change.look or (() if change.undo else change.target)
-    if source and worker.operate(change.op, source)[0] == change.before:
-        return "is as it was"
-    if change.undo:
+    now = worker.operate(change.op, source)[0] if source else None
+    if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         return f"undone by {' '.join(change.undo)}"
-    _, now = worker.operate(change.op, change.target, _settable(change.before))
-    if now != change.before:
-        what = f"{change} reads {now!r}, was {change.before!r}"
-        raise EngineError(0, 0, "restore", what, "restore it by hand")
-    return "put back"
+    if not (left := _left(change, now)):
+        return "is as it was"
+    for _ in range(ROUNDS):  # what is written may move others
+        _, now = worker.operate(change.op, change.target, left[0], restore=True)
+        if not (left := _left(change, now)):
+            return "put back"
+    what = f"{change} does not read {left[0]!r} again"
+    raise EngineError(0, 0, "restore", what, "restore it by hand")
 
 
-def _settable(text: str) -> str:
-    """Of a choice such as `always [madvise] never` the word that can be written."""
-    chosen = CHOICE.search(text) if "\n" not in text.strip() else None
-    return chosen[1] if chosen else text
+def _left(change: Change, now: str | None) -> tuple[str] | None:
+    """What of a text is to be written again: of several values those that differ, as the host may
+    allow no others.
+    """
+    text = change.before
+    if now == text or now is None:
+        return None
+    if change.op == OP:
+        before, there = parse(text), parse(now)
+        keys = [key for key in writable(before) if there.get(key, before[key]) != before[key]]
+        return (text_of(keys, before),) if keys else None
+    if change.op == "features":
+        lines = now.splitlines(True)
+        text = "".join(line for line in text.splitlines(True) if line not in lines)
+    return (text,)

@@ -10,14 +10,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from netbench.errors import EngineError, SettingRefused
 from netbench.journal import Change, Restored
 from netbench.model import Command, SettingLevel
-from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext, fields
+from netbench.settings import neighbours
+from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext
 from netbench.settings.catalogue import find, side_of
+from netbench.settings.neighbours import (
+    Key,
+    Moves,
+    difference,
+    in_words,
+    name_of,
+    parse,
+    set_by,
+    text_of,
+    writable,
+)
 
+AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
 READY_SECONDS = 20.0
 READY_PAUSE = 0.02
 Levels = Mapping[str, SettingLevel]
@@ -74,7 +88,8 @@ class Held:
 
 class HostSettings:
     """The settings of one host. `write` gets journal entries; `number` gives each change of the
-    campaign its own; `first_scope` is the worker's scope of layer 0.
+    campaign its own; `first_scope` is the worker's scope of layer 0. `learnt`: of operations that
+    were done what moves along with them, as the target `only` of `neighbours` takes it.
     """
 
     def __init__(
@@ -85,6 +100,7 @@ class HostSettings:
         number: Callable[[], int],
         boot_id: str,
         first_scope: int = 0,
+        learnt: dict[Operation, str] | None = None,
     ) -> None:
         self.place = place
         self._commands = commands
@@ -93,6 +109,7 @@ class HostSettings:
         self._boot_id = boot_id
         self._first_scope = first_scope
         self._held: list[Layer] = []
+        self._learnt = {} if learnt is None else learnt
 
     def hold(self, wanted: Sequence[Levels]) -> Held:
         """Bring the host to these layers.
@@ -178,15 +195,16 @@ class HostSettings:
 
     def _apply(self, scope: int) -> None:
         layer = self._held[scope]
-        asked: dict[str, str] = {}
-        before = self._bystanders() if layer.levels else {}
+        moved: dict[Key, tuple[str, str]] = {}
+        asked: set[Key] = set()
         for key, level in layer.levels.items():
             setting, what = self._setting(key)
             with _refusal(self.place, key, level):
                 operations = setting.changes(what, level.value, self.place)
                 for operation in operations:
-                    self._execute(operation, scope, key)
-                    asked |= _asked(operation)
+                    asked |= set_by(operation)
+                    for name, (was, now) in self._execute(operation, scope, key).items():
+                        moved[name] = moved.get(name, (was, now))[0], now
                 if operations:
                     self._wait_until_ready(setting)
                 now = setting.reading(what, level.value, self.place)
@@ -195,23 +213,103 @@ class HostSettings:
                 raise SettingRefused(
                     f"{self.place.host}: {key} was set to {level}, but reads {now}; {why}"
                 )
-        if layer.changes:
-            after = self._bystanders()
-            layer.moved = {
-                name: (was, after[name])
-                for name, was in before.items()
-                if after.get(name, was) != was and name not in asked
-            }
+        interface = self.place.interface if moved else ""
+        layer.moved = {
+            name_of(key, interface): shown
+            for key, values in moved.items()
+            if key not in asked and len(set(shown := in_words(key, *values))) > 1
+        }
 
-    def _execute(self, operation: Operation, scope: int, key: str) -> None:
-        """One change: known to the journal before it is made, unless it is not undone."""
+    def _execute(self, operation: Operation, scope: int, key: str) -> Moves:
+        """One change: known to the journal before it is made, unless it is not undone. What moved
+        along: it is held first, so put back last.
+        """
+        worker = self.place.worker
         if operation.lasting:
-            self.place.worker.operate(operation.op, operation.target, operation.value)
+            worker.operate(operation.op, operation.target, operation.value)
             self.place.forget()
-            return
-        readable = operation.look or not operation.undo
-        source = (operation.op, *(operation.look or operation.target))
-        change = Change(
+            return {}
+        along = "" if operation.undo else self._along(operation, key, scope)
+        only = ("only", along)
+        before = worker.operate(neighbours.OP, only)[0] if along else ""
+        if along:
+            self._journal(self._change(Operation(neighbours.OP, only), key, before), scope)
+            worker.operate(neighbours.OP, only, hold=True, scope=self._first_scope + scope)
+        self._journal(self._change(operation, key), scope)
+        _, after = self._make(operation, self._first_scope + scope)
+        if after is not None and not operation.undo:
+            self.place.remember(operation.op, operation.target, after)
+        if not along:
+            return {}
+        return difference(parse(before), parse(worker.operate(neighbours.OP, only)[0]))
+
+    def _make(self, operation: Operation, scope: int) -> tuple[str, str | None]:
+        texts = self.place.worker.operate(
+            operation.op,
+            operation.target,
+            operation.value,
+            hold=operation.value is not None,
+            undo=operation.undo,
+            scope=scope,
+        )
+        self.place.forget()  # whatever it moved along
+        return texts
+
+    def _along(self, operation: Operation, key: str, scope: int) -> str:
+        """What moves along with a change, or when it is undone, as the target `only` takes it.
+
+        The first time the change is made, undone and looked at, with all around it held; where this
+        is interrupted, it is undone with its layer. Errors:
+        SettingRefused where something of it cannot be put back; EngineError.
+        """
+        if operation in self._learnt:
+            return self._learnt[operation]
+        worker, target = self.place.worker, neighbours.around(operation)
+        text = worker.operate(neighbours.OP, target)[0]
+        moved: Moves = {}
+        if text:
+            before = parse(text)
+            trial = [self._change(Operation(neighbours.OP, target), key, text)]
+            trial.append(self._change(operation, key))
+            for change in trial:
+                self._journal(change, scope)
+            worker.operate(neighbours.OP, target, hold=True, scope=AROUND)
+            try:
+                self._make(operation, CHANGED)
+                moved = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
+                with suppress(EngineError):  # it may need what is around it
+                    worker.undo(CHANGED)
+                after = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
+            finally:
+                self._end_trial(operation, trial, self._held[scope].changes)
+            if gone := neighbours.lost(after):  # as the worker did not know before
+                raise ValueError(
+                    f"it removes {', '.join(gone)} permanently; see `ip address` and `ip route`"
+                    " there, and leave this level out"
+                )
+            moved = {**moved, **after}
+            moved = {k: moved[k] for k in before if k in moved and k not in set_by(operation)}
+            undo = writable({name: before[name] for name in moved})
+            worker.ask_permission(neighbours.OP, target, text_of(undo, before))
+        self._learnt[operation] = text_of(moved)
+        return self._learnt[operation]
+
+    def _end_trial(self, operation: Operation, trial: Sequence[Change], changes: list[int]) -> None:
+        """Errors: ValueError where the trial could not be put back: it stays in the journal."""
+        self.place.worker.undo(AROUND)
+        self.place.forget()
+        del changes[-len(trial) :]
+        if (now := self.place.read(operation.op, *operation.target)) != trial[-1].before:
+            raise ValueError(f"it cannot be put back: it reads {now!r} after a trial")
+        self._write(Restored(tuple(change.number for change in trial), self.place.host))
+
+    def _change(self, operation: Operation, key: str, before: str | None = None) -> Change:
+        """An entry of the journal, with what its target reads now where that is not given."""
+        if before is None:
+            readable = operation.look or not operation.undo
+            source = (operation.op, *(operation.look or operation.target))
+            before = self.place.read(*source) if readable else ""
+        return Change(
             number=self._number(),
             host=self.place.host,
             boot_id=self._boot_id,
@@ -219,23 +317,14 @@ class HostSettings:
             op=operation.op,
             target=tuple(operation.target),
             value=operation.value,
-            before=self.place.read(*source) if readable else "",
+            before=before,
             undo=tuple(operation.undo),
             look=tuple(operation.look) if operation.undo else (),
         )
+
+    def _journal(self, change: Change, scope: int) -> None:
         self._write(change)
         self._held[scope].changes.append(change.number)
-        _, after = self.place.worker.operate(
-            operation.op,
-            operation.target,
-            operation.value,
-            hold=operation.value is not None,
-            undo=operation.undo,
-            scope=self._first_scope + scope,
-        )
-        self.place.forget()  # whatever it moved along
-        if after is not None and not operation.undo:
-            self.place.remember(operation.op, operation.target, after)
 
     def _wait_until_ready(self, setting: Setting) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -253,17 +342,6 @@ class HostSettings:
         with _refusal(self.place, key, level):
             return setting.reading(what, level.value, self.place)
 
-    def _bystanders(self) -> dict[str, str]:
-        """What a change of the interface may move along: its features and its MTU. Nothing where it
-        cannot be read.
-        """
-        try:
-            features = fields(self.place.read("features", self.place.interface))
-            mtu = self.place.read("link", self.place.interface, "mtu").strip()
-        except EngineError:
-            return {}
-        return {name: state.split()[0] for name, state in features.items()} | {"mtu": mtu}
-
 
 class _refusal:
     """What a host says against a setting, as SettingRefused."""
@@ -280,10 +358,3 @@ class _refusal:
             raise SettingRefused(
                 self._host + self._what + str(error).removeprefix(self._host)
             ) from error
-
-
-def _asked(operation: Operation) -> dict[str, str]:
-    """Names of what an operation itself sets, as `_bystanders` names them."""
-    if operation.op == "features" and operation.value:
-        return dict.fromkeys((line.split()[0] for line in operation.value.splitlines()), "")
-    return {operation.target[1]: ""} if operation.op == "link" else {}

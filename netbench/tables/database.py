@@ -17,6 +17,7 @@ from urllib.parse import unquote
 import duckdb
 import pandas as pd
 
+from netbench.codec import unreadable
 from netbench.errors import RequestError
 from netbench.report.source import Source
 from netbench.tables.frames import FRAMES, result_id
@@ -30,10 +31,13 @@ MEMORY = "2GB"  # what DuckDB keeps; beyond, it uses files
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query gave: the names of its columns, and rows of Python's values."""
+    """What a query gave: the names of its columns, and rows of Python's values. `notes`: what was
+    left out.
+    """
 
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
+    notes: Sequence[str] = ()
 
 
 class Database:
@@ -95,7 +99,10 @@ class Database:
         source = self.sources[number]
         if table == SAMPLES:
             campaign, result = map(quoted, result_id(source.result))
-            rows = select_samples(self.connection, source.result.path)
+            try:
+                rows = select_samples(self.connection, source.result.path)
+            except (duckdb.Error, OSError) as error:
+                raise unreadable(source.result.path / SAMPLES, f"no samples: {error}") from error
             return f"SELECT {campaign} AS campaign, {result} AS result, * FROM ({rows})"
         view = f"{table}_{number}"
         self.connection.register(view, FRAMES[table](source))

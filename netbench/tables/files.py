@@ -18,6 +18,7 @@ import duckdb
 from netbench.bundles import folder_of
 from netbench.control_characters import escape_controls, spreadsheet_word
 from netbench.errors import RequestError
+from netbench.opening import files_inside, open_file
 from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.result_files import read_plan
@@ -92,9 +93,9 @@ def content_of(folder: Path) -> str:
     digest = hashlib.sha256()
     for name_ in _READ:
         if (file := folder / name_).is_file():
-            with file.open("rb") as opened:
+            with open_file(file, name_.count("/") + 1) as opened:
                 digest.update(hashlib.file_digest(opened, "sha256").digest())
-    for sample in sorted((folder / "samples").glob("[0-9]*.jsonl")):
+    for sample in files_inside(folder, "samples/[0-9]*.jsonl"):
         digest.update(f"{sample.name} {sample.stat().st_size}\n".encode())
     return digest.hexdigest()
 

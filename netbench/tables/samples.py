@@ -6,10 +6,16 @@ from __future__ import annotations
 
 import glob
 import json
+import os
+import shutil
+import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+
+from netbench.opening import files_inside, open_file
 
 LINE = ("side", "edge", "ns", "filename")
 """What a line has beside its groups of counters."""
@@ -34,9 +40,10 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
     that side's first sample) stream, then GROUP.COUNTER as the kernel gave it; the columns of the
     frame `Results.samples`. Errors: duckdb.Error for a line that is no JSON.
     """
-    if not any((folder / "samples").glob("[0-9]*.jsonl")):
+    found = _own(folder, files_inside(folder, "samples/[0-9]*.jsonl"))
+    if not found:
         return NONE
-    files = quoted(glob.escape(str(folder)) + "/samples/[0-9]*.jsonl")
+    files = f"[{', '.join(quoted(glob.escape(str(file))) for file in found)}]"
     groups = _groups(connection, files)
     columns = {"side": "VARCHAR", "edge": "VARCHAR", "ns": "BIGINT"}
     for group, types in groups.items():
@@ -67,6 +74,23 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
         " SELECT run, side, (rows.ns - began.ns) / 1e9 AS seconds, stream"
         f"{values} FROM rows JOIN began USING (run, side)"
     )
+
+
+_copies: list[tempfile.TemporaryDirectory[str]] = []  # removed when this process ends
+
+
+def _own(folder: Path, files: Sequence[Path]) -> Sequence[Path]:
+    """Files that DuckDB may open by their names: copies, where another account has the folder and
+    might put links in their place meanwhile. Errors: OSError.
+    """
+    if folder.stat().st_uid == os.geteuid():
+        return files
+    _copies.append(copies := tempfile.TemporaryDirectory(prefix="netbench-samples-"))
+    made = [Path(copies.name) / file.name for file in files]
+    for file, copy in zip(files, made, strict=True):
+        with open_file(file, 2) as source, copy.open("xb") as target:
+            shutil.copyfileobj(source, target)
+    return made
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict[str, str]]:

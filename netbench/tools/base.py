@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netbench.model import Transfer
+from netbench.model import OR_DEFAULT, Transfer
 from netbench.record import Capture, ToolReading
 
 THROUGHPUT = "throughput"
@@ -68,12 +68,16 @@ class Reading:
 
 class Adaptor(ABC):
     """One tool. `program` is what it needs ("": the first word of its command lines), and
-    `package` the Debian package that has it.
+    `package` the Debian package that has it. `served_another`: what it says where
+    something else than its client may have been connected to its server. `drops_root`: it needs
+    no more than a port; the others open the campaign's files, or are its own programs.
     """
 
     name: str
     program: str = ""
     package: str = ""
+    served_another: re.Pattern[str] | None = None
+    drops_root: bool = False
 
     @abstractmethod
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
@@ -99,8 +103,11 @@ class Adaptor(ABC):
 
     def unable(self, transfer: Transfer, one_host: bool) -> str:
         """Why it cannot do a cell, in one sentence, or ""."""
-        ours = ["its threads are its own, so `threads` says nothing"] if transfer.threads else []
-        why = "; ".join([*ours, *self.limits(transfer, one_host)])
+        ours = {
+            "its threads are its own, so `threads` says nothing": transfer.threads,
+            "it takes one congestion control": (transfer.congestion or "").endswith(OR_DEFAULT),
+        }
+        why = "; ".join([*chosen(ours), *self.limits(transfer, one_host)])
         return f"{self.name} cannot do this cell: {why}" if why else ""
 
 
@@ -113,7 +120,7 @@ def moved(bytes_: int, seconds: float) -> ToolReading:
     return ToolReading(bytes_, seconds)
 
 
-def chosen(reasons: Mapping[str, bool]) -> Iterator[str]:
+def chosen(reasons: Mapping[str, object]) -> Iterator[str]:
     """The reasons that hold."""
     return (reason for reason, holds in reasons.items() if holds)
 

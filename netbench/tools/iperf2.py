@@ -36,6 +36,7 @@ class Iperf2(Adaptor):
 
     name = "iperf2"
     program, package = "iperf", "iperf"
+    drops_root = True
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
         return chosen(

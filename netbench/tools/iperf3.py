@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,11 @@ class Iperf3(Adaptor):
 
     name = "iperf3"
     program, package = "iperf3", "iperf3"
+    drops_root = True
+    # its server listens until it has had one client
+    served_another = re.compile(
+        "server is busy|receive (parameters|cookie|control message)|Connection refused"
+    )
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
         two_sizes = bool(transfer.receive_buffer) and (

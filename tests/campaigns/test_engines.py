@@ -134,7 +134,7 @@ def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]
 class Dask:
     """A campaign on Dask, as a user starts it."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, **environ: str) -> None:
         argv = netbench_argv(
             ["run", "fleet.yaml", "--engine", "dask", "--parts", str(PARTS), *words]
         )
@@ -142,6 +142,7 @@ class Dask:
         self.process = subprocess.Popen(
             argv,
             cwd=folder,
+            env={**os.environ, **environ},
             stdout=subprocess.PIPE,
             stderr=self._err,
             text=True,
@@ -227,24 +228,39 @@ def test_ctrl_c_reaches_all_parts_and_resume_goes_on(folder: Path) -> None:
     assert whole(stored_records(folder / "again"))
 
 
+def tls_files(folder: Path) -> dict[str, str]:
+    """Dask's configuration of new TLS files, as variables of the environment."""
+    made = pytest.importorskip("distributed").Security.temporary()
+    names = {"CA_FILE": "tls_ca_file"}
+    for role in ("client", "scheduler", "worker"):
+        names |= {
+            f"{role.upper()}__{what.upper()}": f"tls_{role}_{what}" for what in ("cert", "key")
+        }
+    for name in set(names.values()):
+        (folder / name).write_text(getattr(made, name))
+    return {f"DASK_DISTRIBUTED__COMM__TLS__{k}": str(folder / name) for k, name in names.items()}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_scheduler_that_is_killed_leaves_no_setting(folder: Path, seed: int) -> None:
     draw = random.Random(seed)
     program = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    address = f"tcp://127.0.0.1:{20000 + draw.randrange(10000)}"
+    address = f"tls://127.0.0.1:{20000 + draw.randrange(10000)}"
     port = address.rpartition(":")[2]
+    tls = tls_files(folder)
     quiet: dict[str, Any] = {
+        "env": {**os.environ, **tls},
         "stdout": subprocess.DEVNULL,
         "stderr": subprocess.DEVNULL,
         "cwd": folder,
     }
     scheduler = subprocess.Popen(
-        [*program, "--host", "127.0.0.1", "--port", port, "--no-dashboard"], **quiet
+        [*program, "--host", "tls://127.0.0.1", "--port", port, "--no-dashboard"], **quiet
     )
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard"]
     workers = [subprocess.Popen([*worker, "--nthreads", "2"], **quiet) for _ in range(2)]
     try:
-        dask = Dask(folder, "--scheduler", address)
+        dask = Dask(folder, "--scheduler", address, **tls)
         dask.await_records(draw.randint(1, PARTS), draw.randint(0, 2 * RUNS))
         time.sleep(draw.uniform(0, 0.2))
         scheduler.kill()

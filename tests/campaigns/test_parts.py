@@ -20,6 +20,7 @@ from netbench.parts import part_of
 from netbench.store import Store
 from tests.support.local import Command, call
 from tests.support.running import stored_records
+from tests.support.unfinished import unfinished
 
 TEXT = """\
 netbench: 1
@@ -96,7 +97,7 @@ def test_each_run_keeps_its_samples_and_each_part_what_it_was(
         file = merged / "samples" / f"{record['run']:06d}.jsonl"
         assert file.read_bytes() == samples[record["started"]]
     for number, part in enumerate(parts, 1):
-        for name in ("plan.json", "signature.json", "journal.jsonl", "log.txt"):
+        for name in ("plan.json", "journal.jsonl", "log.txt"):
             assert (merged / "parts" / str(number) / name).read_bytes() == (
                 part / name
             ).read_bytes()
@@ -109,7 +110,7 @@ def test_each_run_keeps_its_samples_and_each_part_what_it_was(
 
 def test_a_merged_result_is_finished_and_nothing_in_it_is_acted_on(merged: Path) -> None:
     assert call("resume", merged).returncode == 0
-    assert json.loads((merged / "signature.json").read_text())["key"] == ""
+    assert not (merged / "id").exists()
     done = call("merge", merged, merged.parent / "again")
     assert (done.returncode, "is merged already" in done.stderr) == (2, True)
 
@@ -136,9 +137,7 @@ def test_what_is_missing_is_named_and_is_an_error(folder: Path, parts: Sequence[
 def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Sequence[Path]) -> None:
     part = folder / "resumed"
     shutil.copytree(parts[2], part)
-    lines = (part / "records.jsonl").read_text().splitlines(keepends=True)
-    (part / "records.jsonl").write_text("".join(lines[:2]))
-    done = call("resume", part, "--plain")
+    done = call("resume", unfinished(part, 2), "--plain")
     assert done.returncode == 0, done.stderr
     found = [timeless(record) for record in stored_records(part)]
     assert found == [timeless(record) for record in stored_records(parts[2])]
@@ -147,7 +146,7 @@ def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Seque
 def ended_late(finished: Path, part: Path, why: Why) -> Path:
     """The same, interrupted after its last run, or with settings that could not be put back."""
     shutil.copytree(finished, part)
-    store = Store.open(part)
+    store = Store.open(unfinished(part))
     store.lock()
     store.journal.write(Ended(why))
     store.close()

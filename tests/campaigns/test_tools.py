@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from netbench.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
 from netbench.tools import search
+from tests.support.paths import ROOT
 from tests.support.running import Running, stored_records, wait_for
 
 BASE = "netbench: 1\nname: t\nrepeat: {min: 1, max: 1}\n"
@@ -54,6 +56,20 @@ def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:
     # band.
     own = said["end"]["cpu_utilization_percent"]["host_total"] / 100
     assert runs.loc["iperf3", "sender_cpu.rusage"] == pytest.approx(own, rel=0.3, abs=0.1)
+
+
+@pytest.mark.parametrize("how", ["hold", "close", "talk"])
+def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str) -> None:
+    user = {"user": 1234, "group": 1234, "extra_groups": []} if os.geteuid() == 0 else {}
+    argv = ["/usr/bin/python3", "-c", (ROOT / "tests/support/knock.py").read_text(), how]
+    first = external_tool.FIRST_PORT
+    with subprocess.Popen([*argv, str(first), str(first + 9)], **user) as other:
+        text = BASE.replace("1}", "4}") + "transfer: {duration: 1s, warmup: 0s, tool: iperf3}\n"
+        _, found = run(text, tmp_path)
+        other.kill()
+    for record in found:
+        said = f"connected to its port {first + record['run']}" in record["reason"]
+        assert record["status"] == "ok" or said, record["reason"]
 
 
 def test_bytes_bounded_iperf3(tmp_path: Path) -> None:

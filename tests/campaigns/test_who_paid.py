@@ -24,7 +24,7 @@ sweep:
 repeat: {min: 1, max: 1}
 """
 OF_CPUS = {  # what a counter of the record is the sum of
-    "procstat.pinned_busy": ("cpu_user", "cpu_system", "cpu_irq", "cpu_softirq"),
+    "procstat.pinned_idle": ("cpu_idle", "cpu_iowait", "cpu_steal"),
     "soak.pinned_taken_ns": ("cpu_taken_ns",),
 }
 

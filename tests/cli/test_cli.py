@@ -186,13 +186,6 @@ def test_check_says_once_what_holds_for_many_hosts(netbench: Command, tmp_path: 
     assert sorted(hosts) == sorted(f"h{n}" for n in range(1, 13))
 
 
-def test_check_says_why_a_method_cannot_run(netbench: Command, small_file: Path) -> None:
-    """Its cells are unsupported; the others would run."""
-    done = netbench("check", small_file, "--set", "transfer.receive=devmem")
-    assert "receive: devmem cannot run here: " in done.stdout
-    assert "SO_DEVMEM_DONTNEED" in done.stdout
-
-
 def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -> None:
     done = netbench("report", result, "--html", "r.html", "--markdown", "r.md", "--csv", "r.csv")
     assert done.returncode == 0
@@ -206,10 +199,9 @@ def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -
     assert {row["cell"] for row in rows} == {"send=write", "send=sendfile"}
     throughput = [row for row in rows if row["metric"] == "throughput"]
     assert len(throughput) == 2
-    assert all(
-        float(row["low"]) < float(row["mean"]) < float(row["high"]) and row["unit"] == "Gb/s"
-        for row in throughput
-    )
+    for row in throughput:  # two runs have no interval
+        assert (row["low"], row["high"], row["unit"]) == ("", "", "Gb/s")
+        assert float(row["mean"]) > 0
     assert (tmp_path / "r.md").read_text().startswith("#")
     json.loads(netbench("report", result, "--json").stdout)
 
@@ -414,6 +406,27 @@ def test_an_interrupt_in_an_exec_does_not_end_it_by_the_signal(tmp_path: Path) -
     )
     argv = [sys.executable, "-m", "interrupted"]
     assert subprocess.run(argv, cwd=tmp_path, check=False).returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        ("signal.signal(signal.SIGCHLD, signal.SIG_IGN)", ""),
+        ("os.mkdir('gone'), os.chdir('gone'), os.rmdir('../gone')", "go to another: `cd`"),
+        ("resource.setrlimit(resource.RLIMIT_AS, (1 << 30,) * 2)", "`ulimit -v unlimited`"),
+        ("resource.setrlimit(resource.RLIMIT_DATA, (1 << 30,) * 2)", "`ulimit -d unlimited`"),
+    ],
+)
+def test_what_a_parent_hands_on_hangs_nothing(tmp_path: Path, before: str, says: str) -> None:
+    words = ["transfer", "duration=50ms", "warmup=0s"]
+    script = f"import os, resource, signal, sys; {before}; os.execv(sys.argv[1], sys.argv[1:])"
+    argv = [sys.executable, "-c", script, *netbench_argv(words)]
+    done = subprocess.run(
+        argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == (2 if says else 0), done.stderr
+    assert says in done.stderr
+    assert "defect" not in done.stderr
 
 
 def test_a_second_interrupt_ends_at_once_and_loses_nothing(

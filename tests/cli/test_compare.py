@@ -89,7 +89,7 @@ def test_kernels_are_compared_in_words(netbench: Command, folder: Path) -> None:
         r"send=sendfile: kernel=6\.12 moves [67]\.\d% more than kernel=6\.1, 95% interval [5-7]\.\d to [7-8]\.\d% \(better\)",
         said,
     )
-    assert "paired by boot, corrected for 2 comparisons (Holm)" in said
+    assert "paired by boot, verdicts corrected for 2 comparisons (Holm)" in said
     assert "margin 1%" in said
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
@@ -289,6 +289,8 @@ def test_results_that_have_nothing_in_common_are_refused(netbench: Command, fold
         done.returncode,
         "--factor and --baseline compare levels within one result" in done.stderr,
     ) == (2, True)
+    done = netbench("compare", folder / "a", folder / "b" / ".." / "a")
+    assert (done.returncode, "is named twice" in done.stderr) == (2, True)
     done = netbench("compare", folder / "a", folder)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
 

@@ -10,7 +10,7 @@ import pytest
 from netbench.journal import ENTRIES, parse_entry
 from netbench.profile_files import read_profile_runs
 from netbench.record import parse_record
-from netbench.result_files import read_facts, read_noise, read_plan, read_signature
+from netbench.result_files import read_facts, read_noise, read_plan
 from tests.support.paths import ROOT
 
 
@@ -33,7 +33,7 @@ def test_the_journal_has_every_kind() -> None:
 
 @pytest.mark.parametrize(
     ("name", "read"),
-    [("plan.json", read_plan), ("facts.json", read_facts), ("signature.json", read_signature)],
+    [("plan.json", read_plan), ("facts.json", read_facts)],
 )
 def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
     (tmp_path / name).write_text(example(name))

@@ -114,3 +114,10 @@ def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
     for name, names in expected.items():
         text = (site / "reference" / f"{name}.html").read_text()
         assert [each for each in names if each not in text] == [], name
+
+
+def test_the_safety_page_names_tests_that_there_are() -> None:
+    page = (ROOT / "docs/explanation/safety.md").read_text()
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"\b(test_\w+)\b(?!\.py)", page))
+    assert [name for name in sorted(named) if f"def {name}(" not in tests] == []

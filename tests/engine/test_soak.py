@@ -1,5 +1,5 @@
 """The soaker: real processes on this machine's CPUs. How accurate it is depends on what else runs
-here: tools/bench/known_loads.py measures that.
+here: tools/bench/meters.py measures that.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -145,6 +146,35 @@ def test_two_threads_hold_the_rate_of_their_streams(pair: Pair) -> None:
         ):
             return
     pytest.fail(f"{rate} asked, each stream had {found}")
+
+
+@pytest.mark.parametrize("send", data_methods(local(), "send"))
+@pytest.mark.parametrize("grouped", [{}, {"streams": 4, "threads": 1}], ids=["alone", "grouped"])
+def test_a_sender_that_stood_still_does_not_catch_up(
+    pair: Pair, send: str, grouped: dict[str, int]
+) -> None:
+    """It stood still for half of its warm-up, and again in its window."""
+    rate, still = 160_000_000, 0.3
+    pair.prepare(
+        send,
+        "read",
+        {"rate": rate, "chunk": 8192},
+        duration=600 * MS,
+        warmup=600 * MS,
+        bytes=0,
+        **grouped,
+    )
+    pair.start(bounded=False)
+    time.sleep(0.2)
+    for opened in (False, True):
+        os.kill(pair.sender.hello.pid, signal.SIGSTOP)
+        time.sleep(still + 0.2 * (not opened))
+        os.kill(pair.sender.hello.pid, signal.SIGCONT)
+        if not opened:
+            pair.sender.await_edge(Edge.OPEN, PATIENCE)
+    sent, _ = pair.finish(bounded=False)
+    seconds = (sent.ns(Edge.CLOSE) - sent.ns(Edge.OPEN)) / 1e9
+    assert sent.moved("flow", "bytes") * 8 / rate < seconds - still + 0.1
 
 
 def test_1024_streams_are_set_up_within_two_seconds(pair: Pair) -> None:

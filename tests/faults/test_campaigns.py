@@ -54,6 +54,7 @@ from tests.support.running import (
     stored_records,
     worker_pid,
 )
+from tests.support.unfinished import unfinished
 
 # Peers
 
@@ -608,7 +609,7 @@ def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path)
     with pytest.raises(
         StoreError, match=r"campaign\.yaml no longer matches plan\.json: `cells` differs"
     ):
-        conductor.resume(first.path, campaign.parse(text.replace("4K", "8K"), "f.yaml"))
+        conductor.resume(unfinished(first.path), campaign.parse(text.replace("4K", "8K"), "f.yaml"))
     assert (first.path / "records.jsonl").read_bytes() == before
 
 

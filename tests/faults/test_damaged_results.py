@@ -16,6 +16,7 @@ from netbench import api, campaign
 from netbench.conductor import conductor
 from netbench.errors import NetbenchError
 from tests.support.local import call
+from tests.support.unfinished import unfinished
 
 CAMPAIGN = "netbench: 1\nname: d\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 3, max: 3}\nsettings: {tcp_metrics: keep}\n"
 RESUME_ALONE = (
@@ -162,6 +163,7 @@ def damaged(whole: Path, folder: Path, damage: str) -> Path:
     """A copy of a result with this damage."""
     where, change = DAMAGES[damage]
     shutil.copytree(whole, folder)
+    unfinished(folder)
     file = folder / where.partition(":")[0]
     data = file.read_bytes()
     file.write_bytes(change(data))
@@ -189,9 +191,14 @@ def test_a_damaged_result_is_an_error_that_names_the_place(
     messages = refusals(folder, (api.build_report, api.resume))
     assert len(messages) == (1 if damage in RESUME_ALONE else 2)
     if where.startswith(("journal", "campaign")):
+        assert refusals(folder, [api.restore]) == [], "it acts on the campaign's state"
+        (folder / "id").unlink()
         messages += refusals(folder, [api.restore])
         assert len(messages) == (2 if damage in RESUME_ALONE else 3)
-    assert [message for message in messages if where not in message] == []
+    changed = [message for message in messages if "was changed after" in message]
+    name = where.partition(":")[0]
+    assert len(changed) == (name in ("journal.jsonl", "plan.json", "campaign.yaml"))
+    assert [m for m in messages if (name if m in changed else where) not in m] == []
     if not where.startswith("campaign"):
         assert [message for message in messages if "; " not in message] == [], "what to do"
 
@@ -202,6 +209,7 @@ def test_the_command_line_names_the_place_and_no_defect(
     broken_off: Path, tmp_path: Path, verb: str, damage: str
 ) -> None:
     folder = damaged(broken_off, tmp_path / "copy", damage)
+    (folder / "id").unlink()
     done = call(verb, folder)
     assert done.returncode == 1
     assert "journal.jsonl:1: " in done.stderr

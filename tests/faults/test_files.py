@@ -7,7 +7,6 @@ hangs.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from netbench import campaign
+from netbench import campaign, campaign_state
 from netbench.conductor import conductor, ledger
 from netbench.conductor.ends import Ends
 from netbench.conductor.runner import Runner
@@ -29,7 +28,6 @@ from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.plan import Unit
 from netbench.report.build import build
-from netbench.signing import key_file
 from tests.support.disks import ext4_on
 from tests.support.local import call, netbench_argv
 from tests.support.needs import needs
@@ -44,6 +42,7 @@ from tests.support.running import (
     sabotage,
     stored_records,
 )
+from tests.support.unfinished import unfinished
 
 FROM_FILE = [
     name
@@ -381,9 +380,7 @@ def test_what_is_not_verified_is_not_after_a_resume_either(tmp_path: Path) -> No
     text = BASE.replace("off", "on").replace("min: 1, max: 1", "min: 3, max: 3")
     text += f"transfer: {{sink: {{file: /dev/null}}, {SHORT}}}\n"
     folder = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r").path
-    first, *_ = (folder / "records.jsonl").read_text().splitlines(keepends=True)
-    (folder / "records.jsonl").write_text(first)
-    assert resumed(folder) == [1, 2, 3]
+    assert resumed(unfinished(folder, 1)) == [1, 2, 3]
     assert len({record["unverified"] for record in stored_records(folder)} - {""}) == 1
     assert all(record["unverified"] for record in stored_records(folder))
 
@@ -430,9 +427,10 @@ def test_a_sink_survives_an_interrupt_of_its_first_run(
         conductor.resume(first.path, campaign.parse(text, "f.yaml"))
         assert sink.stat().st_size == 100000
     else:
-        signed = json.loads((first.path / "signature.json").read_text())["id"]
-        (key_file().parent / "lines" / signed).unlink()  # else the journal is known to be short
-        (first.path / "journal.jsonl").write_text("")
+        state = campaign_state.find(first.path)
+        assert state
+        for journal in (state.journal, first.path / "journal.jsonl"):
+            journal.write_text("")
         with pytest.raises(RequestError, match=r"sink: .* exists"):
             conductor.resume(first.path, campaign.parse(text, "f.yaml"))
 
@@ -567,8 +565,7 @@ def test_a_results_folder_that_cannot_be_written_is_a_wrong_request(
 @pytest.mark.root
 def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path) -> None:
     conclusion = conductor.start(campaign.parse(LONG.replace("40", "3"), "d.yaml"), tmp_path / "r")
-    records = conclusion.path / "records.jsonl"
-    records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:-1]))  # a kill
+    records = unfinished(conclusion.path, 2) / "records.jsonl"
     before = records.read_bytes()
     report = on_read_only(tmp_path / "r", ["report", conclusion.path])
     assert (report.returncode, report.stderr) == (0, "")

@@ -280,9 +280,9 @@ def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin)
     assert is_held(pair), "no process could restore anything"
     done = call("restore", campaign.folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == ["put back"] * 6, (
-        "four that it names, and its own on each host"
-    )
+    said = [line.rpartition(": ")[2] for line in done.stdout.splitlines()]
+    assert said.count("put back") >= 6, "four that it names, and its own on each host"
+    assert set(said) <= {"put back", "is as it was"}, "the latter of what moved with the mtu"
     assert state(pair) == before
     again = call("restore", campaign.folder)
     assert (again.returncode, again.stdout) == (0, "nothing is left to put back\n")

@@ -1,5 +1,5 @@
-"""A hundred kills at random instants: of the controller, movers, helpers, SSH sessions and the
-management link. No record is lost but that of the run in flight, no setting is left, no record says
+"""A hundred kills at random instants: of the controller, movers, helpers, tools, SSH sessions and the
+management link, over settings that move others along. No record is lost but that of the run in flight, no setting is left, no record says
 what was not so.
 
 NETBENCH_KILLS is their number, NETBENCH_KILLS_SEED makes their order: both are printed.
@@ -28,10 +28,10 @@ from tests.faults.test_hosts import (
     MISSING,
     NAME,
     cut,
+    inside,
     made_lab,
     mend,
     processes,
-    state,
 )
 from tests.support.local import netbench_argv
 from tests.support.running import Running, wait_for
@@ -46,18 +46,26 @@ pytestmark = [
 KILLS = int(os.environ.get("NETBENCH_KILLS", "100"))
 SEED = int(os.environ.get("NETBENCH_KILLS_SEED", "11"))
 LEFT_SECONDS = 15.0  # until no setting is left
-STOPPED_SECONDS = 30.0  # until a stopped worker is ended, and what it held is put back
+STOPPED_SECONDS = 45.0  # until a stopped worker is ended, or a stopped tool is given up (30 s)
 GOES_ON_SECONDS = 90.0  # until the campaign measures again; hosts are waited for a minute
 MTUS = ("1400", "9000")
 CAMPAIGN = f"""\
 verify: off
 transfer: {{duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}}
-settings: {{tso: off, sysctl.net.ipv4.tcp_sack: 0}}
-sweep: {{mtu: [{", ".join(MTUS)}]}}
+settings: {{tso: off, sysctl.net.ipv4.tcp_sack: 0, sysctl.net.ipv6.conf.all.forwarding: 1}}
+tools: {{mine: {{client: [sh, -c, 'sleep 0.2; echo 1.0 Gb/s'],
+        captures: {{throughput: '(?P<rate>[0-9.]+ Gb/s)'}}}}}}
+sweep: {{mtu: [{", ".join(MTUS)}], sysctl.net.ipv4.ip_forward: [0, 1], tool: [none, mine]}}
 repeat: {{min: 100000, max: 100000}}
 meters: [rusage, procstat, softirq]
 """
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
+OF_SSHD = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
+SIGNALS = (*OF_SSHD, signal.SIGHUP, signal.SIGINT)
+PREPARED = (  # what the kernel moves along, away from what it would make of it by itself
+    "ip link add link data0 name up0 type macvlan",
+    "ip link add link up0 name up1 type macvlan",
+    "sysctl -qw net.ipv4.conf.all.accept_redirects=0 net.ipv6.conf.data0.forwarding=1",
+)
 
 
 @dataclass
@@ -82,6 +90,9 @@ class Campaign:
 
     def __init__(self, folder: Path, here: Lab) -> None:
         self.here = here
+        for host in here.hosts.values():
+            for line in PREPARED:
+                inside(host, *line.split())
         self.before = state(here)
         head = f"netbench: 1\nname: kills\n{yaml.safe_dump(here.block(), sort_keys=False)}"
         self.words = folder / "stderr"  # a pipe that nobody reads fills up
@@ -122,6 +133,17 @@ class Campaign:
         return f"it ended: {self.words.read_text()[-600:]}"
 
 
+def state(here: Lab) -> dict[str, list[str]]:
+    """All of the hosts that the settings could change."""
+    links = [f"ip -d link show dev {name}" for name in ("data0", "up0", "up1")]
+    offloads = ["ethtool -k data0", "ethtool -k up1"]
+    questions = (*links, *offloads, r"sysctl -ae -r ^net\.ipv[46]\.")
+    return {
+        name: [inside(host, *line.split()) for line in questions]
+        for name, host in here.hosts.items()
+    }
+
+
 def workers(host: LabHost, duty: str) -> list[int]:
     """The pids of a host's workers of this duty."""
     found = []
@@ -139,7 +161,17 @@ def sessions(campaign: Campaign, host: LabHost) -> list[int]:
 
 
 def is_back(campaign: Campaign) -> bool:
-    return state(campaign.here) == campaign.before
+    return not left(campaign)
+
+
+def left(campaign: Campaign) -> list[str]:
+    """Lines that are not as before."""
+    return [
+        f"{name}: {line}"
+        for name, texts in state(campaign.here).items()
+        for text, before in zip(texts, campaign.before[name], strict=True)
+        for line in sorted(set(text.splitlines()) - set(before.splitlines()))
+    ]
 
 
 def is_gone(pid: int) -> bool:
@@ -167,7 +199,7 @@ def kill_controller(
     process = campaign.running.process
     process.send_signal(number)
     if not within(LEFT_SECONDS, lambda: is_back(campaign)):
-        tally.left.append(what)
+        tally.left.append(f"{what}: {left(campaign)}")
     if number is signal.SIGSTOP:
         process.send_signal(signal.SIGCONT)
     else:
@@ -186,6 +218,19 @@ def kill_worker(duty: str) -> Kill:
             tally.left.append(f"{what}: the process {pid} is still there")
 
     return kill
+
+
+def kill_tool(
+    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
+) -> None:
+    wait_for(lambda: tools(campaign), seconds=GOES_ON_SECONDS)
+    for pid in tools(campaign):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def tools(campaign: Campaign) -> list[int]:
+    return [pid for host in campaign.here.hosts.values() for pid in processes(host, "sleep")]
 
 
 def kill_sessions(
@@ -222,6 +267,7 @@ TARGETS: Mapping[str, Kill] = {
     "controller": kill_controller,
     "mover": kill_worker("mover"),
     "helper": kill_worker("helper"),
+    "tool": kill_tool,
     "sshd": kill_sessions,
     "link": cut_link,
 }
@@ -231,16 +277,21 @@ def wrong_labels(record: Mapping[str, Any]) -> Iterator[str]:
     """What a record says that was not so: of its settings, and of its MTU by what the kernel
     counted.
     """
-    if record["status"] not in ("ok", "interrupted"):
+    is_tool = record["factors"]["tool"] != "none"  # which is killed, or what guards it
+    if record["status"] not in ("ok", "interrupted", *(["failed"] if is_tool else [])):
         yield f"{record['status']}: {record['reason']}"
     if record["status"] != "ok":
         return
-    wanted = {"mtu": record["factors"]["mtu"], "tso": "off", "sysctl.net.ipv4.tcp_sack": "0"}
+    wanted = {"tso": "off", "sysctl.net.ipv4.tcp_sack": "0"} | {
+        key: record["factors"][key] for key in ("mtu", "sysctl.net.ipv4.ip_forward")
+    }
     for side in ("sender", "receiver"):
         notes = record["settings"][side]
         read = {key: notes[key]["read"] for key in wanted}
         if read != wanted or any("after" in notes[key] for key in wanted):
             yield f"{side}: settings {notes}"
+    if is_tool:
+        return
     # By the link: what is in a socket's buffer has arrived and was not read yet, or the reverse.
     counts = record["receiver"]["softirq"]
     got, packets = (
@@ -279,7 +330,7 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
         campaign.measures()
         for number in range(1, KILLS + 1):
             target = chance.choice(list(TARGETS))
-            sort = chance.choice(SIGNALS)
+            sort = chance.choice(OF_SSHD if target == "sshd" else SIGNALS)
             word = "down" if target == "link" else sort.name
             what = f"kill {number}, {target} {word}"
             time.sleep(chance.random() * 0.3)  # the instant of the kill is what is random
@@ -298,7 +349,7 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
         campaign.running.process.send_signal(signal.SIGINT)
         assert campaign.running.process.wait(60) == 130, campaign.last_words()
         check_records(campaign, tally, "the end")
-        assert is_back(campaign)
+        assert not left(campaign), f"{left(campaign)}: {campaign.words.read_text()[-2000:]}"
     finally:
         campaign.running.process.kill()
         campaign.running.process.wait()

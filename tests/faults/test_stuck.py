@@ -229,14 +229,22 @@ def test_what_lost_workers_held_is_put_back_at_the_end(
     assert outstanding(Store.open(campaign.folder).journal.entries(), "here") == []
 
 
-@pytest.mark.parametrize("bound", ["duration: 1s", "bytes: 1M"])
+@pytest.mark.parametrize(
+    ("bound", "first"),
+    [
+        ("duration: 1s", ""),
+        ("bytes: 1M", ""),
+        ("duration: 1s", "kill -STOP $PPID;"),  # the worker's process that ends it
+    ],
+)
 def test_a_tool_that_never_ends_fails_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, first: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(external_tool, "SLACK_SECONDS", 1.0)
     monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)
-    tool = "tool: {argv: [sh, -c, 'echo $$ > pids; sleep 1000'], pattern: '(?P<rate>x)'}"
+    said = f"echo $$ > pids; {first} sleep 1000"
+    tool = f"tool: {{argv: [sh, -c, '{said}'], pattern: '(?P<rate>x)'}}"
     text = HEAD + f"transfer: {{{tool}, {bound}, warmup: 0s, congestion: cubic}}\n"
     began = time.monotonic()
     campaign = Finished(tmp_path, tmp_path / "r", text)
@@ -245,7 +253,18 @@ def test_a_tool_that_never_ends_fails_its_run(
     assert {record["status"] for record in campaign.records()} == {"failed"}
     assert "has not ended within" in campaign.records()[0]["reason"]
     assert time.monotonic() - began < 60
-    assert not Path(f"/proc/{(tmp_path / 'pids').read_text().strip()}").exists()
+    pid = int((tmp_path / "pids").read_text())
+    wait_for(lambda: not runs(pid), seconds=SOON_SECONDS)
+
+
+def test_a_tool_ends_with_its_worker_although_what_ends_it_is_stopped(tmp_path: Path) -> None:
+    first = "echo $$ $PPID > pids; kill -STOP $PPID; kill -KILL $(ps -o ppid= $PPID)"
+    tool = f"tool: {{argv: [sh, -c, '{first}; sleep 1000'], pattern: '(?P<rate>x)'}}"
+    text = HEAD + f"transfer: {{{tool}, duration: 1s, warmup: 0s, congestion: cubic}}\n"
+    campaign = Running(tmp_path, tmp_path / "r", text)
+    assert campaign.end()[0] == 1
+    pids = (tmp_path / "pids").read_text().split()
+    wait_for(lambda: not any(runs(int(pid)) for pid in pids), seconds=SOON_SECONDS)
 
 
 @pytest.mark.parametrize("verb", ["resume", "restore"])

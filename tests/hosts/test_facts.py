@@ -30,6 +30,8 @@ from netbench.conductor.worker_pool import WorkerPool
 from netbench.errors import EngineError
 from netbench.facts import comparison, cpu, network, storage, system
 from netbench.facts.base import GROUPS, Fact, FactSource
+from netbench.facts.cpu import bandwidth
+from netbench.facts.network import link_speed
 from netbench.facts.registry import BY_NAME, FACTS
 from netbench.facts.text import choice, fields, not_zero
 from netbench.hosts.probe import Question, read_facts
@@ -99,11 +101,28 @@ def test_kernel_and_cpus_are_what_uname_and_lscpu_say(found: dict[str, str]) -> 
     assert found["sockets"] == said["Socket(s)"]
     assert int(found["cores"]) == int(said["Core(s) per socket"]) * int(said["Socket(s)"])
     assert found["smt"] == ("on" if int(said["Thread(s) per core"]) > 1 else "off")
+    caches = out("lscpu", "-B", "-C=NAME,ONE-SIZE,WAYS").splitlines()[1:]
+    assert sorted(found["caches"].split(", ")) == sorted(
+        f"{name[:2].upper()}{name[2:]} {int(size) // 1024}K {ways}-way"
+        for name, size, ways in map(str.split, caches)
+    )
     assert found["memory"] == fields(Path("/proc/meminfo").read_text())["MemTotal"]
     assert (
         found["clock_source"]
         in Path("/sys/devices/system/clocksource/clocksource0/available_clocksource").read_text()
     )
+
+
+def test_one_of_the_hosts_of_a_kernel_measures_its_memory(entries: dict[str, HostEntry]) -> None:
+    (measured,) = (
+        e.known["memory_bandwidth"] for e in entries.values() if e.known.get("memory_bandwidth")
+    )
+    assert 0.05 < float(measured.removesuffix(" GB/s")) < 1000
+    for dd in (
+        "536870912 bytes (537 MB, 512 MiB) copied, 0.25 s, 2.1 GB/s",
+        "536870912 bytes (512.0MB) copied, 0.250000 seconds, 2.0GB/s",
+    ):
+        assert bandwidth(f"8+0 records in\n8+0 records out\n{dd}\n") == "2.1 GB/s"
 
 
 def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
@@ -119,9 +138,11 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
 
 def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: str) -> None:
     driver = fields(out("ethtool", "-i", interface))
+    assert "speed" not in found, "a veth has none, though it says 10 Gb/s"
+    assert link_speed("driver: mlx5_core\nspeed: 100000") == "100000"
     assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
     link = fields(out("ethtool", interface))
-    assert (f"{found['speed']}Mb/s", found["duplex"]) == (link["Speed"], link["Duplex"].lower())
+    assert found["duplex"] == link["Duplex"].lower()
     assert found["mtu"] == "1400"
     state = fields(out("ethtool", "-k", interface))
     on, off = (part.partition(": ")[2].split() for part in found["features"].split("; "))

@@ -714,7 +714,7 @@ def test_missing_tools_are_named_with_their_packages(
     with pytest.raises(LabRefused) as refusal:
         lab.up("netns", 2, name=NAME, rate=10**9)
     assert str(refusal.value) == (
-        "a lab needs ip, sshd, ssh-keygen, tc, not installed on this machine; on Debian: apt install iproute2 openssh-server openssh-client"
+        "a lab needs ip, sshd, ssh-keygen, tc, not installed on this machine; on Debian: apt-get install -y --no-install-recommends iproute2 openssh-server openssh-client"
     )
 
 

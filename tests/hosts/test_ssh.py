@@ -437,7 +437,7 @@ def test_destinations_that_are_no_names_reach_nothing(
 
 def test_a_missing_ssh_client_is_said(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "install the OpenSSH client" in failure(bed.channel())
+    assert "install -y --no-install-recommends openssh-client" in failure(bed.channel())
 
 
 def test_a_wrong_configuration_is_quoted(bed: Bed) -> None:

@@ -17,13 +17,14 @@ from netbench.conductor import conductor
 from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.errors import EngineError, SettingRefused
-from netbench.journal import Restored, outstanding
+from netbench.journal import Change, outstanding
 from netbench.model import Command, Host, SettingLevel
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find, known, parse_level, side_of
+from netbench.settings.neighbours import OP
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
-from tests.support.local import ADDRESS, out
+from tests.support.local import ADDRESS, call, out
 
 
 def state(interface: str) -> dict[str, str]:
@@ -75,6 +76,11 @@ def parsed(written: Sequence[Mapping[str, str]]) -> list[Levels]:
         return SettingLevel(level, level) if own else parse_level(key, level, {})
 
     return [{key: level(key, word) for key, word in layer.items()} for layer in written]
+
+
+def asked(journal: Sequence[Any]) -> list[str]:
+    """The settings of the changes of a journal, without trials and what they moved along."""
+    return list(dict.fromkeys(each.setting for each in journal if isinstance(each, Change)))
 
 
 def ethtool(interface: str, feature: str) -> str:
@@ -187,11 +193,13 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
     journal: list[Any] = []
     held = holder(place, worker, journal)
     held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"tso": "off"}]))
-    assert [entry.setting for entry in journal] == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
+    assert asked(journal) == ["sysctl.net.ipv4.tcp_sack", "mtu", "tso"]
     held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1400"}, {"gro": "on"}]))
-    assert journal[3] == Restored((3,), "here"), (
-        "the link was not touched for a change of what is cheap"
-    )
+    left = [str(change) for change in outstanding(journal, "here")]
+    assert (f"mtu (link {interface} mtu)" in left, f"tso (features {interface})" in left) == (
+        True,
+        False,
+    ), "the link was not touched for a change of what is cheap"
     assert (ethtool(interface, OFFLOADS["tso"]), ethtool(interface, OFFLOADS["gro"])) == (
         "on",
         "on",
@@ -255,9 +263,9 @@ def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     done: list[Any] = []
     lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
     second.close()
-    assert len(lines) == 3
-    assert done == [Restored((number,), "here") for number in (3, 2, 1)]
-    assert all(line.endswith("put back") for line in lines)
+    assert [line.partition(" ")[0] for line in lines] == ["qdisc", "tso", "mtu", "mtu"]
+    assert all(line.endswith("put back") for line in lines[:3])
+    assert not outstanding([*journal, *done], "here")
     assert state(interface) == before
 
 
@@ -307,9 +315,9 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}]))
     subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
     first.close()
-    for left in (3, 1):
+    for left in (["mtu", "odd", "tso"], ["odd"]):
         second = Worker(channel.start_helper(), "here")
-        assert len(outstanding(journal, "here")) == left
+        assert asked(outstanding(journal, "here")) == left[::-1]
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
             list(
                 put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append)
@@ -348,12 +356,17 @@ class Driver:
 
     def __init__(self) -> None:
         self.mtu, self.tso = "1500", "on"
+        self.held: list[tuple[int, str, str]] = []
 
     def operate(
-        self, op: str, target: Any, value: str | None = None, *_: Any, **__: Any
+        self, op: str, target: Any, value: str | None = None, scope: int = 0, **_: Any
     ) -> tuple[str, str | None]:
+        if op == OP:
+            tso = f" tx-tcp-segmentation {self.tso}\n tx-tcp6-segmentation {self.tso}\n"
+            return f"link nic0\n mtu {self.mtu}\nfeatures nic0\n{tso}", None
         before = self.read(op)
         if value is not None:
+            self.held.append((scope, self.mtu, self.tso))
             if op == "link":
                 self.mtu = value
             else:
@@ -368,8 +381,12 @@ class Driver:
             else f"tx-tcp-segmentation: {self.tso}\ntx-tcp6-segmentation: {self.tso}\n"
         )
 
+    def ask_permission(self, *_: Any) -> None:
+        pass
+
     def undo(self, scope: int = 0) -> None:
-        self.__init__()  # type: ignore[misc]
+        while self.held and self.held[-1][0] >= scope:
+            _, self.mtu, self.tso = self.held.pop()
 
 
 def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -549,7 +566,33 @@ def virtio_interfaces() -> list[str]:
 def test_the_interrupts_of_virtio_are_those_of_its_pci_device(worker: Worker) -> None:
     interface = virtio_interfaces()[0]
     setting = known()["irq_affinity"]
-    affinity = setting.read("", SettingContext("here", worker, "127.0.0.1", interface))
+    place = SettingContext("here", worker, "127.0.0.1", interface)
+    bus = Path(f"/sys/class/net/{interface}/device/..").resolve().name
+    place.remember("driver", (interface,), f"bus: {bus}\n")  # it is in another namespace
+    affinity = setting.read("", place)
     numbers = Path(f"/sys/class/net/{interface}/device/../msi_irqs").iterdir()
     files = [Path(f"/proc/irq/{number.name}/smp_affinity_list") for number in numbers]
     assert set(affinity.split(" and ")) == {file.read_text().strip() for file in files}
+
+
+class Narrow(Driver):
+    """A link with limits of its own: those of veth are those of any campaign."""
+
+    def operate(
+        self, op: str, target: Any, value: str | None = None, scope: int = 0, **_: Any
+    ) -> tuple[str, str | None]:
+        return {"min_mtu": "68\n", "max_mtu": "9216\n", "mtu": "1500\n"}[target[1]], None
+
+
+@pytest.mark.parametrize(("level", "why"), [("9216", ""), ("9217", "nic0 takes 68 to 9216")])
+def test_an_mtu_beyond_the_links_is_known_before(level: str, why: str) -> None:
+    place = SettingContext("here", Narrow(), ADDRESS, "nic0")
+    assert known()["mtu"].why_not("", level, place) == why
+
+
+def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(SWEEP.format(address=ADDRESS, interface=interface, second=7))
+    said = " ".join(call("check", file).stdout.split())
+    assert "not known before it is tried: mtu: 1400, sysctl" in said
+    assert "tso: off" not in said.partition("not known before it is tried:")[2]

@@ -5,6 +5,7 @@ what a test says.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shlex
 import shutil
@@ -35,6 +36,23 @@ def until(true: Callable[[], Any], seconds: float = 10) -> Any:
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.005)
     return value
+
+
+def sudo_setup(bed: Bed, rule: str, worker: Path | None = None) -> str:
+    """Setup text: a host with these sudoers, a /usr/local of its own, and this worker
+    where sudo starts it.
+    """
+    if shutil.which("sudo") is None:
+        pytest.skip("needs sudo: apt-get install sudo")
+    bed.place.mkdir(parents=True, exist_ok=True)
+    if worker:
+        digest = hashlib.sha256(worker.read_bytes()).hexdigest()
+        shutil.copy(worker, bed.place / f"worker-{digest}")
+    lines = f"'Defaults !fqdn' 'root ALL=(ALL:ALL) ALL' '{rule}' '@includedir /etc/sudoers.d'"
+    return (
+        f"mount --bind {bed.folder}/local /usr/local; printf '%s\\n' {lines} > /etc/sudoers;"
+        " chmod 440 /etc/sudoers; rm -rf /etc/sudoers.d/*\n"
+    )
 
 
 def keygen(file: Path, *options: str) -> Path:
@@ -81,6 +99,11 @@ class Server:
         """Type and base64 of a host key."""
         return " ".join((self.folder / f"host_{kind}.pub").read_text().split()[:2])
 
+    def run(self, script: str, *before: str) -> None:
+        """Run a script as root of this host, or as what the words before it make of root."""
+        argv = ["nsenter", f"--target={self.child.pid}", "--mount", *before, "sh", "-ec", script]
+        subprocess.run(argv, check=True)
+
     def workers(self) -> list[int]:
         """Processes of workers that run from this host's home, whether it is seen from here or not.
 
@@ -119,6 +142,11 @@ class Bed:
     folder: Path
     servers: list[Server] = field(default_factory=list)
     channels: list[SshChannel] = field(default_factory=list)
+
+    @property
+    def place(self) -> Path:
+        """Where sudo starts helpers from, on hosts of sudo_setup."""
+        return self.folder / "local/libexec/netbench"
 
     @property
     def config(self) -> Path:

@@ -105,6 +105,9 @@ def test_that_kvm_fails_is_kept(
         f"netbench: guests are emulated (QEMU TCG), without KVM: {why}\n"
     )
     assert trial.choose([kernel], 2, tools).why == f"{why} (tried 0 min ago)"
+    alone = trial.choose([kernel], 1, tools)
+    assert alone.cpus == (tuple(sorted(os.sched_getaffinity(0))),)
+    assert f"-smp {len(alone.cpus[0])} " in " ".join(alone.machine(0))
     assert tries(tmp_path) == 1
     assert trial.choose([replace(kernel, append="x=y")], 2, tools).why == why
     assert tries(tmp_path) == 2

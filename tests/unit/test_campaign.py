@@ -194,6 +194,7 @@ def test_the_whole_format_is_understood() -> None:
             {"pin": Pin("cpus", (8, 0, 1, 5), (65535,))},
         ),
         ("congestion: bbr, rate: 940Mb/s", {"congestion": "bbr", "rate": 940_000_000}),
+        ("congestion: cubic or default", {"congestion": "cubic or default"}),
         ("congestion: default, rate: none", {"congestion": None, "rate": None}),
         ("bytes: 16G", {"duration": None, "bytes": 16 * 2**30, "warmup": 0}),
         ("bytes: 16G, warmup: 2s", {"duration": None, "bytes": 16 * 2**30, "warmup": 2 * 10**9}),

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -186,82 +185,30 @@ def test_cells_close_as_worked_out_by_hand(name: str) -> None:
 # --- the rule a second time -----------------------------------------------------------------------
 
 
-def half_width(values: Sequence[float], confidence: float, order: float = 0.0) -> float:
-    """Of Student's t interval for runs of which each resembles the one before by `order`; infinite
-    where there is none.
+def half_width(values: Sequence[float], confidence: float, in_order: bool = False) -> float:
+    """Of Student's t interval; infinite where there is none. in_order: of runs one after the other,
+    which may follow each other.
     """
     n = len(values)
     if n < 2:
         return math.inf
     if len(set(values)) == 1:
         return 0.0
+    order = order_of(values) if in_order else 0.0
     ratio = 1 + 2 * sum((1 - k / n) * order**k for k in range(1, n))
-    freedom = max((n - 1) / ratio, min(2.0, n - 1.0))
-    more = math.sqrt(ratio * (n - 1) / (n - ratio)) if order else 1.0
-    return float(stats.t.ppf((1 + confidence) / 2, freedom)) * more * float(stats.sem(values))
+    more = math.sqrt(ratio * (n - 1) / (n - ratio))
+    quantile = float(stats.t.ppf((1 + confidence) / 2, (n - 1) / ratio))
+    return quantile * more * float(stats.sem(values))
 
 
-Order = tuple[float, float]
-"""The weighted sum of the correlations of successive values, and their weight."""
-
-
-def order_of(many: Iterable[Sequence[float]]) -> Order:
-    total = weight = 0.0
-    for values in many:
-        n = len(values)
-        if n < 5 or len(set(values)) == 1:
-            continue
-        rest = [value - sum(values) / n for value in values]
-        found = sum(a * b for a, b in pairwise(rest)) / sum(a * a for a in rest)
-        slope = 1 - 4 / (n + 0.7)
-        mine = (slope * n / (n - 2)) ** 2 * (n - 1)
-        total, weight = total + mine * (found + 1 / n) / slope, weight + mine
-    return total, weight
-
-
-def bounded(order: Order) -> float:
-    return min(max(order[0] / order[1], 0.0), 0.8) if order[1] else 0.0
-
-
-def logs(cell: Standing, metric: str) -> list[float]:
-    """Of values in one boot; the values themselves where there is no logarithm of one."""
-    values = cell.values.get(metric, {})
-    if len({cell.boots.get(block, 0) for block in values}) != 1:
-        return []
-    plain = list(values.values())
-    return [math.log(value) for value in plain] if min(plain) > 0 else plain
-
-
-def order_of_cells(cells: Mapping[Key, Standing], metric: str) -> Order:
-    return order_of(logs(cell, metric) for cell in cells.values())
-
-
-def order_of_ratios(cells: Mapping[Key, Standing], base: Standing, metric: str) -> float:
-    apart, shares = [], []
-    there = base.values.get(metric, {})
-    for cell in cells.values():
-        here = cell.values.get(metric, {})
-        if cell is base or not here or not there or min(*here.values(), *there.values()) <= 0:
-            continue
-        both = [math.log(here[block] / there[block]) for block in here if block in there]
-        if cell.boots and len({cell.boots[block] for block in here if block in there}) > 1:
-            continue
-        apart.append(both)
-        if len(both) > 1:
-            spreads = [statistics.pvariance(map(math.log, each.values())) for each in (here, there)]
-            shares.append(1 - statistics.pvariance(both) / sum(spreads))
-    differences = order_of(apart)
-    if not differences[1]:
+def order_of(values: Sequence[float]) -> float:
+    """By how much each value follows the one before, where there is evidence of it."""
+    n = len(values)
+    if n < 8:
         return 0.0
-    common = min(max(2 * sum(shares) / len(shares), 0.0), 1.0)
-    alone = order_of_cells(cells, metric)
-    shares = (1 - common, common)
-    known, error = 0.0, 0.0
-    for share, (total, weight) in zip(shares, (alone, differences), strict=True):
-        known += share * total / weight if weight else 0.0
-        error += share**2 / weight if weight else math.inf
-    known = max(known, 0.0)
-    return min(known + min(known, math.sqrt(error)), 0.8)
+    rest = [value - sum(values) / n for value in values]
+    found = (n * sum(a * b for a, b in pairwise(rest)) / sum(a * a for a in rest) + 1) / (n - 4)
+    return min(found, 0.6) if found > 4 * n / (n - 4) ** 2 else 0.0
 
 
 def widened(repeat: Repeat, family: int = 1) -> float:
@@ -284,7 +231,7 @@ def by_boot(cell: Standing, of_block: Mapping[int, float]) -> list[float]:
     return [sum(values) / len(values) for values in boots.values()]
 
 
-def alone(cell: Standing, repeat: Repeat, cells: Mapping[Key, Standing]) -> str:
+def alone(cell: Standing, repeat: Repeat) -> str:
     counts = [len(values) for values in cell.values.values()]
     boots = {cell.boots.get(block, 0) for values in cell.values.values() for block in values}
     units = repeat.boots > 1 or len(boots) > 1
@@ -295,8 +242,8 @@ def alone(cell: Standing, repeat: Repeat, cells: Mapping[Key, Standing]) -> str:
             continue
         seen = by_boot(cell, values) if units else list(values.values())
         confidence = repeat.confidence if units else widened(repeat)
-        order = 0.0 if units else bounded(order_of_cells(cells, metric))
-        half = half_width(seen, confidence, order)
+        known = units or len(seen) > 2  # two runs have no interval
+        half = half_width(seen, confidence, in_order=not units) if known else math.inf
         mean = abs(sum(seen) / len(seen))
         small = metric == "sender_cpu" and half <= 0.005
         narrow = half == 0 if mean == 0 else half / mean <= repeat.precision
@@ -313,9 +260,7 @@ def has_all(cell: Standing, runs: int, repeat: Repeat) -> bool:
     return runs + cell.lost >= most
 
 
-def ratio_is_precise(
-    cell: Standing, base: Standing, repeat: Repeat, cells: Mapping[Key, Standing]
-) -> bool:
+def ratio_is_precise(cell: Standing, base: Standing, repeat: Repeat) -> bool:
     judged = []
     for metric in repeat.metrics:
         here, there = cell.values.get(metric, {}), base.values.get(metric, {})
@@ -326,12 +271,12 @@ def ratio_is_precise(
         shared = {b: math.log(here[b] / there[b]) for b in here if b in there}
         if repeat.boots > 1 or len({cell.boots.get(b, 0) for b in shared}) > 1:
             seen, confidence = by_boot(cell, shared), 1 - (1 - repeat.confidence) / 2
-            least, order = repeat.boots if repeat.boots > 1 else 10**6, 0.0
+            least, in_order = repeat.boots if repeat.boots > 1 else 10**6, False
         else:
             seen, confidence = list(shared.values()), widened(repeat, 2)
             least = repeat.min - max(cell.lost, base.lost)
-            order = order_of_ratios(cells, base, metric)
-        wide = math.exp(half_width(seen, confidence, order)) if len(seen) > 1 else math.inf
+            in_order = True
+        wide = math.exp(half_width(seen, confidence, in_order)) if len(seen) > 1 else math.inf
         judged.append(len(seen) >= least and wide - 1 <= repeat.precision)
     return bool(judged) and all(judged)
 
@@ -343,18 +288,16 @@ def expected(cells: Mapping[Key, Standing], repeat: Repeat) -> dict[Key, str]:
     reasons = {}
     for key, cell in cells.items():
         ran = max((len(values) for values in cell.values.values()), default=0)
-        spent = has_all(cell, cell.runs, repeat) or alone(cell, repeat, cells) == "max"
+        spent = has_all(cell, cell.runs, repeat) or alone(cell, repeat) == "max"
         last = "max" if spent else ""
         if cell.closed:
             reasons[key] = cell.closed
         elif lonely:
-            reasons[key] = alone(cell, repeat, cells) or last
+            reasons[key] = alone(cell, repeat) or last
         elif key == base or ran + cell.lost < repeat.min:
             reasons[key] = last
         else:
-            reasons[key] = (
-                "converged" if ratio_is_precise(cell, cells[base], repeat, cells) else last
-            )
+            reasons[key] = "converged" if ratio_is_precise(cell, cells[base], repeat) else last
     ran = max((len(values) for values in cells[base].values.values()), default=0)
     enough = ran + cells[base].lost >= repeat.min
     if not lonely and enough and all(reasons[key] for key in rivals):
@@ -369,7 +312,7 @@ def drawn(chance: random.Random) -> tuple[dict[Key, Standing], Repeat]:
     boots = chance.choice([1, 1, 1, 2])
     repeat = Repeat(
         max(least, boots),
-        max(least, boots) + chance.choice([0, 3]),
+        max(least, boots) + chance.choice([0, 3, 30]),
         precision=chance.choice([0.02, 0.1, 0.5]),
         metrics=chance.choice([("throughput",), BOTH]),
         boots=boots,
@@ -411,7 +354,7 @@ def test_cells_close_as_a_second_writing_of_the_rule_says() -> None:
 def test_without_compare_they_close_as_it_says_too() -> None:
     for seed in range(250):
         cells, repeat = drawn(random.Random(seed))
-        said = {key: cell.closed or alone(cell, repeat, cells) for key, cell in cells.items()}
+        said = {key: cell.closed or alone(cell, repeat) for key, cell in cells.items()}
         ran = {k: has_all(c, c.runs, repeat) for k, c in cells.items()}
         said = {key: reason or ("max" if ran[key] else "") for key, reason in said.items()}
         assert closings(cells, ["send"], None, repeat) == said, f"seed {seed}"

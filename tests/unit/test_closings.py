@@ -1,11 +1,10 @@
-"""The ledger's running sums close the same cells at the same time as all values assessed anew."""
+"""The ledger closes the same cells at the same time as all values assessed anew."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netbench import campaign
-from netbench.analysis import tally
 from netbench.analysis.accounts import ACCOUNTS
 from netbench.analysis.closing import Standing, closings, groups
 from netbench.analysis.derive import metrics_of
@@ -95,8 +93,6 @@ class FromScratch:
         for group in each:
             if opened & set(group):
                 self._closed |= {self._at(key): closed[key] for key in group}
-        if not self.open_keys:
-            self._closed |= {self._at(key): reason for key, reason in closed.items()}
 
 
 @st.composite
@@ -210,26 +206,3 @@ def check_closings(text: str, seed: int) -> None:
     assert [again.assessment(key).n for key in ledger.open_keys] == [
         ledger.assessment(key).n for key in ledger.open_keys
     ]
-
-
-def test_a_decision_within_rounding_of_its_limit_is_made_from_the_values(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = f"netbench: 1\n{HOST}repeat: {{min: 3, max: 9, precision: 2%}}\n"
-    plan = Plan(campaign.parse(text, "c.yaml"))
-    ledger = Ledger(plan, TICKS, SHARED, ACCOUNTS)
-    key, chance = plan.units[0].key, random.Random(1)
-    for block in range(3):
-        one = replace(record(chance, block + 1, ("send=write", "h>h"), block, 0, 0.3), cell=key[0])
-        ledger.add(replace(one, status="ok", reason=""))
-    width = ledger.assessment(key).intervals["throughput"].precision
-    asked: list[str] = []
-    exact = Standing.alone
-    monkeypatch.setattr(
-        tally.Standing, "alone", lambda self, *more: asked.append("") or exact(self, *more)
-    )
-    for precision, times in ((width * 1.1, 0), (width * (1 + 1e-9), 1), (width * (1 - 1e-9), 1)):
-        asked.clear()
-        ledger._repeat = replace(ledger._repeat, precision=precision)
-        assert ledger.assessment(key).closed == (precision > width)
-        assert len(asked) == times

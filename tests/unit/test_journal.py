@@ -22,6 +22,7 @@ from netbench.journal import (
     Ended,
     Entry,
     Journal,
+    LeftChanged,
     MadeSink,
     ModulesHidden,
     ModulesShown,
@@ -33,7 +34,6 @@ from netbench.journal import (
     parse_entry,
 )
 from netbench.json_lines import JsonLines, to_line
-from netbench.signing import Key, LineSigner
 from tests.support import damage
 from tests.support.damage import texts
 
@@ -56,6 +56,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
         look=words,
     ),
     st.builds(Restored, st.lists(numbers, max_size=3).map(tuple), texts),
+    st.builds(LeftChanged, texts, st.dictionaries(texts, st.tuples(texts, texts), max_size=2)),
     st.builds(MadeSink, texts, texts, texts, numbers, numbers),
     st.builds(Ended, st.sampled_from(["done", "limit", "interrupted", "lost"])),
     st.builds(OriginalKernel, texts, texts, texts, texts),
@@ -68,6 +69,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
 EXAMPLES: dict[str, Entry] = {
     "change": Change(7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m")),
     "restored": Restored((7, 8), "snd"),
+    "left_changed": LeftChanged("snd", {"net.ipv4.tcp_dsack": ("1", "0")}),
     "made_sink": MadeSink("/data/out", "rcv", "b", 65024, 131),
     "ended": Ended("limit"),
     "original_kernel": OriginalKernel("snd", "b0", "6.1", "quiet"),
@@ -77,17 +79,20 @@ EXAMPLES: dict[str, Entry] = {
     "booted": Booted(1, "snd", "b1", "6.12"),
     "back": Back("snd", "b2"),
 }
-RAW: dict[str, dict[str, Any]] = {kind: entry_json(entry, TIME) for kind, entry in EXAMPLES.items()}
+RAW: dict[str, dict[str, Any]] = {
+    kind: entry_json(entry) | {"time": TIME} for kind, entry in EXAMPLES.items()
+}
 
 
 @given(st.lists(entries, max_size=5))
 def test_what_is_written_is_read_back(written: list[Entry]) -> None:
     for entry in written:
-        assert parse_entry(to_line(entry_json(entry, TIME)), WHERE) == entry
+        assert parse_entry(to_line(entry_json(entry)), WHERE) == entry
 
 
 def test_every_kind_is_on_disk_with_its_keys(tmp_path: Path) -> None:
     assert EXAMPLES.keys() == ENTRIES.keys()
+    (tmp_path / "journal.jsonl").touch()
     journal = Journal(tmp_path / "journal.jsonl")
     for entry in EXAMPLES.values():
         journal.write(entry)
@@ -95,7 +100,13 @@ def test_every_kind_is_on_disk_with_its_keys(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     assert [line["kind"] for line in lines] == list(ENTRIES)
     for line, entry in zip(lines, EXAMPLES.values(), strict=True):
-        assert list(line) == ["time", "kind", *(each.name for each in fields(entry))]
+        assert list(line) == [
+            "time",
+            "kind",
+            "machine",
+            "netns",
+            *(each.name for each in fields(entry)),
+        ]
 
 
 @given(st.sampled_from(sorted(RAW)).flatmap(lambda kind: damage.damaged(RAW[kind])))
@@ -105,12 +116,12 @@ def test_a_damaged_line_is_an_error_that_names_it_or_an_entry_still(line: bytes)
         assert "; " in refused
     else:
         entry = parse_entry(line, WHERE)
-        assert parse_entry(to_line(entry_json(entry, TIME)), WHERE) == entry
+        assert parse_entry(to_line(entry_json(entry)), WHERE) == entry
 
 
 @pytest.mark.parametrize("kind", ENTRIES)
 def test_a_key_that_is_missing_is_named(kind: str) -> None:
-    for key in set(RAW[kind]) - {"time", "kind", "undo", "look"}:
+    for key in set(RAW[kind]) - {"time", "kind", "machine", "netns", "undo", "look"}:
         with pytest.raises(StoreError, match=rf"^{WHERE}: not an entry .*\(no {key!r}\)"):
             parse_entry(damage.without(RAW[kind], (key,)), WHERE)
 
@@ -146,22 +157,19 @@ def test_a_journal_names_the_line(tmp_path: Path) -> None:
         Journal(file).entries()
 
 
-def test_what_was_signed_is_known_without_reading_it_again(tmp_path: Path) -> None:
+def test_entries_are_known_without_reading_them_again(tmp_path: Path) -> None:
     """Each of hundreds of hosts is asked about, while all of them write."""
     path = tmp_path / "journal.jsonl"
-    path.touch()
     changes = [
         Change(n, host, "b", "tso", "features", ("eth0",), "on", "off")
         for n, host in enumerate(("a", "b", "a"), 1)
     ]
-    first = Journal(path)
-    assert first.require(LineSigner(Key(bytes(32)), "r")) == []
-    first.write(changes[0])
+    path.touch()
+    Journal(path).write(changes[0])
     later = Journal(path)
-    assert later.require(LineSigner(Key(bytes(32)), "r")) == []
     for entry in (*changes[1:], Restored((1,), "a")):
         later.write(entry)
-    read = Journal(path).all_entries()
+    read = Journal(path).entries()
     path.unlink()
     assert later.entries() == read
     assert later.outstanding("a") == [changes[2]]
@@ -182,24 +190,93 @@ def test_every_field_says_what_it_is() -> None:
         assert [each.name for each in fields(entry) if not each.metadata.get("about")] == []
 
 
-def test_an_interrupt_waits_until_a_signed_line_is_counted(
+def test_an_interrupt_waits_until_a_line_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signer = LineSigner(Key(b"k" * 32), "0" * 32)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    (tmp_path / "journal.jsonl").touch()
-    journal = Journal(tmp_path / "journal.jsonl")
-    assert journal.require(signer) == []
+    """Else the copy would miss it, and the next line make it another journal's."""
+    own, copy = (tmp_path / name for name in ("own.jsonl", "copy.jsonl"))
+    copy.touch()
+    own.touch()
+    journal = Journal(own, copy)
+    assert journal.begin()
     append = JsonLines.append_line
 
     def interrupted(lines: JsonLines, line: bytes, force: bool = False) -> None:
         append(lines, line, force)
-        held_back.interrupt()
+        if force:
+            held_back.interrupt()
 
     monkeypatch.setattr(JsonLines, "append_line", interrupted)
     whys: tuple[Why, ...] = ("limit", "done")
     for why in whys:
         with pytest.raises(KeyboardInterrupt):
             journal.write(Ended(why))
-    assert Journal(tmp_path / "journal.jsonl").require(signer) == []
     assert journal.entries() == [Ended("limit"), Ended("done")]
+    assert copy.read_bytes() == own.read_bytes()
+
+
+LINE = to_line(RAW["back"])
+
+
+@pytest.mark.parametrize(
+    ("own", "copy", "same", "after"),
+    [
+        (LINE * 2, LINE, True, LINE * 2),
+        (LINE * 2 + b'{"ti', LINE + b'{"t', True, LINE * 2),
+        (LINE, LINE * 2, False, LINE * 2),
+        (LINE * 2, LINE.replace(b"snd", b"rcv"), False, LINE.replace(b"snd", b"rcv")),
+        (LINE * 2, b"", True, LINE * 2),
+    ],
+)
+def test_a_copy_is_brought_up_to_date_or_is_another_journals(
+    tmp_path: Path, own: bytes, copy: bytes, same: bool, after: bytes
+) -> None:
+    """And one that is not is not written again."""
+    paths = tmp_path / "own.jsonl", tmp_path / "copy.jsonl"
+    for path, data in zip(paths, (own, copy), strict=True):
+        path.write_bytes(data)
+    journal = Journal(*paths)
+    assert (journal.begin(), paths[1].read_bytes()) == (same, after)
+    journal.write(Ended("done"))
+    assert (paths[1].read_bytes() == paths[0].read_bytes()) == same
+
+
+@pytest.mark.parametrize(
+    ("boot", "is_local", "machine", "netns", "elsewhere"),
+    [
+        ("b", True, None, None, ""),
+        ("b", False, "other", 1, ""),  # the host says that it is the same
+        ("later", True, None, 1, ""),  # booted since
+        ("later", False, "other", None, "on the machine other"),
+        ("later", True, "other", None, "on the machine other"),
+        ("b", True, None, 1, "in the network namespace 1"),
+        ("later", True, "", 0, ""),  # of an older netbench
+    ],
+)
+def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
+    tmp_path: Path,
+    boot: str,
+    is_local: bool,
+    machine: str | None,
+    netns: int | None,
+    elsewhere: str,
+) -> None:
+    change = Change(1, "h", "b", "tso", "features", ("eth0",), "on", "off")
+    raw = entry_json(change)
+    raw |= {} if machine is None else {"machine": machine}
+    raw |= {} if netns is None else {"netns": netns}
+    (tmp_path / "journal.jsonl").write_bytes(to_line(raw))
+    journal = Journal(tmp_path / "journal.jsonl")
+    changes, lines = journal.here("h", boot, is_local)
+    assert (changes, bool(lines)) == ([] if elsewhere else [change], bool(elsewhere))
+    assert all(elsewhere in line for line in lines)
+    assert journal.left()
+
+
+def test_the_machine_is_told_without_its_id() -> None:
+    """As machine-id(5) asks for."""
+    identity = (
+        Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else "-"
+    )
+    assert RAW["back"]["machine"] not in ("", identity)
+    assert RAW["back"]["machine"] not in identity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +59,25 @@ def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
     assert (book.status(SENDFILE), book.joins(SENDFILE)) == ("failed", False)
 
 
+@pytest.mark.parametrize(
+    ("ends", "failed"),
+    [
+        (("refused", "refused"), True),
+        (("refused", "unsupported"), True),
+        (("unsupported", "unsupported"), False),
+        (("refused", "ok"), False),
+        (("refused",), False),
+    ],
+)
+def test_a_campaign_with_nothing_but_refusals_has_failed(
+    ends: tuple[Status, ...], failed: bool
+) -> None:
+    book = ledger()
+    for run, (key, status) in enumerate(zip((WRITE, SENDFILE), ends, strict=False), 1):
+        book.add(record(run, key, 0, 1.0, status, "" if status == "ok" else "why"))
+    assert book.failed is failed
+
+
 def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[Record]:
     """Give each cell its values block by block, while it is open."""
     told, run = [], 0
@@ -79,21 +97,6 @@ def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> N
     assert [r.cell for r in told].count("send=write") == 3
     assert [r.cell for r in told].count("send=sendfile") == 6
     assert book.open_keys == []
-
-
-def test_a_closed_cell_opens_again_where_others_of_its_pair_show_that_runs_follow_each_other() -> (
-    None
-):
-    """Its interval in the report is wider for it, so it is looked at again when all are closed."""
-    repeat = "min: 10, max: 60, precision: 1.2%"
-    book = ledger(text=TEXT.replace("min: 3, max: 6, precision: 5%", repeat))
-    waves = [15 + 5 * math.sin(block / 8) for block in range(50)]
-    told = play(book, [10.1, 9.9] * 5, [10, 20] * 5 + waves[:-1])
-    assert [r.cell for r in told].count("send=write") == 10
-    assert (book.status(WRITE), book.open_keys) == ("converged", [SENDFILE])
-    book.add(record(99, SENDFILE, book.block, waves[-1]))
-    book.next_block()
-    assert (book.status(SENDFILE), book.open_keys) == ("max", [WRITE])
 
 
 def test_replay_gives_the_same_ledger() -> None:

@@ -1,4 +1,4 @@
-"""What `restore --trust` shows before it acts."""
+"""What `restore` shows of a journal, before or in place of acting on it."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
     names = sorted(path.name for path in store.path.iterdir())
     assert names == [
         "campaign.yaml",
+        "id",
         "journal.jsonl",
         "log.txt",
         "plan.json",
         "records.jsonl",
         "samples",
-        "signature.json",
     ]
     assert sorted(store.path.parent.iterdir()) == [store.path]
     assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
@@ -71,10 +71,21 @@ def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
     draft = str(store.path.parent / f".{store.path.name}.new")
     made = {path.name for path in store.path.iterdir() if path.is_file()}
     assert {"campaign.yaml", "plan.json", "records.jsonl", "journal.jsonl"} <= made
-    before = forced[: forced.index(draft)]
-    assert set(before) == {f"{draft}/{name}" for name in made}
-    above = forced[forced.index(draft) + 1 :]
-    assert above == [str(tmp_path / "results" / "name"), str(tmp_path / "results"), str(tmp_path)]
+    assert store.state
+    state = str(store.state.path)
+    own = {path.name for path in store.state.path.iterdir()}
+    assert own == {"campaign.yaml", "plan.json", "journal.jsonl", "result"}
+    last = len(forced) - 1 - forced[::-1].index(draft)
+    before = forced[:last]
+    assert {each for each in before if each.startswith(f"{draft}/")} == {
+        f"{draft}/{n}" for n in made
+    }
+    assert {each for each in before if each.startswith(f"{state}/")} == {
+        f"{state}/{n}" for n in own
+    }
+    assert str(store.state.path.parent) in before
+    assert forced[last + 1 :] == [str(tmp_path / "results" / "name")]
+    assert {str(tmp_path / "results"), str(tmp_path)} <= set(before)
     forced.clear()
     store.facts({})
     assert forced == [str(store.path / ".facts.json.new"), str(store.path)]
@@ -138,6 +149,7 @@ def page_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
     store, numbers = Store(page_disk), itertools.count()
+    (page_disk / "journal.jsonl").touch()
 
     def fill() -> None:
         while True:

@@ -158,17 +158,6 @@ def test_samples_of_100_files_are_as_they_were_written(tmp_path: Path) -> None:
     assert found.rows == [(*each[:1], pytest.approx(each[1]), *each[2:]) for each in written]
 
 
-def test_samples_of_a_real_result_are_those_of_the_frame() -> None:
-    expected = load(SAMPLE).samples
-    assert len(expected) > 100
-    found = tables_of(SAMPLE)[SAMPLES]
-    key = ["run", "side", "seconds", "stream"]
-    same(
-        found[sorted(expected.columns)].sort_values(key, ignore_index=True),
-        expected[sorted(expected.columns)].sort_values(key, ignore_index=True),
-    )
-
-
 def test_results_with_other_factors_lie_in_one_table(made: Path) -> None:
     runs = tables_of(made, SAMPLE)["runs"]
     assert Counter(runs["result"]) == {

@@ -54,6 +54,29 @@ def test_hosts_that_are_lost_one_after_another_are_waited_for_once(
         assert wait_for("d", "receiver") > 1
 
 
+def test_each_lost_worker_of_a_host_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first may come back by a connection that dies before the second."""
+    monkeypatch.setattr(worker_pool, "RECONNECT_PAUSE", 0.01)
+    starts = list[str]()
+
+    class Dying(LocalChannel):
+        def start_mover(self, run_as: str = "") -> LocalProcess:
+            starts.append(run_as)
+            if len(starts) == 4:
+                raise HostError("the connection is lost")
+            return super().start_mover(run_as)
+
+    one = "netbench: 1\nname: o\nhosts: {here: local}\n"
+    roles = ("sender", "receiver")
+    with WorkerPool(campaign.parse(one, "o.yaml"), lambda host: Dying(host.name)) as pool:
+        before = [pool.worker("here", role) for role in roles]
+        for role in roles:
+            pool.dismiss("here", role)
+        after = [pool.worker("here", role) for role in roles]
+        assert not set(before) & set(after)
+        assert len(starts) == 5
+
+
 def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
     pressing: Pressing,
 ) -> None:

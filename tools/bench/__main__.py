@@ -31,21 +31,16 @@ PARTS = (
     "wait",
     "many_streams",
     "null",
-    "conclusion",
-    "known_loads",
-    "low_load",
+    "meters",
     "softirq_load",
     "meter_cost",
     "symbols",
     "truth",
-    "null_factor",
-    "power",
     "report",
     "fleet",
 )
 GROUPS = {  # a word for several parts
     "methods": ("instructions", "shared_threads", "uring", "wait", "many_streams", "null"),
-    "meters": ("known_loads", "low_load", "softirq_load", "meter_cost", "symbols"),
 }
 
 

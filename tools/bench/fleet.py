@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tools.bench import fleet_hosts, fleet_report, fleet_rounds
+from tools.bench import fleet_hosts, fleet_outlying, fleet_report, fleet_rounds
 from tools.bench.table import Part
 
-ROWS = (fleet_hosts, fleet_rounds, fleet_report)
+ROWS = (fleet_hosts, fleet_rounds, fleet_report, fleet_outlying)
 TITLE = "Fleets: many hosts from one controller"
 NOTES = (
     (

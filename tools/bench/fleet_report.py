@@ -94,7 +94,9 @@ def _named(place: Path) -> Row:
             with faulty(lab, faults):
                 ran = command.run(campaign_of(lab, BLOCKS, seed), folder)
             (fleet,) = Source.of(ran.results.path).fleets["throughput"]
-            facts = {cause.name: {odd.fact for odd in cause.facts} for cause in fleet.causes}
+            facts = {
+                cause.name: {odd.fact for odd in cause.facts[cause.name]} for cause in fleet.causes
+            }
             right += "qdisc" in facts.get(faults.capped, ()) and "features" in facts.get(
                 faults.without_tso, ()
             )

@@ -1,74 +1,342 @@
-"""What verdicts and intervals hold: whole campaigns of made-up runs, whose truth is known, through
-plan, ledger and report; a row a regime.
+"""What verdicts hold: made-up campaigns whose truth is known, judged by the functions that judge
+real ones; a row a regime.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import betaincinv
 
-from tools.bench import netperf, questions, regimes, simulated
-from tools.bench.questions import Count, Trial
-from tools.bench.regimes import Draw
+from netbench.analysis.carry_over import added, turns
+from netbench.analysis.closing import Target
+from netbench.analysis.compare import estimated, paired_runs, withstood
+from netbench.analysis.comparison import Comparison
+from netbench.analysis.dependence import doubted, followed
+from netbench.analysis.intervals import Numbers, means_of, ratio_confidence
+from netbench.analysis.pairs import Series
+from netbench.analysis.power import POWER, units_needed
+from netbench.analysis.segments import Segments
+from netbench.analysis.verdicts import corrected, holm, p_different, p_outside, tested
+from netbench.model import Repeat
 from tools.bench.table import Part, Row
 
-SEED = 14
-TOGETHER = 50  # trials that a process makes before it answers
+SEED, CAMPAIGNS = 31, 20_000
+SPREAD = 0.03
+UNTIL = ("precision", "verdict")
+BLOCKS = 20
 HOW = (
-    "Made-up runs of known truth go through the plan, the conductor's ledger, a result folder and"
-    " the report, a whole campaign a trial: cells close as in a campaign, and what is counted is"
-    " what the report says. Shares are of all trials (or cells, where it says so), with exact"
-    " binomial 95% intervals (Clopper and Pearson); a budget is of the share itself. Unless a row"
-    " says otherwise: 10 to 30 runs, precision 2.5%, confidence 95%, runs with a standard deviation"
-    " of 3%, no level differs. netperf: its own loop (-I 95,5 -i 30,3), simulated on the same"
-    " regime; two of its cells count as different where their intervals do not overlap."
+    "Made-up runs go through the functions that estimate, widen, correct and judge those of real"
+    " campaigns (netbench/analysis: dependence, verdicts, closing, failures, carry_over). Unless a"
+    " row says otherwise: two levels, {blocks} blocks, confidence 95%, runs with a standard"
+    " deviation of 3%, no level differs, and what is counted are campaigns with a verdict better or"
+    " worse. Shares are of {campaigns} campaigns a row, seed {seed}, with exact binomial 95%"
+    " intervals (Clopper and Pearson); a budget is of the share itself. `plain` is a paired t with"
+    " the same widening for looks."
 )
-PAIR = "sweep: {send: [write, sendfile]}\ncompare: {factor: send, baseline: write}\n"
-SEVEN = "sweep: {chunk: [1K, 2K, 4K, 8K, 16K, 32K, 64K]}\ncompare: {factor: chunk, baseline: 1K}\n"
-AT_MARGIN = SEVEN.replace("baseline: 1K", "baseline: 1K, margin: 3%, control: off")
-THREE = "sweep: {chunk: [1K, 2K, 4K]}\n"
-ALONE = "{}"
+Random = np.random.Generator
+Flags = npt.NDArray[np.bool_]
+Draw = Callable[[Random, tuple[int, int, int]], Numbers]
+"""Logarithms of runs: campaigns by levels by blocks."""
 
 
-def runs(least: int, most: int, more: str = "") -> str:
-    """How often a campaign repeats."""
-    return f"repeat: {{min: {least}, max: {most}{more}}}\n"
+# --- how runs vary ---
 
 
-def cells(number: int) -> str:
-    """A campaign that compares nothing."""
-    return f"sweep: {{chunk: [{', '.join(f'{i + 1}K' for i in range(number))}]}}\n"
+def normal(rng: Random, shape: tuple[int, int, int], spread: float = SPREAD) -> Numbers:
+    return spread * rng.standard_normal(shape)
+
+
+def heavy(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    """Student's t with 3 degrees of freedom."""
+    return SPREAD * rng.standard_t(3, shape)
+
+
+def skewed(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    """Log-normal times: most are short, and some very long."""
+    return -np.log1p(SPREAD * rng.lognormal(0, 1, shape))
+
+
+def of_machine(rng: Random, shape: tuple[int, int, int], machine: Numbers) -> Numbers:
+    """What the machine does to all runs of a block, a row a campaign or one for all."""
+    return normal(rng, shape) + np.atleast_2d(machine)[:, None, :]
+
+
+def drifting(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    return of_machine(rng, shape, np.linspace(0, -0.1, shape[2]))
+
+
+def warming(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    return of_machine(rng, shape, -0.1 * np.exp(-np.arange(shape[2]) / 2.0))
+
+
+def series(rng: Random, shape: tuple[int, ...], r: float) -> Numbers:
+    """An autoregression of order 1, of deviation 1, along the last axis."""
+    found = rng.standard_normal(shape)
+    for i in range(1, shape[-1]):
+        found[..., i] = r * found[..., i - 1] + math.sqrt(1 - r * r) * found[..., i]
+    return found
+
+
+def following(rng: Random, shape: tuple[int, int, int], r: float) -> Numbers:
+    """Runs of each level follow the one before of the same level."""
+    return SPREAD * series(rng, shape, r)
+
+
+following_half = partial(following, r=0.5)
+
+
+def slow_machine(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    return of_machine(rng, shape, SPREAD * series(rng, (shape[0], shape[2]), 0.9))
+
+
+def modes(rng: Random, shape: tuple[int, int, int]) -> Numbers:
+    """A fifth of the runs are 30% slower."""
+    return normal(rng, shape, 0.01) + math.log(0.7) * (rng.random(shape) < 0.2)
+
+
+# --- what is counted ---
+
+
+def flat(values: Numbers) -> tuple[Numbers, Segments]:
+    """Series along the last axis, one after the other."""
+    rows = values.reshape(-1, values.shape[-1])
+    return rows.ravel(), Segments(np.full(len(rows), rows.shape[1]))
+
+
+def judged(
+    differences: Numbers, repeat: Repeat, *, fixed: bool = False, plain: bool = False
+) -> tuple[Flags, Flags]:
+    """Which of the comparisons (campaigns by comparisons by units) have a verdict, and which of
+    these are flagged.
+    """
+    estimate = means_of if plain or fixed else followed
+    means = estimate(*flat(differences))
+    p = p_different(means.mean, means.error, means.freedom).reshape(differences.shape[:-1])
+    levels = holm(p, partial(ratio_confidence, repeat, fixed=fixed))
+    found = np.asarray(p <= 1 - levels)
+    if plain or fixed:
+        return found, np.zeros_like(found)
+    doubt = doubted(*flat(differences), families=len(differences))
+    turned = p_different(doubt.mean, doubt.error, doubt.freedom).reshape(p.shape) > 1 - levels
+    return found, found & turned
+
+
+def fixed_size(n: int) -> Repeat:
+    return Repeat(min=n, max=n)
+
+
+def verdicts(
+    rng: Random,
+    campaigns: int,
+    draw: Draw = normal,
+    *,
+    comparisons: int = 1,
+    n: int = BLOCKS,
+    effect: float = 0.0,
+    plain: bool = False,
+    unflagged: bool = False,
+    flagged: bool = False,
+) -> Flags:
+    """Campaigns in which any level has a verdict."""
+    logs = draw(rng, (campaigns, comparisons + 1, n))
+    differences = logs[:, 1:] - logs[:, :1] + math.log1p(effect)
+    found, doubtful = judged(differences, fixed_size(n), plain=plain)
+    counted = doubtful if flagged else found & ~doubtful if unflagged else found
+    return np.asarray(counted.any(axis=1))
+
+
+def in_boots(rng: Random, campaigns: int, boots: int, builds: int = 0) -> Flags:
+    """Two kernels whose boots differ by 2%, and whose builds do by 2%, 5 blocks a boot."""
+    logs = normal(rng, (campaigns, 2, max(boots, 1) * 5)).reshape(campaigns, 2, boots, 5)
+    means = logs.mean(axis=-1) + normal(rng, (campaigns, 2, boots), 0.02)
+    if builds:
+        of_build = normal(rng, (campaigns, 2, builds), 0.02)
+        means = means.reshape(campaigns, 2, builds, -1).mean(axis=-1) + of_build
+    return judged(means[:, 1:] - means[:, :1], fixed_size(5), fixed=True)[0][:, 0]
+
+
+def sequential(
+    rng: Random,
+    campaigns: int,
+    repeat: Repeat,
+    effect: float,
+    spread: float = SPREAD,
+    plain: bool = False,
+) -> Flags:
+    """One comparison that ends when it is settled, at the earliest at repeat.min blocks."""
+    logs = normal(rng, (campaigns, 2, repeat.max), spread)
+    differences = logs[:, 1] - logs[:, 0] + math.log1p(effect)
+    estimate, target = (means_of if plain else followed), Target(repeat)
+    found, still_open = np.zeros(campaigns, dtype=bool), np.arange(campaigns)
+    for n in range(repeat.min, repeat.max + 1):
+        seen = differences[still_open, None, :n]
+        closed = target.met(estimate(*flat(seen)), fixed=False) | (n == repeat.max)
+        if closed.any():
+            found[still_open[closed]] = judged(seen[closed], repeat, plain=plain)[0][:, 0]
+        still_open = still_open[~closed]
+    return found
+
+
+def equivalent(rng: Random, campaigns: int, ratio: float, spread: float) -> Flags:
+    """One comparison with a margin of 3%."""
+    repeat = fixed_size(BLOCKS)
+    logs = normal(rng, (campaigns, 2, BLOCKS), spread)
+    means = followed(*flat(logs[:, 1] - logs[:, 0] + math.log(ratio)))
+    p = p_outside(means.mean, means.error, means.freedom, 0.03)
+    return np.asarray(p <= 1 - ratio_confidence(repeat, sides=1))
+
+
+def _one(n: int) -> Comparison:
+    return Comparison("x", "b", "a", {}, "", "throughput", n, confidence=0.95)
+
+
+def failing(
+    rng: Random,
+    campaigns: int,
+    slow: float,
+    fails: float,
+    *,
+    unseen: bool = False,
+    effect: float = 0.0,
+    at_random: float = 0.0,
+    plain: bool = False,
+) -> Flags:
+    """One comparison: a share of runs is 30% slower, of both levels alike (unseen: of the second
+    alone, whose others are faster for it), and fails with a probability, in the second level alone.
+    at_random: runs of both fail.
+    """
+    n, repeat = BLOCKS, fixed_size(BLOCKS)
+    are_slow = rng.random((campaigns, 2, n)) < slow
+    lost = are_slow & (rng.random(are_slow.shape) < fails)
+    lost[:, 0] = False
+    lost |= rng.random(lost.shape) < at_random
+    if unseen:
+        are_slow[:, 0] = False
+    logs = normal(rng, are_slow.shape, 0.02) + math.log(0.7) * are_slow
+    logs[:, 1] += math.log1p(effect) - (slow * math.log(0.7) if unseen else 0)
+    made = [_halves(*each) for each in zip(logs, lost, strict=True)]
+    pairings = [paired_runs(_one(n), ok[1], ok[0], 1, {}) for ok, _ in made]
+    family = [corrected([c], repeat)[0] for c in estimated(pairings)]
+    if not plain:
+        family = [
+            withstood(c, ok[1], ok[0], (bad[1], bad[0]), partial(_again, c))
+            for c, (ok, bad) in zip(family, made, strict=True)
+        ]
+    return np.array([c.verdict in ("better", "worse") for c in family])
+
+
+def _again(c: Comparison, mine: Series, base: Series) -> Comparison:
+    return estimated([paired_runs(c, mine, base, 1, {})])[0]
+
+
+def _halves(logs: Numbers, lost: Flags) -> tuple[list[Series], list[Series | None]]:
+    """The runs of two levels that are ok, and those that failed."""
+    made = []
+    for which in (~lost, lost):
+        places = [np.flatnonzero(each) for each in which]
+        made.append(
+            [
+                Series(at, np.zeros_like(at), np.exp(each[at]))
+                for each, at in zip(logs, places, strict=True)
+            ]
+        )
+    return made[0], [each if len(each.values) else None for each in made[1]]
+
+
+def carrying(
+    rng: Random, campaigns: int, n: int, size: float, effect: float = 0.0, *, flagged: bool = False
+) -> Flags:
+    """One comparison whose runs are faster after the second level: verdicts without a flag, or
+    those with one.
+    """
+    order = rng.permuted(np.broadcast_to([0, 1], (campaigns, n, 2)), axis=2)
+    level = order.reshape(campaigns, 2 * n)
+    logs = np.zeros(level.shape)
+    logs[:, 1:] = size * level[:, :-1]
+    logs += SPREAD * rng.standard_normal(level.shape) + math.log1p(effect) * level
+    of_level = np.take_along_axis(logs, np.argsort(level, axis=1, kind="stable"), axis=1)
+    differences = of_level[:, None, n:] - of_level[:, None, :n]
+    found, doubtful = (each[:, 0] for each in judged(differences, fixed_size(n)))
+    means = followed(*flat(differences))
+    for at in np.flatnonzero(found):
+        handed = added(logs[at, 1:], level[at, 1:], level[at, :-1])
+        mine = (float(each[at]) for each in (means.mean, means.error, means.freedom))
+        (c,) = corrected([tested(_one(n), *mine)], fixed_size(n))
+        doubtful[at] |= turns(c, *handed.apart(1, 0))
+    return found & (doubtful if flagged else ~doubtful)
+
+
+def wider(rng: Random, campaigns: int, n: int) -> Numbers:
+    """How much wider than plain t an interval of independent differences is."""
+    values = flat(normal(rng, (campaigns, 1, n)))
+    return followed(*values).half_widths(0.95) / means_of(*values).half_widths(0.95)
+
+
+# --- the table ---
 
 
 @dataclass(frozen=True)
-class Budget:
-    """Between which shares the measured one must be."""
+class Regime:
+    """A row: what is counted, or averaged, in so many campaigns, and between which bounds it must
+    be. beside: the same by a plain t, over which the bounds are.
+    """
 
-    low: float
-    high: float
+    what: str
+    counted: Callable[[Random, int], Numbers | Flags]
+    least: float = 0.0
+    most: float = math.inf
+    beside: Callable[[Random, int], Flags] | None = None
 
-    def __str__(self) -> str:
-        if self.high >= 1:
-            return f"at least {self.low:.1%}"
-        if self.low <= 0:
-            return f"at most {percent(self.high)}"
-        return f"{percent(self.low)} to {percent(self.high)}"
+    @property
+    def is_bound(self) -> bool:
+        return self.least > 0 or math.isfinite(self.most)
+
+    def measured(
+        self, counted: Callable[[Random, int], Numbers | Flags], campaigns: int
+    ) -> Numbers:
+        """Of one and of a plain t, the runs are the same."""
+        rng = np.random.default_rng([SEED, *self.what.encode()])
+        return np.asarray(counted(rng, campaigns), dtype=float)
+
+    def shares(self, campaigns: int) -> tuple[float, float]:
+        """What is measured, and the same by plain t (0: there is none)."""
+        made = (self.counted, self.beside)
+        ours, plain = (float(self.measured(x, campaigns).mean()) if x else 0.0 for x in made)
+        return ours, plain
+
+    def row(self, campaigns: int) -> Row:
+        share, plain = self.shares(campaigns)
+        ratio = share / plain if plain else share
+        looks = f"n = {campaigns}"
+        if "width" not in self.what:
+            low, high = binomial(round(share * campaigns), campaigns)
+            looks = f"{percent(low)} to {percent(high)}, {looks}"
+        told = percent(share) if "width" not in self.what else f"{share:.3f}"
+        bounds = f"at least {self.least:g}" if self.least else ""
+        if math.isfinite(self.most):
+            bounds = f"{self.least:g} to {self.most:g}" if self.least else f"at most {self.most:g}"
+        return Row(
+            self.what,
+            told,
+            f"plain: {percent(plain)}, ratio {ratio:.3f}" if plain else "",
+            looks,
+            bounds,
+            self.least <= ratio <= self.most if self.is_bound else None,
+        )
 
 
-def at_most(share: float) -> Budget:
-    return Budget(0.0, share)
-
-
-def at_least(share: float) -> Budget:
-    return Budget(share, 1.0)
+def binomial(hits: int, looks: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share (Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404)."""
+    misses, tail = looks - hits, (1 - confidence) / 2
+    low = float(betaincinv(hits, misses + 1, tail)) if hits else 0.0
+    return low, float(betaincinv(hits + 1, misses, 1 - tail)) if misses else 1.0
 
 
 def percent(share: float) -> str:
@@ -76,266 +344,106 @@ def percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.01 or share == 0 else f"{share:.2%}"
 
 
-@dataclass(frozen=True)
-class Regime:
-    """A row: what it is, a trial of it, how many are made, its budget, and the same by netperf's
-    rule.
-    """
-
-    what: str
-    trial: Trial
-    trials: int
-    budget: Budget | None = None
-    peer: Callable[[regimes.Random], Count] | None = None
-
-    def row(self, count: Count) -> Row:
-        """The row of what was counted."""
-        share = count.hits / count.looks if count.looks else math.nan
-        low, high = binomial(count)
-        rng = np.random.default_rng([SEED, *self.what.encode()])
-        beside = self.peer(rng) if self.peer else None
-        return Row(
-            self.what,
-            percent(share) if count.looks else "never",
-            f"netperf: {percent(beside.hits / beside.looks)}" if beside else "",
-            f"{percent(low)} to {percent(high)}, n = {count.looks}" if count.looks else "",
-            str(self.budget) if self.budget else "",
-            self.budget.low <= share <= self.budget.high if self.budget and count.looks else None,
-        )
-
-
-def binomial(count: Count, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share (Clopper and Pearson 1934, doi:10.1093/biomet/26.4.404)."""
-    hits, misses, tail = count.hits, count.looks - count.hits, (1 - confidence) / 2
-    low = float(betaincinv(hits, misses + 1, tail)) if hits else 0.0
-    return low, float(betaincinv(hits + 1, misses, 1 - tail)) if misses else 1.0
-
-
-def false_verdicts(
-    what: str, draw: Draw, trials: int, budget: float | None, repeat: str = runs(10, 30)
-) -> Regime:
-    """How often two equal levels are called better or worse."""
-    return Regime(
-        f"two equal levels, {what}: a false verdict",
-        partial(questions.any_difference, text=PAIR + repeat, draw=draw),
-        trials,
-        at_most(budget) if budget else None,
-        partial(netperf.any_difference, draw=draw, cells=2),
-    )
-
-
-def covering(what: str, draw: Draw, trials: int, budget: float, number: int = 4) -> Regime:
-    """How many of a campaign's cells have an interval that holds the true mean."""
-    return Regime(
-        f"{number} cells, {what}: intervals hold the mean",
-        partial(questions.cells_hold, text=cells(number) + runs(10, 30), draw=draw),
-        trials,
-        at_least(budget),
-        partial(netperf.cells_hold, draw=draw, cells=number),
-    )
-
-
-def confident(confidence: float, trials: int) -> Regime:
-    """How often intervals of many cells of many spreads miss, at a confidence."""
-    number = 180
-    repeat = runs(10, 30, f", confidence: {confidence:.1%}")
-    return Regime(
-        f"{number} cells of spreads 0.3 to 4 times the precision, confidence {confidence:.1%}:"
-        " intervals miss the mean",
-        partial(missing, text=cells(number) + repeat, draw=regimes.of_spreads),
-        trials,
-        Budget(0.7 * (1 - confidence), 1.2 * (1 - confidence)),
-    )
-
-
-def missing(rng: regimes.Random, text: str, draw: Draw) -> Count:
-    """How many cells' intervals miss the mean."""
-    count = questions.cells_hold(rng, text, draw)
-    return Count(count.looks - count.hits, count.looks)
-
-
-def modes(what: str, text: str, spread: float, trials: int, budget: float | None) -> Regime:
-    """Cells of which a fifth of the runs are 30% slower."""
-    number = len(questions.simulated(text).plan.units)
-    draw = partial(regimes.two_modes, spread=spread)
-    return Regime(
-        f"two modes, {spread:.0%} within each, {what}: intervals hold the mean, or `converged` is"
-        " withheld",
-        partial(questions.cells_hold_or_say_so, text=text, draw=draw),
-        trials,
-        at_least(budget) if budget else None,
-        partial(netperf.cells_hold, draw=draw, cells=number, or_withheld=True),
-    )
-
-
-def counting(name: str, mean: float, k: float | None, budget: float | None) -> Iterator[Regime]:
-    """Intervals of mean retransmits."""
-    text = cells(4) + runs(10, 10)
-    yield Regime(
-        f"retransmits, {name}, mean {mean:g}: intervals hold the mean, where there are any",
-        partial(questions.count_interval, text=text, mean=mean, k=k),
-        250,
-        at_least(budget) if budget else None,
-    )
-    yield Regime(
-        f"retransmits, {name}, mean {mean:g}: intervals that reach below 0",
-        partial(questions.count_below_0, text=text, mean=mean, k=k),
-        250,
-        at_most(0.0),
-    )
+FALSE = 0.055
 
 
 def table() -> Iterator[Regime]:
     """All regimes."""
-    yield false_verdicts("independent", regimes.independent, 3000, 0.055)
-    yield false_verdicts("spreads of 1% and 6%", regimes.heteroscedastic, 3000, 0.055)
-    yield false_verdicts("drifting", regimes.drifting, 3000, 0.055)
-    yield false_verdicts("lag-1 correlation 0.3", regimes.LAG_3, 3000, 0.07)
-    yield false_verdicts("lag-1 correlation 0.5", regimes.LAG_5, 3000, 0.10)
-    for most, trials in ((30, 2500), (100, 1000)):
-        yield false_verdicts(
-            f"until: verdict, 5 to {most} runs",
-            regimes.independent,
-            trials,
-            0.055,
-            runs(5, most, ", until: verdict"),
-        )
-    yield covering("independent", regimes.independent, 1500, 0.94)
-    yield covering("lag-1 correlation 0.3", regimes.LAG_3, 1500, 0.90)
-    yield covering("lag-1 correlation 0.5", regimes.LAG_5, 1500, 0.86)
-    for spread in (0.01, 0.02):
-        yield modes("3 cells", THREE + runs(10, 30), spread, 1000, 0.90)
-        yield modes("1 cell", runs(10, 30), spread, 1000, None)
-    draw = partial(regimes.one_in_modes, spread=0.01)
-    yield false_verdicts("two modes in one of them, 1% within", draw, 1500, None)
-    for p in (0.5, 0.8, 1.0):
-        yield Regime(
-            f"two equal levels, slow runs of one fail with probability {p:g}: a false verdict",
-            partial(questions.slow_runs_fail, text=PAIR + runs(10, 30), p=p, spread=0.02),
-            1500,
-            at_most(0.055),
-        )
-    yield Regime(
-        "two equal levels, an unplanned reboot and a resume (1% between boots and within): a false"
-        " verdict",
-        partial(questions.reboot_verdict, text=PAIR + runs(10, 30), between=0.01, within=0.01),
-        2000,
-        at_most(0.055),
-    )
-    yield Regime(
-        "4 cells, an unplanned reboot and a resume: intervals hold the mean, or `converged` is"
-        " withheld",
-        partial(questions.reboot_cells, text=cells(4) + runs(10, 30), between=0.01, within=0.01),
-        1000,
-        at_least(0.94),
-    )
-    yield Regime(
-        "six comparisons that converged: one is reported wider than asked",
-        partial(
-            questions.wider_than_asked,
-            text=SEVEN + runs(10, 100),
-            draw=partial(regimes.independent, spread=0.03),
-        ),
-        200,
-        at_most(0.0),
-    )
-    yield Regime(
-        "six comparisons at the margin of 3%, 20 runs: a false `equivalent`",
-        partial(
-            questions.any_equivalent,
-            text=AT_MARGIN + runs(20, 20),
-            draw=partial(regimes.at_levels, ratio=0.97, spread=0.01),
-        ),
-        1000,
-        at_most(0.055),
-    )
-    yield Regime(
-        "two equal levels, 10 runs, `about N blocks would settle it` with N <= 400: N do",
-        partial(questions.promise_kept, text=PAIR + runs(10, 10), draw=regimes.independent),
-        300,
-    )
-    for between in (0.01, 0.02):
-        yield Regime(
-            f"two results whose campaigns differ by {between:.0%}: a false verdict",
-            partial(questions.two_results, text=cells(1) + runs(10, 10), between=between),
-            500,
-            at_most(0.055),
-        )
-    yield Regime(
-        "two results whose campaigns differ by 2%: a gate of throughput<-2% falls",
-        partial(
-            questions.two_results, text=cells(1) + runs(10, 10), between=0.02, gate="throughput<-2%"
-        ),
-        500,
-        at_most(0.055),
-    )
-    yield Regime(
-        "two results whose campaigns differ by 2%, 5 earlier ones: a false verdict",
-        partial(questions.two_results, text=cells(1) + runs(10, 10), between=0.02, earlier=5),
-        400,
-        at_most(0.055),
-    )
-    yield Regime(
-        "two equal levels, a margin of 1% below the precision: equivalent, or the plan warns",
-        partial(
-            questions.settled_or_warned,
-            text=PAIR.replace("write}", "write, margin: 1%}") + runs(10, 30),
-            draw=regimes.independent,
-        ),
-        100,
-        at_least(0.94),
-    )
-    for name, k, budget in (
-        ("Poisson", None, 0.90),
-        ("negative binomial, k = 1", 1, 0.90),
-        ("negative binomial, k = 2", 2, 0.90),
-        ("negative binomial, k = 5", 5, 0.90),
-    ):
-        yield from counting(name, 2.0, k, budget)
-    for confidence, trials in ((0.8, 30), (0.9, 60), (0.95, 80), (0.99, 150), (0.999, 250)):
-        yield confident(confidence, trials)
+    for each in (_equal, _following, _power, _planned, _failing, _carrying, _equivalent):
+        yield from each()
 
 
-def _answer(job: tuple[int, int, int]) -> tuple[int, Count]:
-    """Some trials of a row: its place in the table, the first and the last of them."""
-    at, first, last = job
-    regime = tuple(table())[at]
-    total = Count(0, 0)
-    for number in range(first, last):
-        total += regime.trial(np.random.default_rng([SEED, at, number]))
-    return at, total
+def _equal() -> Iterator[Regime]:
+    draws = {
+        "independent": normal,
+        "Student's t with 3 degrees of freedom": heavy,
+        "log-normal": skewed,
+        "the machine drifts by 10%": drifting,
+        "the machine warms up": warming,
+        "the machine follows itself, AR 0.9": slow_machine,
+        "two modes in both levels": modes,
+    }
+    for what, draw in draws.items():
+        for many in (1, 6, 24):
+            least = 0.04 if (draw, many) == (normal, 1) else 0.0
+            made = partial(verdicts, draw=draw, comparisons=many)
+            yield Regime(f"{what}, comparisons: {many}", made, least, FALSE)
+    for boots in (2, 3, 4, 8):
+        made = partial(in_boots, boots=boots)
+        yield Regime(f"{boots} boots of each of two kernels", made, most=FALSE)
+    for builds in (2, 4):
+        made = partial(in_boots, boots=2 * builds, builds=builds)
+        yield Regime(f"{builds} builds of 2 boots", made, most=FALSE)
+    for until in UNTIL:
+        made = partial(sequential, repeat=Repeat(min=5, max=30, until=until), effect=0.0)
+        yield Regime(f"5 to 30 blocks, until: {until}", made, most=FALSE)
 
 
-def _keep_in(folder: str) -> None:
-    """Where a process of the pool has its files: it is ended without a chance to remove them."""
-    tempfile.tempdir = folder
+def _following() -> Iterator[Regime]:
+    for r, most in ((0.3, 0.07), (0.5, 0.08)):
+        for n, limit in ((30, most), (10, math.inf)):
+            made = partial(verdicts, draw=partial(following, r=r), n=n)
+            yield Regime(f"levels follow themselves, AR {r}, {n} blocks", made, most=limit)
+            yield Regime(f"AR {r}, {n} blocks: without a flag", partial(made, unflagged=True))
 
 
-def counted(rows: tuple[Regime, ...], share: float = 1.0) -> list[Count]:
-    """All trials of all rows, or a share of them, on all CPUs."""
-    jobs = [
-        (at, first, min(first + TOGETHER, made))
-        for at, row in enumerate(rows)
-        if (made := max(1, round(row.trials * share)))
-        for first in range(0, made, TOGETHER)
-    ]
-    totals = [Count(0, 0)] * len(rows)
-    context = multiprocessing.get_context("spawn")
-    with (
-        tempfile.TemporaryDirectory(dir=simulated.memory()) as folder,
-        context.Pool(os.cpu_count(), _keep_in, (folder,)) as pool,
-    ):
-        for at, count in pool.imap_unordered(_answer, jobs):
-            totals[at] += count
-    return totals
+def _power() -> Iterator[Regime]:
+    for n in (5, 8, 10, 20, 30):
+        most = 1.1 if n < 30 else math.inf
+        yield Regime(f"mean width over plain t, {n} blocks", partial(wider, n=n), most=most)
+    for spread, effect, n in ((0.01, 0.05, 5), (0.01, 0.03, 8), (0.03, 0.05, 10), (0.03, 0.03, 20)):
+        made = partial(verdicts, draw=partial(normal, spread=spread), n=n, effect=effect)
+        what = f"sd {spread:.0%}, effect {effect:.0%}, {n} blocks"
+        if n <= 10:
+            yield Regime(f"power: {what}", made, 0.95, beside=partial(made, plain=True))
+        yield Regime(f"{what}: flagged", partial(made, flagged=True), most=0.1)
+    for until in UNTIL:
+        for spread, effect in ((0.03, 0.05), (0.01, 0.02)):
+            repeat = Repeat(min=5, max=30, until=until)
+            made = partial(sequential, repeat=repeat, spread=spread, effect=effect)
+            what = f"power: sd {spread:.0%}, effect {effect:.0%}, 5 to 30 blocks, until: {until}"
+            yield Regime(what, made, 0.95, beside=partial(made, plain=True))
+
+
+def _planned() -> Iterator[Regime]:
+    for spread, effect in ((0.03, 0.03), (0.01, 0.01), (0.03, 0.02), (0.03, 0.01)):
+        n = units_needed(math.log1p(effect), spread * math.sqrt(2), 0.95, blocks=True)
+        assert n is not None
+        made = partial(verdicts, draw=partial(normal, spread=spread), n=n, effect=effect)
+        what = f"the planner's {POWER:.0%}: sd {spread:.0%}, effect {effect:.0%}, {n} blocks"
+        yield Regime(what, made, 0.77, 0.83)
+
+
+def _failing() -> Iterator[Regime]:
+    for slow, fails in ((0.1, 1.0), (0.2, 1.0), (0.2, 0.8)):
+        made = partial(failing, slow=slow, fails=fails)
+        what = f"{slow:.0%} slow by 30%, {fails:.0%} of these fail in one level"
+        yield Regime(what, made, most=FALSE)
+        alone = partial(made, unseen=True)
+        yield Regime(f"{what}, which alone has them; its others are faster for it", alone)
+    made = partial(failing, slow=0.0, fails=0.0, effect=0.02, at_random=0.05)
+    plain = partial(made, plain=True)
+    yield Regime("power: 5% of all runs fail, effect 2%", made, 0.75, beside=plain)
+
+
+def _carrying() -> Iterator[Regime]:
+    for n, most in ((10, math.inf), (16, FALSE), (30, FALSE)):
+        made = partial(carrying, n=n, size=0.03)
+        what = f"runs after one level are 3% faster, {n} blocks"
+        yield Regime(f"{what}: without a flag", made, most=most)
+        made = partial(carrying, n=n, size=0.0, effect=0.03, flagged=True)
+        yield Regime(f"nothing is carried over, effect 3%, {n} blocks: flagged", made, most=0.1)
+
+
+def _equivalent() -> Iterator[Regime]:
+    made = partial(equivalent, ratio=0.97, spread=0.01)
+    yield Regime("at the margin of 3%, sd 1%: a false `equivalent`", made, 0.04, FALSE)
+    made = partial(equivalent, ratio=1.0, spread=0.03)
+    yield Regime("margin 3%, sd 3%, equal: `equivalent`", made)
 
 
 def measure() -> Part:
     """A row for each regime."""
-    rows = tuple(table())
-    found = counted(rows, float(os.environ.get("TRUTH_SHARE", "1")))
-    return Part(
-        "Verdicts that hold",
-        HOW,
-        tuple(row.row(count) for row, count in zip(rows, found, strict=True)),
-    )
+    campaigns = int(os.environ.get("TRUTH_CAMPAIGNS", CAMPAIGNS))
+    how = HOW.format(blocks=BLOCKS, campaigns=campaigns, seed=SEED)
+    return Part("Verdicts that hold", how, tuple(each.row(campaigns) for each in table()))

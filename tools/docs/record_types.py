@@ -24,7 +24,7 @@ def journal_entries() -> str:
 
 
 def other_files() -> str:
-    """A table for each type of plan.json, facts.json, signature.json, noise.jsonl and profiles/."""
+    """A table for each type of plan.json, facts.json, noise.jsonl and profiles/."""
     kinds = (*_types(result_files), *_types(profile_files))
     return join(*(_part(kind.__name__, kind) for kind in kinds))
 

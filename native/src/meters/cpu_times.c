@@ -22,3 +22,17 @@ void nb_cpu_times_read(struct nb_proc_text *stat, size_t cpus, uint64_t *sums)
 				of_cpus[i * cpus + cpu] = ticks;
 	}
 }
+
+uint64_t nb_cpus_sum(const struct nb_cpus *which, const uint64_t *of_cpus, size_t cpus)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t c = 0; c < which->count; c++) {
+		uint64_t cpu = which->each[c];
+
+		if (cpu >= cpus || of_cpus[cpu] == NB_MISSING)
+			return NB_MISSING;
+		sum += of_cpus[cpu];
+	}
+	return which->count ? sum : NB_MISSING;
+}

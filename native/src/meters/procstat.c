@@ -11,7 +11,8 @@
 #include "../meter.h"
 #include "cpu_times.h"
 
-enum { PINNED_BUSY = 2 * NB_CPU_STATES, PEER_BUSY }; /* behind those of each state and CPU */
+/* Behind those of each state and CPU. */
+enum { CPUS = 2 * NB_CPU_STATES, PINNED_IDLE, PINNED_CPUS, PEER_IDLE, PEER_CPUS };
 
 static const struct nb_field counters[] = {
 	{ .name = "user",
@@ -26,8 +27,11 @@ static const struct nb_field counters[] = {
 	  .about = "all CPUs in the kernel",
 	  .unit = NB_UNIT_TICKS,
 	  .flags = NB_CPU_TIME },
-	{ .name = "idle", .about = "all CPUs idle", .unit = NB_UNIT_TICKS },
-	{ .name = "iowait", .about = "all CPUs idle with I/O outstanding", .unit = NB_UNIT_TICKS },
+	{ .name = "idle", .about = "all CPUs idle", .unit = NB_UNIT_TICKS, .flags = NB_IDLE_TIME },
+	{ .name = "iowait",
+	  .about = "all CPUs idle with I/O outstanding",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_IDLE_TIME },
 	{ .name = "irq",
 	  .about = "all CPUs in hard interrupts",
 	  .unit = NB_UNIT_TICKS,
@@ -36,7 +40,10 @@ static const struct nb_field counters[] = {
 	  .about = "all CPUs in soft interrupts",
 	  .unit = NB_UNIT_TICKS,
 	  .flags = NB_CPU_TIME },
-	{ .name = "steal", .about = "taken by the hypervisor", .unit = NB_UNIT_TICKS },
+	{ .name = "steal",
+	  .about = "taken by the hypervisor",
+	  .unit = NB_UNIT_TICKS,
+	  .flags = NB_IDLE_TIME },
 	{ .name = "cpu_user",
 	  .about = "each CPU in user mode",
 	  .unit = NB_UNIT_TICKS,
@@ -66,13 +73,16 @@ static const struct nb_field counters[] = {
 	  .about = "taken from each CPU by the hypervisor",
 	  .unit = NB_UNIT_TICKS,
 	  .per = NB_PER_CPU },
-	[PINNED_BUSY] = { .name = "pinned_busy",
-			  .about = "user, system, irq and softirq of the CPUs that this side's "
-				   "flows are pinned to",
+	[CPUS] = { .name = "cpus", .about = "CPUs that the file has a line of" },
+	[PINNED_IDLE] = { .name = "pinned_idle",
+			  .about = "idle, iowait and steal of the CPUs that this side's flows are "
+				   "pinned to",
 			  .unit = NB_UNIT_TICKS },
-	[PEER_BUSY] = { .name = "peer_busy",
+	[PINNED_CPUS] = { .name = "pinned_cpus", .about = "how many these are" },
+	[PEER_IDLE] = { .name = "peer_idle",
 			.about = "the same of the other side's CPUs, of this kernel",
 			.unit = NB_UNIT_TICKS },
+	[PEER_CPUS] = { .name = "peer_cpus", .about = "how many these are" },
 };
 
 /* A container may have no /proc/stat, or an empty one. */
@@ -105,31 +115,36 @@ static int open_stat(struct nb_reading *reading, struct nb_error *error)
 	return 0;
 }
 
-/* Time of some CPUs, without that of niced processes, of which soakers are some. */
-static uint64_t busy(const uint64_t *of_cpus, size_t cpus, const struct nb_cpus *which)
+/* Time of some CPUs in which they did not work for this kernel. */
+static uint64_t idle(const uint64_t *of_cpus, size_t cpus, const struct nb_cpus *which)
 {
-	static const int states[] = { NB_CPU_USER, NB_CPU_SYSTEM, NB_CPU_IRQ, NB_CPU_SOFTIRQ };
+	static const int states[] = { NB_CPU_IDLE, NB_CPU_IOWAIT, NB_CPU_STEAL };
 	uint64_t sum = 0;
 
-	for (uint64_t c = 0; c < which->count; c++) {
-		uint64_t cpu = which->each[c];
+	for (size_t i = 0; i < NB_LENGTH(states); i++) {
+		uint64_t one = nb_cpus_sum(which, of_cpus + (size_t)states[i] * cpus, cpus);
 
-		if (cpu >= cpus || of_cpus[cpu] == NB_MISSING)
-			return NB_MISSING;
-		for (size_t i = 0; i < NB_LENGTH(states); i++)
-			sum += of_cpus[(size_t)states[i] * cpus + cpu];
+		if (one == NB_MISSING)
+			return one;
+		sum += one;
 	}
-	return which->count ? sum : NB_MISSING;
+	return sum;
 }
 
 static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 {
 	size_t cpus = nb_items(reading, &counters[NB_CPU_STATES]);
 	uint64_t *of_cpus = numbers + NB_CPU_STATES, *sums = of_cpus + NB_CPU_STATES * cpus;
+	const struct nb_cpus *own = &reading->job->cpus, *peer = &reading->job->peer_cpus;
 
 	nb_cpu_times_read(reading->state, cpus, numbers);
-	sums[0] = busy(of_cpus, cpus, &reading->job->cpus);
-	sums[1] = busy(of_cpus, cpus, &reading->job->peer_cpus);
+	sums[0] = 0;
+	for (size_t cpu = 0; cpu < cpus; cpu++)
+		sums[0] += of_cpus[NB_CPU_IDLE * cpus + cpu] != NB_MISSING;
+	sums[1] = idle(of_cpus, cpus, own);
+	sums[2] = own->count;
+	sums[3] = idle(of_cpus, cpus, peer);
+	sums[4] = peer->count;
 }
 
 static void close_stat(struct nb_reading *reading)

@@ -13,7 +13,8 @@
 	row(softirq) \
 	row(perf) \
 	row(psi) \
-	row(energy)
+	row(energy) \
+	row(cpuidle)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct nb_meter nb_meter_##name;

@@ -29,8 +29,6 @@
 	row(vmsplice) \
 	row(zerocopy) \
 	row(uring) \
-	row(uring_zc) \
-	row(devmem) \
 	row(nfs)
 /* clang-format on */
 

@@ -7,11 +7,11 @@
 #ifndef NB_URING_H
 #define NB_URING_H
 
+#include <linux/io_uring.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "../fail.h"
-#include "uring_abi.h"
 
 /* Something that requests ask for. */
 struct nb_uring_operation {

@@ -6,9 +6,7 @@
 const struct nb_field nb_op_arguments[] = {
 	[NB_OP_KIND] = { .name = "op", .about = "the operation, by name", .type = NB_TEXT },
 	[NB_OP_TARGET] = { .name = "target",
-			   .about = "file, or interface and key, or program and arguments, "
-				    "separated "
-				    "by NUL",
+			   .about = "file, or interface and key, or program and arguments, by NUL",
 			   .type = NB_TEXT,
 			   .flags = NB_LIST },
 	[NB_OP_VALUE] = { .name = "value",
@@ -19,9 +17,7 @@ const struct nb_field nb_op_arguments[] = {
 			 .type = NB_FLAG,
 			 .maximum = 1 },
 	[NB_OP_SCOPE] = { .name = "scope",
-			  .about = "what is held in a scope is undone together with all scopes "
-				   "above "
-				   "it",
+			  .about = "what is held there is undone with all scopes above it",
 			  .maximum = NB_OP_SCOPES - 1 },
 	[NB_OP_UNDO] = { .name = "undo",
 			 .about = "program and arguments that undo an exec",
@@ -31,5 +27,9 @@ const struct nb_field nb_op_arguments[] = {
 			.about = "only whether the host allows it: nothing is done",
 			.type = NB_FLAG,
 			.maximum = 1 },
+	[NB_OP_RESTORE] = { .name = "restore",
+			    .about = "write what was read once, as an undo does",
+			    .type = NB_FLAG,
+			    .maximum = 1 },
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);

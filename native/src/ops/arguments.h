@@ -13,6 +13,7 @@ enum nb_op_argument {
 	NB_OP_SCOPE,
 	NB_OP_UNDO,
 	NB_OP_ASK,
+	NB_OP_RESTORE,
 };
 
 extern const struct nb_field nb_op_arguments[]; /* indexed by enum nb_op_argument */

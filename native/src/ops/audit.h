@@ -6,18 +6,15 @@
 #include "client.h"
 #include "op.h"
 
-/* What was done: to what, what it read before and after, and the error it ended with; each text may
- * be NULL. A log that cannot be written is not waited for. */
+/* What was done to what; what it read before and after, and its error, may each be NULL. */
 struct nb_deed {
-	const char *verb;
+	const char *verb, *before, *after;
 	const struct nb_op *op;
 	const struct nb_target *target;
-	const char *before;
-	const char *after;
 	const struct nb_error *error;
 };
 
-/* Write one line; `client` NULL: nobody is to know. */
+/* Write one line, without waiting for who reads it; `client` NULL: nobody is to know. */
 void nb_audit(const struct nb_client *client, const struct nb_deed *deed);
 
 #endif

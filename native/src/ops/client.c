@@ -77,8 +77,7 @@ void nb_client_begin(struct nb_client *client, int in)
 
 	if (!made.st_uid && came_by_another())
 		made.st_uid = made.st_gid = (uid_t)-1;
-	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid),
-				      .group = number_of("SUDO_GID", made.st_gid) };
+	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid) };
 	if (!client->id) /* root by sudo from root */
 		client->id = made.st_uid;
 	client->by_sudo = client->id && !geteuid();

@@ -14,7 +14,6 @@ struct nb_client {
 	char campaign[64]; /* as it names itself when it locks the host */
 	int by_sudo;	   /* a user who is not root started this process by sudo(8) or the like */
 	uid_t id;	   /* of that user */
-	gid_t group;
 	/* Whether it may ask for this: 0, or a negative code; NULL: for anything. */
 	int (*permit)(const struct nb_client *client, const struct nb_op_request *request,
 		      struct nb_error *error);

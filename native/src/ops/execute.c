@@ -14,21 +14,6 @@
 /* The edges of the two texts of an answer. */
 enum reading { BEFORE = 0, AFTER = 1 };
 
-/* What the kernel changes along with the target is held first, so undone last: undoing the one may
- * change the other again. */
-static int hold_moved(const struct nb_op_request *request, struct nb_text *text,
-		      struct nb_undo_entry **stack, struct nb_error *error)
-{
-	char words[NB_OP_MOVED];
-	struct nb_target other = { words, 0 };
-
-	if (request->op->moves)
-		other.length = request->op->moves(&request->target, words);
-	if (!other.length || nb_op_read(request->op, &other, text, NULL))
-		return 0; /* this kernel does not have it */
-	return nb_undo_push(stack, request->scope, request->op, &other, text->data, error);
-}
-
 /* Run a program that has an undo. */
 static int run_program(const struct nb_op_request *request, struct nb_text *text,
 		       struct nb_undo_entry **stack, struct nb_error *error)
@@ -49,10 +34,8 @@ static int run_program(const struct nb_op_request *request, struct nb_text *text
 static int read_and_hold(const struct nb_op_request *request, struct nb_text *text,
 			 struct nb_undo_entry **stack, struct nb_error *error)
 {
-	int status = hold_moved(request, text, stack, error);
+	int status = nb_op_read(request->op, &request->target, text, error);
 
-	if (!status)
-		status = nb_op_read(request->op, &request->target, text, error);
 	return status ? status
 		      : nb_undo_push(stack, request->scope, request->op, &request->target,
 				     text->data, error);
@@ -61,7 +44,7 @@ static int read_and_hold(const struct nb_op_request *request, struct nb_text *te
 static int read_before(const struct nb_op_request *request, struct nb_text *text,
 		       struct nb_undo_entry **stack, struct nb_error *error)
 {
-	int holds = request->hold && request->value && !request->op->lasting;
+	int holds = request->hold && (request->value || request->op->keep) && !request->op->lasting;
 	int status = holds || request->undo.words
 			     ? nb_undo_check_scope(*stack, request->scope, error)
 			     : 0;
@@ -83,7 +66,9 @@ static void answer_text(struct nb_writer *answer, enum reading reading, const st
 
 static int change(const struct nb_op_request *request, struct nb_text *text, struct nb_error *error)
 {
-	int status = request->op->set(&request->target, request->value, error);
+	const struct nb_op *op = request->op;
+	int status = (request->restore && op->restore ? op->restore : op->set)(
+		&request->target, request->value, error);
 
 	return status ? status : nb_op_read(request->op, &request->target, text, error);
 }
@@ -100,7 +85,11 @@ static int perform(const struct nb_op_request *request, struct nb_text *text,
 	if (!request->value)
 		return 0;
 	deed->before = nb_text_copy(text->data, strlen(text->data));
+	if (request->hold)
+		nb_undo_note(*stack, 0);
 	status = change(request, text, error);
+	if (request->hold)
+		nb_undo_note(*stack, 1);
 	if (status)
 		return status;
 	deed->after = text->data;
@@ -118,7 +107,7 @@ static void remember_campaign(const struct nb_op_request *request, struct nb_cli
 /* Readings are not logged. */
 static int is_logged(const struct nb_op_request *request)
 {
-	return (request->value && !request->op->lasting) || !request->op->words;
+	return (request->value && request->op->set && !request->op->lasting) || !request->op->words;
 }
 
 /* Execute what the client may ask for, with what the host's log is to tell of it. */

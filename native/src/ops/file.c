@@ -3,11 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "op.h"
+#include "lasting.h"
 
 static int read_whole(int fd, struct nb_text *text)
 {
@@ -48,7 +49,6 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 {
 	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
 	ssize_t written;
-	int status = 0;
 
 	if (fd < 0)
 		return nb_fail_errno(error, "write file", "run as root, or leave this setting out",
@@ -56,20 +56,18 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 	do /* in one piece: the kernel's files take each write for a value */
 		written = write(fd, value, size);
 	while (written < 0 && errno == EINTR);
-	if (written != (ssize_t)size)
-		status = nb_fail_errno(error, "write file",
-				       "choose another value: the kernel rejects this one",
-				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
-	if (close(fd) && !status)
-		status = nb_fail_errno(error, "write file",
-				       "choose another value: the kernel rejects this one",
-				       "'%.*s' to %s", (int)(size < 80 ? size : 80), value, path);
-	return status;
+	if (!close(fd) && written == (ssize_t)size)
+		return 0;
+	return nb_fail_errno(error, "write file",
+			     "choose another value: the kernel rejects this one", "'%.*s' to %s",
+			     (int)(size < 80 ? size : 80), value, path);
 }
 
 static int set_file(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	return write_whole(target->words, value, strlen(value), error);
+	int status = nb_lasting_check_file(target->words, value, error);
+
+	return status ? status : write_whole(target->words, value, strlen(value), error);
 }
 
 /* The chosen word of a choice such as "always [madvise] never\n": its length; 0: the text is none.
@@ -96,27 +94,24 @@ static size_t chosen(const char *text, const char **word)
 
 /* Whether a file reads as this text, but for an end of line that the kernel took for a part of the
  * value. */
-static int has_one_end_more(const char *path, const char *text, size_t length)
+static int has_one_end_more(const struct nb_target *target, const char *text, size_t length)
 {
 	char now[256];
 	struct nb_text read = { .data = now, .room = sizeof(now) };
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int differs = fd >= 0 && !read_whole(fd, &read) && strcmp(now, text) != 0;
 
-	if (fd >= 0)
-		close(fd);
-	return differs && !strncmp(now, text, length);
+	return !get_file(target, &read, NULL) && strcmp(now, text) != 0 &&
+	       !strncmp(now, text, length);
 }
 
 static int restore_file(const struct nb_target *target, const char *text, struct nb_error *error)
 {
-	const char *word = text;
+	const char *word = text[0] ? text : "\n"; /* nothing at all is no value to the kernel */
 	size_t length = chosen(text, &word);
-	int status = write_whole(target->words, word, length ? length : strlen(text), error);
+	int status = write_whole(target->words, word, length ? length : strlen(word), error);
 
 	length = length ? 0 : strlen(text);
 	if (!status && length && text[length - 1] == '\n' &&
-	    has_one_end_more(target->words, text, length - 1))
+	    has_one_end_more(target, text, length - 1))
 		status = write_whole(target->words, text, length - 1, error);
 	return status;
 }
@@ -126,15 +121,10 @@ static int is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-static int by_name(const struct dirent **one, const struct dirent **other)
-{
-	return strcmp((*one)->d_name, (*other)->d_name);
-}
-
 static int get_list(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
 {
 	struct dirent **entries;
-	int count = scandir(target->words, &entries, is_entry, by_name);
+	int count = scandir(target->words, &entries, is_entry, alphasort);
 
 	if (count < 0)
 		return nb_fail_errno(error, "list",

@@ -2,18 +2,17 @@
 /* Numbers of an interface that are not its driver's: MTU, queue length, sizes of segments
  * (rtnetlink(7), linux/if_link.h). */
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/if_link.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lasting.h"
 #include "netlink.h"
 
 /* In if_link.h since Linux 6.3. */
 enum { GSO_IPV4_MAX_SIZE = 63, GRO_IPV4_MAX_SIZE = 64 };
-enum { MTU_OF_IPV6 = 1280, LOWER_UP = 1 << 16 };
+enum { LOWER_UP = 1 << 16 };
 
 static const char OPERATION[] = "link";
 
@@ -21,18 +20,19 @@ struct key {
 	const char *name;
 	uint16_t attribute; /* u32; 0: the state, which is made of several */
 	int only_read;
-	const char *moves; /* the key that the kernel moves along, up to 64K */
 };
 
 static const struct key keys[] = {
-	{ "mtu", IFLA_MTU, 0, NULL },
-	{ "txqueuelen", IFLA_TXQLEN, 0, NULL },
-	{ "gso_max_size", IFLA_GSO_MAX_SIZE, 0, "gso_ipv4_max_size" },
-	{ "gro_max_size", IFLA_GRO_MAX_SIZE, 0, "gro_ipv4_max_size" },
-	{ "gso_ipv4_max_size", GSO_IPV4_MAX_SIZE, 0, NULL },
-	{ "gro_ipv4_max_size", GRO_IPV4_MAX_SIZE, 0, NULL },
-	{ "tso_max_size", IFLA_TSO_MAX_SIZE, 1, NULL },
-	{ "state", 0, 1, NULL },
+	{ "mtu", IFLA_MTU, 0 },
+	{ "txqueuelen", IFLA_TXQLEN, 0 },
+	{ "gso_max_size", IFLA_GSO_MAX_SIZE, 0 },
+	{ "gro_max_size", IFLA_GRO_MAX_SIZE, 0 },
+	{ "gso_ipv4_max_size", GSO_IPV4_MAX_SIZE, 0 },
+	{ "gro_ipv4_max_size", GRO_IPV4_MAX_SIZE, 0 },
+	{ "tso_max_size", IFLA_TSO_MAX_SIZE, 1 },
+	{ "min_mtu", IFLA_MIN_MTU, 1 },
+	{ "max_mtu", IFLA_MAX_MTU, 1 },
+	{ "state", 0, 1 },
 };
 
 static const struct key *key_named(const char *name, struct nb_error *error)
@@ -111,36 +111,6 @@ static int get_link(const struct nb_target *target, struct nb_text *text, struct
 	return status;
 }
 
-static int is_lasting_ipv6(const struct ifaddrs *address, const char *interface)
-{
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address->ifa_addr;
-
-	return six && six->sin6_family == AF_INET6 && !strcmp(address->ifa_name, interface) &&
-	       !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr);
-}
-
-/* Below IPv6's smallest MTU the kernel takes its addresses away, and does not bring them back. */
-static int check_mtu(const char *interface, uint32_t mtu, struct nb_error *error)
-{
-	struct ifaddrs *all = NULL, *one;
-
-	if (mtu >= MTU_OF_IPV6)
-		return 0;
-	if (getifaddrs(&all))
-		return nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
-				     "reading the addresses of %s", interface);
-	one = all;
-	while (one && !is_lasting_ipv6(one, interface))
-		one = one->ifa_next;
-	freeifaddrs(all);
-	return one ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			     "use an mtu of 1280 or more, or remove its IPv6 addresses",
-			     "with an mtu of %u the kernel removes the IPv6 addresses of %s "
-			     "permanently",
-			     mtu, interface)
-		   : 0;
-}
-
 static int read_number(const char *value, const struct key *key, const char *interface,
 		       uint32_t *number, struct nb_error *error)
 {
@@ -151,10 +121,10 @@ static int read_number(const char *value, const struct key *key, const char *int
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a whole number",
 			       "'%.40s' for %s of %s", value, key->name, interface);
 	*number = (uint32_t)read;
-	return key->attribute == IFLA_MTU ? check_mtu(interface, *number, error) : 0;
+	return 0;
 }
 
-static int set_link(const struct nb_target *target, const char *value, struct nb_error *error)
+static int restore_link(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	const struct key *key = key_named(nb_target_word(target, 1), error);
@@ -179,27 +149,22 @@ static int set_link(const struct nb_target *target, const char *value, struct nb
 	return status;
 }
 
-static size_t moves(const struct nb_target *target, char *other)
+static int set_link(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	const struct key *key = key_named(nb_target_word(target, 1), NULL);
-	const char *interface = nb_target_word(target, 0);
-	size_t name = strlen(interface) + 1, length;
+	int status = strcmp(nb_target_word(target, 1), "mtu") != 0
+			     ? 0
+			     : nb_lasting_check_mtu(target->words,
+						    (uint32_t)strtoul(value, NULL, 10), error);
 
-	if (!key || !key->moves || name > IFNAMSIZ)
-		return 0;
-	length = strlen(key->moves);
-	memcpy(other, interface, name);
-	memcpy(other + name, key->moves, length + 1);
-	return name + length;
+	return status ? status : restore_link(target, value, error);
 }
 
 const struct nb_op nb_op_link = {
 	.name = "link",
 	.about = "a number of an interface (mtu, txqueuelen, gso_max_size, gro_max_size and those "
-		 "of IPv4, tso_max_size), or its "
-		 "state",
+		 "of IPv4, tso_max_size), or its state",
 	.words = 2,
 	.get = get_link,
 	.set = set_link,
-	.moves = moves,
+	.restore = restore_link,
 };

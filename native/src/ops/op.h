@@ -9,7 +9,7 @@
 #include "fail.h"
 #include "field.h"
 
-enum { NB_OP_TEXT = 262144, NB_OP_SCOPES = 256, NB_OP_MOVED = 64 };
+enum { NB_OP_TEXT = 1 << 20, NB_OP_SCOPES = 256 };
 
 /* What an operation acts on: words separated by NUL, with an end behind the last. */
 struct nb_target {
@@ -37,9 +37,10 @@ struct nb_op {
 	int (*set)(const struct nb_target *target, const char *value, struct nb_error *error);
 	/* Make `get` read that text again; left out: `set`. */
 	int (*restore)(const struct nb_target *target, const char *text, struct nb_error *error);
-	/* The other target of this kind that the kernel moves along, written into room for
-	 * NB_OP_MOVED bytes; 0: none. */
-	size_t (*moves)(const struct nb_target *target, char *other);
+	/* Of an operation that is held beside others: the lines of a text that are the same in two
+	 * later ones. It is put back as far as it is there, and as its `restore` sees what differs.
+	 */
+	void (*keep)(const char *text, const char *after, const char *now, struct nb_text *kept);
 };
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */

@@ -1,155 +1,155 @@
 /* SPDX-License-Identifier: MIT */
 #include "permit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <grp.h>
+#include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "allow.h"
-#include "permit_file.h"
+#include "links.h"
+#include "sections.h"
 
-enum { GROUPS = 1024 };
+enum { ROOM = 8 << 10, WORDS = FNM_PATHNAME | FNM_PERIOD };
 
-static const char OPERATION[] = "allow";
+/* Without a file. Not `nfs`: an export lets other hosts read what only root may read here. */
+static const char OF_SUDO[] =
+	"setting mtu gso_max_size gro_max_size rings channels coalesce qdisc feature.*\n"
+	"setting governor turbo irq_affinity rps busy_poll tcp_metrics perf energy\n"
+	"sysctl net.\n";
 
-/* A name of a setting, and a pattern of what it changes. */
-struct named {
-	const char *setting;
-	const char *pattern;
-};
-
-static const struct named features[] = {
-	{ "tso", "tx-tcp*-segmentation" },
-	{ "gso", "tx-generic-segmentation" },
-	{ "gro", "rx-gro" },
-	{ "lro", "rx-lro" },
-	{ "sg", "tx-scatter-gather*" },
-	{ "rx_checksum", "rx-checksum" },
-	{ "tx_checksum", "tx-checksum-*" },
-};
-
-/* Attributes of a link that another's setting changes too. */
-static const struct named links[] = {
+/* Files, features and attributes of a link that a setting of another name changes. */
+static const struct {
+	const char *setting, *pattern;
+} settings[] = {
+	{ "governor", "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor" },
+	{ "turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo" },
+	{ "turbo", "/sys/devices/system/cpu/cpufreq/boost" },
+	{ "irq_affinity", "/proc/irq/*/smp_affinity_list" },
+	{ "rps", "/sys/class/net/*/queues/rx-*/rps_cpus" },
+	{ "busy_poll", "/proc/sys/net/core/busy_*" },
+	{ "tcp_metrics", "/proc/sys/net/ipv4/tcp_no_metrics_save" },
+	{ "nfs", "/proc/fs/nfsd/v4_end_grace" },
+	{ "nfs", "/run/netbench.nfsd-*/v4_end_grace" },
+	{ "tso", "feature.tx-tcp*-segmentation" },
+	{ "gso", "feature.tx-generic-segmentation" },
+	{ "gro", "feature.rx-gro" },
+	{ "lro", "feature.rx-lro" },
+	{ "sg", "feature.tx-scatter-gather*" },
+	{ "rx_checksum", "feature.rx-checksum" },
+	{ "tx_checksum", "feature.tx-checksum-*" },
 	{ "gso_max_size", "gso_ipv4_max_size" },
 	{ "gro_max_size", "gro_ipv4_max_size" },
 };
 
-static const char *setting_of(const struct named *table, size_t count, const char *name)
+static int begins(const char *text, const char *with)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!fnmatch(table[i].pattern, name, FNM_PATHNAME | FNM_PERIOD))
-			return table[i].setting;
-	return NULL;
+	return !strncmp(text, with, strlen(with));
 }
 
-/* Whether a text has exactly this line. */
-static int has_line(const char *text, const char *line, size_t length)
+/* 1: a line allows that name (NULL: there is a line of that keyword); 0: none does; or, of a line
+ * that is none, its number, negative. */
+static int search(const char *text, const char *keyword, const char *name)
 {
-	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
-		if (strcspn(text, "\n") == length && !strncmp(text, line, length))
-			return 1;
-	return 0;
-}
+	static const char BLANKS[] = " \t\r";
+	char copy[ROOM], *rest = strcpy(copy, text), *line, *at, *first, *word;
+	int found = 0, is_prefix = !strcmp(keyword, "sysctl");
 
-static int check_feature(const struct nb_allow *allow, const char *name, struct nb_error *error)
-{
-	const char *setting = setting_of(features, NB_LENGTH(features), name);
-	char full[128];
-	struct nb_need any[2];
-	size_t count = 0;
-
-	snprintf(full, sizeof(full), "feature.%s", name);
-	any[count++] = nb_need("setting", full);
-	if (setting)
-		any[count++] = nb_need("setting", setting);
-	return nb_allow_any(allow, any, count, error);
-}
-
-/* What is put back has a line for every feature: only those that change count. */
-static int check_features(const struct nb_allow *allow, const struct nb_op_request *request,
-			  struct nb_error *error)
-{
-	struct nb_text now;
-	int status = nb_text_allocate(&now, error), more;
-	const char *at = request->value;
-	struct nb_line line;
-
-	if (status)
-		return status;
-	status = nb_op_read(request->op, &request->target, &now, error);
-	while (!status && *at) {
-		const char *begin = at + strspn(at, " \t\r\n");
-
-		more = nb_next_line(&at, &line);
-		if (more <= 0)
-			break; /* of a line that is none the operation makes an error */
-		if (!has_line(now.data, begin, (size_t)(at - begin)))
-			status = check_feature(allow, line.name, error);
+	for (int number = 1; (line = strsep(&rest, "\n")); number++) {
+		line[strcspn(line, "#")] = 0;
+		first = strtok_r(line, BLANKS, &at);
+		word = first ? strtok_r(NULL, BLANKS, &at) : NULL;
+		if (first && (!word || (strcmp(first, "setting") && strcmp(first, "sysctl") &&
+					strcmp(first, "interface") && strcmp(first, "boot"))))
+			return -number;
+		for (; word && !strcmp(first, keyword); word = strtok_r(NULL, BLANKS, &at))
+			found |= !name ||
+				 (is_prefix ? begins(name, word) : !fnmatch(word, name, WORDS));
 	}
-	free(now.data);
-	return status;
+	return found;
 }
 
-static int check_command(const struct nb_allow *allow, const struct nb_target *words,
-			 struct nb_error *error)
+/* Whether a line allows it by its name, or by that of the setting that changes `what`. Without a
+ * line for interfaces every one is allowed. */
+static int check(const char *text, const char *keyword, const char *name, const char *what,
+		 struct nb_error *error)
 {
-	struct nb_need wanted = { .keyword = "command", .length = words->length + 1 };
+	int found = search(text, keyword, name);
 
-	if (!allow->text)
+	for (size_t i = 0; !found && i < NB_LENGTH(settings); i++)
+		if (!fnmatch(settings[i].pattern, what, WORDS))
+			return check(text, "setting", settings[i].setting, "", error);
+	if (!found && !strcmp(keyword, "interface"))
+		found = !search(text, "interface", NULL);
+	if (found > 0)
 		return 0;
-	if (wanted.length >= sizeof(wanted.name) || words->words[0] != '/')
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			       "write the program's whole path, as it is in the file",
-			       "%s allows commands by their whole path: `%.60s` is none",
-			       allow->name, words->words);
-	memcpy(wanted.name, words->words, words->length);
-	return nb_allow_any(allow, &wanted, 1, error);
+	if (found < 0)
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "allow",
+			       "begin it with setting, sysctl, interface or boot",
+			       "/etc/netbench/allow:%d allows nothing, and so nothing is allowed",
+			       -found);
+	return nb_fail(error, NB_ERR_UNSUPPORTED, "allow",
+		       "leave it out, or ask who administers this host for that line",
+		       "%s that allows `%s %.140s`",
+		       text == OF_SUDO ? "a login by sudo needs /etc/netbench/allow with a line"
+				       : "/etc/netbench/allow has no line",
+		       keyword, name);
 }
 
-static int check_yes(const struct nb_allow *allow, const char *keyword, struct nb_error *error)
+/* An interrupt is of the interface whose device, or the PCI device below a virtio one, has it. */
+static int check_irq(const char *text, const char *file, unsigned long irq, struct nb_error *error)
 {
-	struct nb_need wanted = nb_need(keyword, "yes");
+	struct if_nameindex *links = if_nameindex();
+	char path[PATH_MAX + 32], device[PATH_MAX];
+	int found = 0;
 
-	return nb_allow_any(allow, &wanted, 1, error);
+	for (struct if_nameindex *link = links; !found && link && link->if_name; link++) {
+		snprintf(path, sizeof(path), "/sys/class/net/%s/device", link->if_name);
+		if (search(text, "interface", link->if_name) <= 0 || !realpath(path, device))
+			continue;
+		if (begins(strrchr(device, '/'), "/virtio"))
+			*strrchr(device, '/') = 0;
+		snprintf(path, sizeof(path), "%s/msi_irqs/%lu", device, irq);
+		found = !access(path, F_OK);
+	}
+	if_freenameindex(links);
+	snprintf(path, sizeof(path), "that has %s", file); /* no pattern matches that */
+	return found ? 0 : check(text, "interface", path, "", error);
 }
 
-/* A mount covers what is there: only at a folder that is netbench's own. */
-static int check_mount(const char *folder, struct nb_error *error)
+/* The interface that a path names, if any, must be one that may be changed. */
+static int check_path(const char *text, const char *path, struct nb_error *error)
 {
-	if (!strncmp(folder, "/run/netbench.nfs-", strlen("/run/netbench.nfs-")) &&
-	    !strchr(folder + strlen("/run/"), '/'))
-		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use /run/netbench.nfs-ADDRESS",
-		       "a helper mounts nothing at %.100s", folder);
+	unsigned long irq;
+	char name[IFNAMSIZ];
+
+	if (sscanf(path, "/proc/irq/%lu/", &irq) == 1)
+		return check_irq(text, path, irq, error);
+	return nb_link_of_path(path, name) ? check(text, "interface", name, "", error) : 0;
 }
 
-static int check_setting(const struct nb_allow *allow, const char *setting, const char *interface,
-			 struct nb_error *error)
+/* A file is `sysctl NAME`, `setting sysfs.PATH`, or `setting /PATH`, which only netbench names. */
+static int check_file(const char *text, const char *path, struct nb_error *error)
 {
-	struct nb_need wanted = nb_need("setting", setting);
-	int status = nb_allow_any(allow, &wanted, 1, error);
+	int is_sysctl = begins(path, "/proc/sys/"), status;
+	char real[PATH_MAX], name[PATH_MAX];
 
-	return status ? status : nb_allow_interface(allow, interface, error);
-}
-
-static int check_meter(const struct nb_allow *allow, const char *name, struct nb_error *error)
-{
-	struct nb_need wanted = nb_need("meters", name);
-
-	return nb_allow_any(allow, &wanted, 1, error);
-}
-
-/* Counters of the whole kernel go to the user who may ask for them, and to no other. */
-static int check_taker(const struct nb_client *client, const char *user, struct nb_error *error)
-{
-	if (!client->by_sudo || strtoul(user, NULL, 10) == client->id)
-		return 0;
-	return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "let your own mover take it",
-		       "descriptors of a meter go to user %u only", (unsigned int)client->id);
+	if (strstr(path, "/.."))
+		return check(text, "setting", path, "", error);
+	snprintf(name, sizeof(name), "%s", path + (is_sysctl ? strlen("/proc/sys/") : 0));
+	for (char *at = name; is_sysctl && *at; at++) /* as in sysctl(8): a dot is a slash */
+		*at = *at == '/' ? '.' : *at == '.' ? '/' : *at;
+	if (begins(path, "/sys/"))
+		snprintf(name, sizeof(name), "sysfs.%s", path + strlen("/sys/"));
+	status = check(text, is_sysctl ? "sysctl" : "setting", name, path, error);
+	if (!status)
+		status = check_path(text, path, error);
+	return status || !realpath(path, real) ? status : check_path(text, real, error);
 }
 
 static int is(const struct nb_op_request *request, const char *op)
@@ -157,113 +157,107 @@ static int is(const struct nb_op_request *request, const char *op)
 	return !strcmp(request->op->name, op);
 }
 
-/* Whether the host's file allows a change, or a program. */
-static int check_allowed(const struct nb_allow *allow, const struct nb_op_request *request,
-			 struct nb_error *error)
+/* By the line for what an operation changes, and the one for the interface that it changes. */
+static int check_change(const char *text, const struct nb_op_request *request,
+			struct nb_error *error)
 {
-	const struct nb_target *target = &request->target;
-	const char *first = target->words, *key, *setting;
-	int status;
+	const char *first = request->target.words, *name = request->op->name;
+	struct nb_section_line moved = { .next = request->value };
+	struct nb_line line;
+	char feature[80];
+	int status = 0;
 
-	if (is(request, "exec")) {
-		status = check_command(allow, target, error);
-		return status || !request->undo.words ? status
-						      : check_command(allow, &request->undo, error);
+	if (is(request, "neighbours")) {
+		const char *what = nb_target_word(&request->target, 1);
+
+		if (!moved.next && !strcmp(first, "file"))
+			return check_file(text, what, error);
+		if (!moved.next && strcmp(first, "only") != 0)
+			return check(text, "interface", what, "", error);
+		moved.next = moved.next ? moved.next : what;
+		while (!status && nb_section_next(&moved))
+			status = check_change(text,
+					      &(struct nb_op_request){ .op = moved.op,
+								       .target = moved.target,
+								       .value = moved.value },
+					      error);
+		return status;
 	}
-	if (is(request, "boot") || is(request, "profile"))
-		return check_yes(allow, request->op->name, error);
-	if (is(request, "meter_files"))
-		return check_meter(allow, first, error);
-	if (is(request, "file"))
-		return nb_permit_file(allow, first, error);
-	if (is(request, "tcp_metrics"))
-		return nb_permit_file(allow, "/proc/sys/net/ipv4/tcp_no_metrics_save", error);
-	if (is(request, "mount") || is(request, "export"))
-		return check_setting(allow, "nfs", "", error);
-	if (is(request, "features")) {
-		status = nb_allow_interface(allow, first, error);
-		return status ? status : check_features(allow, request, error);
+	if (is(request, "file") || is(request, "list"))
+		return check_file(text, first, error);
+	if (is(request, "boot"))
+		return check(text, "boot", "yes", "", error);
+	if (is(request, "exec"))
+		name = "command";
+	else if (is(request, "mount") || is(request, "export"))
+		name = "nfs";
+	else if (is(request, "meter_files") || is(request, "link"))
+		name = nb_target_word(&request->target, is(request, "link"));
+	status = if_nametoindex(first) ? check(text, "interface", first, "", error) : 0;
+	if (status || !is(request, "features"))
+		return status ? status : check(text, "setting", name, name, error);
+	for (const char *at = request->value; !status && nb_next_line(&at, &line) > 0;) {
+		snprintf(feature, sizeof(feature), "feature.%s", line.name);
+		status = check(text, "setting", feature, feature, error);
 	}
-	if (is(request, "link")) {
-		key = nb_target_word(target, 1);
-		setting = setting_of(links, NB_LENGTH(links), key);
-		return check_setting(allow, setting ? setting : key, first, error);
-	}
-	return check_setting(allow, request->op->name, first, error);
+	return status;
 }
 
-/*
- * Whether the login may read a file by itself. sysctls look at the effective user and at all groups
- * (proc_sys_permission), not at those for file systems.
- */
-static int can_read(const struct nb_client *client, const char *path)
+/* The text of the file, which root alone can have written; where there is none, what holds then:
+ * NULL is anything. */
+static int read_file(char *room, int by_sudo, const char **text, struct nb_error *error)
 {
-	gid_t groups[GROUPS];
-	int count = getgroups(GROUPS, groups), fd = -1;
+	int fd = open("/etc/netbench/allow", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat folder, file;
+	ssize_t got = -1;
 
-	if (count < 0 || setgroups(0, NULL))
-		return 0;
-	if (!setegid(client->group) && !seteuid(client->id))
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	*text = fd >= 0 || errno != ENOENT ? room : by_sudo ? OF_SUDO : NULL;
+	if (fd >= 0 && !lstat("/etc/netbench", &folder) && !folder.st_uid && !fstat(fd, &file) &&
+	    !file.st_uid && !((folder.st_mode | file.st_mode) & (S_IWGRP | S_IWOTH)))
+		got = read(fd, room, ROOM);
 	if (fd >= 0)
 		close(fd);
-	/* Where this fails it is not root any more: what is asked of it from now on fails too. */
-	return !seteuid(0) && !setegid(0) && !setgroups((size_t)count, groups) && fd >= 0;
+	if (*text == room && (got < 0 || got == ROOM)) /* a line that was cut could allow more */
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "allow",
+			       "chown root:root /etc/netbench /etc/netbench/allow; chmod go-w "
+			       "/etc/netbench /etc/netbench/allow",
+			       "/etc/netbench/allow (of less than 8 KiB) and its folder must be "
+			       "root's and writable by no other: nothing is allowed");
+	room[got < 0 ? 0 : got] = 0;
+	return 0;
 }
 
-/* What one may read anyway is no secret; files of settings that one may change are none either. */
-static int check_reading(const struct nb_client *client, const struct nb_op_request *request,
-			 struct nb_error *error)
+static int is_public(const char *path)
 {
-	struct nb_allow allow;
-	int status;
+	struct stat file;
 
-	if (!client->by_sudo || nb_permit_is_readable(request->target.words) ||
-	    can_read(client, request->target.words))
-		return 0;
-	status = nb_allow_read(&allow, client->by_sudo, error);
-	if (!status)
-		status = nb_permit_file(&allow, request->target.words, error);
-	free(allow.text);
-	return status;
+	return nb_section_is_kernels(path) && !stat(path, &file) && file.st_mode & S_IROTH;
 }
 
 int nb_permit_helper(const struct nb_client *client, const struct nb_op_request *request,
 		     struct nb_error *error)
 {
-	int nfs = is(request, "mount") || is(request, "export");
-	int runs = is(request, "exec") || is(request, "boot") || (nfs && client->by_sudo);
-	int changes = request->value && !request->op->lasting, status = 0;
-	struct nb_allow allow;
+	/* What is held is written again. */
+	int changes = (request->value && !request->op->lasting) || is(request, "exec") ||
+		      is(request, "boot") || (is(request, "neighbours") && request->hold);
+	int is_file = is(request, "file") || is(request, "list"), status;
+	char room[ROOM];
+	const char *text;
 
-	if (is(request, "file") || is(request, "list"))
-		status = nb_permit_place(request->target.words, changes, error);
-	if (!status && is(request, "mount") && changes)
-		status = check_mount(request->target.words, error);
-	if (!status && is(request, "meter_files") && changes)
-		status = check_taker(client, nb_target_word(&request->target, 2), error);
-	if (status)
-		return status;
-	if (!runs && !changes)
-		return is(request, "file") || is(request, "list")
-			       ? check_reading(client, request, error)
-			       : 0;
-	status = nb_allow_read(&allow, client->by_sudo, error);
-	if (!status)
-		status = check_allowed(&allow, request, error);
-	free(allow.text);
-	return status;
+	/* By sudo, a look at what not everybody may read needs what its change needs. */
+	if (!changes && !(client->by_sudo && is_file && !is_public(request->target.words)))
+		return 0;
+	status = read_file(room, client->by_sudo, &text, error);
+	return status || !text ? status : check_change(text, request, error);
 }
 
 int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
 		    struct nb_error *error)
 {
-	int changes = (request->value && !request->op->lasting) || request->undo.words ||
-		      is(request, "boot");
-
 	(void)client;
-	if (!changes || request->ask) /* which a helper knows */
-		return 0;
+	if (request->ask || !((request->value && !request->op->lasting) || request->undo.words ||
+			      is(request, "boot")))
+		return 0; /* a helper knows what is allowed */
 	return nb_fail(error, NB_ERR_REQUEST, "operation", "send it to a helper",
 		       "a mover does not change the host: %s %.60s", request->op->name,
 		       request->target.words);

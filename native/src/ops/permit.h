@@ -9,10 +9,7 @@
 /* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
 int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
 		    struct nb_error *error);
-/*
- * A helper stays below the kernel's own files, and does what the host's allow file lists. Without
- * one a login of root may do anything else; one by sudo(8) has the settings that netbench names.
- */
+/* A helper does what /etc/netbench/allow lists (docs/explanation/safety.md). */
 int nb_permit_helper(const struct nb_client *client, const struct nb_op_request *request,
 		     struct nb_error *error);
 

@@ -58,6 +58,9 @@ static int take_argument(struct nb_op_request *request, size_t argument,
 	case NB_OP_ASK:
 		request->ask = value->number != 0;
 		return 0;
+	case NB_OP_RESTORE:
+		request->restore = value->number != 0;
+		return 0;
 	case NB_OP_SCOPE:
 		request->scope = (uint32_t)value->number;
 		return value->number < NB_OP_SCOPES

@@ -11,6 +11,7 @@ struct nb_op_request {
 	struct nb_target undo;
 	char *value; /* NULL: only read */
 	int hold;
+	int restore;
 	int ask; /* only whether it is allowed */
 	uint32_t scope;
 };

@@ -20,6 +20,7 @@
 	row(interface) \
 	row(route) \
 	row(lock) \
+	row(neighbours) \
 	row(worker) \
 	row(mount) \
 	row(export) \

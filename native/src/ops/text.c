@@ -108,7 +108,10 @@ int nb_op_fail_memory(struct nb_error *error, const char *what)
 int nb_text_allocate(struct nb_text *text, struct nb_error *error)
 {
 	*text = (struct nb_text){ .data = malloc(NB_OP_TEXT), .room = NB_OP_TEXT };
-	return text->data ? 0 : nb_op_fail_memory(error, "an answer");
+	if (!text->data)
+		return nb_op_fail_memory(error, "an answer");
+	text->data[0] = 0;
+	return 0;
 }
 
 int nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_text *text,

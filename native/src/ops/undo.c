@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "undo.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@ struct nb_undo_entry {
 	const struct nb_op *op;
 	struct nb_target target; /* its words are this entry's */
 	char *value;		 /* that `get` read before the change */
+	char *after;		 /* of what is held beside a change: what it read after that */
+	int armed;		 /* `value` is what of it the change has moved, or its undo may */
 	uint32_t scope;
 	size_t number; /* of the entries up to this one, */
 	size_t bytes;  /* and of their texts */
@@ -24,17 +27,8 @@ static void free_entry(struct nb_undo_entry *entry)
 		return;
 	free((char *)entry->target.words);
 	free(entry->value);
+	free(entry->after);
 	free(entry);
-}
-
-/* Memory is bounded, and so is the time that an undo of everything takes. */
-static int fail_full(const struct nb_undo_entry *top, struct nb_error *error)
-{
-	return nb_fail(error, NB_ERR_REQUEST, "operation",
-		       "set less at a time: fewer settings, or ones that read shorter texts",
-		       "the helper holds %zu changes (%zu bytes) for undo, and keeps %d (%d bytes) "
-		       "at most",
-		       top ? top->number : 0, top ? top->bytes : 0, NB_UNDO_ENTRIES, NB_UNDO_BYTES);
 }
 
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
@@ -45,7 +39,12 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 	struct nb_undo_entry *entry;
 
 	if (number > NB_UNDO_ENTRIES || bytes > NB_UNDO_BYTES)
-		return fail_full(*stack, error);
+		return nb_fail(
+			error, NB_ERR_REQUEST, "operation",
+			"set less at a time: fewer settings, or ones that read shorter texts",
+			"the helper would hold %zu changes (%zu bytes) for undo, and keeps "
+			"%d (%d bytes) at most",
+			number, bytes, NB_UNDO_ENTRIES, NB_UNDO_BYTES);
 	entry = calloc(1, sizeof(*entry));
 	if (entry) {
 		entry->op = op;
@@ -131,6 +130,8 @@ static int restore(const struct nb_undo_entry *entry, struct nb_text *text, char
 	const struct nb_op *op = entry->op;
 	int status;
 
+	if (op->keep)
+		return entry->armed ? op->restore(&entry->target, entry->value, error) : 0;
 	if (!nb_op_read(op, &entry->target, text, NULL)) {
 		if (!strcmp(text->data, entry->value))
 			return 0;
@@ -153,8 +154,8 @@ static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *c
 	int status = nb_text_allocate(&text, error);
 
 	if (!status)
-		status = entry->op->set ? restore(entry, &text, &was, error)
-					: nb_op_read(entry->op, &entry->target, &text, error);
+		status = entry->op->words ? restore(entry, &text, &was, error)
+					  : nb_op_read(entry->op, &entry->target, &text, error);
 	deed.before = was;
 	deed.after = entry->op->set && !status ? text.data : NULL;
 	deed.error = status ? error : NULL;
@@ -175,22 +176,103 @@ static void add_count(struct nb_error *error, size_t others)
 	memcpy(error->message + used, more, length + 1);
 }
 
+static int is_beside(const struct nb_undo_entry *entry)
+{
+	return entry && entry->op->keep;
+}
+
+static char *read_copy(const struct nb_undo_entry *entry)
+{
+	char *copy = NULL;
+	struct nb_text text;
+
+	if (nb_text_allocate(&text, NULL))
+		return NULL;
+	if (!nb_op_read(entry->op, &entry->target, &text, NULL))
+		copy = nb_text_copy(text.data, text.used);
+	free(text.data);
+	return copy;
+}
+
+void nb_undo_note(struct nb_undo_entry *top, int is_after)
+{
+	struct nb_undo_entry *beside = top ? top->before : NULL;
+	char **noted = beside && is_after ? &beside->after : beside ? &beside->value : NULL;
+	char *now = is_beside(beside) ? read_copy(beside) : NULL;
+
+	if (!now)
+		return;
+	free(*noted);
+	*noted = now;
+}
+
+/* Before a change is undone: of what is held beside it, leave what others have changed since. */
+static void arm(struct nb_undo_entry *beside)
+{
+	char *now = is_beside(beside) && beside->after && !beside->armed ? read_copy(beside) : NULL;
+	struct nb_text kept;
+
+	if (!now || nb_text_allocate(&kept, NULL)) {
+		free(now);
+		return;
+	}
+	if (strcmp(now, beside->after) != 0) {
+		beside->op->keep(beside->value, beside->after, now, &kept);
+		strcpy(beside->value, kept.data); /* never longer */
+	}
+	beside->armed = 1;
+	free(kept.data);
+	free(now);
+}
+
+/* Undo a list of entries in its order. Returns how many failed and may be tried again, which are
+ * *again then; a program is run once, and counted in *lost. *error is the last one's. */
+static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end,
+		       struct nb_undo_entry **again, size_t *lost, const struct nb_client *client,
+		       struct nb_error *error)
+{
+	struct nb_undo_entry *entry;
+	size_t failures = 0;
+	int failed;
+
+	*again = NULL;
+	while ((entry = list) != end) {
+		arm(entry->before);
+		failed = undo_one(entry, client, error) != 0;
+		list = entry->before;
+		if (failed && entry->op->words) {
+			entry->before = NULL;
+			*again = entry;
+			again = &entry->before;
+			failures++;
+		} else {
+			*lost += (size_t)failed;
+			free_entry(entry);
+		}
+		nb_heartbeat();
+	}
+	return failures;
+}
+
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error)
 {
-	size_t failures = 0;
-	int first = 0;
+	struct nb_undo_entry *list = *stack, *end = *stack;
+	size_t failures, lost = 0, before = SIZE_MAX;
+	struct nb_error ignored;
 
-	while (*stack && (*stack)->scope >= scope) {
-		struct nb_error ignored;
-		int status = undo_one(*stack, client, first ? &ignored : error);
-
-		failures += status != 0;
-		first = first ? first : status;
-		nb_undo_release(stack);
-		nb_heartbeat();
+	error = error ? error : &ignored;
+	while (end && end->scope >= scope)
+		end = end->before;
+	*stack = end;
+	while ((failures = undo_all(list, end, &list, &lost, client, error)) && failures < before) {
+		before = failures;
+		end = NULL;
 	}
+	while (list)
+		nb_undo_release(&list);
+	failures += lost;
 	if (failures > 1)
 		add_count(error, failures - 1);
-	return first;
+	return failures ? -(int)error->code : 0;
 }

@@ -16,11 +16,11 @@ NAMED = 3
 
 
 class Dependence(CautionRule):
-    """Signs of drift, memory or two levels in cells that are precise nevertheless."""
+    """Signs of drift or memory in cells that are precise nevertheless."""
 
     name = "dependence"
     severity = 160
-    about = "Runs of a converged cell drift, follow each other or lie on two levels."
+    about = "Runs of a converged cell drift or follow each other."
     reads = "the metrics of `repeat`, of each converged cell in order of execution"
     shows = "the sign in each cell, with its test"
     remedy = "the interval is too narrow: run longer or warm up longer, or find what switches"

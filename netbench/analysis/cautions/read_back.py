@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from netbench.analysis.cautions.base import Caution, CautionRule, Evidence
 from netbench.analysis.readbacks import BUFFERS, Readback
+from netbench.model import OR_DEFAULT
 
 OPTIONS = (*BUFFERS, "congestion")
 
@@ -18,34 +19,44 @@ class ReadBack(CautionRule):
     name = "read_back"
     kinds = ("buffers", "setting")
     severity = 200
-    about = "The kernel gave a socket another buffer size or congestion control than asked."
+    about = "A socket has another buffer size or congestion control than was asked first."
     reads = "`settings` of records; socket buffers read twice what was asked (socket(7))"
     shows = "what was read back"
     remedy = "raise net.core.wmem_max or rmem_max, or find out what else sets the option"
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
-        places: dict[tuple[str, str, str, str], set[str]] = {}
+        by_side: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+        congestion: dict[str, set[str]] = {}  # of both ends, by place
         for r in evidence.result.readbacks:
+            place = evidence.label(r.cell, r.pair)
             if r.name in OPTIONS and r.asked and r.read and not _as_asked(r):
-                key = r.side, r.name, r.asked, r.read
-                places.setdefault(key, set()).add(evidence.label(r.cell, r.pair))
-        for (side, name, asked, read), where in places.items():
+                places = by_side.setdefault((r.name, r.asked, r.read), {})
+                places.setdefault(r.side, set()).add(place)
+            if r.name == "congestion":
+                congestion.setdefault(place, set()).add(r.read)
+        for (name, asked, read), places in by_side.items():
+            side, where = " and ".join(places), sorted(set().union(*places.values()))
             if name in BUFFERS:
                 limit = "wmem_max" if name == "send_buffer" else "rmem_max"
                 yield self.caution(
                     f"The {side}'s {name} was clamped: {asked} bytes were asked, which the kernel"
                     f" doubles, and {read} were read back.",
-                    sorted(where),
+                    where,
                     f"read {read}",
                     remedy=f"raise sysctl net.core.{limit} in settings:",
                     kind="buffers",
                 )
             else:
+                wanted = asked.removesuffix(OR_DEFAULT)
+                why = f"but {asked} was asked"
+                if wanted != asked:
+                    why = f"the host's default: {wanted} could not be chosen"
+                others = sorted(set().union(*(congestion[place] for place in where)) - {read})
                 yield self.caution(
-                    f"The {side}'s {name} is {read}, but {asked} was asked.",
-                    sorted(where),
-                    f"read {read}",
-                    remedy="check that the host supports this level, and what else sets it",
+                    f"The {side}'s {name} is {read}, {why}.",
+                    where,
+                    f"read {read}" + "".join(f", and {other} at the other end" for other in others),
+                    remedy="`check` says what the host supports, and what this user may choose",
                     kind="setting",
                 )
 
@@ -53,4 +64,4 @@ class ReadBack(CautionRule):
 def _as_asked(r: Readback) -> bool:
     if r.name in BUFFERS and r.asked.isdigit() and r.read.isdigit():
         return int(r.read) == 2 * int(r.asked)
-    return r.asked == r.read
+    return r.asked.removesuffix(OR_DEFAULT) == r.read

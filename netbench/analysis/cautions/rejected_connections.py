@@ -16,7 +16,7 @@ class RejectedConnections(CautionRule):
 
     name = "rejected_connections"
     severity = 20
-    about = "Connections to the data port did not show the run's token and were rejected."
+    about = "Connections to the data port did not show the run's token, or met a tool's server."
     reads = "`rejected_connections` of the receiver"
     shows = "the number of connections"
     remedy = "find out what scans this network; set port: to a range that nothing else uses"
@@ -34,5 +34,5 @@ class RejectedConnections(CautionRule):
         if self.connections:
             total = count(sum(self.connections.values()), "connection")
             yield self.caution(
-                "Something else connected to the data port.", self.connections, f"{total} rejected"
+                "Something else connected to the data port.", self.connections, total
             )

@@ -42,9 +42,9 @@ class SideBySide(CautionRule):
         }
         if where := [pair for pair, number in most.items() if number]:
             yield self.caution(
-                "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat, soak,"
-                " softirq, perf, psi, energy) would have counted all of them, and were not read:"
-                " CPU is that of the processes (rusage), without softirq.",
+                "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat,"
+                " cpuidle, soak, softirq, perf, psi, energy) would have counted all of them, and"
+                " were not read: CPU is that of the processes (rusage), without softirq.",
                 where,
                 f"equal boot ids; {max(most.values())} beside one of them at most",
             )

@@ -18,7 +18,7 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.settings import is_setting
 from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.model import WHOLE_FILE, Transfer
+from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
 from netbench.units import format_rate, format_size, format_time
 
 STREAMS_MAX = 1024
@@ -66,7 +66,10 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
 
     streams = kinds.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
     threads = kinds.number("a number of threads", *_bounds(catalogue, "threads", 1, STREAMS_MAX))
-    cubic = kinds.matching("a congestion control such as cubic", "[a-z0-9_-]{1,15}")
+    cubic = kinds.matching(
+        "a congestion control such as cubic, or `cubic or default`",
+        f"[a-z0-9_-]{{1,15}}({OR_DEFAULT})?",
+    )
     rate = kinds.rate(*_bounds(catalogue, "rate", 1))
     whole_file = {"file": WHOLE_FILE}
     return {
@@ -129,7 +132,11 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         ),
         "pin": _Key(transfer_values.PIN, "CPUs of the two sides", "apart", "none"),
         "congestion": _Key(
-            kinds.keyword({"default": None}, cubic), "TCP congestion control", "bbr", "default"
+            kinds.keyword({"default": None}, cubic),
+            "TCP congestion control; `cubic or default`: the host's own where cubic may not be"
+            " chosen",
+            "bbr",
+            "default",
         ),
         "rate": _Key(kinds.keyword({"none": None}, rate), "offered load per pair", "1Gb/s", "none"),
         "ip": _Key(kinds.enumerated({"4": 4, "6": 6}), "IP version", 6, "4"),

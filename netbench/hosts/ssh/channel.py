@@ -139,8 +139,7 @@ class SshChannel:
     def _start_worker(self, role: str, run_as: str = "") -> Process:
         """Start a worker, copied to the host if need be."""
         with self._shell(deploy.START_SECONDS, keep=True) as host:
-            account = self._destination.user if self._destination else ""
-            return deploy.start_worker(host, role, run_as, account, self._package)
+            return deploy.start_worker(host, role, run_as, self._package)
 
     @held_back
     def close(self) -> None:

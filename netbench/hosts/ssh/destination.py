@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import HostError
+from netbench.errors import APT_INSTALL, HostError
 
 RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
@@ -89,7 +89,7 @@ def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[st
         )
     except FileNotFoundError as error:
         raise HostError(
-            "the program `ssh` is missing on this machine; install the OpenSSH client"
+            f"the program `ssh` is missing on this machine; on Debian: {APT_INSTALL} openssh-client"
         ) from error
     except subprocess.TimeoutExpired as error:
         raise HostError(

@@ -21,7 +21,8 @@ def cells(source: Source) -> Section:
         Column(source.result.describe(name).title, source.result.describe(name).unit)
         for name in metrics
     ]
-    columns += [Column("n"), Column("status")]
+    ratios = source.result.compare is not None
+    columns += [Column("n"), Column("status"), *([Column("mean")] if ratios else [])]
     rows: list[tuple[Value, ...]] = []
     mixed = len({c.unit for c in source.cells if c.n}) > 1
     for c in source.cells:
@@ -31,6 +32,7 @@ def cells(source: Source) -> Section:
                 *(c.intervals.get(name) for name in metrics),
                 _units(c, mixed),
                 c.status,
+                *([c.mean] if ratios else []),
             )
         )
     marked = frozenset(i for i, c in enumerate(source.cells) if c.marked)
@@ -99,8 +101,10 @@ def _notes(source: Source, marked: bool) -> list[str]:
         )
     if source.result.compare:
         notes.append(
-            "converged: the ratio to the baseline is as precise as asked, whatever the width of the"
-            " mean."
+            "status is that of the ratio to the baseline, which is free of what blocks have in"
+            " common; mean that of the mean: converged (as precise as asked), max (wider), or"
+            " unstable (it drifts, follows the block before or has two modes: it is less certain"
+            " than ± says)."
         )
     notes += [
         f"{', '.join(source.key(c))}: of the two modes of"

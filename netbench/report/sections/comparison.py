@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from netbench.analysis.comparison import FLAGS, RESULT, Comparison, numbers
+from netbench.analysis.comparison import FLAGS, NO_VERDICT, RESULT, Comparison, numbers
 from netbench.analysis.control import holds
 from netbench.analysis.metrics import describe
-from netbench.analysis.sign_flip import EXACT, draws_of
 from netbench.analysis.words import bounds, percent
 from netbench.report.answers import repeats_cpu
 from netbench.report.blocks import ROW, Block, Column, Plot, Section, Table, Value
@@ -77,7 +76,6 @@ def table(
         Column("change", "%"),
         Column("interval"),
         Column("p"),
-        *([Column("sign-flip p")] if paired else []),
         Column("n" if paired else f"n {first.baseline}, {first.level}"),
         Column("verdict"),
     ]
@@ -115,14 +113,13 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> tuple[Value, ..
         + ([c.level] if levels else [])
     )
     change = None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}"
-    ps = [_probability(c.p), *([_probability(c.sign_flip)] if paired else [])]
     n = c.n if paired else f"{c.against}, {c.n}"
     verdict = f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict
     return (
         *(keys or ["the one there is"]),
         change,
         c.why or bounds(c.low, c.high),
-        *ps,
+        _probability(c.p),
         n,
         verdict,
     )
@@ -147,34 +144,21 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     if earlier:
         many = " to ".join(str(n) for n in dict.fromkeys((min(earlier), max(earlier))))
         how += f" with the spread of {many} earlier results"
-    many = f", corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
+    many = f", verdicts corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
     notes = [
-        f"{aim}; {margin}; {share(c.confidence)} intervals of the ratio, {how}{many}; p is"
-        " uncorrected."
+        f"{aim}; {margin}; {share(max(x.confidence for x in family))} intervals of the ratio,"
+        f" {how}{many}; p is uncorrected."
     ]
-    if c.against is None:
-        notes.append(_sign_flip_said(max(x.n for x in family)))
     notes += [
         f"{x.names[0]}: no verdict, since {x.unsettled}."
         for x in family
         if x.failures and not x.failures.stands
     ]
+    whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
+    notes += [f"{NO_VERDICT}: {why}." for why in whys]
     if any(x.needed for x in family):
         notes.append(
             f"n=N to M?: with N to M {units}s the interval would be as narrow as asked, were the"
             " spread as seen."
         )
     return notes
-
-
-def _sign_flip_said(most: int) -> str:
-    """What the second p is, for comparisons of at most so many units."""
-    how = (
-        f"{draws_of(most)} drawn by the seed of the order where there are more than {EXACT} units"
-        if most > EXACT
-        else "all of them"
-    )
-    return (
-        "sign-flip p is of the exact test that assumes no distribution: of the differences with all"
-        f" choices of signs ({how}), uncorrected too."
-    )

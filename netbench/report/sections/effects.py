@@ -1,6 +1,4 @@
-"""Which factor matters: what each swept factor does to a metric, and two of them together, with the
-share of the metric's variance that is theirs.
-"""
+"""Which factor matters: what each swept factor does to a metric, and two of them together."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from netbench.report.source import Source
 from netbench.report.titles import title
 
 MOST = 3  # levels that a sentence tells one by one; of more, the least and the greatest change
-RUNS, HIGHER = "from run to run", "three and more together"
 
 
 def effects(source: Source) -> Section | None:
@@ -39,7 +36,7 @@ def effects(source: Source) -> Section | None:
         what = title(metric, source.result)
         lines = [line for each in known for line in sentences(each, what, several)]
         blocks.append(Prose(tuple(lines), bullets=True))
-        blocks += [_shares(known, what, several), _contrasts(known, what, several)]
+        blocks.append(_contrasts(known, what, several))
         for number, each in enumerate(found):
             if each.interactions:
                 a, b = axes_of(each)
@@ -64,42 +61,22 @@ def axes_of(each: Effects) -> tuple[str, str]:
 
 
 def sentences(each: Effects, what: str, several: bool) -> Iterator[str]:
-    """One an effect, factors before what two do together, the largest share first.
+    """One an effect, factors before what two do together, the largest change first.
 
     what: the metric in words.
     """
     where = _at(each, several)
     for place, effect in enumerate(each.main):
-        head = f"{effect.name} {_rank(effect, each.effects)}" if place == 0 else f"{effect.name}:"
-        yield f"{where}{head} {_told(effect, what if place == 0 else '')}; {_changes(effect)}."
+        head = f"{effect.name} {_rank(effect, each.main)}" if place == 0 else f"{effect.name}:"
+        yield f"{where}{head} {what} {_changes(effect)}."
     for effect in each.interactions:
-        yield f"{where}{effect.name} together: {_told(effect, '')}; {_differs(each, effect)}."
+        yield f"{where}{effect.name} together: {_differs(each, effect)}."
 
 
 def _rank(first: Effect, every: Sequence[Effect]) -> str:
-    """What can be said of the factor with the largest share."""
-    others = [effect.share.high for effect in every if effect is not first]
-    clear = all(first.share.low > high for high in others)  # never of NaN
+    """What can be said of the factor with the largest change."""
+    clear = all(first.size[1] > effect.size[2] for effect in every if effect is not first)
     return "matters most:" if clear else "comes first, though not clearly:"
-
-
-def _told(effect: Effect, what: str) -> str:
-    """`61% of the variance of throughput (55 to 66%)`."""
-    of = f" of the variance of {what}" if what else ""
-    s = effect.share
-    if math.isnan(s.value):
-        return "an unknown share"
-    if math.isnan(s.low):
-        return f"{_percent(s.value)}%{of}"
-    return f"{_percent(s.value)}%{of} ({_percent(s.low)} to {_percent(s.high)}%)"
-
-
-def _percent(fraction: float) -> str:
-    """A share in percent: `61`, `0.4`, `<0.1`."""
-    number = 100 * fraction
-    if 0 < number < 0.05:
-        return "<0.1"
-    return f"{number:.0f}" if number >= 9.95 or number == 0 else f"{number:.1f}"
 
 
 def _changes(effect: Effect) -> str:
@@ -141,31 +118,9 @@ def _ratio(c: Comparison) -> str:
     return f"{signed(c.ratio)}% ({bounds(c.low, c.high)})"
 
 
-def _shares(found: Sequence[Effects], what: str, several: bool) -> Table:
-    """Shares of variance: a row an effect, then what is left."""
-    keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
-    columns = (*keys, Column("share", "%"), Column("interval"))
-    rows: list[tuple[Value, ...]] = []
-    for each in found:
-        pair = [each.pair] if several else []
-        for effect in (*each.main, *each.interactions):
-            s = effect.share
-            interval = None if math.isnan(s.low) else f"{_percent(s.low)} to {_percent(s.high)}"
-            rows.append((*pair, effect.name, _share(s.value), interval))
-        if len(each.crossed.factors) > 2:
-            rows.append((*pair, HIGHER, _share(each.higher), ""))
-        rows.append((*pair, RUNS, _share(each.runs), ""))
-    places = {(i, ROW): _pair(row[0] if several else None) for i, row in enumerate(rows)}
-    return Table(f"{what}: shares of variance", columns, tuple(rows), places=places)
-
-
 def _pair(pair: Value) -> Levels:
     """All cells, of a pair where there are several."""
     return {"pair": str(pair)} if pair is not None else {}
-
-
-def _share(fraction: float) -> Value:
-    return None if math.isnan(fraction) else _percent(fraction)
 
 
 def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
@@ -223,10 +178,9 @@ def _how(source: Source, several: bool) -> Iterator[str]:
     unit, confidence = known[0].unit, share(source.result.repeat.confidence)
     yield (
         "A factor's change is the mean over the levels of the others; the change of two together is"
-        f" a ratio of ratios. Intervals of changes are paired by {unit} and corrected for all rows"
-        f" of their metric (Holm, {confidence}), p is uncorrected; those of shares ({confidence})"
-        " are each of their own. A share is of these levels: levels further apart would have a"
-        " larger one."
+        f" a ratio of ratios. Intervals are paired by {unit} and corrected for all rows of their"
+        f" metric (Holm, {confidence}), p is uncorrected. A change is between these levels: levels"
+        " further apart would have a larger one."
     )
 
 

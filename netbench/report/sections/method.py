@@ -36,8 +36,9 @@ def method(source: Source) -> Section:
     if source.result.compare:
         lines.append(
             f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's"
-            " t gives the ratio and its interval. All comparisons of one metric are one family"
-            " (Holm)."
+            " t gives the ratio and its interval. Verdicts are corrected for all comparisons"
+            " of one metric (Holm): any of them is false as seldom as said. All intervals at once"
+            " hold a little less often."
         )
     blocks: list[Block] = [Prose(tuple(lines), bullets=True), *_definitions(source)]
     return Section("method", "How the numbers were made", tuple(blocks))

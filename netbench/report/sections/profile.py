@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from netbench.analysis.layers import ORDER, UNMAPPED
+from netbench.analysis.intervals import mean_interval
+from netbench.analysis.layers import MASKED, ORDER, UNMAPPED
 from netbench.analysis.matching import Match
 from netbench.analysis.profile_difference import ProfileDifference, difference
 from netbench.analysis.profiles import CellProfile, common_names, units
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
-from netbench.report.flame_graphs import flame_graphs
-from netbench.report.numbers import signed
+from netbench.report.numbers import share, signed
 from netbench.report.profile_words import (
     cell_words,
     change_words,
@@ -29,9 +29,9 @@ TOP = 14
 """Functions in a table of changes, as Morton's mails have them."""
 ROWS = 24
 """Functions in the table of all cells."""
-COLUMNS, NAME, HEADS = 8, 30, 48
-"""Cells that have a column in one table, characters of a function's name, and of all columns: what
-80 characters hold.
+COLUMNS, WITH_INTERVALS, NAME, HEADS = 8, 4, 30, 48
+"""Cells that have a column in one table, and where each has an interval; characters of a function's
+name, and of all columns: what 80 characters hold.
 """
 WIDE, MOST = 10**4, 10**5
 """Of a total in a table: from where on a column less fits, and more is told in powers of ten."""
@@ -53,12 +53,15 @@ def profile(source: Source) -> Section | None:
             blocks.append(Prose(tuple(f"{n}: {head}" for n, head in enumerate(heads, 1)), True))
             heads = [str(n) for n in range(1, len(heads) + 1)]
         tables = list(_columns(cells, heads))
-        blocks += [_by_layer(columns) for columns in tables]
+        several = any(len(cell.runs) > 1 for cell in cells)
+        layers = _columns(cells, heads, WITH_INTERVALS if several else COLUMNS)
+        confidence = source.result.repeat.confidence
+        blocks += [_by_layer(columns, confidence) for columns in layers]
         blocks.append(Plot("layers", "profile", f"{_unit(cells)} by layer"))
         if asked := source.result.compare:
             blocks += changes(source, asked.factor, asked.baseline)
         blocks += [_by_function(columns) for columns in tables]
-        blocks += _graphs(source)
+        blocks += _graphs()
     return Section("profile", "Where the cycles go", tuple(blocks))
 
 
@@ -138,31 +141,55 @@ class Columns:
         return Table(f"{title}{whose}, {self.unit}", columns, (*rows, total), notes)
 
 
-def _columns(cells: Sequence[CellProfile], heads: Sequence[str]) -> Iterator[Columns]:
-    """Sides and units apart."""
+def _columns(
+    cells: Sequence[CellProfile], heads: Sequence[str], most: int = COLUMNS
+) -> Iterator[Columns]:
+    """Sides and units apart, at most so many cells in each."""
     headed = list(zip(cells, heads, strict=True))
     for side, unit in dict.fromkeys((cell.side, cell.unit) for cell in cells):
         mine = [one for one in headed if (one[0].side, one[0].unit) == (side, unit)]
-        fitting = COLUMNS if max(mean(cell.totals) for cell, _ in mine) < WIDE else COLUMNS - 1
+        fitting = most if max(mean(cell.totals) for cell, _ in mine) < WIDE else most - 1
         for at in range(0, len(mine), fitting):
             some = mine[at : at + fitting]
             yield Columns([cell for cell, _ in some], [head for _, head in some])
 
 
-def _by_layer(columns: Columns) -> Table:
-    cells = columns.cells
-    unmapped = max(cell.layers.get(UNMAPPED, 0.0) / (mean(cell.totals) or 1) for cell in cells)
-    shown = [layer for layer in ORDER if any(cell.layers.get(layer) for cell in cells)]
-    rows = [columns.row(name, (c.layers.get(name, 0.0) for c in cells)) for name in shown]
+def _by_layer(columns: Columns, confidence: float) -> Table:
+    cells, scale = columns.cells, 10**columns.exponent
+    unmapped = max(mean(c.layers.get(UNMAPPED, [0.0])) / (mean(c.totals) or 1) for c in cells)
+    shown = [layer for layer in ORDER if any(any(cell.layers.get(layer, ())) for cell in cells)]
+    rows: list[tuple[Value, ...]] = [
+        (
+            name,
+            *(
+                _with_interval(c.layers.get(name, [0.0] * len(c.runs)), scale, confidence)
+                for c in cells
+            ),
+        )
+        for name in shown
+    ]
     spread = (stdev(c.totals) if len(c.totals) > 1 else None for c in cells)
     rows.append(columns.row("sd of total", spread))
+    masked = (
+        f" `{MASKED}`: what ran with interrupts off, which a clock cannot sample."
+        if MASKED in shown
+        else ""
+    )
     return columns.table(
         "By layer",
         "layer",
         rows,
         "By the function that ran; `other`: system calls, files, user code. Of functions that no"
-        f" pattern names: {100 * unmapped:.1f}% at most. {SPREAD}",
+        f" pattern names: {100 * unmapped:.1f}% at most.{masked} {SPREAD} ±: {share(confidence)}"
+        " interval over the profile runs.",
     )
+
+
+def _with_interval(costs: Sequence[float], scale: int, confidence: float) -> str:
+    """The mean of a cell's runs, with its interval where there are several."""
+    interval = mean_interval([cost / scale for cost in costs], confidence)
+    half = f" ±{interval.half_width:.0f}" if interval.known else ""
+    return f"{_whole(interval.mean)}{half}"
 
 
 def _by_function(columns: Columns) -> Table:
@@ -246,7 +273,6 @@ def difference_table(
     )
 
 
-def _graphs(source: Source) -> Iterator[Block]:
-    """Links to drawings beside the HTML report."""
-    for graph in flame_graphs(source):
-        yield Plot("flame", graph.file, graph.title)
+def _graphs() -> Iterator[Block]:
+    """A link to the file beside the HTML report."""
+    yield Plot("flame", "", "The stacks, for https://www.speedscope.app (read in your browser)")

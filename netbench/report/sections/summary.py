@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from netbench.analysis import offered
 from netbench.analysis.cells import CellResult
-from netbench.analysis.comparison import VERDICTS, Comparison
-from netbench.analysis.meter_choice import LEAST
+from netbench.analysis.comparison import NO_VERDICT, VERDICTS, Comparison
+from netbench.analysis.grounds import host_meter
 from netbench.analysis.noise import mean_load
-from netbench.analysis.pivot import pivots
+from netbench.analysis.pivot import COPIES, pivots
 from netbench.analysis.shown_levels import shown
 from netbench.analysis.words import amount, change
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
@@ -97,7 +97,7 @@ def _verdicts(family: Sequence[Comparison]) -> str:
     doubtful = sum(bool(c.flags) for c in family)
     if len(family) == 1:
         return f"{family[0].verdict}{', in doubt' if doubtful else ''}"
-    each = ", ".join(f"{v} in {tally[v]}" for v in VERDICTS if tally[v])
+    each = ", ".join(f"{v} in {tally[v]}" for v in (*VERDICTS, NO_VERDICT) if tally[v])
     return f"{each} of {len(family)} contexts{f', {doubtful} in doubt' if doubtful else ''}"
 
 
@@ -165,7 +165,10 @@ def _extremes(
     """The highest and the lowest of these cells, by their names, in a sentence; none where none has
     the metric.
     """
-    measured = [(name, c) for name, c in cells if metric in c.intervals]
+    everything = [(name, c) for name, c in cells if metric in c.intervals]
+    written = (source.result.asked or {}).get("transfer.tool", "")
+    copies = [one for one in everything if one[1].factors.get("tool", written) in COPIES]
+    measured = [one for one in everything if one not in copies] or copies
     if not measured:
         return
     unit = source.result.describe(metric).unit
@@ -178,6 +181,8 @@ def _extremes(
     near = sum(cell.intervals[metric].high >= most.low for _, cell in ranked[:-1])
     also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
     told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
+    if 0 < len(copies) < len(everything):
+        told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
     yield of_cells(told, ends[::-1], metric, unit)
 
 
@@ -213,7 +218,7 @@ def _state(source: Source) -> str:
 
 def _sides(source: Source) -> Iterator[str]:
     """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
-    shared, whole = source.result.shared, _host_meter(source)
+    shared, whole = source.result.shared, host_meter(source.result, "system_cpu")
     if shared and whole and not any(shared.values()):
         yield (
             f"Each side has its own kernel: {whole} tells sender and receiver CPU apart, with all"
@@ -232,20 +237,12 @@ def _loaded(source: Source) -> Iterator[str]:
     measured = (cell.intervals.get("system_cpu") for cell in source.cells)
     busy = [interval.mean for interval in measured if interval]
     others = mean_load(result.noise, result.ticks)
-    meter = _host_meter(source)
+    meter = host_meter(source.result, "system_cpu")
     if meter and busy and others > MUCH * min(busy):
         yield (
             f"Other programs used {others:.2f} CPUs meanwhile, and {meter} counts them too: what it"
             " says of cells is blurred by them. Repeat it on quiet hosts."
         )
-
-
-def _host_meter(source: Source) -> str:
-    """The meter of whole hosts that system CPU is by; "" where none is."""
-    there = source.result.metrics
-    order = source.result.meters["system_cpu"]
-    best = next((meter for meter in order if f"system_cpu.{meter}" in there), LEAST)
-    return "" if best == LEAST else best
 
 
 def _warned(source: Source) -> Iterator[str]:

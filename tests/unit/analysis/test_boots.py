@@ -367,7 +367,7 @@ def test_one_boot_of_each_kernel_is_warned_of(tmp_path: Path) -> None:
 
 def test_boots_alone_are_no_sign_of_dependence(tmp_path: Path) -> None:
     """Boots far apart are what the interval over boots is for; the same steps within one boot are
-    drift or two levels.
+    drift.
     """
     result = load(
         Synth({"send": ("sendfile",)}, runs=24, boots=3, between=0.2, pairs=TWO).write(
@@ -401,8 +401,6 @@ def test_boots_apart_in_a_precise_ratio_are_no_dependence(tmp_path: Path) -> Non
     result = load(synth.write(tmp_path / "r"))
     found = cells_of(result)
     assert {c.status for c in found} == {"converged"}
-    runs = result.ok[result.ok["cell"] == "kernel=6.1,send=sendfile"]["throughput"].to_numpy()
-    assert any("two levels" in sign for sign in instabilities(runs))
     assert "dependence" not in {c.kind for c in Source.of(result.path).cautions}
 
 

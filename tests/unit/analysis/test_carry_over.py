@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from netbench.analysis.carry_over import carried_over
+from netbench.analysis.comparison import CARRIED
 from netbench.analysis.load import load
 from netbench.report.build import build
+from netbench.report.source import Source
 from tests.support.synthetic import Record, Synth
 
 SEND = {"send": ("readwrite", "sendfile", "splice")}
@@ -53,3 +55,35 @@ def test_shuffled_blocks_carry_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [1, 3])
 def test_few_runs_tell_nothing(tmp_path: Path, runs: int) -> None:
     assert not list(carried_over(load(Synth(SEND, runs).write(tmp_path / "r"))))
+
+
+TWO = {"send": ("readwrite", "sendfile")}
+
+
+@pytest.mark.parametrize(("loss", "seeds"), [(0.05, range(4)), (0.0, range(4))])
+def test_a_verdict_that_stands_on_what_is_carried_over_is_flagged(
+    tmp_path: Path, loss: float, seeds: range
+) -> None:
+    """Two levels that are equal but for what the second of a block loses after the first: sendfile
+    comes after readwrite three times as often as after itself. And levels that differ.
+    """
+    flagged = []
+    for seed in seeds:
+        last = {"send": ""}
+
+        def edit(record: Record, last: dict[str, str] = last) -> Record:
+            if last["send"] == "readwrite":
+                counted = record["receiver"]["flow"]["bytes"]
+                counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * (1 - loss))
+            last["send"] = record["factors"]["send"]
+            return record
+
+        def truth(factors: Mapping[str, str]) -> tuple[float, float, float]:
+            return 20.0 if loss or factors["send"] == "readwrite" else 21.0, 0.5, 0.6
+
+        made = Synth(TWO, 30, spread=0.02, seed=seed, edit=edit, truth=truth, pairs=("a>b",))
+        source = Source.of(made.write(tmp_path / str(seed)))
+        (c,) = source.compare("send", "readwrite", "throughput")
+        flagged += [CARRIED in c.flags] if c.verdict != "inconclusive" else []
+    assert len(flagged) >= 2
+    assert all(flagged) if loss else not any(flagged)

@@ -11,8 +11,9 @@ import pytest
 import scipy.stats
 
 from netbench.analysis.cells import CellResult, cells_of, tidy
-from netbench.analysis.dependence import Pool, lag_of
+from netbench.analysis.intervals import mean_interval
 from netbench.analysis.load import load
+from netbench.report.numbers import joined, number, parts
 from tests.support.synthetic import Record, Synth, failed
 
 ONE = {"send": ("sendfile",)}
@@ -25,18 +26,11 @@ def only(folder: Path) -> CellResult:
 
 def test_means_are_those_of_the_records(tmp_path: Path) -> None:
     result = load(Synth(runs=12, spread=0.05).write(tmp_path / "r"))
-    by_cell = [np.log(runs["throughput"].to_numpy()) for _, runs in result.ok.groupby("cell")]
-    dependence = Pool(
-        map(lag_of, by_cell)
-    ).dependence  # of independent draws: what chance lets appear
     for cell in cells_of(result):
         values = result.ok[result.ok["cell"] == cell.cell]["throughput"]
         found = cell.intervals["throughput"]
         low, high = scipy.stats.t.interval(
-            0.95,
-            dependence.freedom(12),
-            loc=values.mean(),
-            scale=scipy.stats.sem(values) * dependence.inflation(12),
+            0.95, 11, loc=values.mean(), scale=scipy.stats.sem(values)
         )
         assert (found.n, found.mean) == (12, pytest.approx(values.mean()))
         assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
@@ -234,3 +228,37 @@ def test_no_data_has_steps(tmp_path: Path) -> None:
     assert "throughput" not in cell.intervals
     assert cell.intervals["steps"].n == 5
     assert cell.status in ("converged", "max")
+
+
+def slow(record: Record) -> Record:
+    """A machine that is slow for some blocks in succession, and fast for others."""
+    counted = record["receiver"]["flow"]["bytes"]
+    moved = counted[1][0] - counted[0][0]
+    counted[1][0] = counted[0][0] + int(moved * (1 + 0.02 * math.sin(record["block"] / 4)))
+    return record
+
+
+@pytest.mark.parametrize(("edit", "mean"), [(slow, "unstable"), (None, "converged")])
+def test_means_have_a_status_beside_that_of_their_ratio(
+    tmp_path: Path, edit: Callable[[Record], Record] | None, mean: str
+) -> None:
+    compare = {"factor": "send", "baseline": "readwrite"}
+    send = {"send": ("readwrite", "sendfile")}
+    made = Synth(send, 24, spread=0.005, pairs=("a>b",), compare=compare, edit=edit)
+    for cell in cells_of(load(made.write(tmp_path / "r"))):
+        assert (cell.status, cell.mean) == ("converged", mean)
+
+
+def test_two_runs_are_shown_and_have_no_interval(tmp_path: Path) -> None:
+    cell = only(Synth(ONE, runs=2, spread=0.05).write(tmp_path / "r"))
+    found = cell.intervals["throughput"]
+    assert not found.known
+    assert (found.n, len(found.runs)) == (2, 2)
+    assert joined(parts(found)) == f"{number(found.mean)} ({', '.join(map(number, found.runs))})"
+
+
+def test_no_bound_is_beyond_what_the_runs_carry() -> None:
+    """One of forty runs was stalled."""
+    values = np.r_[np.full(39, 0.5) + np.linspace(0, 0.1, 39), 78.0]
+    bounded = mean_interval(values, 0.999).within(0, math.inf, (values.min(), values.max()))
+    assert 0 < bounded.low < bounded.mean < bounded.high <= 78

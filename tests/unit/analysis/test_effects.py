@@ -77,8 +77,8 @@ def test_what_is_true_is_found(tmp_path: Path) -> None:
     assert alone["sendfile", "on"] == pytest.approx(1.14, rel=0.02)
     assert alone["readwrite", "on"] == pytest.approx(1.01, rel=0.02)
     assert [effect.name for effect in found.main] == ["send", "tso"]
-    shares = [effect.share.value for effect in found.effects]
-    assert sum(shares) + found.runs + found.higher == pytest.approx(1, abs=1e-6)
+    largest, least, most = named(found, "send").size
+    assert 0 < least < largest < most
 
 
 def test_the_baseline_is_that_of_compare(tmp_path: Path) -> None:

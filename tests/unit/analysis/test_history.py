@@ -131,10 +131,10 @@ def test_a_change_that_failed_runs_could_undo_is_no_verdict(tmp_path: Path) -> N
     assert few.failures is not None
     assert many.failures is not None
     assert (few.failures.failed, few.failures.runs, few.verdict) == (4, 20, "better")
-    assert few.sentence.endswith("even if the 4 runs that failed had the worst values seen")
+    assert few.sentence.endswith("even if the 4 runs that failed are ranked last")
     assert (many.failures.stands, many.verdict) == (False, "inconclusive")
     assert many.unsettled == (
-        "12 of 20 runs of B failed, and it turns if these had the worst values seen"
+        "12 of 20 runs of B failed, and it does not stand with these ranked last"
     )
 
 

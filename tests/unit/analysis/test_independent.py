@@ -260,7 +260,7 @@ def test_gates_are_read(text: str, gate: tuple[str, bool, float]) -> None:
         ("throughput<-2% ; throughput>1%", "write METRIC"),
         ("throughput<-100%", "a metric cannot fall by 100%"),
         ("throuhput<-2%", "did you mean throughput"),
-        ("mood<-2%", "there are throughput, sender_cpu"),
+        ("mood<-2%", "there are throughput, sent, sender_cpu"),
         ("throughput.procstat<-2%", "did you mean throughput"),
     ],
 )

@@ -212,17 +212,40 @@ def test_refused_run_has_no_metric() -> None:
 
 def test_a_meter_that_only_the_rows_describe() -> None:
     rows = [
-        EngineRow("meter", "perf", flags=("host_wide",)),
-        EngineRow("counter", "busy_ns", "perf", "ns", flags=("cpu_time",)),
-        EngineRow("counter", "loops", "perf"),
+        EngineRow("meter", "toy", flags=("host_wide",)),
+        EngineRow("counter", "busy_ns", "toy", "ns", flags=("cpu_time",)),
+        EngineRow("counter", "loops", "toy"),
     ]
     raw = record()
-    raw["sender"]["perf"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
+    raw["sender"]["toy"] = {"busy_ns": [0, 700_000_000], "loops": [0, 9]}
     found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
-    assert (
-        found["system_cpu"] == found["system_cpu.perf"] == pytest.approx(0.7)
-    )  # perf comes before procstat
+    assert found["system_cpu.toy"] == pytest.approx(0.7)
+    assert found["system_cpu"] == found["system_cpu.procstat"]  # which comes before others
     assert found["sender_cpu"] == found["sender_cpu.rusage"]
+
+
+def test_what_is_left_of_the_window_is_busy_where_idle_is_measured() -> None:
+    """Ticks that found work do not count then, nor does a CPU that went meanwhile."""
+    raw = record()
+    del raw["receiver"]["procstat"]
+    raw["sender"]["procstat"] |= {"cpus": [2, 2], "user": [0, 9000]}
+    assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(2 - 1.5)
+    raw["sender"]["procstat"]["iowait"] = [7, 0]  # it may go back
+    assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(2 - 1.36)
+    raw["sender"]["soak"] = {"used_ns": [0, 300_000_000]}
+    assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(0.34)
+    raw["sender"]["procstat"]["cpus"] = [2, 1]
+    assert "system_cpu.procstat" not in metrics(raw, TICKS, shared=True)
+    del raw["sender"]["soak"]
+    rows = [
+        EngineRow("meter", "cpuidle", flags=("host_wide",)),
+        EngineRow("counter", "idle_ns", "cpuidle", "ns", flags=("idle_time",)),
+    ]
+    raw["sender"]["cpuidle"] = {"cpus": [2, 2], "idle_ns": [5, 5 + 1_250_000_000]}
+    found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
+    assert found["system_cpu"] == found["system_cpu.cpuidle"] == pytest.approx(0.75)
+    del raw["sender"]["cpuidle"]["cpus"]
+    assert "system_cpu.cpuidle" not in metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
 
 
 def test_every_metric_has_a_unit_and_a_definition() -> None:

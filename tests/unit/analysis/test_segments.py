@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.dependence import lags_of, relative
 from netbench.analysis.intervals import mean_intervals
 from netbench.analysis.segments import joined
 
@@ -30,7 +29,7 @@ def test_what_is_reduced_is_of_each_series() -> None:
 def test_no_series_at_all() -> None:
     values, parts = joined([])
     assert not len(parts.sums(values))
-    assert lags_of(values, parts) == mean_intervals(values, parts, 0.95) == []
+    assert mean_intervals(values, parts, 0.95) == []
 
 
 def test_intervals_are_those_of_each_series() -> None:
@@ -40,17 +39,3 @@ def test_intervals_are_those_of_each_series() -> None:
         if found.known:
             plain = scipy.stats.t.interval(0.9, len(each) - 1, each.mean(), scipy.stats.sem(each))
             assert (found.low, found.high) == pytest.approx(plain)
-
-
-def test_logarithms_are_of_whole_series() -> None:
-    """One value of 0 or less, and a series has none."""
-    values, parts = joined([np.array([1.0, 2.0]), np.array([3.0, 0.0]), np.array([4.0])])
-    assert relative(values, parts) == pytest.approx([0, np.log(2), 3, 0, np.log(4)])
-
-
-def test_no_product_crosses_from_one_series_to_the_next() -> None:
-    rising = np.arange(8.0)
-    alone, _, last = lags_of(*joined([rising, rising + 1e6, rising]))
-    (only,) = lags_of(*joined([rising]))
-    assert (alone, last) == (only, only)
-    assert only.correlation == pytest.approx(np.sum((rising - 3.5)[1:] * (rising - 3.5)[:-1]) / 42)

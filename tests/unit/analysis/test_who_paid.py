@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from netbench.analysis.accounts import accounts_of
 from netbench.analysis.metrics import METRICS
+from netbench.result_files import EngineRow
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 from tests.unit.analysis.test_soak import SECOND, counters
 
@@ -25,6 +27,27 @@ def one_kernel(**procstat: Any) -> dict[str, Any]:
 def test_two_cpus_of_one_kernel() -> None:
     found = metrics(one_kernel(), TICKS, shared=True)
     assert [found[name] for name in SHARES] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
+
+
+@pytest.mark.parametrize(
+    ("meter", "name", "unit"), [("procstat", "idle", 1), ("cpuidle", "idle_ns", 10**7)]
+)
+def test_what_a_side_s_cpus_were_not_idle_is_theirs(meter: str, name: str, unit: int) -> None:
+    """As above, of a window of 100 ticks; what an earlier version counted is not there."""
+    raw = one_kernel()
+    for counter in ("pinned_busy", "peer_busy"):
+        del raw["sender"]["procstat"][counter]
+    counted = {"pinned_cpus": [1, 1], "peer_cpus": [1, 1]}
+    counted |= {f"{who}_{name}": [9, 9 + n * unit] for who, n in (("pinned", 70), ("peer", 80))}
+    if meter == "cpuidle":
+        counted |= {"cpus": [2, 2], "idle_ns": [0, 140 * unit]}
+    raw["sender"].setdefault(meter, {}).update(counted)
+    rows = [
+        EngineRow("meter", "cpuidle", flags=("host_wide",)),
+        EngineRow("counter", "idle_ns", "cpuidle", "ns", flags=("idle_time",)),
+    ]
+    found = metrics(raw, TICKS, shared=True, accounts=accounts_of(rows))
+    assert [found[each] for each in SHARES] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
 
 
 def test_a_cpu_of_each_of_two_kernels() -> None:

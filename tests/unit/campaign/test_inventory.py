@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,46 +14,19 @@ from netbench.model import Campaign, Host
 from tests.support.hand_catalogue import catalogue
 
 H = "netbench: 1\nname: x\n"
-INI = """\
-# racks
-mail.example.com ansible_port=2222   # not in a group
-[rack1]
-node[01:03] ansible_user=root netbench_interface=eth1
-gpu1 address=10.0.0.9 ansible_host='192.168.0.9' # by address
-[rack2]
-node[04-05,08] ansible_ssh_common_args='-o ProxyJump=j' secret='{{ vault }}'
-[racks:children]
-rack1
-rack2
-[racks:vars]
-ansible_user = bench
-interface = "eth0"
-netbench_run_as=nobody
-[rack2:vars]
-interface=eth2
-[all:vars]
-ansible_user=everyone
-here=1
-"""
-YAML = """\
-all:
-  vars: {ansible_user: everyone}
-  hosts:
-    mail.example.com: {ansible_port: 2222}
-  children:
-    racks:
-      vars: {ansible_user: bench, interface: eth0, netbench_run_as: nobody}
-      children:
-        rack1:
-          hosts:
-            node[01:03]: {ansible_user: root, netbench_interface: eth1}
-            gpu1: {address: 10.0.0.9, ansible_host: 192.168.0.9, secret: !vault "x", more: [1]}
-        rack2:
-rack2:
-  hosts:
-    node[04-05,08]:
-  vars: {interface: eth2}
-"""
+LISTED = """\
+{"_meta": {"hostvars": {
+    "mail.example.com": {"ansible_port": 2222, "ansible_user": "everyone", "here": "{{ 1 }}"},
+    "node01": {"ansible_user": "root", "netbench_interface": "eth1", "netbench_run_as": "nobody"},
+    "gpu1": {"ansible_user": "bench", "ansible_host": "192.168.0.9", "ansible_port": null,
+             "netbench_address": "10.0.0.9", "netbench_run_as": "nobody"}}},
+ "all": {"children": ["racks", "ungrouped"]},
+ "racks": {"children": ["rack1", "rack2"]},
+ "rack1": {"hosts": ["node01", "gpu1"]},
+ "rack2": {"hosts": ["node04"]},
+ "empty": {},
+ "ungrouped": {"hosts": ["mail.example.com"]}}
+"""  # as ansible-inventory --list prints: each host has the variables of its groups
 
 
 def read(
@@ -73,38 +47,21 @@ def problems(
     return str(error.value).replace(f"{folder}/", "").split("\n")
 
 
-def racks(campaign: Campaign) -> None:
-    """Both files above say the same."""
+def test_what_ansible_prints(tmp_path: Path) -> None:
+    campaign = read(tmp_path, "{from: hosts}", inventory=LISTED)
     assert campaign.hosts == {
+        "node01": Host("node01", "root@node01", None, "eth1", run_as="nobody"),
+        "gpu1": Host("gpu1", "bench@192.168.0.9", "10.0.0.9", run_as="nobody"),
+        "node04": Host("node04", "node04"),
         "mail.example.com": Host("mail.example.com", "ssh://everyone@mail.example.com:2222"),
-        **{
-            f"node0{n}": Host(f"node0{n}", f"root@node0{n}", None, "eth1", run_as="nobody")
-            for n in (1, 2, 3)
-        },
-        "gpu1": Host("gpu1", "bench@192.168.0.9", "10.0.0.9", "eth0", run_as="nobody"),
-        **{
-            f"node0{n}": Host(f"node0{n}", f"bench@node0{n}", None, "eth2", run_as="nobody")
-            for n in (4, 5, 8)
-        },
     }
-    rack1, rack2 = ("node01", "node02", "node03", "gpu1"), ("node04", "node05", "node08")
-    assert campaign.groups == {"racks": rack1 + rack2, "rack1": rack1, "rack2": rack2}
+    rack1 = ("node01", "gpu1")
+    assert campaign.groups == {"racks": (*rack1, "node04"), "rack1": rack1, "rack2": ("node04",)}
 
 
-@pytest.mark.parametrize("name", ["hosts", "hosts.ini"])
-def test_an_ini_inventory(tmp_path: Path, name: str) -> None:
-    racks(read(tmp_path, f"{{from: {name}}}", inventory=INI, name=name))
-
-
-def test_null_is_nothing_in_an_inventory(tmp_path: Path) -> None:
-    text = '{"all": {"hosts": {"a": null, "b": {"ansible_host": null, "ansible_port": 22}}}}'
-    campaign = read(tmp_path, "{from: hosts.json}", inventory=text, name="hosts.json")
-    assert [host.ssh for host in campaign.hosts.values()] == ["a", "ssh://b:22"]
-
-
-@pytest.mark.parametrize("name", ["hosts", "hosts.yml"])
-def test_a_yaml_inventory(tmp_path: Path, name: str) -> None:
-    racks(read(tmp_path, f"{{from: {name}}}", inventory=YAML, name=name))
+def printed(**hosts: object) -> str:
+    """What Ansible prints of hosts without groups."""
+    return json.dumps({"_meta": {"hostvars": hosts}, "all": {"hosts": list(hosts)}})
 
 
 @pytest.mark.parametrize(
@@ -112,8 +69,7 @@ def test_a_yaml_inventory(tmp_path: Path, name: str) -> None:
     [
         "# all\nnode[01-02,04]\n\nhead  # the login\n",
         "node01\nnode02\nnode04,head\n",
-        "- node[01-02,04]\n- head\n",
-        "node[01:02]\nnode04\nhead\n",
+        printed(node01={}, node02={}, node04={}, head={}),
     ],
 )
 def test_a_list_of_names(tmp_path: Path, inventory: str) -> None:
@@ -125,15 +81,18 @@ def test_a_list_of_names(tmp_path: Path, inventory: str) -> None:
 
 
 def test_ports_and_hosts_that_are_this_machine(tmp_path: Path) -> None:
-    inventory = (
-        "n[1:2]:2022\nsix ansible_host=fd00::1 ansible_port=22 ansible_user=a\n"
-        "here ansible_connection=local\nthere ansible_connection=local address=10.0.0.1\n"
+    inventory = printed(
+        n={"ansible_port": 2022},
+        six={"ansible_host": "fd00::1", "ansible_port": "22", "ansible_user": "a"},
+        own={"netbench_ssh": "x@y", "ansible_host": "z"},
+        here={"ansible_connection": "local"},
+        there={"ansible_connection": "local", "netbench_address": "10.0.0.1"},
     )
     campaign = read(tmp_path, "{from: hosts}", inventory=inventory)
     assert {name: host.ssh for name, host in campaign.hosts.items()} == {
-        "n1": "ssh://n1:2022",
-        "n2": "ssh://n2:2022",
+        "n": "ssh://n:2022",
         "six": "ssh://a@[fd00::1]:22",
+        "own": "x@y",
         "here": None,
         "there": None,
     }
@@ -141,17 +100,12 @@ def test_ports_and_hosts_that_are_this_machine(tmp_path: Path) -> None:
     assert {(host.ssh, host.run_as) for host in more.hosts.values() if host.local} == {(None, "b")}
 
 
-def test_groups_of_a_group_give_way_to_its_own_and_to_priority(tmp_path: Path) -> None:
-    inventory = (
-        "[a]\nn1\n[b]\nn1\n[c:children]\na\n[a:vars]\ninterface=a0\n[b:vars]\ninterface=b0\n"
-        "[c:vars]\ninterface=c0\n"
-    )
-    before = read(tmp_path, "{from: hosts}", inventory=inventory)
-    assert before.hosts["n1"].interface == "a0"  # deeper than b
-    even = inventory.replace("[c:children]\na\n", "[c]\nn1\n")
-    assert read(tmp_path, "{from: hosts}", inventory=even).hosts["n1"].interface == "c0"
-    first = even.replace("interface=a0", "interface=a0\nansible_group_priority=9")
-    assert read(tmp_path, "{from: hosts}", inventory=first).hosts["n1"].interface == "a0"
+A_AND_B = {
+    "_meta": {"hostvars": {f"n{i}": {"netbench_interface": "eth1"} for i in range(1, 5)}},
+    "all": {"children": ["a", "b"]},
+    "a": {"hosts": ["n1", "n2", "n3", "n4"]},
+    "b": {"hosts": ["n1"]},
+}
 
 
 def test_names_beside_an_inventory_override_it(tmp_path: Path) -> None:
@@ -160,7 +114,7 @@ def test_names_beside_an_inventory_override_it(tmp_path: Path) -> None:
         "\n  from: racks/hosts\n  n[1-2]: {interface: eth9}\n  n2: {address: 10.0.0.2}\n"
         "  n3: local\n  new: {ssh: root@new}\n",
         "defaults: {interface: eth0, run_as: bench}\ngroups: {b: [n3, new]}\npairs: {senders: a, receivers: b}\n",
-        *_below(tmp_path, "[a]\nn[1:4] interface=eth1\n[b]\nn1\n"),
+        *_below(tmp_path, json.dumps(A_AND_B)),
     )
     hosts = campaign.hosts
     assert {name: (host.ssh, host.address, host.interface) for name, host in hosts.items()} == {
@@ -181,7 +135,7 @@ def _below(folder: Path, inventory: str) -> tuple[str, str]:
 
 def test_the_text_of_a_campaign_needs_no_inventory(tmp_path: Path) -> None:
     more = "pairs: {bisection: racks, rounds: 3}\nlinks: {up: rack1}\n"
-    campaign = read(tmp_path, "{from: hosts}", more, INI)
+    campaign = read(tmp_path, "{from: hosts}", more, LISTED)
     (tmp_path / "hosts").unlink()
     stored = tmp_path / "stored.yaml"
     stored.write_text(campaign.text)
@@ -190,7 +144,7 @@ def test_the_text_of_a_campaign_needs_no_inventory(tmp_path: Path) -> None:
         assert getattr(again, part) == getattr(campaign, part)
     assert campaign.text.startswith("# effective campaign of: hosts of hosts written out\n")
     assert again.text == campaign.text
-    assert yaml.safe_load(campaign.text)["hosts"]["node02"]["ssh"] == "root@node02"
+    assert yaml.safe_load(campaign.text)["hosts"]["node01"]["ssh"] == "root@node01"
 
 
 def test_a_notation_gives_each_host_its_own(tmp_path: Path) -> None:
@@ -215,71 +169,43 @@ def test_an_option_changes_one_host_of_many(tmp_path: Path) -> None:
     assert [host.interface for host in campaign.hosts.values()] == ["eth0", "eth7", "eth0"]
 
 
+NOT_A_NAME = (
+    "hosts:{}: expected a host's name, or several as in node[01-64,70], got {!r}; of an inventory"
+    " of Ansible's write what it finds: `ansible-inventory -i FILE --list > hosts.json`"
+)
+NOT_ANSIBLES = (
+    "hosts: expected what Ansible prints: `ansible-inventory -i FILE --list > hosts.json`"
+)
+
+
 @pytest.mark.parametrize(
     ("inventory", "expected"),
     [
+        ("n1\n[rack1]\nnode1\n", [NOT_A_NAME.format(2, "[rack1]")]),
+        ("a b=c\n", [NOT_A_NAME.format(1, "a b=c")]),
+        ("all:\n  hosts:\n", [NOT_A_NAME.format(1, "all:")]),
+        ("n[3-1]\n", [NOT_A_NAME.format(1, "n[3-1]")]),
+        ("#!/bin/sh\necho -n\n", [NOT_A_NAME.format(2, "echo -n")]),
         (
-            "[rack1\nnode1\n[r:childs]\n[b:vars]\nx\n",
+            printed(
+                n1={"netbench_interfaces": "e", "ansible_port": "x"},
+                b={"netbench_address": "10.0.0.0/8"},
+            ),
             [
-                "hosts:1: expected a section such as [rack1], [racks:children] or [rack1:vars], got '[rack1'",
-                "hosts:3: expected a section such as [rack1], [racks:children] or [rack1:vars], got '[r:childs]' (did you mean 'children'?)",
-                "hosts:4: expected a group that has a section, got [b:vars]",
-                "hosts:5: expected NAME=VALUE, got 'x'",
+                "hosts: b.netbench_address: expected an IP address such as 192.168.2.1 or fd00::1, got '10.0.0.0/8'",
+                "hosts: n1.ansible_port: expected a port, a whole number from 1 to 65535, got 'x'",
+                "hosts: n1.netbench_interfaces: netbench has no such variable (did you mean 'netbench_interface'?)",
             ],
         ),
         (
-            "a b\nn[3:1]\nc d='x\n-x\nfd00::1\n",
-            [
-                "hosts:1: expected NAME=VALUE after the host, got 'b'",
-                "hosts:2: expected a range that goes up, got [3:1] in 'n[3:1]'",
-                "hosts:3: expected a host and its variables: no closing quotation",
-                "hosts:4: expected a host's name of letters, digits, dots, dashes and underscores, got '-x'; an address is its variable ansible_host",
-                "hosts:5: expected a host's name of letters, digits, dots, dashes and underscores, got 'fd00::1'; an address is its variable ansible_host",
-            ],
+            printed(**{"fd00::1": {}}),
+            ["hosts: expected a host's name, got 'fd00::1'; an address is its ansible_host"],
         ),
-        (
-            "n[1:9] netbench_interfaces=e ansible_port=x\nb address=10.0.0.0/8 interface='{{ data }}'\n",
-            [
-                "hosts:1: netbench has no variable netbench_interfaces (did you mean 'netbench_interface'?)",
-                "hosts:1: ansible_port: expected a port, a whole number from 1 to 65535, got 'x'",
-                "hosts:2: address: expected an IP address such as 192.168.2.1 or fd00::1, got '10.0.0.0/8'",
-                "hosts:2: interface: expected a value, got the template '{{ data }}'",
-            ],
-        ),
-        (
-            "[a:children]\nb\n[b:children]\na\n",
-            [
-                "hosts:2: expected groups that do not contain themselves, got b",
-                "hosts:4: expected groups that do not contain themselves, got a",
-            ],
-        ),
-        (
-            "all:\n  hosts: [a]\n  hots:\n  children:\n    r:\n      hosts:\n        n1: {interface: a/b}\n        n2: 5\n",
-            [
-                "hosts:2: all.hosts: expected a mapping of hosts, got a list",
-                "hosts:3: all.hots: unknown key, expected hosts, children or vars (did you mean 'hosts'?)",
-                "hosts:7: all.children.r.hosts.n1.interface: expected an interface's name such as eth1, got 'a/b'",
-                "hosts:8: all.children.r.hosts.n2: expected a mapping of variables, got '5'",
-            ],
-        ),
-        (
-            "all:\n  hosts: {a\n",
-            [
-                "hosts:3: this is not YAML: did not find expected ',' or '}' while parsing a flow mapping, which began on line 2"
-            ],
-        ),
-        (
-            '{"_meta": {"hostvars": {}}, "all": {}}\n',
-            [
-                "hosts:1: _meta: expected an inventory with its hosts; write what Ansible finds: `ansible-inventory -i FILE --list --yaml > hosts.yaml`"
-            ],
-        ),
-        (
-            "#!/bin/sh\necho\n",
-            [
-                "hosts:1: this is a program; write what it finds: `ansible-inventory -i FILE --list --yaml > hosts.yaml`"
-            ],
-        ),
+        ('{"all": {}}', [NOT_ANSIBLES]),
+        ('{"_meta": 5}', [NOT_ANSIBLES]),
+        ("{", [NOT_ANSIBLES]),
+        ('{"_meta": {"hostvars": {}}, "all": {"children": ["all"]}}', [NOT_ANSIBLES]),
+        ('{"_meta": {"hostvars": {}}, "all": {}}', ["hosts: expected hosts, got none"]),
         ("# none\n", ["hosts: expected hosts, got none"]),
         ("a\x07\n", ["hosts:1: expected text, got the control character U+0007"]),
     ],
@@ -295,7 +221,7 @@ def test_problems_of_both_files_are_told_at_once(tmp_path: Path) -> None:
     assert found == [
         "c.yaml:3: hosts.b.x: unknown key, expected ssh, address, interface, boot or run_as",
         "c.yaml:5: verify: expected on or off, got 'x'",
-        "hosts:1: expected NAME=VALUE after the host, got 'b'",
+        NOT_A_NAME.format(1, "a b"),
     ]
 
 
@@ -337,7 +263,7 @@ def test_problems_of_both_files_are_told_at_once(tmp_path: Path) -> None:
         (
             "\n  n[1: local",
             "",
-            "c.yaml:4: hosts.n[1: expected names such as node[01-64,70] or node[01:64], got 'n[1'",
+            "c.yaml:4: hosts.n[1: expected names such as node[01-64,70], got 'n[1'",
         ),
         (
             "\n  n[1-3]: {ssh: a, address: '10.0.0.[1-2]'}",

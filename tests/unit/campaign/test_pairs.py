@@ -163,7 +163,7 @@ def test_groups_and_links_are_in_the_campaign() -> None:
         ),
         (
             "pairs: {all: 'n[2-'}\n",
-            "9: pairs.all: expected names such as node[01-64,70] or node[01:64], got 'n[2-'",
+            "9: pairs.all: expected names such as node[01-64,70], got 'n[2-'",
         ),
         ("pairs: {ring: rack1, rounds: 2}\n", "9: pairs.rounds: unknown key, expected ring"),
         (

@@ -10,7 +10,7 @@ import pytest
 from netbench.report import html, markdown, text
 from netbench.report import json as as_json
 from netbench.report.build import Report, build
-from netbench.report.fleet_plot import heat_map
+from netbench.report.fleet_plot import spread
 from netbench.report.sections import SECTIONS
 from tests.support.fleets import MadeFleet, bisection, names, ring
 
@@ -55,7 +55,7 @@ def test_tables_of_cells_are_there_on_demand_alone(folder: Path, report: Report)
     demanded = build(folder, with_cells=True)
     assert {"fleet", "cells"} <= {section.key for section in demanded.sections}
     rows = [len(block.rows) for block in demanded.section("fleet").blocks if hasattr(block, "rows")]
-    assert len(HOSTS) in rows
+    assert len(demanded.source.result.plan.pairs) in rows
 
 
 def test_eight_pairs_are_no_fleet(tmp_path: Path) -> None:
@@ -71,28 +71,36 @@ def test_json_has_every_host_pair_and_fact(report: Report) -> None:
     (analysis,) = fleet["analyses"]
     (outlying,) = analysis["outlying"]
     assert (outlying["kind"], outlying["name"]) == ("host", "n017")
-    assert [fact["fact"] for fact in outlying["facts"]] == ["speed"]
-    assert {host["host"] for host in analysis["hosts"]} == set(HOSTS)
-    assert len(analysis["pairs"]) == len(report.source.result.plan.pairs)
-    (speed,) = [fact for fact in fleet["facts"] if fact["fact"] == "speed"]
-    assert [value["hosts"] for value in speed["values"]][1] == ["n017"]
+    assert [fact["fact"] for fact in outlying["facts"]["n017"]] == ["speed"]
+    pairs = [shift for shift in analysis["shifts"] if shift["kind"] == "pair"]
+    assert len(pairs) == len(report.source.result.plan.pairs)
+    assert fleet["facts"]["speed"] == {h: "10000" if h == "n017" else "25000" for h in HOSTS}
 
 
 def test_every_form_has_the_section(report: Report) -> None:
     assert "## Which host is slow" in markdown.render(report)
     page = html.render(report)
     assert 'id="fleet"' in page
-    assert "a field each" in page
+    assert "marks: senders, receivers, pairs." in page
 
 
-@pytest.mark.parametrize("hosts", [12, 150])
-def test_the_heat_map_names_the_slow_host_and_stays_readable(hosts: int, tmp_path: Path) -> None:
+def test_a_quiet_fleet_has_a_lowest_and_no_outlier(tmp_path: Path) -> None:
+    quiet = build(MadeFleet(pairs=ring(names(30)), runs=4).write(tmp_path / "result"))
+    told = " ".join(text.render(quiet).split())
+    assert (
+        "No pair is outlying in throughput (30 hosts, 30 pairs). The lowest of a spread: n" in told
+    )
+    assert "throughput: median 1" in told
+    assert "† outlying" not in told
+
+
+@pytest.mark.parametrize("hosts", [30, 150])
+def test_the_spread_is_drawn_with_the_slow_host_named(hosts: int, tmp_path: Path) -> None:
     made = MadeFleet(
         pairs=ring(names(hosts)), runs=4, receives={"n007": -0.7}, sends={"n007": -0.7}
     )
     (fleet,) = build(made.write(tmp_path / "result")).source.fleets["throughput"]
-    axes = heat_map(fleet)
-    labels = axes.get_yticklabels()
-    bold = [label.get_text() for label in labels if label.get_fontweight() == "bold"]
-    assert "n007" in bold
-    assert len(labels) <= 45
+    labels = spread(fleet).texts
+    bold = {label.get_text() for label in labels if label.get_fontweight() == "bold"}
+    assert bold == {"n006>n007", "n007>n008"}
+    assert len(labels) <= 4

@@ -52,32 +52,6 @@ def test_each_result_has_its_row(results: Path) -> None:
     assert f'href="results/sample/{SAMPLE.name}/report/index.html"' in elsewhere
 
 
-def test_a_finding_is_computed_once(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = index.entries(results)
-    read: list[Path] = []
-    finding = index._finding
-    monkeypatch.setattr(index, "_finding", lambda path: read.append(path) or finding(path))
-    assert index.entries(results) == before
-    assert [path.parent.name for path in read] == ["other"], "what failed is tried again"
-    records = results / "sample" / SAMPLE.name / "records.jsonl"
-    records.write_bytes(b"".join(records.read_bytes().splitlines(True)[:-1]))
-    assert index.entries(results)[1].overview.runs == RUNS - 1
-    assert len(read) == 3
-
-
-def test_a_cache_that_is_damaged_or_cannot_be_written_is_none(
-    results: Path, tmp_path: Path
-) -> None:
-    cache = tmp_path / "cache" / "netbench"
-    cache.mkdir(parents=True)
-    for text in ("[", "[1]", '{"a": 1}'):
-        (cache / "findings.json").write_text(text)
-        assert index.entries(results)[1].finding
-    (cache / "findings.json").unlink()
-    (cache / "findings.json").mkdir()
-    assert index.entries(results)[1].finding
-
-
 def test_what_results_are_called_is_text(results: Path) -> None:
     shutil.copytree(SAMPLE, results / "<b>x" / "20250101T000000Z-<i>")
     made = index.render(results, results / "index.html")

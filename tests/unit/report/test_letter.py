@@ -22,7 +22,7 @@ from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 
 SEND = {"factor": "send", "baseline": "readwrite"}
-ROW = re.compile(r"(.*?)  +(\S+) +(\S+) +(\S+)% +(\S+) \.\. (\S+)  (\w+)\*?")
+ROW = re.compile(r"(.*?)  +(\S+) +(\S+) +(\S+)% +(\S+) \.\. (\S+)  ([\w ]+)\*?")
 
 
 def lines_of(synth: Synth, folder: Path) -> list[str]:
@@ -103,10 +103,10 @@ def test_what_a_reviewer_asks_for_is_told(tmp_path: Path) -> None:
     text = " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= 72
     assert "send=sendfile, send=splice against send=readwrite (base); 11 to 12 blocks" in text
-    assert "even if the 1 run that failed had the worst values seen" in text
+    assert "even if the 1 run that failed is ranked last" in text
     assert re.search(r"Could have shown, with 80% power: throughput \d", text)
     assert re.search(r"throughput, control: baseline against itself [+-]\d", text)
-    assert "Not tested: UDP, request and response, more than 1 flow" in text
+    assert "Not tested: more than 1 flow, IPv6, a fixed rate, another chunk," in text
     assert "Repeat: python -m netbench run synthetic.yaml" in text
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from netbench.report import text
+from netbench.analysis import gates
+from netbench.analysis.comparison import NO_VERDICT
+from netbench.analysis.grounds import MISSED, NO_RATE
+from netbench.report import html, junit, letter, text
 from netbench.report.build import Report, build
 from netbench.report.question import of_factor, of_two
 from netbench.report.source import Source
@@ -80,7 +84,51 @@ def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> Non
     made.truth = lambda f: (1.0 if f["send"] == "sendfile" else 0.7, 0.4, 0.5)
     answers = said(build(folder(made, tmp_path / "r", "1Gb/s")))
     assert "send=sendfile moves 42.9% more than send=readwrite" in answers
-    assert "limited by rate: 1Gb/s; 1 of 2 cells moved as much, the others less" in answers
+    assert "limited by rate: 1Gb/s; 1 of 2 cells moved as much, the others less or more" in answers
+
+
+@pytest.mark.parametrize(
+    ("rate", "moved", "why"),
+    [
+        ("1Gb/s", 1.0, ""),
+        ("", 1.0, NO_RATE),
+        ("1Gb/s", 0.97, MISSED),
+        ("1Gb/s", 1.03, MISSED),
+    ],
+)
+def test_raw_cpu_is_judged_at_a_rate_that_held(
+    tmp_path: Path, rate: str, moved: float, why: str
+) -> None:
+    asked = {"metrics": ["sender_cpu"]}
+    made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, repeat=asked)
+    made.truth = lambda f: (moved if f["send"] == "sendfile" else 1.0, *paced(f)[1:])
+    report = build(folder(made, tmp_path / "r", rate))
+    (c,) = report.source.comparisons["sender_cpu"]
+    assert (c.verdict, c.unsettled) == ((NO_VERDICT, why) if why else ("better", ""))
+    assert c.high < 1
+    for render in (text.render, html.render, letter.render, junit.render):
+        assert why in " ".join(render(report).split()), render
+    gated = of_factor(report.source, "send", gates=[gates.parse("sender_cpu>5%")])
+    assert gated.refusal == (f"cannot judge sender_cpu>5%: {why}" if why else "")
+    missed = [caution for caution in report.source.cautions if caution.kind == "rate"]
+    assert [each.what[:6] for each in missed] == (["10 run"] if why == MISSED else [])
+
+
+def test_runs_far_from_their_rate_are_named(tmp_path: Path) -> None:
+    def stalled(record: dict[str, Any]) -> dict[str, Any]:
+        """One side of a run was held up, across an edge of its window."""
+        for run, side, share in ((3, "receiver", 1.2), (8, "sender", 0.9)):
+            moved = record[side]["flow"]["bytes"]
+            if record["run"] == run:
+                moved[1][0] = moved[0][0] + int((moved[1][0] - moved[0][0]) * share)
+        return record
+
+    made = Synth(SENDS, spread=0.0004, pairs=TWO, truth=paced, edit=stalled)
+    report = build(folder(made, tmp_path / "r", "1Gb/s"))
+    (caution,) = (each for each in report.source.cautions if each.kind == "rate")
+    assert re.fullmatch(
+        r"of 20 runs at a rate; run 3: \+20\.\d%; run 8: -10\.\d%", caution.evidence
+    )
 
 
 def test_only_what_a_rate_fixes_is_no_finding(tmp_path: Path) -> None:

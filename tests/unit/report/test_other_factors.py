@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from netbench import api
+from netbench.analysis.comparison import NO_VERDICT
+from netbench.analysis.grounds import FOREIGN
 from netbench.report import text
 from netbench.report.build import Report, build
 from tests.support.synthetic import Synth
@@ -64,7 +66,8 @@ def test_what_all_rows_have_in_common_is_in_the_title(tmp_path: Path) -> None:
 
 def test_tables_with_equal_notes_say_them_once(report: Report) -> None:
     lines = lines_of(report, "comparison", 999)
-    assert sum(line.startswith("less is better") for line in lines) == 1
+    less = sum(line.startswith("less is better") for line in lines)
+    assert less == 2  # of CPU, which has no verdict, and of demand
     assert sum(line.startswith("more is better") for line in lines) == 1
 
 
@@ -104,5 +107,10 @@ def test_a_busy_host_is_told_with_the_answers(tmp_path: Path, others: int, said:
     }
     lines = "".join(json.dumps({**entry, "block": block}) + "\n" for block in range(10))
     (folder / "samples" / "noise.jsonl").write_text(lines)
-    summary = " ".join(lines_of(build(folder), "summary"))
+    report = build(folder)
+    summary = " ".join(lines_of(report, "summary"))
     assert ("Other programs used 0.90 CPUs meanwhile, and procstat counts them" in summary) == said
+    for c in report.source.comparisons["system_demand"]:
+        assert (c.verdict, c.unsettled) == ((NO_VERDICT, FOREIGN) if said else ("better", ""))
+    own = report.source.answers.get("system_demand.rusage", [])
+    assert [c.verdict for c in own] == ["better"] * 4 * said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 import shutil
 import zlib
@@ -16,7 +17,9 @@ import pytest
 
 from netbench.analysis.cells import metric_order
 from netbench.report import html, run_panels
+from netbench.report.blocks import Finding, Span
 from netbench.report.build import Report, build
+from netbench.report.cards import card
 from netbench.report.formulas import formula
 from netbench.report.html_table import html_table
 from netbench.report.places import Link, Places
@@ -207,12 +210,18 @@ def test_samples_are_rates_between_samples(tmp_path: Path) -> None:
     assert samples_in_words(tmp_path / "none") == ""
 
 
+@pytest.mark.parametrize("reference", [None, 0.0])
+def test_a_card_without_a_known_number_draws_nothing(reference: float | None) -> None:
+    finding = Finding("a run measured 0", (Span("pin=apart", math.nan),), "%", reference, 1.0)
+    assert card(finding)["drawing"] == ""
+
+
 def test_a_card_has_its_verdict_in_words_and_its_cautions(sample: Report) -> None:
     made = html.render(sample)
     cards = re.findall(r'<article class="card ([a-z]+)">(.*?)</article>', made, re.DOTALL)
     assert len(cards) == 6
-    for verdict, card in cards:
-        assert f"</span> {verdict}</p>" in card
-        assert re.search(r"<svg role=\"img\"[^>]*><title>[^<]*, better</title>", card)
-        for at in re.findall(r'href="#caution-(\d+)"', card):
+    for verdict, one in cards:
+        assert f"</span> {verdict}</p>" in one
+        assert re.search(r"<svg role=\"img\"[^>]*><title>[^<]*, better</title>", one)
+        for at in re.findall(r'href="#caution-(\d+)"', one):
             assert f'id="caution-{at}"' in made

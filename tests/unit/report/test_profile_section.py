@@ -5,8 +5,8 @@ and files that are damaged.
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from netbench.codec import SCHEMA, to_json
 from netbench.conductor.sampled import fold, parse
 from netbench.conductor.worker_symbols import find_symbol
 from netbench.profile_files import (
+    KERNEL_MARK,
     PROFILES,
     Folded,
     KernelProfile,
@@ -30,7 +31,6 @@ from netbench.profile_files import (
 from netbench.record import SideCounters
 from netbench.report import text
 from netbench.report.build import Report, build
-from netbench.report.flame_graph import flame_graph
 from tests.support.synthetic import Synth
 from tools.bench import symbols
 
@@ -119,8 +119,10 @@ def test_several_runs_give_the_ratio_an_interval(result: Path) -> None:
     runs += [("sg=on", more(SG, by)) for by in (-5, 0, 5)]
     lines = told(build(store(result, runs)))
     (line,) = [line for line in lines if line.startswith("3222/2874")]
-    assert line == "3222/2874 = 1.12, 95% interval 10.4 to 13.8% more."
+    assert line == "3222/2874 = 1.12 by geometric means, 95% interval 10.4 to 13.8% more."
     assert [line for line in lines if line.startswith("csum_partial_copy_generic") and "±" in line]
+    (layer,) = [line for line in lines if line.startswith("data copy ")]
+    assert re.fullmatch(r"data copy +984 ±25 +1135 ±25", layer)
 
 
 def test_all_cells_stand_side_by_side(result: Path) -> None:
@@ -186,8 +188,8 @@ def test_the_summary_says_which_functions_pay(result: Path) -> None:
     runs += [("sg=on", more(SG, by)) for by in (-5, 0, 5)]
     summary = " ".join(text.section_lines(build(store(result, runs)).section("summary"), 999))
     assert (
-        "- By profile, sg=on against sg=off: ticks per GiB 3222/2874 = 1.12, 95% interval 10.4 to"
-        " 13.8% more; most by rest +214 ±69, csum_partial_copy_generic +84 ±35, file_read_actor"
+        "- By profile, sg=on against sg=off: ticks per GiB 3222/2874 = 1.12 by geometric means,"
+        " 95% interval 10.4 to 13.8% more; most by rest +214 ±69, csum_partial_copy_generic +84 ±35, file_read_actor"
         " +67 ±39."
     ) in summary
     assert "__kfree_skb" not in summary, "three are named"
@@ -298,25 +300,23 @@ def test_without_profiles_there_is_no_section(result: Path) -> None:
         build(result).section("profile")
 
 
-def test_flame_graphs_are_files_beside_the_page(result: Path, tmp_path: Path) -> None:
+def test_the_stacks_are_one_file_beside_the_page(result: Path, tmp_path: Path) -> None:
     report = build(store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))]))
     page = tmp_path / "page.html"
     api.write_report(report, {"html": page})
-    files = sorted(file.name for file in (tmp_path / "page.flames").iterdir())
-    assert files == ["01-sg=off.svg", "02-sg=on.svg", "03-sg=on-against-sg=off.svg"]
-    for file in files:
-        drawn = (tmp_path / "page.flames" / file).read_text()
-        ET.fromstring(drawn)
-        assert "href" not in drawn
-        assert f'href="page.flames/{file.replace("=", "%3D")}"' in page.read_text()
-        assert "file_read_actor: " in drawn
-    assert "615.0 ticks per GiB, 19.1%; 548.0 before (+67.0)" in drawn
-
-
-def test_names_of_hosts_are_text_in_a_drawing() -> None:
-    drawn = flame_graph({("<script>", "]]>&\"'"): 1.0}, "<b>", "ticks")
-    names = [g.get("data-n") for g in ET.fromstring(drawn).iter() if g.get("data-n")]
-    assert names == ["<script>", "]]>&\"'"]
+    assert page.read_text().count('href="page.speedscope.json"') == 1
+    written = json.loads((tmp_path / "page.speedscope.json").read_text())
+    frames = [frame["name"] for frame in written["shared"]["frames"]]
+    profiles = {one["name"]: one for one in written["profiles"]}
+    assert list(profiles) == ["sg=off [ticks per GiB]", "sg=on [ticks per GiB]"]
+    for name, cost in (("sg=off", 548), ("sg=on", 615)):
+        one = profiles[f"{name} [ticks per GiB]"]
+        costs = {
+            frames[stack[-1]].removesuffix(KERNEL_MARK): weight
+            for stack, weight in zip(one["samples"], one["weights"], strict=True)
+        }
+        assert costs["file_read_actor"] == pytest.approx(cost)
+        assert one["endValue"] == pytest.approx(sum(one["weights"]))
 
 
 LAYERS = {
@@ -362,6 +362,15 @@ def test_a_function_has_the_layer_of_what_it_does(function: str) -> None:
 
 def test_user_code_is_no_layer_of_the_kernel() -> None:
     assert layer_of("tcp_sendmsg_locked") == "other"
+
+
+def test_what_a_clock_cannot_sample_is_no_lock(result: Path) -> None:
+    """A tick waits until interrupts are on again; an event of the CPU's counters does not."""
+    frame = "_raw_spin_unlock_irqrestore_[k]"
+    assert [layer_of(frame), layer_of(frame, by_clock=True)] == ["locks", "irqs off"]
+    lines = told(build(store(result, [("sg=off", stacks_of({frame.removesuffix("_[k]"): 50}))])))
+    assert "irqs off 50" in [" ".join(line.split()) for line in lines]
+    assert not any(line.startswith("locks") for line in lines)
 
 
 def test_welch_s_interval_is_the_textbook_s() -> None:

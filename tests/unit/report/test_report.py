@@ -5,6 +5,7 @@ nothing.
 from __future__ import annotations
 
 import csv as csv_module
+import inspect
 import io
 import json as json_module
 import re
@@ -18,12 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.analysis.intervals import Interval, mean_interval
+from netbench.analysis.intervals import Interval
+from netbench.analysis.pivot import COPIES
 from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Column, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
 from netbench.report.sections import sections
+from netbench.tools.catalogue import TOOLS
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 
@@ -166,6 +169,18 @@ def test_without_a_question_highest_and_lowest_are_told(reports: dict[str, Repor
     )
 
 
+def test_tools_that_send_nothing_are_not_ranked(tmp_path: Path) -> None:
+    """A copy on one host is faster than any transfer."""
+    assert {name for name, tool in TOOLS.items() if "copies" in inspect.getsource(type(tool))} == {
+        *COPIES
+    }
+    made = Synth({"tool": ("none", "iperf3", "cat")})
+    made.truth = lambda f: ({"none": 20.0, "iperf3": 15.0, "cat": 60.0}[f["tool"]], 0.5, 0.5)
+    said = " ".join(text.render(build(made.write(tmp_path / "r"))).split())
+    assert re.search(r"throughput: most 2\d\.\d+ ±[\d.]+ Gb/s with tool=none; least 1", said)
+    assert "Not ranked: 1 cell of tools that copy on one host." in said
+
+
 def test_text_table_holds_the_numbers(reports: dict[str, Report]) -> None:
     lines = text.render(reports["one kernel"]).split("\n")
     row = next(line for line in lines if re.match(r"sendfile +apart", line))
@@ -262,114 +277,6 @@ def spent(record: Record, side: str) -> float:
 def mean_of(value: Value) -> float:
     assert isinstance(value, Interval)
     return value.mean
-
-
-BUSY = ("user", "nice", "system", "irq", "softirq")
-CPUS, TICK = 4, 100  # of the synthetic hosts
-
-
-def test_netperfs_columns_are_what_the_counters_give(reports: dict[str, Report]) -> None:
-    """Service demand as netperf computes it: utilization of all CPUs, times CPUs and time, over KB."""
-    rows = rows_of(reports["settings"], "netperf")
-    assert [(r["socket_buffer"], r["tso"]) for r in rows] == [
-        (b, t) for b in TSO["socket_buffer"] for t in TSO["tso"]
-    ][1:]
-    widening: set[float] = set()
-    for row in rows:
-        runs = records_of(
-            reports["settings"], f"socket_buffer={row['socket_buffer']},tso={row['tso']}"
-        )
-        size = int(str(row["socket_buffer"]).removesuffix("K")) * 1024
-        assert (row["Recv Socket Size"], row["Send Socket Size"]) == (2 * size, 2 * size)
-        assert row["Elapsed Time"] == pytest.approx(np.mean([spent(r, "receiver") for r in runs]))
-        rates = [
-            moved(r, "receiver", "flow", "bytes") * 8 / 1e6 / spent(r, "receiver") for r in runs
-        ]
-        assert mean_of(row["Throughput"]) == pytest.approx(np.mean(rates))
-        assert isinstance(row["Throughput"], Interval)
-        # wider by what successive runs of all cells have in common
-        widening.add(round(row["Throughput"].half_width / mean_interval(rates, 0.95).half_width, 6))
-        for side, column in (("sender", "Send"), ("receiver", "Recv")):
-            used = [
-                sum(moved(r, side, "procstat", name) for name in BUSY)
-                / TICK
-                / spent(r, side)
-                / CPUS
-                * 100
-                for r in runs
-            ]
-            per_kb = [
-                u / 100 * CPUS * 1e6 / (rate * 1e6 / 8 / 1024)
-                for u, rate in zip(used, rates, strict=True)
-            ]
-            assert mean_of(row[f"Utilization {column}"]) == pytest.approx(np.mean(used))
-            assert mean_of(row[f"Service Demand {column}"]) == pytest.approx(np.mean(per_kb))
-    assert all(1 <= factor < 1.1 for factor in widening)
-
-
-def test_netperfs_header_is_netperfs(reports: dict[str, Report]) -> None:
-    said = text.render(reports["settings"])
-    heading = said[said.index("In netperf's columns") :].split("\n")[2:6]
-    assert [line.split() for line in heading] == [
-        ["Recv", "Send", "Send"],
-        ["Socket", "Socket", "Message", "Elapsed", "Utilization", "Utilization"],
-        ["Size", "Size", "Size", "Time", "Throughput", "Send", "Recv"],
-        ["bytes", "bytes", "bytes", "secs.", "10^6bits/s", "%", "S", "%", "S"],
-    ]
-    assert "Utilization is of all CPUs of a host, as with netperf (4 CPUs)" in " ".join(
-        said.split()
-    )
-    assert "% R: by getrusage(2), the processes alone" not in said
-    assert "both ends share a kernel" in " ".join(text.render(reports["one kernel"]).split())
-
-
-def test_a_method_without_data_has_no_row_of_netperfs(reports: dict[str, Report]) -> None:
-    assert "netperf" not in [section.key for section in reports["no data"].sections]
-    assert rows_of(reports["no data"], "processes")
-
-
-@pytest.mark.parametrize(
-    ("written", "size"),
-    [
-        ("transfer: {chunk: 8K}\n", 8192),
-        ("transfer: {chunk: file}\n", "file"),
-        ("", 65536),
-        (None, None),
-    ],
-)
-def test_the_message_is_the_chunk_that_was_asked_for(
-    tmp_path: Path, written: str | None, size: Value
-) -> None:
-    folder = Synth(runs=2).write(tmp_path / "r")
-    (folder / "campaign.yaml").write_text("netbench: 1\nname: x\n" + (written or ""))
-    if written is None:
-        (folder / "campaign.yaml").unlink()
-    assert {row["Send Message Size"] for row in rows_of(build(folder), "netperf")} == {size}
-
-
-def test_sizes_that_the_kernel_tuned_are_told_as_a_range(tmp_path: Path) -> None:
-    def tuned(record: Record) -> Record:
-        record["settings"]["sender"]["send_buffer"] = {"asked": None, "read": 1000 * record["run"]}
-        return record
-
-    report = build(Synth({"send": ("write",)}, runs=12, edit=tuned).write(tmp_path / "r"))
-    assert [row["Send Socket Size"] for row in rows_of(report, "netperf")] == ["1000 to 12000"]
-
-
-def test_utilization_needs_one_number_of_cpus(tmp_path: Path) -> None:
-    folder = Synth(runs=2, boots=2).write(tmp_path / "r")
-    facts = json_module.loads((folder / "facts.json").read_text())
-    facts["hosts"]["here"][1]["facts"]["cpus_online"] = "0-1,7"
-    (folder / "facts.json").write_text(json_module.dumps(facts))
-    assert {row["Utilization Send"] for row in rows_of(build(folder), "netperf")} == {None}
-    facts["hosts"]["here"][0]["facts"]["cpus_online"] = "0-1,7"
-    (folder / "facts.json").write_text(json_module.dumps(facts))
-    report = build(folder)
-    busy = {c.cell: c.intervals["sender_cpu"].mean for c in report.source.cells}
-    for row in rows_of(report, "netperf"):
-        assert mean_of(row["Utilization Send"]) == pytest.approx(
-            busy[f"send={row['send']},pin={row['pin']}"] / 3 * 100
-        )
 
 
 def test_processes_are_means_of_what_rusage_counted(reports: dict[str, Report]) -> None:

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "lasting.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/ipv6_route.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netlink.h"
+
+enum { PROTOCOL = 11, OF_LINK_LOCAL = 3 }; /* IFA_PROTO and IFAPROT_..., Linux 5.18 */
+enum { MTU_OF_IPV6 = 1280 };
+/* What goes with a change: of IPv6, of routes also those that have other interfaces too; of IPv4;
+ * IPv6 itself, with all that is set of it (neigh/, a token, a secret); mtus of routes. */
+enum { SIX = 1, SHARED = 2, FOUR = 4, WHOLE = 8, MTU = 16 };
+
+static const char CONF[] = "/proc/sys/net/ipv6/conf/";
+
+/* Whether the kernel makes an address anew by itself, at once. */
+static int comes_back(const struct ifaddrmsg *head, const void *address, const void *attributes,
+		      size_t length)
+{
+	uint8_t maker = OF_LINK_LOCAL; /* where the kernel does not tell */
+
+	if (head->ifa_family != AF_INET6)
+		return 0;
+	nb_attribute_copy(attributes, length, PROTOCOL, &maker, sizeof(maker));
+	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address) ||
+	       (IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address) && maker == OF_LINK_LOCAL);
+}
+
+static void add_addresses(const struct nb_netlink *all, uint32_t interface, struct nb_text *text)
+{
+	struct ifaddrmsg head;
+	const void *attributes;
+	size_t at = 0, length, size;
+
+	while (nb_netlink_next(all, &at, RTM_NEWADDR, &head, sizeof(head), &attributes, &length)) {
+		uint16_t own = head.ifa_family == AF_INET ? IFA_LOCAL : IFA_ADDRESS;
+		const void *address = nb_attribute(attributes, length, own, &size);
+		char word[INET6_ADDRSTRLEN];
+
+		if (head.ifa_index == interface && address &&
+		    size >= (head.ifa_family == AF_INET ? 4 : 16) &&
+		    !comes_back(&head, address, attributes, length) &&
+		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
+			nb_text_add(text, " %s/%u address\n", word, head.ifa_prefixlen);
+	}
+}
+
+/* FNV-1a; a sum of these does not depend on the order of routes. */
+static uint64_t hash(uint64_t so_far, const void *data, size_t length)
+{
+	const unsigned char *bytes = data;
+
+	for (size_t i = 0; data && i < length; i++)
+		so_far = (so_far ^ bytes[i]) * 0x100000001b3U;
+	return so_far;
+}
+
+/* Whether a route goes out there; by some of its hops: *shared. */
+static int goes_out(uint32_t interface, const void *attributes, size_t length, int *shared)
+{
+	size_t size = 0, at = 0;
+	const char *hops = nb_attribute(attributes, length, RTA_MULTIPATH, &size);
+	struct rtnexthop hop;
+	uint32_t out;
+	int here = 0;
+
+	*shared = 0;
+	if (nb_attribute_copy(attributes, length, RTA_OIF, &out, sizeof(out)))
+		return out == interface;
+	for (; hops && at + sizeof(hop) <= size; at += RTNH_ALIGN(hop.rtnh_len)) {
+		memcpy(&hop, hops + at, sizeof(hop));
+		if ((uint32_t)hop.rtnh_ifindex == interface)
+			here = 1;
+		else
+			*shared = 1;
+		if (hop.rtnh_len < sizeof(hop))
+			break;
+	}
+	return here;
+}
+
+/* An mtu that was given to a route and is not locked moves with that of its interface. */
+static void add_mtu(const struct rtmsg *head, const void *attributes, size_t length,
+		    struct nb_text *text)
+{
+	size_t size = 0, room = 0;
+	const void *metrics = nb_attribute(attributes, length, RTA_METRICS, &room);
+	const void *to = nb_attribute(attributes, length, RTA_DST, &size);
+	uint32_t mtu, lock = 0;
+	char word[INET6_ADDRSTRLEN] = "::";
+
+	if (head->rtm_family != AF_INET6 || !metrics ||
+	    !nb_attribute_copy(metrics, room, RTAX_MTU, &mtu, sizeof(mtu)))
+		return;
+	nb_attribute_copy(metrics, room, RTAX_LOCK, &lock, sizeof(lock));
+	if (to && size >= 16)
+		inet_ntop(AF_INET6, to, word, sizeof(word));
+	if (!(lock & (1 << RTAX_MTU)))
+		nb_text_add(text, " %s/%u mtu %u\n", word, head->rtm_dst_len, mtu);
+}
+
+static void add_routes(const struct nb_netlink *all, uint32_t interface, struct nb_text *text)
+{
+	static const uint16_t parts[] = { RTA_DST, RTA_GATEWAY, RTA_TABLE, RTA_PRIORITY,
+					  RTA_PREFSRC };
+	static const char *const names[] = { "routes4", "multipath4", "routes6", "multipath6" };
+	unsigned long long counts[NB_LENGTH(names)] = { 0 }, sums[NB_LENGTH(names)] = { 0 };
+	struct rtmsg head;
+	const void *attributes;
+	size_t at = 0, length, size;
+	int shared;
+
+	while (nb_netlink_next(all, &at, RTM_NEWROUTE, &head, sizeof(head), &attributes, &length)) {
+		uint64_t one = hash(0xcbf29ce484222325U, &head.rtm_dst_len, 1);
+		size_t kind;
+
+		if ((head.rtm_family != AF_INET && head.rtm_family != AF_INET6) ||
+		    head.rtm_flags & RTM_F_CLONED || head.rtm_protocol == RTPROT_KERNEL ||
+		    head.rtm_protocol == RTPROT_REDIRECT ||
+		    !goes_out(interface, attributes, length, &shared))
+			continue;
+		for (size_t i = 0; i < NB_LENGTH(parts); i++) {
+			const void *part = nb_attribute(attributes, length, parts[i], &size);
+
+			one = hash(one ^ parts[i], part, part ? size : 0);
+		}
+		kind = (head.rtm_family == AF_INET6 ? 2 : 0) + (size_t)shared;
+		counts[kind]++;
+		sums[kind] += one;
+		add_mtu(&head, attributes, length, text);
+	}
+	for (size_t i = 0; i < NB_LENGTH(names); i++)
+		if (counts[i])
+			nb_text_add(text, " %s %llu %016llx\n", names[i], counts[i], sums[i]);
+}
+
+static void dump(struct nb_netlink *netlink, uint16_t type)
+{
+	struct rtmsg head = { .rtm_family = AF_UNSPEC };
+
+	nb_netlink_begin(netlink, type, NLM_F_DUMP, &head,
+			 type == RTM_GETADDR ? sizeof(struct ifaddrmsg) : sizeof(head));
+	if (nb_netlink_ask(netlink))
+		netlink->answers.used = 0;
+}
+
+void nb_lasting_add(struct nb_text *text, const struct nb_link *links, size_t count, int flags)
+{
+	struct nb_netlink addresses, routes;
+
+	dump(&addresses, RTM_GETADDR);
+	dump(&routes, RTM_GETROUTE);
+	for (size_t i = 0; i < count; i++) {
+		nb_text_add(text, "state %s\n", links[i].name);
+		if (flags)
+			nb_text_add(text, " flags %#x\n", links[i].flags);
+		add_addresses(&addresses, links[i].index, text);
+		add_routes(&routes, links[i].index, text);
+	}
+	nb_netlink_free(&addresses);
+	nb_netlink_free(&routes);
+}
+
+static int fail(const char *interface, const char *line, struct nb_error *error)
+{
+	return nb_fail(error, NB_ERR_UNSUPPORTED, "keep the host as it is",
+		       "leave this level out, or remove that before the campaign",
+		       "the kernel would take it from %s and not bring it back: %.*s", interface,
+		       (int)strcspn(line, "\n"), line);
+}
+
+/* Whether a file of an interface can be read, and reads otherwise. */
+static int is_other(const char *interface, const char *name, const char *than)
+{
+	char path[PATH_MAX], line[64] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s%s/%s", CONF, interface, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (read(fd, line, sizeof(line) - 1) < 0)
+		line[0] = 0;
+	close(fd);
+	return line[0] && strcmp(line, than) != 0;
+}
+
+static int is_lost(const char *line, const struct nb_link *link, int losses, uint32_t mtu)
+{
+	size_t word = strcspn(line, " ");
+	unsigned int number;
+
+	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1 && number >= mtu &&
+	    number < link->mtu)
+		return 1;
+	return (losses & SIX && (memchr(line, ':', word) || !strncmp(line, "routes6", word))) ||
+	       (losses & SHARED && !strncmp(line, "multipath6", word)) ||
+	       (losses & FOUR && !strncmp(line, "routes4", word));
+}
+
+/* Of an interface ("all": of every one), and with `above` of those above it. */
+static int check(const char *interface, int above, int losses, uint32_t mtu, struct nb_error *error)
+{
+	size_t count;
+	struct nb_link *links = nb_links(interface, &count), *next = links, *link = links;
+	struct nb_text text;
+	int status = nb_text_allocate(&text, error);
+
+	if (!status)
+		nb_lasting_add(&text, links, above || !count ? count : 1, 0);
+	for (const char *at = text.data; !status && at && *at; at = strchr(at, '\n') + 1) {
+		if (*at == ' ') {
+			if (is_lost(at + 1, link, losses, mtu))
+				status = fail(link->name, at + 1, error);
+			continue;
+		}
+		link = next++;
+		if (losses & WHOLE && is_other(link->name, "disable_ipv6", "1\n"))
+			status = fail(link->name, "IPv6, with what is set of it", error);
+		else if (losses & SIX && is_other(link->name, "addr_gen_mode", "0\n"))
+			status = fail(link->name, "addr_gen_mode", error);
+	}
+	free(text.data);
+	free(links);
+	return status;
+}
+
+/* Where one interface begins to forward, default routes that routers advertised go from all. */
+static int check_routers(struct nb_error *error)
+{
+	FILE *file = fopen("/proc/net/ipv6_route", "re");
+	char line[256], name[IFNAMSIZ];
+	unsigned int flags, bits;
+	int status = 0;
+
+	while (!status && file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "%*s %x %*s %*s %*s %*s %*s %*s %x %15s", &bits, &flags, name) ==
+			    3 &&
+		    !bits && flags & (RTF_DEFAULT | RTF_ADDRCONF) &&
+		    is_other(name, "accept_ra", "2\n"))
+			status = fail(name, "the default route that a router advertised", error);
+	if (file)
+		fclose(file);
+	return status;
+}
+
+int nb_lasting_check_mtu(const char *interface, uint32_t mtu, struct nb_error *error)
+{
+	return check(interface, 1, mtu < MTU_OF_IPV6 ? WHOLE | MTU : MTU, mtu, error);
+}
+
+int nb_lasting_check_file(const char *path, const char *value, struct nb_error *error)
+{
+	unsigned long number = strtoul(value, NULL, 0);
+	const char *name = strrchr(path, '/') + 1;
+	char interface[IFNAMSIZ];
+
+	if (!nb_link_of_path(path, interface))
+		return 0;
+	if (!strncmp(path, "/sys/", 5)) {
+		if (!strcmp(name, "mtu"))
+			return nb_lasting_check_mtu(interface, (uint32_t)number, error);
+		if (!strcmp(name, "flags") && !(number & IFF_UP))
+			return check(interface, 1, SIX | SHARED | FOUR, 0, error);
+	}
+	if (strncmp(path, CONF, strlen(CONF)) != 0)
+		return 0;
+	if (!strcmp(name, "addr_gen_mode"))
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "write file", "leave this level out",
+			       "it makes addresses, or a stable_secret, that stay");
+	if (!strcmp(name, "forwarding") && number && strcmp(interface, "default") != 0)
+		return check_routers(error);
+	if (strcmp(name, "disable_ipv6") != 0 || !number)
+		return 0;
+	return strcmp(interface, "all") != 0 ? check(interface, 0, SIX, 0, error)
+					     : check(interface, 1, SIX | SHARED, 0, error);
+}

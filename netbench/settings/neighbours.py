@@ -1,0 +1,119 @@
+"""What the kernel changes along with a setting: texts of the worker's operation `neighbours`
+(native/src/ops/neighbours.c), read and compared.
+
+A text has sections, each begun by what it is of (`file FOLDER`, `link INTERFACE`, ...); a line of
+one is a space, a name, a space, and its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import groupby
+
+from netbench.settings.base import Operation
+
+OP = "neighbours"
+ALL = ("all", "")
+"""The target that stands for all of a network namespace, and /proc/sys/vm."""
+STATE = "state"
+"""Sections of what is only read: addresses, routes, flags."""
+HIDDEN = "(hidden)"
+"""How the value of what only root may read begins: a hash."""
+NONE = "none"
+
+Key = tuple[str, str]
+"""A section and a name in it."""
+Values = Mapping[Key, str]
+Moves = Mapping[Key, tuple[str, str]]
+"""Values before and after a change."""
+
+
+def parse(text: str) -> dict[Key, str]:
+    """The values of a text, and "" for the name "" of each section."""
+    values: dict[Key, str] = {}
+    section = ""
+    for line in text.split("\n"):
+        if line.startswith(" "):
+            name, _, value = line[1:].partition(" ")
+            values[section, name] = value
+        elif line:
+            section = line
+            values[section, ""] = ""
+    return values
+
+
+def text_of(keys: Collection[Key], values: Values | None = None) -> str:
+    """Keys as `keep` and the target `only` take them; with `values`, as `neighbours` reads them."""
+    lines: list[str] = []
+    for section, group in groupby(keys, lambda key: key[0]):
+        names = [name if values is None else f"{name} {values[section, name]}" for _, name in group]
+        lines += [section, *(f" {name}" for name in names)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def around(operation: Operation) -> tuple[str, str]:
+    """The target of `neighbours` for what an operation changes."""
+    return operation.op, operation.target[0]
+
+
+def set_by(operation: Operation) -> set[Key]:
+    """What an operation itself changes."""
+    if operation.op == "file":
+        folder, _, name = operation.target[0].rpartition("/")
+        return {(f"file {folder}", name)}
+    section = " ".join((operation.op, operation.target[0]))
+    if operation.op == "link":
+        return {(section, operation.target[1])}
+    return {(section, line.split()[0]) for line in (operation.value or "").splitlines()}
+
+
+def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
+    """What is another value now, or gone; nothing of an interface that has gone. What is new came
+    with something new.
+    """
+    there = {section for section, _ in after}
+    return {
+        key: (value, after.get(key, NONE))
+        for key, value in before.items()
+        if _differs(after.get(key), value) and (key[0] in there or key[0].startswith("file /s"))
+    }
+
+
+def _differs(now: str | None, value: str) -> bool:
+    """Whether a value is another one now. Hashes of two processes cannot be compared."""
+    if now and now.startswith(HIDDEN) and value.startswith(HIDDEN):
+        return now.split()[1] == value.split()[1] and now != value
+    return now != value
+
+
+def name_of(key: Key, interface: str = "") -> str:
+    """A key as users write it: a sysctl, a path below /sys, `INTERFACE.NAME`. Names of `interface`
+    stand alone.
+    """
+    (kind, _, of), name = key[0].partition(" "), key[1]
+    if kind == "file":
+        of = of.removeprefix("/proc/sys/").removeprefix("/sys/")
+        folder = of if key[0].startswith("file /sys/") else of.replace(".", "\0").replace("/", ".")
+        return folder.replace("\0", "/") + ("/" if "/sys/" in key[0][:10] else ".") + name
+    return name if of == interface else f"{of}.{name}"
+
+
+def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
+    """Two values as reports show them: of an offload without what was requested."""
+    if key[0].startswith("features "):
+        return before.partition(" ")[0], after.partition(" ")[0]
+    return before, after
+
+
+def writable(values: Values) -> list[Key]:
+    """What can be given its value again."""
+    return [
+        key
+        for key, value in values.items()
+        if key[1] and key[0].split()[0] not in (STATE, "qdisc") and not value.startswith(HIDDEN)
+    ]
+
+
+def lost(keys: Iterable[Key]) -> list[str]:
+    """Names of addresses and routes among these, which nothing brings back."""
+    return [name_of(key) for key in keys if key[0].startswith(STATE)]

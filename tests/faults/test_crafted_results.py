@@ -1,0 +1,360 @@
+"""Results and bundles that somebody made to harm who reads them: whatever the verb, nothing of a
+file from outside is in what it gives, it ends soon, and it says what is wrong.
+
+To add a way of harming, add a row to CRAFTED; to add a verb, one to VERBS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench import bundles, campaign
+from netbench.conductor import conductor
+from netbench.opening import files_inside
+from netbench.parts import part_of
+from netbench.tables import samples
+from tests.support.local import call
+from tests.support.unfinished import unfinished
+
+SECONDS = 10
+SECRET = "b54c1a: what only its owner may read"
+CAMPAIGN = """\
+netbench: 1
+name: c
+verify: off
+hosts: {h1: local, h2: local}
+pairs: [{sender: h1, receiver: h1}, {sender: h2, receiver: h2}]
+transfer: {duration: 30ms, warmup: 2ms, sample: 10ms}
+sweep: {send: [write, sendfile]}
+compare: {factor: send, baseline: write}
+repeat: {min: 2, max: 2}
+profile: {cells: all, seconds: 1, runs: 1}
+settings: {tcp_metrics: keep}
+"""
+Craft = Callable[[Path, Path], object]
+"""Changes a result; the second path is the secret's, in a folder of its own that is one of
+results' files.
+"""
+
+
+def link(name: str) -> Craft:
+    return lambda result, secret: relink(result / name, secret)
+
+
+def relink(file: Path, target: Path) -> None:
+    if file.is_dir():
+        shutil.rmtree(file)
+    file.unlink(missing_ok=True)
+    file.symlink_to(target)
+
+
+def link_folder(name: str) -> Craft:
+    """A folder of the result is elsewhere, with the secret under each name that is looked for."""
+
+    def craft(result: Path, secret: Path) -> None:
+        for each in (result / name).iterdir():
+            shutil.copy(secret, secret.parent / each.name)
+        relink(result / name, secret.parent)
+
+    return craft
+
+
+def pipe(name: str) -> Craft:
+    def craft(result: Path, secret: Path) -> None:
+        (result / name).unlink(missing_ok=True)
+        os.mkfifo(result / name)
+
+    return craft
+
+
+def sparse(name: str) -> Craft:
+    """A line, or a file, of 300 MB."""
+    return lambda result, secret: os.truncate(result / name, 300 << 20)
+
+
+def text(name: str, change: Callable[[str, Path], str]) -> Craft:
+    def craft(result: Path, secret: Path) -> None:
+        (result / name).write_text(change((result / name).read_text(), secret))
+
+    return craft
+
+
+def bomb(result: Path, secret: Path) -> None:
+    """A YAML of 10^12 values, and one that holds itself."""
+    levels = [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 13)]
+    with (result / "campaign.yaml").open("a") as file:
+        file.write("\n".join(["x0: &x0 x", *levels, "self: &self [*self]", ""]))
+
+
+def profile_of(name: str) -> Craft:
+    """A profile's stacks are in this file."""
+
+    def craft(result: Path, secret: Path) -> None:
+        file = result / "profiles" / "runs.jsonl"
+        runs = [json.loads(line) for line in file.read_text().splitlines()]
+        for run in runs:
+            for profile in run["profiles"].values():
+                profile["file"] = name.replace("SECRET", os.path.relpath(secret, result))
+        file.write_text("".join(f"{json.dumps(run)}\n" for run in runs))
+
+    return craft
+
+
+CRAFTED: Mapping[str, Craft] = {
+    **{
+        f"{name} is a link": link(name)
+        for name in (
+            *("records.jsonl", "plan.json", "facts.json", "campaign.yaml", "journal.jsonl"),
+            *("log.txt", "id", "samples/noise.jsonl", "samples/000001.jsonl", "samples/000001.txt"),
+            *("profiles/runs.jsonl", "profiles/000001.system.folded", "report"),
+        )
+    },
+    "samples is a link": link_folder("samples"),
+    "profiles is a link": link_folder("profiles"),
+    "records.jsonl is endless": lambda result, secret: relink(
+        result / "records.jsonl", Path("/dev/zero")
+    ),
+    **{
+        f"{name} is a pipe": pipe(name)
+        for name in (
+            *("records.jsonl", "plan.json", "facts.json", "campaign.yaml", "journal.jsonl"),
+            *("log.txt", "id", "samples/000001.jsonl", "samples/noise.jsonl"),
+        )
+    },
+    **{
+        f"{name} of 300 MB": sparse(name)
+        for name in ("records.jsonl", "facts.json", "campaign.yaml", "journal.jsonl", "log.txt")
+    },
+    "a profile's name leads elsewhere": profile_of("../SECRET"),
+    "a profile's name begins right": profile_of("000001.system.folded/../../SECRET"),
+    "a campaign is a bomb": bomb,
+    "an inventory is read": text(
+        "campaign.yaml", lambda old, secret: old.replace("{h1:", f"{{from: {secret}, h1:")
+    ),
+    "a plan of lists": text("plan.json", lambda old, secret: "[" * 100_000),
+    "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
+}
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    """TimeoutError after SECONDS, also in the midst of open(2)."""
+
+    def end(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two parts, whole, of which the first is crafted."""
+    place = tmp_path_factory.mktemp("parts")
+    whole = campaign.parse(CAMPAIGN, "c.yaml")
+    return [conductor.start(part_of(whole, n, 2), place / "r").path for n in (1, 2)]
+
+
+VERBS: Mapping[str, Callable[[Path, Path, Path], list[str | Path]]] = {
+    "report": lambda bad, good, out: [
+        *("report", bad, "--html", out / "r.html", "--markdown", out / "r.md"),
+        *("--csv", out / "r.csv"),
+    ],
+    "json": lambda bad, good, out: ["report", bad, "--json"],
+    "redact": lambda bad, good, out: ["report", bad, "--redact", "--html", out / "redacted.html"],
+    "index": lambda bad, good, out: ["report", "--index", good.parent, "--html", out / "i.html"],
+    "list": lambda bad, good, out: ["list", "results", "--results", good.parents[1]],
+    "query": lambda bad, good, out: ["query", "SELECT * FROM samples, facts", bad],
+    "query of many": lambda bad, good, out: ["query", "SELECT run FROM runs", good.parents[1]],
+    "csv": lambda bad, good, out: ["export", "--table", "samples", bad, out / "runs.csv"],
+    "dataset": lambda bad, good, out: ["export", bad, out],
+    "benchstat": lambda bad, good, out: ["export", "--benchstat", bad, out / "b.txt"],
+    "merge": lambda bad, good, out: ["merge", bad, good, out / "merged"],
+    "bundle": lambda bad, good, out: ["bundle", bad, "--output", out / "b.zip"],
+    "bundle --redact": lambda bad, good, out: [
+        *("bundle", bad, "--redact", "--output", out / "redacted.zip"),
+    ],
+    "watch": lambda bad, good, out: ["watch", bad],
+    "watch --json": lambda bad, good, out: ["watch", bad, "--json"],
+    "compare": lambda bad, good, out: ["compare", good, bad],
+    "history": lambda bad, good, out: ["compare", good, good, "--history", good.parent],
+    "resume": lambda bad, good, out: ["resume", bad, "--plain"],
+    "restore": lambda bad, good, out: ["restore", bad],
+}
+MANY = ("index", "list", "query of many")
+DRAWN = ("report", "redact", "bundle", "bundle --redact")
+QUICK = (
+    *("records.jsonl is a pipe", "samples is a link", "facts.json is a link"),
+    *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
+)
+"""Rows that are tried without --slow, with the verbs that draw nothing."""
+
+
+def contents(folder: Path) -> Iterator[bytes]:
+    """What of a folder's files, and of archives among them, is there to be read."""
+    for file in folder.rglob("*"):
+        if zipfile.is_zipfile(file):
+            with zipfile.ZipFile(file) as archive:
+                yield from map(archive.read, archive.namelist())
+        elif file.is_file():
+            yield file.read_bytes()
+
+
+def check(place: Path, bad: Path, good: Path, verb: str) -> None:
+    """One verb of a crafted result beside a good one."""
+    out = place / f"out of {verb}"
+    out.mkdir()
+    with soon():
+        done = call(*VERBS[verb](bad, good, out))
+    said = f"{verb}: {done.stdout[-500:]}{done.stderr}"
+    assert "defect" not in done.stderr, said
+    assert "Traceback" not in done.stderr, said
+    assert done.returncode in ((0,) if verb in MANY else (0, 1, 2)), said
+    assert (done.returncode == 0) or done.stderr.startswith(("netbench: ", "warning: ")), said
+    told = "".join([done.stdout, done.stderr]).encode()
+    assert [each for each in (told, *contents(out)) if SECRET.encode() in each] == [], said
+
+
+@pytest.mark.parametrize(
+    ("row", "verbs"),
+    [
+        *((row, [verb for verb in VERBS if verb not in DRAWN]) for row in QUICK),
+        ("samples is a link", DRAWN[-1:]),
+        *(pytest.param(row, list(VERBS), marks=pytest.mark.slow) for row in CRAFTED),
+    ],
+)
+def test_no_verb_is_harmed_by_a_crafted_result(
+    parts: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    row: str,
+    verbs: Sequence[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "results" / "c"
+    bad, good = (shutil.copytree(p, folder / f"20260301T00000{n}Z-a") for n, p in enumerate(parts))
+    (bad / "report").mkdir()
+    secret = tmp_path / "own" / "secret"
+    secret.parent.mkdir()
+    secret.write_text(f"{SECRET}\n")
+    CRAFTED[row](unfinished(bad, 3), secret)
+    for verb in verbs:
+        check(tmp_path, bad, good, verb)
+
+
+@pytest.mark.root
+def test_what_becomes_a_link_after_it_was_found_is_not_followed(
+    parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of another account, who changes them while they are read."""
+    result = shutil.copytree(parts[0], tmp_path / "c" / "r")
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({"side": "s", "ns": 1, "auth": {"token": SECRET}}) + "\n")
+    (result / "samples" / "000009.jsonl").write_text('{"side":"s","ns":1,"auth":{"token":"x"}}\n')
+    for each in (result, *result.rglob("*")):
+        os.chown(each, 1234, 1234)
+
+    def found(*words: Any) -> list[Path]:
+        files = files_inside(*words)
+        for file in files:
+            if file.name == "000009.jsonl":
+                file.unlink()
+                file.symlink_to(secret)
+        return files
+
+    monkeypatch.setattr(bundles, "files_inside", found)
+    monkeypatch.setattr(samples, "files_inside", found)
+    rows = "SELECT * FROM samples WHERE run = 9"
+    for verb in (["query", rows, result], ["bundle", result, "--output", tmp_path / "b.zip"]):
+        (result / "samples" / "000009.jsonl").unlink()
+        (result / "samples" / "000009.jsonl").write_text("{}\n")
+        done = call(*verb)
+        assert done.returncode != 0, verb
+        assert "a symbolic link, which is not followed" in done.stderr, verb
+    assert not (tmp_path / "b.zip").exists()
+    (result / "index.html").symlink_to(secret)
+    for verb in (["--html", result / "index.html", result], ["--index", result]):
+        assert call("report", *verb).returncode != 0
+    assert SECRET in secret.read_text()
+
+
+def bundle(*files: tuple[str, bytes], link: str = "") -> Callable[[Path, Path, Path], None]:
+    """A bundle of a result with other files, or with a link to the secret."""
+
+    def craft(file: Path, result: Path, secret: Path) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for each in sorted(each for each in result.rglob("*") if each.is_file()):
+                name = f"c/r/{each.relative_to(result)}"
+                if name == link:
+                    info = zipfile.ZipInfo(name)
+                    info.external_attr = 0o120777 << 16
+                    archive.writestr(info, str(secret))
+                elif name not in dict(files):
+                    archive.write(each, name)
+            for name, data in files:
+                archive.writestr(name, data)
+
+    return craft
+
+
+def bomb_of_zeros(file: Path, result: Path, secret: Path) -> None:
+    """3 GB in 3 MB."""
+    bundle()(file, result, secret)
+    with (
+        zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("c/r/samples/000002.txt", "w", force_zip64=True) as out,
+    ):
+        for _ in range(96):
+            out.write(bytes(32 << 20))
+
+
+def spoiled(file: Path, result: Path, secret: Path) -> None:
+    bundle()(file, result, secret)
+    data = bytearray(file.read_bytes())
+    data[500:700] = bytes(200)
+    file.write_bytes(data)
+
+
+BUNDLES = {
+    "a link": bundle(link="c/r/facts.json"),
+    "names that lead elsewhere": bundle(("../../own/secret", b"x"), ("/tmp/own/secret", b"x")),
+    "a file in a folder's place": bundle(("c/r/samples", b"x")),
+    "a bomb": pytest.param(bomb_of_zeros, marks=pytest.mark.slow),
+    "spoiled": spoiled,
+    "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
+    "not one": lambda file, result, secret: file.write_bytes(b"PK\x03\x04"),
+}
+READ_BUNDLES = ("json", "query", "csv", "dataset", "merge", "compare", "resume")
+
+
+@pytest.mark.parametrize("craft", BUNDLES.values(), ids=BUNDLES)
+def test_no_verb_is_harmed_by_a_crafted_bundle(
+    parts: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    craft: Callable[[Path, Path, Path], None],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    secret = tmp_path / "own" / "secret"
+    secret.parent.mkdir()
+    secret.write_text(f"{SECRET}\n")
+    craft(tmp_path / "b.zip", parts[0], secret)
+    for verb in READ_BUNDLES:
+        check(tmp_path, tmp_path / "b.zip", parts[1], verb)
+    assert secret.read_text() == f"{SECRET}\n"

@@ -1,0 +1,446 @@
+"""What the kernel changes along with a setting comes back with it: by the campaign itself, by a
+helper that has lost its controller, and from the journal. Seen by other means than netbench's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netbench.conductor.worker_pool import open_channel
+from netbench.engine.worker import Worker
+from netbench.errors import EngineError, SettingRefused
+from netbench.hosts.local import LocalProcess
+from netbench.journal import outstanding
+from netbench.model import Host
+from netbench.settings.base import SettingContext
+from netbench.settings.put_back import put_back
+from netbench.settings.scope import AROUND, CHANGED
+from tests.settings.test_settings import holder, parsed
+from tests.support.engine_pair import HELPER
+from tests.support.local import ADDRESS, NEAR, call, out
+
+pytestmark = [pytest.mark.root, pytest.mark.netns]
+
+VM, NET, QUEUE = Path("/proc/sys/vm"), Path("/proc/sys/net"), Path("/sys/block/loop7/queue")
+IPV4, IPV6 = NET / "ipv4", NET / "ipv6/conf"
+
+
+def readable(folder: Path) -> Iterator[Path]:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.stat().st_mode & 0o444 and file.name != "stat_refresh":
+            yield file
+
+
+def host() -> dict[str, str]:
+    """All that a row could change."""
+    there: dict[str, str] = {}
+    for folder in (VM, NET, QUEUE):
+        for file in readable(folder):
+            with suppress(OSError):
+                there[str(file)] = file.read_text()
+    for link in json.loads(out("ip", "-j", "-d", "link")):
+        name = link["ifname"]
+        there[f"{name}"] = json.dumps(
+            {key: link.get(key) for key in ("mtu", "gso_max_size", "gso_ipv4_max_size", "qdisc")}
+        )
+        there[f"{name} features"] = out("ethtool", "-k", name)
+    there["addresses"] = re.sub("[0-9]+sec|tentative ", "", out("ip", "address"))
+    routes = re.sub("[0-9]+sec", "", out("ip", "route") + out("ip", "-6", "route"))
+    there["routes"] = "".join(sorted(routes.splitlines(True)))
+    return there
+
+
+def write(file: Path, text: str) -> Callable[[], object]:
+    """Write a file; how to write what it had."""
+    before = file.read_text().strip()
+    file.write_text(text)
+    return lambda: file.write_text(before)
+
+
+def dirty_bytes() -> Callable[[], object]:
+    ratio = (VM / "dirty_ratio").read_text().strip()
+    write(VM / "dirty_bytes", "536870912")
+    return lambda: (VM / "dirty_ratio").write_text(ratio)  # 0 bytes cannot be written
+
+
+def uppers() -> Callable[[], object]:
+    out("ip", *f"link add link {NEAR} name up0 type macvlan".split())
+    out("ip", *"link add link up0 name up1 type macvlan".split())
+    return lambda: [out("ip", "link", "delete", name) for name in ("up0", "up1")]
+
+
+def scheduler() -> Callable[[], object]:
+    write(QUEUE / "scheduler", "mq-deadline")
+    write(QUEUE / "nr_requests", "200")
+    write(QUEUE / "iosched/read_expire", "333")
+    return lambda: (QUEUE / "scheduler").write_text("none")
+
+
+ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "ratio": (dirty_bytes, "sysctl.vm.dirty_ratio", "30"),
+    "bytes": (lambda: write(VM / "dirty_ratio", "21"), "sysctl.vm.dirty_bytes", "256000000"),
+    "uppers": (uppers, "mtu", "1300"),
+    "forward": (
+        lambda: write(IPV4 / "conf/all/accept_redirects", "0"),
+        "sysctl.net.ipv4.ip_forward",
+        "1",
+    ),
+    "forward of one": (
+        lambda: write(IPV4 / f"conf/{NEAR}/forwarding", "1"),
+        "sysctl.net.ipv4.conf.all.forwarding",
+        "1",
+    ),
+    "forward six": (
+        lambda: write(IPV6 / f"{NEAR}/forwarding", "1"),
+        "sysctl.net.ipv6.conf.all.forwarding",
+        "1",
+    ),
+    "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
+    "offloads": (uppers, "sg", "off"),
+    "scheduler": (scheduler, "sysfs.block/loop7/queue/scheduler", "none"),
+}
+
+
+def ends_by_itself(held: Any, worker: Worker, journal: list[Any]) -> None:
+    held.undo()
+
+
+def loses_its_controller(held: Any, worker: Worker, journal: list[Any]) -> None:
+    worker.abandon()
+    with suppress(ChildProcessError):
+        os.waitpid(worker.hello.pid, 0)
+
+
+def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.abandon()
+    second = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
+    finally:
+        second.close()
+
+
+@pytest.mark.parametrize("end", [ends_by_itself, loses_its_controller, is_killed])
+@pytest.mark.parametrize("row", ROWS)
+def test_what_moves_along_comes_back(
+    interface: str, row: str, end: Callable[[Any, Worker, list[Any]], None]
+) -> None:
+    """The first time all around the setting is looked at, the second time what moved then."""
+    prepare, name, level = ROWS[row]
+    if row == "scheduler" and not (QUEUE / "scheduler").is_file():
+        pytest.skip("no loop device here")
+    undo = prepare()
+    before = host()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    journal: list[Any] = []
+    try:
+        held = holder(SettingContext("here", worker, ADDRESS, interface), worker, journal)
+        moved = held.hold(parsed([{}, {name: level}, {}])).moved
+        assert moved, "something did move"
+        assert host() != before
+        held.undo()
+        assert {k: v for k, v in host().items() if v != before.get(k)} == {}
+        assert held.hold(parsed([{}, {name: level}, {}])).moved == moved
+        end(held, worker, journal)
+        assert {k: v for k, v in host().items() if v != before.get(k)} == {}
+    finally:
+        worker.close()
+        if undo:
+            undo()
+
+
+ONE, OTHER = "long-as-allowed", "other-of-long-1"
+
+
+@pytest.fixture
+def veth() -> Iterator[str]:
+    """One that nothing was done with yet, and whose own addresses wait for nobody."""
+    out("ip", *f"link add {ONE} type veth peer name {OTHER}".split())
+    for name in (ONE, OTHER):
+        write(IPV6 / name / "accept_dad", "0")
+        out("ip", "link", "set", name, "up")
+    out("ip", *f"address add 10.199.9.1/24 dev {ONE}".split())
+    yield ONE
+    out("ip", "link", "delete", ONE)
+
+
+def advertise() -> None:
+    """A default route of ONE, as a router tells it that is not there any more."""
+    out("ip", *f"address add fe80::9/64 dev {OTHER} nodad".split())
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as router:
+        router.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        advert = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0)
+        router.sendto(advert, ("ff02::1", 0, 0, socket.if_nametoindex(OTHER)))
+    while "proto ra" not in out("ip", "-6", "route", "show", "default"):
+        pass
+
+
+def above() -> None:
+    for name, lower in (("up0", ONE), ("up1", "up0")):
+        out("ip", *f"link add link {lower} name {name} type macvlan".split())
+        write(IPV6 / name / "accept_dad", "0")
+        out("ip", "link", "set", name, "up")
+
+
+def mode_0() -> None:
+    """As a stable_secret sets it along."""
+    write(IPV6 / ONE / "addr_gen_mode", "0")
+
+
+SIX, SECRET = "sysctl.net.ipv6.conf", IPV6 / ONE / "stable_secret"
+OFF, OFF_ALL, ROUTER = f"{SIX}.{ONE}.disable_ipv6", f"{SIX}.all.disable_ipv6", "forwarding"
+ROUTE, HOPS = f"-6 route add fd00:2::/64 dev {ONE}", "-6 route add fd00:3::/64"
+BOTH = f"nexthop via fe80::5 dev {ONE} nexthop via fe80::6 dev"
+LASTING = f"address add fd00:1::1/64 dev {ONE} nodad"
+NEW_SECRET = "fd00" + 6 * ":0000" + ":0008"
+FADING = f"{LASTING} valid_lft 2000 preferred_lft 1000"
+ABOVE = "address add fd00:4::1/64 dev up1 nodad"
+
+# What is done before, a setting and its level, and why it is refused; "": it is put back.
+LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
+    ([LASTING], OFF, "1", "fd00:1::1/64"),
+    ([LASTING], OFF_ALL, "1", "fd00:1::1/64"),
+    ([LASTING], "mtu", "1200", "IPv6, with"),
+    ([FADING], OFF, "1", "fd00:1::1/64"),
+    ([FADING], "mtu", "1300", ""),
+    ([FADING], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([ROUTE], OFF, "1", "routes6"),
+    ([ROUTE], OFF_ALL, "1", "routes6"),
+    ([ROUTE], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([f"{ROUTE} proto ra"], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([f"-6 route add default via fe80::8 dev {ONE} proto ra"], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([advertise], f"{SIX}.all.{ROUTER}", "1", "router advertised"),
+    ([advertise], f"{SIX}.{OTHER}.{ROUTER}", "1", "router advertised"),
+    ([advertise], f"{SIX}.default.{ROUTER}", "1", ""),
+    ([advertise, lambda: write(IPV6 / ONE / "accept_ra", "2")], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([advertise], OFF, "1", "routes6"),
+    ([above, ABOVE], OFF, "1", ""),
+    ([above, ABOVE], OFF_ALL, "1", "fd00:4::1/64 address"),
+    ([above, ABOVE], "mtu", "1200", "IPv6, with"),
+    ([f"{HOPS} {BOTH} {ONE}"], OFF, "1", "routes6"),
+    ([above, f"{HOPS} {BOTH} up0"], OFF, "1", ""),
+    ([above, f"{HOPS} {BOTH} up0"], OFF_ALL, "1", "multipath6"),
+    ([above, f"route add 10.5.0.0/16 nexthop dev {ONE} nexthop dev up0"], "mtu", "1300", ""),
+    ([f"{ROUTE} mtu 1400"], "mtu", "1300", "mtu 1400"),
+    ([f"{ROUTE} mtu 1400"], "mtu", "1450", ""),
+    ([f"{ROUTE} mtu 1500"], "mtu", "9000", ""),
+    ([f"{ROUTE} mtu lock 1400"], "mtu", "1300", ""),
+    ([lambda: SECRET.write_text("fd00::7")], "mtu", "1300", ""),
+    ([lambda: SECRET.write_text("fd00::7")], OFF, "1", "addr_gen_mode"),
+    ([lambda: SECRET.write_text("fd00::7"), mode_0], OFF, "1", ""),
+    ([lambda: SECRET.write_text("fd00::7"), mode_0], f"{SIX}.{ONE}.stable_secret", NEW_SECRET, ""),
+    ([], "mtu", "1200", "IPv6, with"),  # neigh/, a token and more go with it
+    ([lambda: write(IPV6 / ONE / "addr_gen_mode", "1")], OFF, "1", "addr_gen_mode"),
+    *(([], f"{SIX}.{ONE}.addr_gen_mode", mode, "addresses, or a stable_secret") for mode in "123"),
+]
+
+
+@pytest.mark.parametrize("end", [ends_by_itself, is_killed])
+@pytest.mark.parametrize(
+    "row", LASTS, ids=[f"{i} {row[1]} {row[2]}" for i, row in enumerate(LASTS)]
+)
+def test_what_would_be_lost_is_refused_before_and_nothing_else(
+    veth: str,
+    row: tuple[list[str | Callable[[], object]], str, str, str],
+    end: Callable[[Any, Worker, list[Any]], None],
+) -> None:
+    prepare, name, level, refused = row
+    for step in prepare:
+        _ = step() if callable(step) else out("ip", *step.split())
+    before = host()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    journal: list[Any] = []
+    try:
+        held = holder(SettingContext("here", worker, "10.199.9.1", veth), worker, journal)
+        why = pytest.raises(SettingRefused, match=refused) if refused else nullcontext()
+        with why:
+            held.hold(parsed([{}, {name: level}, {}]))
+            assert host() != before
+        end(held, worker, journal)
+        assert {k: v for k, v in host().items() if v != before.get(k)} == {}
+        assert outstanding(journal, "here") == []
+    finally:
+        worker.close()
+
+
+@pytest.mark.slow
+def test_more_interfaces_than_a_text_has_room_for_are_an_error_and_no_loss(veth: str) -> None:
+    def batch(lines: Iterable[str]) -> None:
+        subprocess.run(("ip", "-batch", "-"), input="\n".join(lines), text=True, check=True)
+
+    batch(f"link add many{i} type veth peer name ynam{i}" for i in range(400))
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        with pytest.raises(EngineError, match="is longer than 1048575 bytes"):
+            worker.operate("neighbours", ("all", ""))
+        held = holder(SettingContext("here", worker, "10.199.9.1", veth), worker, [])
+        with pytest.raises(SettingRefused, match="is longer than 1048575 bytes"):
+            held.hold(parsed([{}, {f"{SIX}.all.hop_limit": "65"}, {}]))
+        held.hold(parsed([{}, {"mtu": "1300", "sysctl.net.ipv4.ip_forward": "1"}, {}]))
+        assert (IPV4 / "conf/many9/forwarding").read_text() == "1\n"
+        held.undo()
+        assert (IPV4 / "conf/many9/forwarding").read_text() == "0\n"
+    finally:
+        worker.close()
+        batch(f"link delete many{i}" for i in range(400))
+
+
+def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) -> None:
+    """A command that puts back less than it has set."""
+    ipv4 = "/proc/sys/net/ipv4"
+    odd = {
+        "apply": ["sh", "-c", f"echo {{level}} > {ipv4}/tcp_sack; echo 0 > {ipv4}/tcp_dsack"],
+        "read": ["cat", f"{ipv4}/tcp_sack"],
+        "undo": ["sh", "-c", f"echo {{level}} > {ipv4}/tcp_sack"],
+    }
+    file = tmp_path / "odd.yaml"
+    file.write_text(
+        f"netbench: 1\nname: odd\ncommand: {json.dumps({'mine': odd})}\nsweep: {{mine: [1, 0]}}\n"
+        "transfer: {duration: 50ms, warmup: 10ms, congestion: cubic}\n"
+        "repeat: {min: 1, max: 1}\nverify: off\n"
+    )
+    try:
+        done = call("run", file, "--results", tmp_path / "results")
+    finally:
+        Path(f"{ipv4}/tcp_dsack").write_text("1")
+    told = "here: net.ipv4.tcp_dsack 1 -> 0"
+    assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
+    result = Path(done.stdout.split()[-1])
+    assert '"net.ipv4.tcp_dsack":["1","0"]' in (result / "journal.jsonl").read_text()
+    report = call("report", result).stdout
+    assert "here was not left as it was: net.ipv4.tcp_dsack" in " ".join(report.split())
+
+
+def test_a_trial_that_the_kernel_refuses_is_over(interface: str) -> None:
+    """What was around it is not put back again later."""
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    journal: list[Any] = []
+    try:
+        held = holder(SettingContext("here", worker, ADDRESS, interface), worker, journal)
+        with pytest.raises(SettingRefused):
+            held.hold(parsed([{}, {"sysctl.net.ipv4.tcp_congestion_control": "nosuch"}, {}]))
+        assert outstanding(journal, "here") == []
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("at", [AROUND, CHANGED])
+def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
+    interface: str, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """By the journal alone later, what was around it in the campaign would be put back for good."""
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    journal: list[Any] = []
+    honest = Worker.undo
+
+    def undo(self: Worker, scope: int = 0) -> None:
+        if scope >= at:
+            raise KeyboardInterrupt
+        honest(self, scope)
+
+    try:
+        held = holder(SettingContext("here", worker, ADDRESS, interface), worker, journal)
+        before = host()
+        held.hold(parsed([{"tso": "off"}]))
+        monkeypatch.setattr(Worker, "undo", undo)
+        with pytest.raises(KeyboardInterrupt):
+            held.hold(parsed([{"tso": "off"}, {"mtu": "1300"}]))
+        held.undo()
+        assert outstanding(journal, "here") == []
+        assert host() == before
+    finally:
+        worker.close()
+
+
+def test_what_others_change_meanwhile_is_left(interface: str) -> None:
+    """Also where a client holds what it does not change."""
+    redirects, dsack, sack = (
+        IPV4 / name for name in ("conf/all/accept_redirects", "tcp_dsack", "tcp_sack")
+    )
+    undo = write(redirects, "0")
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        worker.operate("file", (str(sack),), hold=True)
+        target = ("file", str(IPV4 / "ip_forward"))
+        worker.operate("neighbours", target, hold=True)
+        worker.operate(*target[:1], target[1:], "1", hold=True)
+        for file in (dsack, sack):
+            file.write_text("0")
+        worker.undo()
+        assert [file.read_text() for file in (redirects, dsack, sack)] == ["0\n"] * 3
+    finally:
+        worker.close()
+        undo()
+        for file in (dsack, sack):
+            file.write_text("1")
+
+
+IN_ITS_SYSFS = ("unshare", "-m", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
+
+
+@pytest.mark.parametrize(
+    ("step", "name", "value", "refused"),
+    [
+        (LASTING, "mtu", "1200", "IPv6, with"),
+        (LASTING, "mtu", "1300", ""),
+        (f"route add 10.5.0.0/16 dev {ONE}", "flags", "0x1002", "routes4"),
+        (f"route add 10.5.0.0/16 dev {ONE}", "flags", "0x1103", ""),
+        (LASTING, "flags", "0x1002", "fd00:1::1/64"),
+    ],
+)
+def test_what_files_of_an_interface_would_lose_is_refused(
+    veth: str, step: str, name: str, value: str, refused: str
+) -> None:
+    out("ip", *step.split())
+    before = host()
+    worker = Worker(LocalProcess((*IN_ITS_SYSFS, *HELPER)), "here")
+    try:
+        with pytest.raises(EngineError, match=refused) if refused else nullcontext():
+            worker.operate("file", f"/sys/class/net/{veth}/{name}", value, hold=True)
+        assert (host() == before) == bool(refused)
+        worker.undo()
+        assert host() == before
+    finally:
+        worker.close()
+
+
+def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
+    sack = f"file {IPV4}\n tcp_sack"
+    SECRET.write_text("fd00::7")
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        text = worker.operate("neighbours", ("file", str(SECRET)))[0]
+        assert re.search("\n stable_secret .hidden. [0-9]+ [0-9a-f]{16}\n", text)
+        for long in ("", f"\nfile {'/x' * 4000}\n x", "\n " + "x" * 60_000):
+            keys = sack + long
+            assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"
+        with pytest.raises(EngineError, match="a target of 65537 bytes"):
+            worker.operate("neighbours", ("only", "x" * 65537))
+        for cut in (
+            f"file {'/' * 5000}{IPV4}\n tcp_sack 0\n",
+            f"file {IPV4}\n tcp_sack 0{' ' * 5000}\n",
+            f"file\n{IPV4}\n tcp_sack 0\n",
+            f"link {veth}{'x' * 5000}\n mtu 1300\n",
+            f"state {veth}\n tcp_sack 0\n",
+            "\n \n",
+        ):
+            worker.operate("neighbours", ("only", sack), cut, restore=True)
+            assert (IPV4 / "tcp_sack").read_text() == "1\n"
+        worker.operate("neighbours", ("only", sack), f"{sack} 0\n", hold=False, restore=True)
+        assert (IPV4 / "tcp_sack").read_text() == "0\n"
+    finally:
+        (IPV4 / "tcp_sack").write_text("1")
+        worker.close()
