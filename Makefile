@@ -21,7 +21,7 @@ RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
 # of netbench again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test checks test-slow test-debian lint bench clean pytest docs packages resolve \
+.PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages resolve \
 	constraints
 all: .make/built
 
@@ -97,6 +97,10 @@ constraints: .make/resolve.txt
 	@mkdir -p .make
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/requirements.py dev > $@
+
+# Lines of each room beside its budget.
+size:
+	@$(PYTHON) tools/size.py
 
 lint: .make/dev
 	$(BIN)/ruff check .

@@ -12,9 +12,9 @@ import time
 from contextlib import suppress
 from types import FrameType
 
-from netbench.control_characters import escape_controls
-from netbench.errors import NetbenchError, RequestError
-from netbench.interrupts import held_back
+from netbench.base.cancel import held_back
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import NetbenchError, RequestError
 
 INTERRUPTED = 130
 WIDTH = 80

@@ -15,19 +15,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
+from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
-    from netbench.analysis.outlook import Outlook
-    from netbench.conductor.conductor import Conclusion
-    from netbench.conductor.finding import Finding
-    from netbench.conductor.seconds import Second
-    from netbench.dask_engine import Parted
-    from netbench.merging import Merged
+    from netbench.fleet.dask_engine import Parted
+    from netbench.fleet.merge import Merged
+    from netbench.read.outlook import Outlook
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
+    from netbench.run.conductor import Conclusion
+    from netbench.run.finding import Finding
+    from netbench.run.seconds import Second
     from netbench.tables.database import Answer
 
 __all__ = [
@@ -80,7 +80,7 @@ def init(
     RequestError, PlaceError; HostError.
     """
     from netbench import starter
-    from netbench.new_file import refuse_existing, write_new
+    from netbench.base.new_file import refuse_existing, write_new
 
     text = starter.template(name).text
     refuse_existing(file, "init")  # before hosts are asked
@@ -93,11 +93,11 @@ def check(campaign: Campaign) -> list[Finding]:
     """What prevents a campaign from running, and what will make it noisy. Changes no setting, and
     builds kernels from git. Errors: HostError, RequestError, WorkerLost.
     """
-    from netbench.conductor.check import check
-    from netbench.conductor.host_load import LOOK_SECONDS
-    from netbench.conductor.progress import Lines
-    from netbench.conductor.worker_pool import WorkerPool
     from netbench.lab import campaign_hosts
+    from netbench.run.check import check
+    from netbench.run.host_load import LOOK_SECONDS
+    from netbench.run.progress import Lines
+    from netbench.run.worker_pool import WorkerPool
 
     built = _with_built_kernels(campaign, Lines().say)
     with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
@@ -111,10 +111,10 @@ def start(
     Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
     RequestError before anything is run; StoreError.
     """
-    from netbench.built_kernels import pinned
-    from netbench.conductor import conductor
+    from netbench.kernels.built import pinned
     from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
+    from netbench.run import conductor
 
     progress = for_terminal(plain)
     built = _with_built_kernels(pinned(campaign), progress.say, jobs)
@@ -132,9 +132,9 @@ def start_parts(
     """Run a campaign in parts on Dask and merge them, with progress as lines on standard error.
     `insecure`: also on a scheduler without TLS. Errors: RequestError, PlaceError, StoreError.
     """
-    from netbench.built_kernels import pinned
-    from netbench.conductor.progress import Lines
-    from netbench.dask_engine import run
+    from netbench.fleet.dask_engine import run
+    from netbench.kernels.built import pinned
+    from netbench.run.progress import Lines
 
     return run(pinned(campaign), results, Lines(), scheduler, parts, insecure)
 
@@ -144,13 +144,13 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     already: it has all runs, and its controller has ended it. Errors: StoreError, RequestError.
     """
     from netbench import campaign
-    from netbench.conductor import conductor
-    from netbench.conductor.resumable import refuse_another
+    from netbench.fleet.parts import as_planned
     from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
-    from netbench.parts import as_planned
-    from netbench.plan import Plan
-    from netbench.store import Store
+    from netbench.plan.plan import Plan
+    from netbench.result.store import Store
+    from netbench.run import conductor
+    from netbench.run.resumable import refuse_another
 
     progress = for_terminal(plain)
     store = Store.open(path)
@@ -169,7 +169,7 @@ def _with_built_kernels(
     campaign: Campaign, say: Callable[[str], None], jobs: int | None = None
 ) -> Campaign:
     """A lab that cannot be made is told before kernels are built for it."""
-    from netbench.built_kernels import with_built_kernels
+    from netbench.kernels.built import with_built_kernels
     from netbench.lab import require_lab
 
     if any(kernel.git for kernel in campaign.kernels.values()):
@@ -181,7 +181,7 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
     """Join the parts of a campaign into one result: `folder`, or below it where it is there
     already. Errors: RequestError, ReportError, StoreError, PlaceError.
     """
-    from netbench.merging import merge
+    from netbench.fleet.merge import merge
 
     return merge(paths, folder)
 
@@ -191,8 +191,9 @@ def restore(result: Path) -> list[str]:
     its folder, or its ID where that is gone. Errors: RequestError where this account has no state
     of it, with what the result's copy of the journal says; StoreError, HostError, EngineError.
     """
-    from netbench import campaign_state, lab
-    from netbench.conductor.restore import restore
+    from netbench import lab
+    from netbench.result import campaign_state
+    from netbench.run.restore import restore
 
     state = campaign_state.find(result) or campaign_state.named(str(result))
     if state is None:
@@ -208,10 +209,10 @@ def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing. A lab's hosts are no part of it.
     """
-    from netbench import campaign_state
-    from netbench.conductor.restore_plan import restore_plan
-    from netbench.journal import Journal
     from netbench.live.tail import is_locked
+    from netbench.result import campaign_state
+    from netbench.result.journal import Journal
+    from netbench.run.restore_plan import restore_plan
 
     found = {}
     for state in campaign_state.states():
@@ -229,11 +230,11 @@ def _shown_only(result: Path) -> list[str]:
     """What a result says that this account has no state of: that nothing is left changed. Errors:
     RequestError with what is.
     """
-    from netbench.conductor.restore_plan import restore_plan
-    from netbench.journal import Journal
-    from netbench.json_lines import cannot_read
-    from netbench.opening import read_inside
-    from netbench.store import no_result
+    from netbench.base.json_lines import cannot_read
+    from netbench.base.opening import read_inside
+    from netbench.result.journal import Journal
+    from netbench.result.store import no_result
+    from netbench.run.restore_plan import restore_plan
 
     file = result / "campaign.yaml"
     if not file.is_file():
@@ -262,7 +263,7 @@ def _as_begun(data: bytes, file: Path) -> Campaign:
 
 def _announced(conclusion: Conclusion) -> Conclusion:
     """Print why a campaign ended early, and how to go on."""
-    from netbench.conductor.progress import Lines
+    from netbench.run.progress import Lines
 
     if conclusion.why == "lost":
         Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` continues it")
@@ -291,8 +292,8 @@ def transfer(
     the run failed.
     """
     from netbench import campaign
-    from netbench.conductor import conductor
     from netbench.lab import campaign_hosts
+    from netbench.run import conductor
 
     one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
     with ExitStack() as stack:
@@ -335,10 +336,10 @@ def compare(
     a folder with earlier results of A's campaign, whose spread gives two results their verdicts;
     `force`: gates are judged without it. Errors: RequestError.
     """
-    from netbench.analysis.gates import known_metric, parse
+    from netbench.base.units import parse_share
+    from netbench.read.gates import known_metric, parse
     from netbench.report.question import of_factor, of_turns, of_two
     from netbench.report.source import Source
-    from netbench.units import parse_share
 
     if other is not None and (factor is not None or baseline is not None):
         raise RequestError(
@@ -372,8 +373,8 @@ def power(campaign: Campaign, result: Path) -> Outlook:
     """What a campaign can show before it runs, were its runs as those of a pilot or of an earlier
     result. Touches no host. Errors: ReportError, StoreError.
     """
-    from netbench.analysis.load import load
-    from netbench.analysis.outlook import outlook
+    from netbench.read.load import load
+    from netbench.read.outlook import outlook
 
     return outlook(campaign, load(result))
 
@@ -466,8 +467,8 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
     first, without parts that were merged there. `notes` gets what those that cannot be read are
     left out for; without it they are an error.
     """
-    from netbench.analysis.overview import folders
-    from netbench.result_files import read_plan
+    from netbench.read.overview import folders
+    from netbench.result.files import read_plan
 
     found: list[Path] = []
     for path in paths:
@@ -577,8 +578,8 @@ def write_bundle(report: Report, file: Path) -> None:
     """
     from importlib import import_module
 
-    from netbench import bundles
     from netbench.report.about_bundle import about
+    from netbench.result import bundles
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as made:
         for form, name in FORMS.items():

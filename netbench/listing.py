@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from netbench.conductor.worker_pool import open_channel
 from netbench.engine.catalogue import Named
 from netbench.engine.local import local
 from netbench.engine.worker import Worker
 from netbench.model import Host
+from netbench.run.worker_pool import open_channel
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import known
 

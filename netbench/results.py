@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from netbench.analysis.cells import tidy
-from netbench.analysis.control import controls, holds
-from netbench.analysis.effects import effects_of
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
+from netbench.read.cells import tidy
+from netbench.read.control import controls, holds
+from netbench.read.effects import effects_of
 from netbench.report.build import Report, of_source
 from netbench.report.frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.label import label_of

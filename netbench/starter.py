@@ -12,7 +12,9 @@ from importlib.resources import files
 import yaml
 
 from netbench import campaign
-from netbench.conductor.discovery import (
+from netbench.base.errors import RequestError
+from netbench.model import Host
+from netbench.run.discovery import (
     FoundHost,
     Impossible,
     found_hosts,
@@ -20,9 +22,7 @@ from netbench.conductor.discovery import (
     installed_kernels,
     placed,
 )
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import RequestError
-from netbench.model import Host
+from netbench.run.worker_pool import WorkerPool
 
 _HOSTS = re.compile(r"(?m)(?:^#.*\n)*^hosts:\n(?:  .*\n)+")
 _KEY = re.compile(r"^ *(\w+):")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netbench.base.errors import CampaignError, Problem
 from netbench.campaign.settings import is_setting
 from netbench.campaign.tree import Listing, Node, Table, Word
 from netbench.campaign.yaml_tree import DEPTH_MAX, UNPRINTABLE, parse_value
-from netbench.errors import CampaignError, Problem
 
 QUICK = {
     "repeat.min": "3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from netbench.base.hostlist import expand, fold, is_notation
 from netbench.campaign import patterns
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
@@ -19,7 +20,6 @@ from netbench.campaign.schema.pairs import (
     StarKeys,
 )
 from netbench.campaign.tree import Listing, Loc
-from netbench.hostlist import expand, fold, is_notation
 from netbench.model import Link, Pair
 
 ALL = "all"

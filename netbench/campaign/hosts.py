@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from netbench.campaign.inventory import Inventory, read_inventory
+from netbench.base.hostlist import expand, fold, is_notation
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.hosts import DefaultKeys
 from netbench.campaign.tree import Node, Table, Word, describe, plain
-from netbench.hostlist import expand, fold, is_notation
+from netbench.fleet.inventory import Inventory, read_inventory
 
 HOSTS, FROM, DEFAULTS = "hosts", "from", "defaults"
 HOST = "{host}"

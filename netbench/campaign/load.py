@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from netbench.base.errors import CampaignError, Problem
 from netbench.campaign import edit
 from netbench.campaign.build import build
 from netbench.campaign.hosts import write_out
@@ -17,7 +18,6 @@ from netbench.campaign.tree import Node, Table, Word, dump
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.local import local
-from netbench.errors import CampaignError, Problem
 from netbench.model import Campaign
 
 _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"

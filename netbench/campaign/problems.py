@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from netbench.base.errors import CampaignError, Problem
 from netbench.campaign.schema.keys import Keys
 from netbench.campaign.tree import Loc, Table, as_written, find, path_of, plain, word_at
-from netbench.errors import CampaignError, Problem
 
 K = TypeVar("K", bound=Keys)
 

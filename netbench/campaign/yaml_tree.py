@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import yaml
 
+from netbench.base.errors import CampaignError, Problem
 from netbench.campaign.tree import Listing, Loc, Node, Table, Word, copied, describe, path_of, plain
-from netbench.errors import CampaignError, Problem
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BYTES_MAX = 1024 * 1024

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import Lost, NetbenchError, RequestError
+from netbench.base.units import listed
 from netbench.cli.output import fold, say
 from netbench.cli.verb import Verb, add_campaign, add_results, load_campaign
-from netbench.control_characters import escape_controls
-from netbench.errors import Lost, NetbenchError, RequestError
-from netbench.units import listed
 
 if TYPE_CHECKING:
-    from netbench.bisection import Answer
+    from netbench.kernels.bisection import Answer
     from netbench.model import Campaign
 
 EXIT = {"good": 0, "bad": 1, "cannot tell": 125}
@@ -32,7 +32,7 @@ def _run(options: argparse.Namespace) -> int:
             return BROKEN
     if not options.bad:
         raise RequestError("bisect: --bad REV is missing; --step takes the commit that is out")
-    from netbench import bisection
+    from netbench.kernels import bisection
 
     wanted = _checked(options)
     kernel = wanted.kernels[bisection.sides_of(wanted).tried]
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _step(options: argparse.Namespace) -> int:
     """One commit, for `git bisect run`: the one that the checkout here is at."""
-    from netbench import bisection
+    from netbench.kernels import bisection
     from netbench.kernels.revision import commit_of
 
     wanted = _checked(options)
@@ -70,8 +70,8 @@ def _step(options: argparse.Namespace) -> int:
 
 def _checked(options: argparse.Namespace) -> Campaign:
     """The campaign, with gates that can be parsed. Errors: RequestError; CampaignError."""
-    from netbench.analysis import gates
-    from netbench.bisection import sides_of
+    from netbench.kernels.bisection import sides_of
+    from netbench.read import gates
 
     wanted = load_campaign(options)
     sides_of(wanted)
@@ -88,7 +88,7 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
     commit.
     """
     from netbench import api
-    from netbench.bisection import Answer, Says, between
+    from netbench.kernels.bisection import Answer, Says, between
     from netbench.kernels.compile import BuildFailed
     from netbench.report.gate_line import NAMED, with_interval
 

@@ -11,7 +11,7 @@ from netbench.cli.verb import Verb, add_redact, add_result, read_result
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
-    from netbench.bundles import SUFFIX, inside
+    from netbench.result.bundles import SUFFIX, inside
 
     with read_result(options.result, options.redact) as result:
         report = api.build_report(result)

@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from netbench.base.errors import RequestError
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
-from netbench.errors import RequestError
 
 if TYPE_CHECKING:
-    from netbench.conductor.finding import Finding
+    from netbench.run.finding import Finding
 
 
 def _run(options: argparse.Namespace) -> int:
     from netbench import api
-    from netbench.conductor.finding import together
+    from netbench.run.finding import together
 
     findings = api.check(load_campaign(options))
     possible = all(finding.level != "error" for finding in findings)

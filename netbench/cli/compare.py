@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench.base.errors import RequestError
 from netbench.cli.output import WIDTH, say, say_json
 from netbench.cli.verb import Verb, add_result
-from netbench.errors import RequestError
 
 OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force", "abab")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from netbench.base.errors import RequestError
+from netbench.base.units import count
 from netbench.cli.verb import Verb, add_paths
-from netbench.errors import RequestError
-from netbench.units import count
 
 TABLES = ("runs", "cells", "samples", "facts")
 FORMS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json, table
 from netbench.cli.verb import Verb
-from netbench.errors import RequestError
 
 
 def _run(options: argparse.Namespace) -> int:

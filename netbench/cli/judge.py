@@ -8,23 +8,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import RequestError
+from netbench.base.units import count, format_duration, listed, parse_time
 from netbench.cli.output import fold, say
 from netbench.cli.report import render
 from netbench.cli.verb import Verb, add_results
-from netbench.control_characters import escape_controls
-from netbench.errors import RequestError
-from netbench.units import count, format_duration, listed, parse_time
 
 if TYPE_CHECKING:
-    from netbench.judge import Boots, Question, Written
+    from netbench.kernels.judge import Boots, Question, Written
     from netbench.model import Campaign
 
 
 def _run(options: argparse.Namespace) -> int:
-    from netbench import api, campaign, judge
-    from netbench.built_kernels import pinned, require_builds
+    from netbench import api, campaign
+    from netbench.base.new_file import write_unless_same
+    from netbench.kernels import judge
+    from netbench.kernels.built import pinned, require_builds
     from netbench.lab import require_lab
-    from netbench.new_file import write_unless_same
 
     try:
         seconds = parse_time(options.time) / 1e9
@@ -54,9 +55,10 @@ def _earlier(question: Question, results: Path) -> Boots | None:
     """What boots of these hosts were like: by the newest result of judge on them, of this suite
     before those of others; None where none tells.
     """
-    from netbench import api, judge
-    from netbench.analysis.overview import folders
-    from netbench.errors import NetbenchError
+    from netbench import api
+    from netbench.base.errors import NetbenchError
+    from netbench.kernels import judge
+    from netbench.read.overview import folders
 
     asked = judge.asked(question)
     every = [f for f in folders(results) if f.parent.name.startswith("judge-")]
@@ -74,9 +76,9 @@ def _earlier(question: Question, results: Path) -> Boots | None:
 
 def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     """What will be done, and what it will be able to show."""
-    from netbench.analysis.boots import what_boots_buy
-    from netbench.analysis.power import POWER
-    from netbench.plan import Plan
+    from netbench.plan.plan import Plan
+    from netbench.stats.boots import what_boots_buy
+    from netbench.stats.power import POWER
 
     repeat = wanted.repeat
     yield f"{file}: {count(len(wanted.cells), 'cell')}; `run {file}` repeats it, edited or not"

@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from netbench.base.errors import RequestError
+from netbench.base.units import parse_rate, parse_time
 from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import Verb
-from netbench.errors import RequestError
-from netbench.units import parse_rate, parse_time
 
 if TYPE_CHECKING:
     from netbench.lab import Lab

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from netbench.base.units import count, rounded_size
 from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import Verb, add_results
-from netbench.units import count, rounded_size
 
 KINDS = ("methods", "meters", "settings", "results")
 FLAGS = {

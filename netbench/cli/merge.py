@@ -6,12 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from netbench.base.errors import RequestError
 from netbench.cli.output import fold, say
 from netbench.cli.verb import Verb, add_paths
-from netbench.errors import RequestError
 
 if TYPE_CHECKING:
-    from netbench.merging import Merged
+    from netbench.fleet.merge import Merged
 
 
 def _run(options: argparse.Namespace) -> int:

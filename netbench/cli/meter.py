@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb
-from netbench.errors import RequestError
 
 if TYPE_CHECKING:
-    from netbench.conductor.single_meter import MeterReading
-    from netbench.conductor.soak_meter import SoakReading
+    from netbench.run.single_meter import MeterReading
+    from netbench.run.soak_meter import SoakReading
 
 IDLE_FROM = {
     "stored": "counted earlier in this boot",
@@ -26,9 +26,9 @@ CpuCounters = Mapping[str, list[int | None]]
 def _run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from netbench.analysis.soak import SOAK
-    from netbench.conductor.single_meter import read_meter
-    from netbench.conductor.soak_meter import read_soak
+    from netbench.read.soak import SOAK
+    from netbench.run.single_meter import read_meter
+    from netbench.run.soak_meter import read_soak
 
     if options.watch:
         return _watch(options)
@@ -46,8 +46,8 @@ def _run(options: argparse.Namespace) -> int:
 
 def _watch(options: argparse.Namespace) -> int:
     """A line a window, as cyclesoak prints it, until it is interrupted."""
-    from netbench.analysis.soak import SOAK
-    from netbench.conductor.soak_meter import watch
+    from netbench.read.soak import SOAK
+    from netbench.run.soak_meter import watch
 
     if options.name != SOAK or options.json:
         raise RequestError("--watch shows how busy CPUs are: `meter soak --watch`, without --json")
@@ -62,7 +62,7 @@ def _text(reading: MeterReading) -> str:
     """How busy each CPU was, where the meter tells; the share of each state by CPU where it counts
     each CPU's time; else each counter's difference, and that of each CPU.
     """
-    from netbench.conductor.soak_meter import SoakReading
+    from netbench.run.soak_meter import SoakReading
 
     seconds = (reading.time_ns[1] - reading.time_ns[0]) / 1e9
     lines = [f"{reading.meter} over {seconds:.2f} s"]

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netbench.control_characters import escape_controls
-from netbench.errors import StoreError
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import StoreError
 
 WIDTH = 80
 GONE = (errno.EPIPE, errno.EIO)  # the reader of our output ended: a closed pipe or terminal

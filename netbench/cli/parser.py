@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from netbench import __version__
+from netbench.base.control_characters import escape_controls
 from netbench.cli import (
     bisect,
     bundle,
@@ -33,7 +34,6 @@ from netbench.cli import (
 from netbench.cli.output import say
 from netbench.cli.run import RESUME, RUN
 from netbench.cli.verb import find_latest
-from netbench.control_characters import escape_controls
 
 VERBS = (
     init.VERB,

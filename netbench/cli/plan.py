@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.units import count, format_duration
 from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import Verb, add_campaign, load_campaign
-from netbench.units import count, format_duration
 
 if TYPE_CHECKING:
-    from netbench.plan import Plan
+    from netbench.plan.plan import Plan
 
 BOOTS_SHOWN = 16
 ROUNDS_SHOWN, PAIRS_SHOWN, WAVES_SHOWN = 8, 8, 40
 
 
 def _run(options: argparse.Namespace) -> int:
-    from netbench.plan import Plan
+    from netbench.plan.plan import Plan
 
     plan = Plan(load_campaign(options))
     found = None
@@ -29,7 +29,7 @@ def _run(options: argparse.Namespace) -> int:
 
         found = api.power(plan.campaign, options.power)
     if options.json:
-        from netbench.plan_json import plan_json
+        from netbench.plan.plan_json import plan_json
 
         more = {"power": power_lines.to_json(found, options.power)} if found else {}
         say_json(plan_json(plan) | more)
@@ -101,7 +101,7 @@ def _first(words: Iterable[str]) -> str:
 
 def _first_block(plan: Plan) -> Iterator[str]:
     """The first block, a line for what runs at the same time."""
-    from netbench.plan import Run
+    from netbench.plan.plan import Run
 
     for steps in plan.block(0, lambda _: True):
         first = steps[0]
@@ -123,7 +123,7 @@ def _repetition(plan: Plan) -> str:
 
 def _boots(plan: Plan) -> Iterator[str]:
     """The boots, and what their number can show."""
-    from netbench.analysis.boots import what_boots_buy
+    from netbench.stats.boots import what_boots_buy
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.units import count, format_duration
+from netbench.base.units import count, format_duration
 
 if TYPE_CHECKING:
-    from netbench.analysis.outlook import BootPlan, MetricPower, Outlook
+    from netbench.read.outlook import BootPlan, MetricPower, Outlook
 
 
 def lines(outlook: Outlook, result: Path) -> Iterator[str]:
     """An outlook in lines of any length."""
-    from netbench.analysis.power import POWER
+    from netbench.stats.power import POWER
 
     yield f"what this can show in {POWER:.0%} of the cases, were its runs as those of {result}:"
     for one in outlook.metrics:
@@ -73,7 +73,7 @@ def _many(n: int | None, unit: str) -> str:
 
 def to_json(outlook: Outlook, result: Path) -> Mapping[str, object]:
     """An outlook as an object; what there is none of is null."""
-    from netbench.analysis.power import POWER
+    from netbench.stats.power import POWER
 
     return {
         "result": str(result),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from netbench.base.control_characters import escape_controls
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb, add_paths
-from netbench.control_characters import escape_controls
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -9,10 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import RequestError
 from netbench.cli.output import WIDTH, say
 from netbench.cli.verb import Verb, add_redact, add_result, read_result
-from netbench.control_characters import escape_controls
-from netbench.errors import RequestError
 
 if TYPE_CHECKING:
     from netbench.report.build import Report

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench.base.errors import HostError, NetbenchError, RequestError
 from netbench.cli.output import say
 from netbench.cli.verb import Verb, add_result
-from netbench.errors import HostError, NetbenchError, RequestError
 
 
 def _run(options: argparse.Namespace) -> int:

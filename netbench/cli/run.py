@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.errors import RequestError
 from netbench.cli.merge import say_merged
 from netbench.cli.output import fold, say
 from netbench.cli.report import sections_text
 from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_campaign
-from netbench.errors import RequestError
 
 if TYPE_CHECKING:
     from netbench.model import Campaign
@@ -25,7 +25,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.scheduler is not None or options.parts is not None or options.insecure:
         raise RequestError("--scheduler, --insecure and --parts are of --engine dask")
     if options.part is not None:
-        from netbench.parts import part_of
+        from netbench.fleet.parts import part_of
 
         campaign = part_of(campaign, *options.part)
     conclusion = api.start(campaign, options.results, options.jobs, options.plain)
@@ -71,7 +71,7 @@ def _say_place(result: Path) -> None:
 
 
 def _part(word: str) -> tuple[int, int]:
-    from netbench.parts import parse_part
+    from netbench.fleet.parts import parse_part
 
     try:
         return parse_part(word)

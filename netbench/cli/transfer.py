@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench.base.control_characters import escape_controls
 from netbench.cli.output import say
 from netbench.cli.report import render, sections_text
 from netbench.cli.verb import Verb
-from netbench.control_characters import escape_controls
 
 if TYPE_CHECKING:
-    from netbench.conductor.seconds import Second
+    from netbench.run.seconds import Second
 
 SECTIONS = ("cells", "settings", "proof", "cautions")
 

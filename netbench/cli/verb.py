@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 
 if TYPE_CHECKING:
     from netbench.model import Campaign
@@ -68,7 +68,7 @@ def _latest(results: Path) -> Path:
     """The newest result, unless there is a folder of that name."""
     if Path(LATEST).exists():
         return Path(LATEST)
-    from netbench.analysis.overview import folders  # most verbs start without it
+    from netbench.read.overview import folders  # most verbs start without it
 
     newest = next(iter(folders(results)), None)
     if newest is None:
@@ -130,8 +130,8 @@ def read_result(path: Path, redact: bool) -> Iterator[Path]:
         return
     import tempfile
 
-    from netbench.bundles import folder_of
-    from netbench.redaction import redacted
+    from netbench.result.bundles import folder_of
+    from netbench.result.redaction import redacted
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as copies:
         yield redacted(folder_of(path), Path(copies))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from netbench.base.terminal import is_drawable
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import Verb, add_result
-from netbench.terminal import is_drawable
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from netbench.base.errors import EngineError, ProtocolError
 from netbench.engine.catalogue import Row
-from netbench.errors import EngineError, ProtocolError
 
 try:
     from netbench.engine import _native  # type: ignore[attr-defined]  # made by the build

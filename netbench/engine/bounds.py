@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from netbench.base.errors import ProtocolError
 from netbench.engine.binding import SAME, Edge, Hello, Vector, ffi, lib
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.engine.frames import Value, number_of
-from netbench.errors import ProtocolError
 
 ANSWER_BYTES = 1 << 20  # of an operation: the texts before and after, and what moved along
 CPUS_MAX = 1 << 16

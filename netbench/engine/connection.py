@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 from typing import Protocol
 
-from netbench.control_characters import escape_controls
+from netbench.base.cancel import held_back
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import ProtocolError, WorkerLost
 from netbench.engine import binding, frames
 from netbench.engine.binding import Frame
-from netbench.errors import ProtocolError, WorkerLost
-from netbench.interrupts import held_back
 
 REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`

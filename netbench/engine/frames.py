@@ -8,6 +8,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
+from netbench.base.errors import EngineError, ProtocolError
 from netbench.engine.binding import (
     FRAME_MAX,
     MISSING,
@@ -23,7 +24,6 @@ from netbench.engine.binding import (
     text_of,
 )
 from netbench.engine.catalogue import Row
-from netbench.errors import EngineError, ProtocolError
 
 Value = int | str | bytes | tuple[int, ...]
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from netbench.base.errors import EngineError, ProtocolError, WorkerLost
 from netbench.engine import binding, bounds, frames
 from netbench.engine.binding import Edge, Frame, Hello, Vector
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.engine.connection import Connection, Stream
 from netbench.engine.frames import Value
 from netbench.engine.local import local
-from netbench.errors import EngineError, ProtocolError, WorkerLost
 
 HELLO_SECONDS = 20.0
 ANSWER_SECONDS = 60.0

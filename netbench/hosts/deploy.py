@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from netbench.errors import HostError, RootRefused
+from netbench.base.errors import HostError, RootRefused
 from netbench.hosts.base import Process
 from netbench.hosts.shell import Shell
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from netbench.errors import HostError
+from netbench.base.errors import HostError
 from netbench.hosts.base import Process, Result
 from netbench.hosts.deploy import HELPER, MOVER, PACKAGE, START_SECONDS, start_worker
 from netbench.hosts.shell import LINE, Shell

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 from netbench.facts.base import Fact, FactSource
 from netbench.facts.registry import FACTS
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from netbench.errors import HostError, RootRefused
+from netbench.base.errors import HostError, RootRefused
 from netbench.hosts.base import Process, Result
 
 LINE = (

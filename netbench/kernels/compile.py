@@ -19,14 +19,14 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
-from netbench import cache
-from netbench.errors import RequestError
+from netbench.base import cache
+from netbench.base.errors import RequestError
+from netbench.base.ownership import refuse_foreign
 from netbench.kernels import needs, revision
 from netbench.kernels.layout import LINKED, Unshuffled
 from netbench.kernels.pruning import prune
 from netbench.kernels.source import digest
 from netbench.model import Kernel
-from netbench.ownership import refuse_foreign
 
 LAB = "lab"
 """The word for the fragment that comes with netbench: what a kernel needs to boot in a lab."""

@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.model import Kernel
 
 LINKED = "vmlinux"

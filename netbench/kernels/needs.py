@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.kernels import revision
 from netbench.model import Kernel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from netbench import cache
+from netbench.base import cache
 from netbench.kernels import revision
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.model import Kernel
 
 SECONDS = 600.0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.model import Kernel
 
 PACKAGE = "linux-image-*.deb"

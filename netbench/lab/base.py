@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.lab.accelerator import EMULATION, Accelerator
 from netbench.lab.command import Tools
 from netbench.model import Kernel

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.lab.base import Lab, LabHost
 from netbench.lab.lifecycle import down, own_name, reap, require, up
 from netbench.model import BootSpec, Campaign, Host

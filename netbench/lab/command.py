@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from netbench.errors import APT_INSTALL, LabError, LabRefused
+from netbench.base.errors import APT_INSTALL, LabError, LabRefused
 
 PACKAGES = {
     "ip": "iproute2",

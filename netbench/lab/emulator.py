@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab.accelerator import Accelerator
 from netbench.lab.command import SYSTEM_FOLDERS
 from netbench.lab.guest_cpus import pin

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 
 _SECONDS = 20.0
 

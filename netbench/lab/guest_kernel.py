@@ -13,8 +13,8 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from netbench.cache import use
-from netbench.errors import LabRefused
+from netbench.base.cache import use
+from netbench.base.errors import LabRefused
 from netbench.kernels import source
 from netbench.lab import command, debian, modules
 from netbench.lab import userland as programs

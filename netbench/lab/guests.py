@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 
-from netbench.cache import locks
-from netbench.errors import LabError, LabRefused
+from netbench.base.cache import locks
+from netbench.base.errors import LabError, LabRefused
+from netbench.base.units import parse_size
 from netbench.lab import command, emulator, sshd, state
 from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.command import Tools
 from netbench.lab.identity import identity, mac
-from netbench.units import parse_size
 
 USER_NETWORK = "restrict=on,ipv6=off"
 _DISK_SPARE = parse_size("64M")

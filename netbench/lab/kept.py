@@ -9,11 +9,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-from netbench.cache import use
-from netbench.control_characters import escape_controls
-from netbench.errors import LabRefused, NetbenchError, StoreError
+from netbench.base.cache import use
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import LabRefused, NetbenchError, StoreError
+from netbench.base.ownership import refuse_foreign
 from netbench.kernels.source import digest
-from netbench.ownership import refuse_foreign
 
 WIDTH = 80
 

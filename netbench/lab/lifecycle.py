@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.lab import command, state
 from netbench.lab.base import (
     ANSWERS,

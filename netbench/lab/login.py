@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab import emulator, sshd
 from netbench.lab.base import Lab, LabHost
 from netbench.lab.command import Tools

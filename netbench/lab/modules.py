@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from netbench import kernels
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.lab.cpio import Archive
 
 # Below kernel/, without suffix; folders end with a slash.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 
 DEFAULT_NAME = "lab"
 SWITCH = "switch"

@@ -20,12 +20,12 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from netbench.errors import LabError, LabRefused
+from netbench.base.errors import LabError, LabRefused
+from netbench.base.units import format_rate, format_time
 from netbench.lab import sshd
 from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
 from netbench.lab.names import SWITCH, interface_name, namespace_name
-from netbench.units import format_rate, format_time
 
 DATA = "data0"
 MANAGEMENT = "mgmt0"

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.errors import LabError, LabRefused
+from netbench.base.errors import LabError, LabRefused
 from netbench.kernels.pruning import prune
 from netbench.lab import emulator, guest_kernel, guests, netns, sshd, trial
 from netbench.lab.base import Kind, Lab, LabHost, LabSpec

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab.base import LabHost
 from netbench.lab.command import Tools, together
 

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab.accelerator import Accelerator
 from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.names import SWITCH, namespace_name

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab import emulator, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.names import SWITCH, interface_name, namespace_name

@@ -19,7 +19,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab import debian, emulator
 from netbench.lab.accelerator import KVM, Accelerator, shares
 from netbench.lab.base import LabKernel

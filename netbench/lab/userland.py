@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.lab import debian
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from netbench.analysis.epochs import BETWEEN, Epochs
-from netbench.analysis.noise import Disturbance, disturbances, signs
-from netbench.conductor.ledger import Ledger
 from netbench.facts.comparison import change
 from netbench.live.tail import Tail
-from netbench.plan import Plan
-from netbench.result_files import NOISE, NoiseEntry, parse_noise
+from netbench.plan.plan import Plan
+from netbench.read.epochs import BETWEEN, Epochs
+from netbench.read.noise import Disturbance, disturbances, signs
+from netbench.result.files import NOISE, NoiseEntry, parse_noise
+from netbench.run.ledger import Ledger
 
 KEPT = 500  # disturbed blocks: older ones are in the report
 TICKS = 100  # of a host without facts, in a second

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from netbench.analysis.intervals import Interval
-from netbench.analysis.metrics import METRICS
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.stopping import most, reached
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.trail import Bad
 from netbench.model import Repeat
-from netbench.plan import Plan, Unit
+from netbench.plan.plan import Plan, Unit
+from netbench.read.metrics import METRICS
+from netbench.read.shown_levels import shown
+from netbench.run.ledger import Ledger
+from netbench.run.trail import Bad
+from netbench.stats.intervals import Interval
+from netbench.stats.stopping import most, reached
 
 if TYPE_CHECKING:  # it imports pandas, which only a comparison needs
-    from netbench.analysis.comparison import Comparison
+    from netbench.stats.comparison import Comparison
 
 RANK = (
     *("failed", "refused", "open", "unsupported", "interrupted", "unstable", "max", "converged"),

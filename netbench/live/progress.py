@@ -9,18 +9,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.progress import Lines, Progress
-from netbench.errors import StoreError
+from netbench.base.errors import StoreError
+from netbench.base.terminal import Painter, is_drawable
 from netbench.live.cautions import Noise, cautions
 from netbench.live.overview import Around, Overview, overview
 from netbench.live.seldom import Seldom
-from netbench.plan import Plan
-from netbench.record import Record
-from netbench.terminal import Painter, is_drawable
+from netbench.plan.plan import Plan
+from netbench.result.record import Record
+from netbench.run.ledger import Ledger
+from netbench.run.progress import Lines, Progress
 
 if TYPE_CHECKING:
-    from netbench.analysis.comparison import Comparison
+    from netbench.stats.comparison import Comparison
 
 LEAST_SECONDS = 1.0  # between two drawings
 SHARE = 0.02  # of the time, that drawing may take

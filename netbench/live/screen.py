@@ -17,16 +17,16 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from netbench.analysis.intervals import Interval
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import bounds, signed
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.base.units import count, format_duration
 from netbench.live.overview import STATES, Overview, chosen, in_words, unit_of
+from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
-from netbench.units import count, format_duration
+from netbench.stats.intervals import Interval
+from netbench.stats.words import bounds, signed
 
 if TYPE_CHECKING:
-    from netbench.analysis.comparison import Comparison
+    from netbench.stats.comparison import Comparison
 
 BARS = "▁▂▃▄▅▆▇█"
 STYLES = {

@@ -11,14 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from netbench.analysis.boots import KERNEL
-from netbench.analysis.cells import cells_of
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.grounds import doubt_of_rate, without_verdict
-from netbench.analysis.load import load
-from netbench.conductor.ledger import Ledger
-from netbench.plan import Plan, Unit
+from netbench.plan.plan import Plan, Unit
+from netbench.read.cells import cells_of
+from netbench.read.compare import for_factor
+from netbench.read.grounds import doubt_of_rate, without_verdict
+from netbench.read.load import load
+from netbench.run.ledger import Ledger
+from netbench.stats.boots import KERNEL
+from netbench.stats.comparison import Comparison
 
 PLACED = "throughput"  # what a rate fixes
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from netbench.errors import StoreError
-from netbench.json_lines import cannot_read
-from netbench.opening import LINE, open_file
+from netbench.base.errors import StoreError
+from netbench.base.json_lines import cannot_read
+from netbench.base.opening import LINE, open_file
 
 STEP = 1 << 20  # bytes that are read at once
 

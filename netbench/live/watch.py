@@ -7,12 +7,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from netbench.base.terminal import Painter
+from netbench.base.units import count
 from netbench.live.keys import Keys, listening
 from netbench.live.overview import Overview
 from netbench.live.screen import render
 from netbench.live.watched import Watched
-from netbench.terminal import Painter
-from netbench.units import count
 
 LOOK_SECONDS = 1.0  # between two looks, at least
 SHARE = 0.02  # of a CPU, that looking and drawing may take

@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import campaign
+from netbench.base.errors import ReportError, StoreError
+from netbench.base.json_lines import cannot_read
+from netbench.base.opening import read_inside
 from netbench.campaign.yaml_tree import decode
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.run_history import new_ledger
-from netbench.conductor.time_left import TimeLeft
-from netbench.errors import ReportError, StoreError
-from netbench.journal import entry_end
-from netbench.json_lines import cannot_read
+from netbench.fleet.parts import as_planned
 from netbench.live.cautions import Noise, cautions
 from netbench.live.overview import Around, Overview, overview
 from netbench.live.seldom import Seldom
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
-from netbench.opening import read_inside
-from netbench.parts import as_planned
-from netbench.plan import Key, Plan
-from netbench.record import parse_record
-from netbench.result_files import EngineRow, PlanFile, read_facts, read_plan
-from netbench.store import no_result
+from netbench.plan.plan import Key, Plan
+from netbench.result.files import EngineRow, PlanFile, read_facts, read_plan
+from netbench.result.journal import entry_end
+from netbench.result.record import parse_record
+from netbench.result.store import no_result
+from netbench.run.ledger import Ledger
+from netbench.run.run_history import new_ledger
+from netbench.run.time_left import TimeLeft
 
 if TYPE_CHECKING:
-    from netbench.analysis.comparison import Comparison
+    from netbench.stats.comparison import Comparison
 
 LOG_LINES = 50
 SHARE = 0.05  # of the time, that comparisons may take

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from netbench.bundles import inside
-from netbench.json_lines import cannot_read
-from netbench.opening import read_inside
+from netbench.base.json_lines import cannot_read
+from netbench.base.opening import read_inside
 from netbench.report.build import Report
 from netbench.report.numbers import count
+from netbench.result.bundles import inside
 
 _TEXT = """\
 {name}: {runs}, begun {first} UTC, the last of them {last} UTC.

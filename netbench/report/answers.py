@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from netbench.analysis import offered
+from netbench.read import offered
 
 
 def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:

@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.intervals import Interval
+from netbench.read.cautions.base import Caution
+from netbench.stats.intervals import Interval
 
 Value = (
     str | int | float | Interval | None

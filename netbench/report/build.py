@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from netbench.analysis.fleet import is_fleet
-from netbench.analysis.load import no_collector
+from netbench.fleet.effects import is_fleet
+from netbench.read.load import no_collector
 from netbench.report.blocks import Section
 from netbench.report.label import label_of, labelled
 from netbench.report.source import Source

@@ -11,11 +11,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from netbench.analysis.comparison import VERDICTS
 from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import number
 from netbench.report.palette import SYMBOLS
 from netbench.report.places import RUNS, Link, Places
+from netbench.stats.comparison import VERDICTS
 
 WIDTH, ROW, LEFT, RIGHT = 270, 18, 30, 240
 BESIDE = 55  # between the middles of two numbers

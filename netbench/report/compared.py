@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from netbench.analysis.alternating import Turns
-from netbench.analysis.comparison import NO_VERDICT, Comparison
-from netbench.analysis.differing import Difference
-from netbench.analysis.gates import Gate, Outcome, judge
-from netbench.analysis.history import History
-from netbench.analysis.matching import NAMED, A
-from netbench.analysis.result import Result
+from netbench.base.units import listed
+from netbench.read.alternating import Turns
+from netbench.read.differing import Difference
+from netbench.read.gates import Gate, Outcome, judge
+from netbench.read.history import History
+from netbench.read.matching import NAMED, A
+from netbench.read.result import Result
 from netbench.report.answers import answering
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.control_line import control_lines
@@ -23,7 +23,7 @@ from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.sections.comparison import table
 from netbench.report.titles import sentence, title
-from netbench.units import listed
+from netbench.stats.comparison import NO_VERDICT, Comparison
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.control import holds
-from netbench.analysis.words import signed
+from netbench.read.control import holds
 from netbench.report.gate_line import where
+from netbench.stats.comparison import Comparison
+from netbench.stats.words import signed
 
 EACH = 4  # controls of a metric that are told one by one
 

@@ -4,8 +4,8 @@ number.
 
 from __future__ import annotations
 
-from netbench.analysis.cells import tidy
-from netbench.control_characters import spreadsheet_word
+from netbench.base.control_characters import spreadsheet_word
+from netbench.read.cells import tidy
 from netbench.report.build import Report
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from netbench.analysis.cells import CellResult, rows_by_cell
-from netbench.analysis.intervals import Numbers
-from netbench.analysis.layers import ORDER
-from netbench.analysis.metrics import Metric
-from netbench.analysis.pivot import pivots
-from netbench.analysis.profiles import units
+from netbench.read.cells import CellResult, rows_by_cell
+from netbench.read.layers import ORDER
+from netbench.read.metrics import Metric
+from netbench.read.pivot import pivots
+from netbench.read.profiles import units
 from netbench.report.blocks import Plot
 from netbench.report.numbers import count, number
 from netbench.report.palette import LAYERS
 from netbench.report.plotted_rows import Rows
 from netbench.report.profile_words import distinct_levels
 from netbench.report.source import Source
+from netbench.stats.intervals import Numbers
 
 if TYPE_CHECKING:
     from netbench.report.plots import Axes
@@ -146,7 +146,7 @@ def _interaction(source: Source, plot: Plot, _: CellUrl) -> Drawing:
 
 
 def _fleet(source: Source, plot: Plot, _: CellUrl) -> Drawing:
-    from netbench.report.fleet_plot import spread
+    from netbench.fleet.plot import spread
 
     each = source.fleets[plot.metric][plot.number]
     shifts = len(each.fit.shifts)

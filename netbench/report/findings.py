@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netbench.analysis.cells import CellResult
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import percent
+from netbench.read.cells import CellResult
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import Finding, Levels, Span
+from netbench.stats.comparison import Comparison
+from netbench.stats.words import percent
 
 
 def of_comparisons(sentence: str, family: Sequence[Comparison], several: bool) -> Finding:

@@ -4,9 +4,9 @@ them.
 
 from __future__ import annotations
 
-from netbench.analysis.accounts import Account, accounts_of
-from netbench.analysis.result import Result
-from netbench.analysis.soak import SOAK
+from netbench.read.accounts import Account, accounts_of
+from netbench.read.result import Result
+from netbench.read.soak import SOAK
 
 _PER_SECOND = {"ns": " / 10^9", "us": " / 10^6", "ticks": " / clock ticks a second"}
 

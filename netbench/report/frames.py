@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from netbench.analysis.cells import TIDY
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.intervals import Interval
-from netbench.analysis.metrics import describe
-from netbench.analysis.words import percent
+from netbench.read.cells import TIDY
+from netbench.read.metrics import describe
 from netbench.report.blocks import Column, Finding, Span, Table, Value
 from netbench.report.cards import card
 from netbench.report.html_table import html_table
 from netbench.report.pages import render_page
+from netbench.stats.comparison import Comparison
+from netbench.stats.intervals import Interval
+from netbench.stats.words import percent
 
 COMPARED = ("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "needed")
 SENTENCE = "sentence"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from netbench.analysis.comparison import FLAGS, RESULT, Comparison
-from netbench.analysis.gates import Outcome
-from netbench.analysis.words import bounds, change
+from netbench.base.units import listed
+from netbench.read.gates import Outcome
 from netbench.report.numbers import share
-from netbench.units import listed
+from netbench.stats.comparison import FLAGS, RESULT, Comparison
+from netbench.stats.words import bounds, change
 
 NAMED = 8  # comparisons; the rest are counted
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from netbench.analysis.boots import KERNEL
-from netbench.analysis.result import Result
+from netbench.read.result import Result
 from netbench.report.numbers import count
+from netbench.stats.boots import KERNEL
 
 LOOPBACK = "lo"
 _NOISE = re.compile(r"\((?:R|TM|r|tm)\)|\bCPU\b|\bProcessor\b|@.*")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from netbench.analysis.overview import Overview, folders, overview
-from netbench.errors import NetbenchError
+from netbench.base.errors import NetbenchError
+from netbench.base.units import rounded_size
+from netbench.read.overview import Overview, folders, overview
 from netbench.report.blocks import Findings
 from netbench.report.pages import render_page
 from netbench.report.source import Source
-from netbench.units import rounded_size
 
 MOST_BYTES = 64 << 20
 """Of records that are read for a finding: those of larger results take too long."""

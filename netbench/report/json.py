@@ -7,17 +7,17 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from netbench import codec
-from netbench.analysis.cells import finite
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.control import holds
-from netbench.analysis.effects import Effects
-from netbench.analysis.intervals import Interval
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.fleet.as_json import fleet
+from netbench.read.cells import finite
+from netbench.read.control import holds
+from netbench.read.effects import Effects
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
 from netbench.report.build import Report
-from netbench.report.fleet_json import fleet
 from netbench.report.label import label_of
+from netbench.result import codec
+from netbench.stats.comparison import Comparison
+from netbench.stats.intervals import Interval
 
 SCHEMA = 1
 CONTRAST = ("ratio", "low", "high", "p")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netbench.analysis.result import Result
+from netbench.read.result import Result
 from netbench.report.blocks import Block, Plot, Section, Table
 
 LABEL = "emulated: facts, not speed"

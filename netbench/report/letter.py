@@ -8,15 +8,10 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis import power
-from netbench.analysis.boots import KERNEL, runs_a_boot
-from netbench.analysis.builds import several
-from netbench.analysis.comparison import FLAGS, NO_VERDICT, Comparison
-from netbench.analysis.proofs import copied
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import signed
-from netbench.control_characters import escape_controls
-from netbench.errors import ReportError
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import ReportError
+from netbench.read.proofs import copied
+from netbench.read.shown_levels import shown
 from netbench.report.build import Report
 from netbench.report.control_line import control_lines
 from netbench.report.hardware import hardware, releases
@@ -24,6 +19,11 @@ from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.source import Source
 from netbench.report.titles import title
+from netbench.stats import power
+from netbench.stats.boots import KERNEL, runs_a_boot
+from netbench.stats.builds import several
+from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
+from netbench.stats.words import signed
 
 WIDTH = 72
 MOST_TABLES = 4  # of one context each; more contexts are rows of a table for each metric

@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.words import percent
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
 from netbench.report.build import Report
 from netbench.report.letter import compared, head, where
 from netbench.report.source import Source
+from netbench.stats.comparison import Comparison
+from netbench.stats.words import percent
 
 WIDTH = 16  # of the column of the base; that of the level is wider by 11
 RULES = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
 from netbench.report.blocks import Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.text import as_words

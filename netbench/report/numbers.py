@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from netbench.analysis.intervals import Interval
-from netbench.units import count as count
+from netbench.base.units import count as count
+from netbench.stats.intervals import Interval
 
 if TYPE_CHECKING:  # it imports pandas
     from netbench.report.blocks import Value

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from netbench.analysis.comparison import SURE, Comparison
-from netbench.analysis.shown_levels import shown
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.read.shown_levels import shown
 from netbench.report.letter import compared, where
 from netbench.report.source import Source
 from netbench.report.titles import sentence
+from netbench.stats.comparison import SURE, Comparison
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
 from netbench.report.numbers import number
 
 TEMPLATES = Path(__file__).parent / "templates"

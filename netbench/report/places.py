@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from netbench.analysis.cells import CellResult
-from netbench.analysis.shown_levels import shown
+from netbench.read.cells import CellResult
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import ROW, Levels, Table
 from netbench.report.numbers import words
 from netbench.report.source import Source

@@ -24,27 +24,17 @@ from matplotlib.axes import Axes as Axes  # others name the type through this fi
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
-from netbench.analysis.cells import CellResult
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.intervals import Interval
-from netbench.analysis.metrics import Metric
-from netbench.analysis.pivot import Pivot
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import percent
+from netbench.read.cells import CellResult
+from netbench.read.metrics import Metric
+from netbench.read.pivot import Pivot
+from netbench.read.shown_levels import shown
 from netbench.report.numbers import words
-from netbench.report.palette import (
-    AXIS,
-    BAND,
-    DOT,
-    INK,
-    MARKERS,
-    ON_DARK,
-    ON_PALE,
-    PAPER,
-    VERDICTS,
-)
+from netbench.report.palette import AXIS, BAND, DOT, INK, MARKERS, ON_DARK, ON_PALE, PAPER, VERDICTS
 from netbench.report.plotted_rows import Rows
 from netbench.report.svg import POINTS, Point, part_of_page
+from netbench.stats.comparison import Comparison
+from netbench.stats.intervals import Interval
+from netbench.stats.words import percent
 
 LEGEND = 5  # names in a line above a plot
 LABELLED = (

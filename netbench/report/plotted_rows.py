@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from netbench.analysis.cells import CellResult
+from netbench.read.cells import CellResult
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from netbench.analysis.profile_difference import ProfileDifference, geometric_mean
-from netbench.analysis.profiles import CellProfile
-from netbench.analysis.words import bounds
-from netbench.profile_files import KERNEL_MARK
+from netbench.read.profile_difference import ProfileDifference, geometric_mean
+from netbench.read.profiles import CellProfile
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
+from netbench.result.profile_files import KERNEL_MARK
+from netbench.stats.words import bounds
 
 SYSTEM = "system"
 NAMED = 3

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.analysis import alternating, differing, independent, matching, offered
-from netbench.analysis.cells import metric_order
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.gates import Gate
-from netbench.analysis.grounds import grounded, with_processes
-from netbench.analysis.history import find
-from netbench.analysis.matching import NAMED
-from netbench.analysis.offered import METRIC
-from netbench.analysis.result import Result
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
+from netbench.base.units import listed
+from netbench.read import alternating, differing, independent, matching, offered
+from netbench.read.cells import metric_order
+from netbench.read.gates import Gate
+from netbench.read.grounds import grounded, with_processes
+from netbench.read.history import find
+from netbench.read.matching import NAMED
+from netbench.read.offered import METRIC
+from netbench.read.result import Result
 from netbench.report.compared import Compared
 from netbench.report.sections.profile import changes, changes_of_results
 from netbench.report.source import Source
-from netbench.units import listed
+from netbench.stats.comparison import Comparison
 
 
 def of_factor(

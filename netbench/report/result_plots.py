@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from netbench.analysis.cells import metric_order
-from netbench.analysis.effects import effects_of
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
+from netbench.read.cells import metric_order
+from netbench.read.effects import effects_of
 from netbench.report import plots
 from netbench.report.drawings import rows_of
 from netbench.report.label import label_of

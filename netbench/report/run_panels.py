@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 
-from netbench.analysis.cells import metric_order
-from netbench.analysis.shown_levels import shown
-from netbench.errors import NetbenchError
-from netbench.json_lines import JsonLines
-from netbench.opening import read_inside
+from netbench.base.errors import NetbenchError
+from netbench.base.json_lines import JsonLines
+from netbench.base.opening import read_inside
+from netbench.read.cells import metric_order
+from netbench.read.shown_levels import shown
 from netbench.report.numbers import count, number
 from netbench.report.places import Places
 from netbench.report.source import Source

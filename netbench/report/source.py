@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from netbench.analysis import offered
-from netbench.analysis.boots import KERNEL
-from netbench.analysis.carry_over import flagged
-from netbench.analysis.cautions.base import Caution, CautionRule
-from netbench.analysis.cautions.catalogue import cautions, rules
-from netbench.analysis.cells import CellResult, cells_of
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.control import controls, in_places_of, marked
-from netbench.analysis.effects import Effects, effects_of
-from netbench.analysis.fleet import Fleet, facts_that_differ, fleets_of, is_fleet, metrics_of
-from netbench.analysis.fleet_facts import Known
-from netbench.analysis.grounds import grounded, with_processes
-from netbench.analysis.load import Observer, load
-from netbench.analysis.profile_difference import ProfileDifference, difference
-from netbench.analysis.profiles import CellProfile, Profiles, profiles_of
-from netbench.analysis.result import Result
-from netbench.analysis.shown_levels import shown
+from netbench.fleet.differing_facts import Known
+from netbench.fleet.effects import Fleet, facts_that_differ, fleets_of, is_fleet, metrics_of
+from netbench.read import offered
+from netbench.read.carry_over import flagged
+from netbench.read.cautions.base import Caution, CautionRule
+from netbench.read.cautions.catalogue import cautions, rules
+from netbench.read.cells import CellResult, cells_of
+from netbench.read.compare import for_factor
+from netbench.read.control import controls, in_places_of, marked
+from netbench.read.effects import Effects, effects_of
+from netbench.read.grounds import grounded, with_processes
+from netbench.read.load import Observer, load
+from netbench.read.profile_difference import ProfileDifference, difference
+from netbench.read.profiles import CellProfile, Profiles, profiles_of
+from netbench.read.result import Result
+from netbench.read.shown_levels import shown
 from netbench.report.answers import answering
+from netbench.stats.boots import KERNEL
+from netbench.stats.comparison import Comparison
 
 MOST_CELLS = 60
 """Cells times pairs: beyond, only the factor of `compare` is compared without being asked."""

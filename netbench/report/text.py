@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
-from netbench.analysis.cautions.base import Caution
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.read.cautions.base import Caution
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.numbers import column_parts, joined

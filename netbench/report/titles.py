@@ -4,9 +4,9 @@ is.
 
 from __future__ import annotations
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.metrics import describe
-from netbench.analysis.result import Result
+from netbench.read.metrics import describe
+from netbench.read.result import Result
+from netbench.stats.comparison import Comparison
 
 ALONE = "its process alone"
 

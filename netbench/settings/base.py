@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 
 # What a change of a setting costs: nothing much, a link that goes down, a host.
 RUN, LINK, HOST = "run", "link", "host"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 from netbench.settings.base import LINK, Operation, Setting, SettingContext, whole
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
+from netbench.base.units import parse_size
 from netbench.settings.base import LINK, Operation, Setting, SettingContext
-from netbench.units import parse_size
 
 MOUNT = "/run/netbench.nfs"
 SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel's files

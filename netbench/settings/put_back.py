@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from netbench.errors import EngineError
-from netbench.journal import Change, Restored
+from netbench.base.errors import EngineError
+from netbench.result.journal import Change, Restored
 from netbench.settings.base import Worker
 from netbench.settings.neighbours import OP, parse, text_of, writable
 

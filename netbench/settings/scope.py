@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from netbench.errors import EngineError, SettingRefused
-from netbench.journal import Change, Restored
+from netbench.base.errors import EngineError, SettingRefused
 from netbench.model import Command, SettingLevel
+from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext
 from netbench.settings.catalogue import find, side_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
+from netbench.base.units import parse_size
 from netbench.settings.base import Operation, Setting, SettingContext
-from netbench.units import parse_size
 
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
 

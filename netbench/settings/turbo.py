@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 from netbench.settings.base import Operation, Setting, SettingContext, on_or_off
 
 INTEL, OTHERS = (

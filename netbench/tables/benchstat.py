@@ -9,9 +9,9 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.cells import metric_order
-from netbench.analysis.result import Result, counting
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.read.cells import metric_order
+from netbench.read.result import Result, counting
 from netbench.report.label import label_of
 from netbench.tables.frames import kernels, result_id
 

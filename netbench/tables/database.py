@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import duckdb
 import pandas as pd
 
-from netbench.codec import unreadable
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.report.source import Source
+from netbench.result.codec import unreadable
 from netbench.tables.frames import FRAMES, result_id
 from netbench.tables.samples import quoted, select_samples
 from netbench.tables.views import VIEWS, create

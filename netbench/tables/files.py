@@ -15,20 +15,20 @@ from urllib.parse import quote
 
 import duckdb
 
-from netbench.bundles import folder_of
-from netbench.control_characters import escape_controls, spreadsheet_word
-from netbench.errors import RequestError
-from netbench.opening import files_inside, open_file
+from netbench.base.control_characters import escape_controls, spreadsheet_word
+from netbench.base.errors import RequestError
+from netbench.base.opening import files_inside, open_file
+from netbench.base.whole_file import replacing
 from netbench.report.label import label_of
 from netbench.report.source import Source
-from netbench.result_files import read_plan
+from netbench.result.bundles import folder_of
+from netbench.result.files import read_plan
 from netbench.tables.database import TABLES, Database, refusing, select_archived
 from netbench.tables.frames import units_of
 from netbench.tables.samples import name, quoted
 from netbench.tables.views import VIEWS, create
-from netbench.whole_file import replacing
 
-METADATA = {"units": "netbench.units", "content": "netbench.content"}
+METADATA = {"units": "netbench.base.units", "content": "netbench.content"}
 OF_PARTITION = ("campaign", "result")
 VIEWS_FILE = "views.sql"
 FORMULA = r"^\s*[=+\-@]"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from netbench.analysis.cells import metric_order, tidy
-from netbench.analysis.result import Result
-from netbench.analysis.runs import ROUND
+from netbench.read.cells import metric_order, tidy
+from netbench.read.result import Result
+from netbench.read.runs import ROUND
 from netbench.report.label import label_of
 from netbench.report.source import Source
 

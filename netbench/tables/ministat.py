@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.cells import metric_order, rows_by_cell
-from netbench.analysis.result import Result, counting
-from netbench.control_characters import escape_controls
+from netbench.base.control_characters import escape_controls
+from netbench.read.cells import metric_order, rows_by_cell
+from netbench.read.result import Result, counting
 from netbench.report.label import label_of
 from netbench.tables.frames import result_id
 

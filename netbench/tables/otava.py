@@ -10,8 +10,8 @@ import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from netbench.control_characters import spreadsheet_word
-from netbench.errors import RequestError
+from netbench.base.control_characters import spreadsheet_word
+from netbench.base.errors import RequestError
 from netbench.report.source import Source
 from netbench.tables.frames import kernels, result_id
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from netbench.opening import files_inside, open_file
+from netbench.base.opening import files_inside, open_file
 
 LINE = ("side", "edge", "ns", "filename")
 """What a line has beside its groups of counters."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netbench.model import OR_DEFAULT, Transfer
-from netbench.record import Capture, ToolReading
+from netbench.result.record import Capture, ToolReading
 
 THROUGHPUT = "throughput"
 BYTES_MAX = 2**63

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netbench.record import Capture, ToolReading
+from netbench.base.units import (
+    printed,
+    printed_microseconds,
+    printed_rate,
+    printed_size,
+    printed_time,
+)
+from netbench.result.record import Capture, ToolReading
 from netbench.tools.base import THROUGHPUT, Reading, moved, shown
 from netbench.tools.search import Match, compiled, search
-from netbench.units import printed, printed_microseconds, printed_rate, printed_size, printed_time
 
 TEXT_MAX = 200  # characters of a match that a record keeps
 GROUPS = "the named groups bytes and seconds, or rate"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from netbench.model import Transfer
-from netbench.record import Capture
+from netbench.result.record import Capture
 from netbench.tools import copies
 from netbench.tools.base import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, moved, shown
 

@@ -11,7 +11,7 @@ import pytest
 
 import netbench
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.run import conductor
 from tests.support.local import call
 from tests.support.running import stored_records
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.analysis.load import load
-from netbench.conductor import conductor
-from netbench.conductor.check import check
-from netbench.conductor.worker_pool import WorkerPool
 from netbench.engine.local import local
-from netbench.result_files import read_facts
+from netbench.read.load import load
+from netbench.result.files import read_facts
+from netbench.run import conductor
+from netbench.run.check import check
+from netbench.run.worker_pool import WorkerPool
 from tests.support.disks import ext4_on
 from tests.support.local import out
 from tests.support.needs import needs

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from netbench.part_task import LEASE, is_leased
+from netbench.fleet.part_task import LEASE, is_leased
 from tests.support.local import netbench_argv, out
 from tests.support.paths import ROOT
 from tests.support.running import stored_records, wait_for

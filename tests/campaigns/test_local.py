@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor
-from netbench.conductor.check import check
-from netbench.conductor.runner import Runner
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
+from netbench.run import conductor
+from netbench.run.check import check
+from netbench.run.runner import Runner
+from netbench.run.worker_pool import WorkerPool
 from netbench.settings.base import fields
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
 
@@ -223,7 +223,7 @@ def test_verification_finds_what_was_changed_on_the_way(
     small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The wire can't be made to lie here, so one digest is bent on its way out of the worker."""
-    from netbench.conductor import readings
+    from netbench.run import readings
 
     honest = readings.readbacks
 
@@ -383,7 +383,7 @@ def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
     import os
     import signal
 
-    from netbench.conductor.runner import Runner
+    from netbench.run.runner import Runner
 
     honest = Runner._measure
     killed = []

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from netbench import campaign
-from netbench.conductor import host_locks
-from netbench.conductor.held_settings import HeldSettings
-from netbench.conductor.host_locks import HostLocks
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import HostBusy
 from netbench.engine.worker import Worker
-from netbench.errors import HostBusy
-from netbench.journal import Journal
 from netbench.model import Campaign
+from netbench.result.journal import Journal
+from netbench.run import host_locks
+from netbench.run.held_settings import HeldSettings
+from netbench.run.host_locks import HostLocks
+from netbench.run.worker_pool import WorkerPool
 
 TEXT = """\
 netbench: 1

@@ -23,16 +23,16 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.analysis.stopping import Assessment
-from netbench.conductor import conductor
-from netbench.conductor.ledger import Ledger
+from netbench.base.errors import HostError
 from netbench.engine import binding, frames
 from netbench.engine.binding import Code, Edge, Frame, ffi
 from netbench.engine.catalogue import Catalogue, Row
-from netbench.errors import HostError
 from netbench.hosts.local import LocalProcess
 from netbench.model import Campaign, Host
-from netbench.plan import Key, Plan, Run
+from netbench.plan.plan import Key, Plan, Run
+from netbench.run import conductor
+from netbench.run.ledger import Ledger
+from netbench.stats.stopping import Assessment
 from tests.support.engine_pair import MOVER, PATIENCE
 from tests.support.running import stored_records
 

@@ -7,10 +7,10 @@ from html import unescape
 from pathlib import Path
 
 from netbench import campaign, load
-from netbench.analysis.metrics import METRICS
-from netbench.analysis.ratio_table import RATIOS
-from netbench.conductor import conductor
 from netbench.engine.local import local
+from netbench.read.metrics import METRICS
+from netbench.read.ratio_table import RATIOS
+from netbench.run import conductor
 
 TEXT = """\
 netbench: 1

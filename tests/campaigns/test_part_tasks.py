@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from netbench import part_task
-from netbench.errors import RequestError, StoreError
-from netbench.part_task import CAMPAIGN, RUN, STOP, PartTask, is_leased, run_part, write_state
+from netbench.base.errors import RequestError, StoreError
+from netbench.fleet import part_task
+from netbench.fleet.part_task import CAMPAIGN, RUN, STOP, PartTask, is_leased, run_part, write_state
 from tests.support.running import stored_records, wait_for
 
 TEXT = """\

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor
-from netbench.journal import Ended, Why
-from netbench.parts import part_of
-from netbench.store import Store
+from netbench.fleet.parts import part_of
+from netbench.result.journal import Ended, Why
+from netbench.result.store import Store
+from netbench.run import conductor
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 from tests.support.unfinished import unfinished
@@ -157,7 +157,7 @@ def killed_late(folder: Path) -> Path:
     """Part 2, whose controller is killed after its last run, before it has ended."""
     (folder / "fleet.yaml").write_text(TEXT)
     code = (
-        "import os; from netbench import cli; from netbench.conductor.conductor import Conductor\n"
+        "import os; from netbench import cli; from netbench.run.conductor import Conductor\n"
         "Conductor._end = lambda *_: os.kill(os.getpid(), 9)\n"
         "cli.run(['run', 'fleet.yaml', '--part', '2/4', '--plain', '--results', 'killed'])"
     )

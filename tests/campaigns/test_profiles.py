@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign, load
-from netbench.analysis.changed import changed
-from netbench.analysis.load import load as load_result
-from netbench.conductor import conductor
-from netbench.conductor.profile_runner import ProfileRunner
-from netbench.conductor.recorder import Recorder
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
-from netbench.profile_files import ProfileRecord, read_folded, read_profile_runs
+from netbench.read.changed import changed
+from netbench.read.load import load as load_result
+from netbench.result.profile_files import ProfileRecord, read_folded, read_profile_runs
+from netbench.run import conductor
+from netbench.run.profile_runner import ProfileRunner
+from netbench.run.recorder import Recorder
 from tests.support.running import stored_records, wait_for
 from tests.support.synthetic import Record, Synth
 

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
-from netbench.conductor.held_settings import HeldSettings
-from netbench.conductor.host_locks import HostLocks
-from netbench.conductor.runner import Runner
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import CampaignError, EngineError
 from netbench.engine.worker import Worker
-from netbench.errors import CampaignError, EngineError
 from netbench.hosts.local import LocalChannel
-from netbench.journal import Journal
+from netbench.result.journal import Journal
+from netbench.run import conductor
+from netbench.run.held_settings import HeldSettings
+from netbench.run.host_locks import HostLocks
+from netbench.run.runner import Runner
+from netbench.run.worker_pool import WorkerPool
 from tests.support.local import call, netbench_argv, out
 from tests.support.running import stored_records, wait_for
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor, external_tool, ledger, tool_server
-from netbench.errors import NetbenchError
+from netbench.base.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
+from netbench.run import conductor, external_tool, ledger, tool_server
 from netbench.tools import search
 from tests.support.paths import ROOT
 from tests.support.running import Running, stored_records, wait_for

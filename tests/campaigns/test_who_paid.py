@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign, load
-from netbench.conductor import conductor
 from netbench.report.build import build
+from netbench.run import conductor
 from tests.support.running import stored_records
 
 TEXT = """\

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.bisection import Answer, Says, Step, search
-from netbench.errors import Lost, RequestError
+from netbench.base.errors import Lost, RequestError
+from netbench.kernels.bisection import Answer, Says, Step, search
 from netbench.kernels.compile import BuildFailed
 from netbench.model import Campaign, Kernel
 from tests.support.kernel_repository import Repository

@@ -24,7 +24,7 @@ import yaml
 
 from netbench import campaign
 from netbench.__main__ import SAME_SECONDS
-from netbench.plan import Plan
+from netbench.plan.plan import Plan
 from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
 

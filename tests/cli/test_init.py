@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign, lab, starter
-from netbench.conductor.discovery import Impossible
-from netbench.errors import PlaceError, RequestError
+from netbench.base.errors import PlaceError, RequestError
 from netbench.lab.base import Lab
-from netbench.plan import Plan
+from netbench.plan.plan import Plan
+from netbench.run.discovery import Impossible
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from netbench import campaign, judge
+from netbench import campaign
+from netbench.base.errors import PlaceError, RequestError
+from netbench.base.new_file import write_new
 from netbench.cli.judge import _before as before
 from netbench.cli.judge import _earlier as earlier
-from netbench.errors import PlaceError, RequestError
-from netbench.judge import Question
-from netbench.new_file import write_new
+from netbench.kernels import judge
+from netbench.kernels.judge import Question
 from tests.support.kernel_repository import prepared
 from tests.support.local import call
 from tests.support.synthetic import Synth

@@ -172,7 +172,7 @@ def test_a_run_with_the_toys_moves_data_and_returns_their_counters(toys: Path) -
 REFUSED = """
 from tests.support.engine_pair import open_pair
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
 answer = []
 with open_pair(worker, worker) as pair:
@@ -215,7 +215,7 @@ import sys
 from pathlib import Path
 from tests.support.local import SMALL
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.run import conductor
 from netbench.report import build, html, markdown, text
 import netbench.report.json as as_json
 path = conductor.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
@@ -243,7 +243,7 @@ SETTING = """
 import json, subprocess
 from pathlib import Path
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.run import conductor
 subprocess.run("ip link add nba0 type veth peer name nba1; ip addr add 10.199.8.1/24 dev nba0; ip link set nba0 up; ip link set nba1 up",
                shell=True, check=True)
 length = lambda: json.loads(subprocess.check_output(["ip", "-j", "link", "show", "nba0"]))[0]["txqlen"]
@@ -279,7 +279,7 @@ def test_a_toy_setting_is_one_new_file() -> None:
 CAUTION = """
 from pathlib import Path
 from tests.support.synthetic import Synth
-from netbench.analysis.cautions.catalogue import kinds_of_rules
+from netbench.read.cautions.catalogue import kinds_of_rules
 from netbench.report import build, html, markdown, text
 import netbench.report.json as as_json
 
@@ -309,5 +309,5 @@ def test_a_toy_caution_is_in_every_form_of_a_report(tmp_path: Path) -> None:
 def test_a_toy_caution_is_one_new_file() -> None:
     (diff,) = blocks("adding-a-caution.md", "diff")
     assert re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE) == [
-        "netbench/analysis/cautions/uneven.py"
+        "netbench/read/cautions/uneven.py"
     ]

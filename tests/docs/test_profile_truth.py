@@ -79,7 +79,7 @@ compare: {factor: send, baseline: ten}
 RUN = """\
 from pathlib import Path
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.run import conductor
 from netbench.report.build import build
 done = conductor.start(campaign.parse({text!r}, "truth.yaml"), Path({results!r}))
 source = build(done.path).source

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from netbench.journal import ENTRIES, parse_entry
-from netbench.profile_files import read_profile_runs
-from netbench.record import parse_record
-from netbench.result_files import read_facts, read_noise, read_plan
+from netbench.result.files import read_facts, read_noise, read_plan
+from netbench.result.journal import ENTRIES, parse_entry
+from netbench.result.profile_files import read_profile_runs
+from netbench.result.record import parse_record
 from tests.support.paths import ROOT
 
 

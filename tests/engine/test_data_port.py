@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from netbench.base.errors import EngineError
 from netbench.engine.binding import Code, Edge
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
 from tests.support.engine_pair import MS, PATIENCE, Pair, open_pair
 from tests.support.needs import needs
 from tests.support.running import run

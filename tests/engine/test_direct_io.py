@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from netbench.conductor.exchange import give_up
+from netbench.base.errors import EngineError
 from netbench.engine.binding import Code, Edge
 from netbench.engine.local import local
-from netbench.errors import EngineError
+from netbench.run.exchange import give_up
 from tests.support.disks import ext4_on
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
 from tests.support.needs import needs

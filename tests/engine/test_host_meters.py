@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign, load
+from netbench.base.errors import CampaignError
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
-from netbench.errors import CampaignError
 from netbench.facts.registry import BY_NAME
 from netbench.facts.system import irq_time_accounting
 from netbench.hosts.local import LocalChannel

@@ -23,9 +23,9 @@ from typing import Any
 
 import pytest
 
+from netbench.base.errors import EngineError
 from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
 from netbench.hosts.local import LocalChannel
 from tests.support.engine_pair import PATIENCE, WORKER
 from tests.support.needs import needs

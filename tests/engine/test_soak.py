@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from netbench.conductor import readings
-from netbench.conductor.single_meter import MeterReading, observe, own_worker, read_meter
-from netbench.conductor.soak_meter import read_soak
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
+from netbench.run import readings
+from netbench.run.single_meter import MeterReading, observe, own_worker, read_meter
+from netbench.run.soak_meter import read_soak
 from tests.support.engine_pair import PATIENCE, WORKER
 
 SPIN = """

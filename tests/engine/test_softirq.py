@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from netbench.conductor.readings import counters
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
+from netbench.run.readings import counters
 from tests.support.engine_pair import MS, PATIENCE, WORKER, open_pair
 from tests.support.needs import needs
 

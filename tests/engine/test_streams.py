@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from netbench.conductor.check_streams import check_streams
+from netbench.base.errors import EngineError
 from netbench.engine.binding import Edge, lib
 from netbench.engine.local import local
-from netbench.errors import EngineError
 from netbench.model import Transfer
+from netbench.run.check_streams import check_streams
 from netbench.settings.base import fields
 from tests.support.engine_pair import (
     ADDRESS,

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from netbench.analysis.load import load
+from netbench.base.errors import EngineError
 from netbench.campaign import parse
-from netbench.conductor import conductor
 from netbench.engine.binding import Edge
-from netbench.errors import EngineError
+from netbench.read.load import load
 from netbench.report.build import build
 from netbench.report.text import render as text_of
+from netbench.run import conductor
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
 from tests.support.needs import needs
 

@@ -27,19 +27,19 @@ from typing import Any, cast
 import pytest
 
 from netbench import api, campaign
-from netbench.conductor import check_memory, conductor
-from netbench.conductor.check import check
-from netbench.conductor.runner import Runner
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import RequestError, StoreError, WorkerLost
 from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.local import local as own_catalogue
 from netbench.engine.worker import Worker
-from netbench.errors import RequestError, StoreError, WorkerLost
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
-from netbench.journal import Ended
-from netbench.store import Store
+from netbench.result.journal import Ended
+from netbench.result.store import Store
+from netbench.run import check_memory, conductor
+from netbench.run.check import check
+from netbench.run.runner import Runner
+from netbench.run.worker_pool import WorkerPool
 from tests.support.local import call, netbench_argv
 from tests.support.paths import ROOT
 from tests.support.running import (

@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 
-from netbench import bundles, campaign
-from netbench.conductor import conductor
-from netbench.opening import files_inside
-from netbench.parts import part_of
+from netbench import campaign
+from netbench.base.opening import files_inside
+from netbench.fleet.parts import part_of
+from netbench.result import bundles
+from netbench.run import conductor
 from netbench.tables import samples
 from tests.support.local import call
 from tests.support.unfinished import unfinished

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from netbench import api, campaign
-from netbench.conductor import conductor
-from netbench.errors import NetbenchError
+from netbench.base.errors import NetbenchError
+from netbench.run import conductor
 from tests.support.local import call
 from tests.support.unfinished import unfinished
 

@@ -17,17 +17,18 @@ from typing import Any
 
 import pytest
 
-from netbench import campaign, campaign_state
-from netbench.conductor import conductor, ledger
-from netbench.conductor.ends import Ends
-from netbench.conductor.runner import Runner
+from netbench import campaign
+from netbench.base.errors import RequestError
 from netbench.engine.local import local
-from netbench.errors import RequestError
 from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
-from netbench.plan import Unit
+from netbench.plan.plan import Unit
 from netbench.report.build import build
+from netbench.result import campaign_state
+from netbench.run import conductor, ledger
+from netbench.run.ends import Ends
+from netbench.run.runner import Runner
 from tests.support.disks import ext4_on
 from tests.support.local import call, netbench_argv
 from tests.support.needs import needs
@@ -412,7 +413,7 @@ def test_a_sink_survives_an_interrupt_of_its_first_run(
     """
     sink = tmp_path / "sink"
     text = BASE + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000}}\n"
-    from netbench.conductor import exchange as choreography
+    from netbench.run import exchange as choreography
 
     honest = choreography._bounded
 

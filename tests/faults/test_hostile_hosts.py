@@ -42,8 +42,8 @@ CONSTANTS = {
         "IDLE_SECONDS": 1.0,
         "GOODBYE_SECONDS": 2.0,
     },
-    "conductor.exchange": {"SLACK_SECONDS": 2.0},
-    "conductor.retry": {"ATTEMPTS": 1},
+    "run.exchange": {"SLACK_SECONDS": 2.0},
+    "run.retry": {"ATTEMPTS": 1},
     "hosts.deploy": {"START_SECONDS": 5.0},
     "hosts.ssh.channel": {"CONNECT_SECONDS": 5.0},
 }

@@ -27,10 +27,10 @@ import yaml
 
 from netbench import lab
 from netbench.campaign import parse
-from netbench.conductor import conductor
-from netbench.conductor.runner import Runner
 from netbench.lab import command
 from netbench.lab.base import Lab, LabHost
+from netbench.run import conductor
+from netbench.run.runner import Runner
 from tests.support.local import call
 from tests.support.running import (
     BASE,
@@ -170,7 +170,7 @@ def kill(*pids: int) -> None:
 
 def with_values(**values: float) -> list[str]:
     """A prefix of netbench's command line that sets constants of its modules, as
-    `conductor__worker_pool__NAME=2`.
+    `run__worker_pool__NAME=2`.
     """
     code = "import sys, importlib\n"
     for key, value in values.items():
@@ -409,7 +409,7 @@ def test_a_long_cut_of_the_management_link_interrupts_the_run_which_is_repeated(
 def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin: Begin) -> None:
     before = state(pair)
     text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
-    campaign = begin(pair, ONCE + text, with_values(conductor__exchange__SLACK_SECONDS=1.0))
+    campaign = begin(pair, ONCE + text, with_values(run__exchange__SLACK_SECONDS=1.0))
     in_flight(campaign, pair)
     output("ip", "-n", pair.hosts["rcv"].namespace, "link", "set", "data0", "down")
     try:
@@ -442,7 +442,7 @@ def test_sessions_that_are_killed_are_replaced(own: Lab, begin: Begin) -> None:
 def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: str) -> None:
     before = state(own)
     campaign = begin(
-        own, ONCE + settings + ENDLESS, with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
+        own, ONCE + settings + ENDLESS, with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     )
     in_flight(campaign, own)
     kill(*(pid for host in own.hosts.values() for pid in processes(host, "sshd")))

@@ -22,10 +22,10 @@ from typing import Any
 
 import pytest
 
+from netbench.base.errors import EngineError, WorkerLost
 from netbench.engine.binding import Edge
 from netbench.engine.local import local
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, WorkerLost
 from tests.support.engine_pair import (
     ADDRESS,
     MS,

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from netbench.boot.machine import Machine
-from netbench.conductor import single_meter
+from netbench.base.errors import EngineError, RequestError
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, RequestError
 from netbench.hosts.local import LocalChannel, LocalProcess
-from netbench.journal import Change, Restored
+from netbench.kernels.boot.machine import Machine
 from netbench.model import Host
+from netbench.result.journal import Change, Restored
+from netbench.run import single_meter
 from netbench.settings.put_back import put_back
 from tests.support.engine_pair import HELPER
 from tests.support.running import wait_for

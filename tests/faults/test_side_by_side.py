@@ -138,7 +138,7 @@ def test_pairs_of_one_kernel_overlap_where_the_campaign_says_so_and_else_do_not(
 def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     begin: Begin, own: Lab
 ) -> None:
-    soon = with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
+    soon = with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     campaign = begin(own, f"overlap: kernel\n{PAIRED}{OFTEN}", soon)
     campaign.await_records(4)
     host = own.hosts["d"]
@@ -162,7 +162,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
 def test_a_campaign_goes_on_without_the_hosts_of_a_pair_that_was_given_up(
     begin: Begin, own: Lab
 ) -> None:
-    soon = with_values(conductor__worker_pool__RECONNECT_SECONDS=1.0)
+    soon = with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     text = f"overlap: kernel\nsettings: {{sender.tso: off}}\n{PAIRED}"
     campaign = begin(own, f"{text}repeat: {{min: 12, max: 12}}\n", soon)
     campaign.await_records(2)

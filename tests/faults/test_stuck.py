@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from netbench.conductor import external_tool, ledger
-from netbench.conductor.exchange import SLACK_SECONDS, exchange
-from netbench.conductor.host_locks import LOCK_SECONDS
-from netbench.conductor.runner import Runner
+from netbench.base.errors import WorkerLost
 from netbench.engine.worker import Worker
-from netbench.errors import WorkerLost
-from netbench.journal import outstanding
-from netbench.store import Store
+from netbench.result.journal import outstanding
+from netbench.result.store import Store
+from netbench.run import external_tool, ledger
+from netbench.run.exchange import SLACK_SECONDS, exchange
+from netbench.run.host_locks import LOCK_SECONDS
+from netbench.run.runner import Runner
 from tests.faults.test_hosts import with_values
 from tests.support.engine_pair import open_pair
 from tests.support.local import call
@@ -36,7 +36,7 @@ UNDO_SECONDS = 30.0
 SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
-HASTY = {"conductor__exchange__SLACK_SECONDS": 1.0, "conductor__ledger__FAILURES_IN_A_ROW": 1}
+HASTY = {"run__exchange__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
 HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
 
 

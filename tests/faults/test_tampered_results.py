@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from netbench import campaign, campaign_state
-from netbench.campaign_state import CampaignState, state_folder
-from netbench.conductor import conductor
-from netbench.conductor.host_facts import own_boot_id
-from netbench.journal import Change, Ended, Entry, MadeSink, Restored, entry_json
-from netbench.json_lines import to_line
-from netbench.store import Store
+from netbench import campaign
+from netbench.base.json_lines import to_line
+from netbench.result import campaign_state
+from netbench.result.campaign_state import CampaignState, state_folder
+from netbench.result.journal import Change, Ended, Entry, MadeSink, Restored, entry_json
+from netbench.result.store import Store
+from netbench.run import conductor
+from netbench.run.host_facts import own_boot_id
 from tests.support.local import call
 from tests.support.needs import needs
 from tests.support.unfinished import unfinished

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from netbench.boot.machine import Machine
-from netbench.boot.state import State
-from netbench.conductor.worker_pool import open_channel
+from netbench.base.errors import HostError, LabRefused
 from netbench.engine.worker import Worker
-from netbench.errors import HostError, LabRefused
+from netbench.kernels.boot.machine import Machine
+from netbench.kernels.boot.state import State
 from netbench.lab import Lab, emulator
 from netbench.lab.guests import boot
 from netbench.model import Host
+from netbench.run.worker_pool import open_channel
 from tests.support.grub_guest import move_in
 from tests.support.guests import guests_lab, ssh
 from tests.support.local import netbench_argv

@@ -18,9 +18,8 @@ import pytest
 import yaml
 
 from netbench import lab
-from netbench.conductor.worker_pool import open_channel
+from netbench.base.errors import LabRefused
 from netbench.engine.worker import Worker
-from netbench.errors import LabRefused
 from netbench.hosts.base import Channel
 from netbench.kernels import source
 from netbench.lab import command, debian, emulator, guest_kernel, modules, state
@@ -33,6 +32,7 @@ from netbench.lab.kept import keep
 from netbench.lab.login import await_login
 from netbench.lab.probe import SECONDS
 from netbench.model import Host, Kernel
+from netbench.run.worker_pool import open_channel
 from netbench.settings.base import fields
 from tests.support.engine_pair import Pair
 from tests.support.guests import FIRST, NAME, SECOND, ssh

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from netbench.conductor.single_meter import observe, reading_of
-from netbench.conductor.soak_meter import read_window
-from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.lab.base import LabHost
 from netbench.model import Host
+from netbench.run.single_meter import observe, reading_of
+from netbench.run.soak_meter import read_window
+from netbench.run.worker_pool import open_channel
 
 SECONDS = 1.5
 OURS = "10.77.0.200/24"  # on the bridge of the data link

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor.unit_settings import levels_of
+from netbench.base.errors import CampaignError
 from netbench.engine.local import local
-from netbench.errors import CampaignError
 from netbench.lab import Lab
-from netbench.plan import Plan
+from netbench.plan.plan import Plan
+from netbench.run.unit_settings import levels_of
 from netbench.settings.base import Peers, SettingContext
 from netbench.settings.nfs import Nfs, path
 from tests.support.guests import ssh

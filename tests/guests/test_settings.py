@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from netbench.conductor.worker_pool import open_channel
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.model import Host
+from netbench.run.worker_pool import open_channel
 from tests.support.guests import ssh
 from tests.support.local import netbench_argv
 

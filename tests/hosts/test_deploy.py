@@ -22,14 +22,14 @@ from typing import cast
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
+from netbench.base.errors import EngineError, HostError, RequestError, RootRefused
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, HostError, RequestError, RootRefused
 from netbench.hosts import deploy
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.hosts.shell import Shell
 from netbench.hosts.ssh.channel import SshChannel
+from netbench.run import conductor
 from tests.support.sshd import (
     UID,
     Bed,

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import pytest
 
 from netbench import campaign
-from netbench.conductor.host_facts import read_host
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import EngineError
+from netbench.base.errors import EngineError
 from netbench.facts.registry import BY_NAME, FACTS
 from netbench.hosts.probe import Question, read_facts
-from netbench.result_files import HostEntry
+from netbench.result.files import HostEntry
+from netbench.run.host_facts import read_host
+from netbench.run.worker_pool import WorkerPool
 
 FACT = BY_NAME["emulated"]
 FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"

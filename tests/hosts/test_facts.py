@@ -16,18 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from netbench import campaign, codec
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.cells import cells_of
-from netbench.analysis.epochs import not_pooled
-from netbench.analysis.load import load
-from netbench.conductor import conductor
-from netbench.conductor.host_facts import read_all, read_host
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.progress import Silent
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import EngineError
+from netbench import campaign
+from netbench.base.errors import EngineError
 from netbench.facts import comparison, cpu, network, storage, system
 from netbench.facts.base import GROUPS, Fact, FactSource
 from netbench.facts.cpu import bandwidth
@@ -36,16 +26,27 @@ from netbench.facts.registry import BY_NAME, FACTS
 from netbench.facts.text import choice, fields, not_zero
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
-from netbench.plan import Plan
-from netbench.record import Record as RunRecord
-from netbench.record import SideCounters, parse_record
+from netbench.plan.plan import Plan
+from netbench.read.accounts import ACCOUNTS
+from netbench.read.cautions.base import Caution
+from netbench.read.cells import cells_of
+from netbench.read.epochs import not_pooled
+from netbench.read.load import load
 from netbench.report import json as json_report
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result_files import HostEntry
-from netbench.result_files import read_facts as read_facts_file
-from netbench.store import now
+from netbench.result import codec
+from netbench.result.files import HostEntry
+from netbench.result.files import read_facts as read_facts_file
+from netbench.result.record import Record as RunRecord
+from netbench.result.record import SideCounters, parse_record
+from netbench.result.store import now
+from netbench.run import conductor
+from netbench.run.host_facts import read_all, read_host
+from netbench.run.ledger import Ledger
+from netbench.run.progress import Silent
+from netbench.run.worker_pool import WorkerPool
 from tests.support.local import ADDRESS, NEAR, PEER, out
 from tests.support.running import stored_records
 from tests.support.synthetic import Record, Synth, failed

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from netbench.base.cancel import aside, held_back
 from netbench.hosts.ssh.process import SshProcess
-from netbench.interrupts import aside, held_back
 from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
 
 __all__ = ["bed", "tmp_path"]

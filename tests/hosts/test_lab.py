@@ -22,7 +22,7 @@ import yaml
 
 from netbench import lab
 from netbench.__main__ import main as cli
-from netbench.errors import LabError, LabRefused, RequestError
+from netbench.base.errors import LabError, LabRefused, RequestError
 from netbench.lab import command, lifecycle, netns, state, teardown
 from netbench.lab.base import Lab, LabSpec
 

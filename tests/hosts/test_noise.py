@@ -20,27 +20,27 @@ from typing import Any, ClassVar
 import pytest
 
 from netbench import campaign
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.cells import cells_of
-from netbench.analysis.load import load
-from netbench.analysis.noise import signs
-from netbench.conductor import conductor, host_load, noise_counters
-from netbench.conductor.check import check
-from netbench.conductor.host_facts import read_all
-from netbench.conductor.noise import NoiseMonitor
-from netbench.conductor.progress import Silent
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import LabError, StoreError
+from netbench.base.json_lines import to_line
 from netbench.engine.worker import Worker
-from netbench.errors import LabError, StoreError
-from netbench.json_lines import to_line
 from netbench.lab import Lab
 from netbench.model import Campaign, Host, Pair
-from netbench.record import Record
+from netbench.read.cautions.base import Caution
+from netbench.read.cells import cells_of
+from netbench.read.load import load
+from netbench.read.noise import signs
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result_files import parse_noise
-from netbench.store import Store
+from netbench.result.files import parse_noise
+from netbench.result.record import Record
+from netbench.result.store import Store
+from netbench.run import conductor, host_load, noise_counters
+from netbench.run.check import check
+from netbench.run.host_facts import read_all
+from netbench.run.noise import NoiseMonitor
+from netbench.run.progress import Silent
+from netbench.run.worker_pool import WorkerPool
 from tests.support.local import FAR, NEAR, PEER, out
 from tests.support.needs import needs
 from tests.support.synthetic import Synth
@@ -233,7 +233,7 @@ class Counting(Worker):
 
 
 def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netbench.conductor.worker_pool.Worker", Counting)
+    monkeypatch.setattr("netbench.run.worker_pool.Worker", Counting)
     with WorkerPool(one_host()) as pool:
         pool.start_all()
         monitor = NoiseMonitor(one_host(), pool, lambda entry: None)

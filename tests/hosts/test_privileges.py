@@ -21,21 +21,21 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
-from netbench.conductor.check import check
-from netbench.conductor.runner import Runner
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import EngineError
 from netbench.engine import binding, frames
 from netbench.engine.binding import Frame, describe
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError
 from netbench.hosts import deploy
 from netbench.hosts.base import Process
 from netbench.hosts.local import LocalChannel
-from netbench.journal import Change
 from netbench.model import Campaign
-from netbench.profile_files import read_profile_runs
+from netbench.result.journal import Change
+from netbench.result.profile_files import read_profile_runs
+from netbench.run import conductor
+from netbench.run.check import check
+from netbench.run.runner import Runner
+from netbench.run.worker_pool import WorkerPool
 from netbench.settings.catalogue import known
 from netbench.settings.put_back import put_back
 from tests.support.local import call

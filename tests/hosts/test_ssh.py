@@ -21,11 +21,11 @@ import paramiko
 import pytest
 
 from netbench import campaign
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import HostError, HostKeyError, HostsLost
+from netbench.base.errors import HostError, HostKeyError, HostsLost
 from netbench.hosts.shell import LINE
 from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
+from netbench.run.worker_pool import WorkerPool
 from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
 
 __all__ = ["bed", "tmp_path"]

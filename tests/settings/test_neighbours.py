@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from netbench.conductor.worker_pool import open_channel
+from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, SettingRefused
 from netbench.hosts.local import LocalProcess
-from netbench.journal import outstanding
 from netbench.model import Host
+from netbench.result.journal import outstanding
+from netbench.run.worker_pool import open_channel
 from netbench.settings.base import SettingContext
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import AROUND, CHANGED

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
-from netbench.conductor.worker_pool import open_channel
+from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
-from netbench.errors import EngineError, SettingRefused
-from netbench.journal import Change, outstanding
 from netbench.model import Command, Host, SettingLevel
+from netbench.result.journal import Change, outstanding
+from netbench.run import conductor
+from netbench.run.worker_pool import open_channel
 from netbench.settings.base import SettingContext
 from netbench.settings.catalogue import find, known, parse_level, side_of
 from netbench.settings.neighbours import OP

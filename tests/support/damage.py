@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from netbench.errors import StoreError
+from netbench.base.errors import StoreError
 
 Path = tuple[str | int, ...]
 DEEP = b"[" * 100_000

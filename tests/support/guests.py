@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from netbench import lab
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.lab import Lab, command, emulator
 from netbench.model import Kernel
 

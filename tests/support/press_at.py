@@ -16,8 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-BEGINS = "conductor/conductor.py", "conduct"
-WATCHED = ("/netbench/conductor/", "/netbench/engine/", "/netbench/hosts/", "/netbench/interrupts.")
+BEGINS = "run/conductor.py", "conduct"
+WATCHED = ("/netbench/run/", "/netbench/engine/", "/netbench/hosts/", "/netbench/base/cancel.")
 AGAIN_SECONDS = 3e-4
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netbench.codec import SCHEMA
+from netbench.result.codec import SCHEMA
 
 HEAD: dict[str, Any] = {
     "schema": SCHEMA,

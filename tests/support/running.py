@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor import conductor
-from netbench.conductor.runner import Runner
-from netbench.conductor.worker_pool import ChannelFactory, open_channel
+from netbench.run import conductor
+from netbench.run.runner import Runner
+from netbench.run.worker_pool import ChannelFactory, open_channel
 from tests.support.local import call, netbench_argv
 
 BASE = "netbench: 1\nname: f\nverify: off\nrepeat: {min: 1, max: 1}\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from netbench.codec import SCHEMA
+from netbench.result.codec import SCHEMA
 
 Record = dict[str, Any]
 TICKS = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from netbench import campaign_state
-from netbench.result_files import CAMPAIGN_FILES
+from netbench.result import campaign_state
+from netbench.result.files import CAMPAIGN_FILES
 
 
 def unfinished(result: Path, runs: int | None = None) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.interrupts import held_back
+from netbench.base.cancel import held_back
 from tests.support.kernel_repository import Repository, prepared
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import LabError
+from netbench.base.errors import LabError
 from netbench.lab import debian, emulator, trial
 from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
 from netbench.lab.base import LabKernel

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import netbench
-from netbench.analysis.intervals import Interval
+from netbench.stats.intervals import Interval
 from tests.support.paths import SAMPLE
 from tools.bench import comparisons, lab, orchestration
 from tools.bench.__main__ import stolen

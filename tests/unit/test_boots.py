@@ -15,23 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.boot import METHODS, boot_method, installed
-from netbench.boot.base import Target, console_file
-from netbench.boot.command import Command as CommandMethod
-from netbench.boot.copied import release_of
-from netbench.boot.grub import entry_of
-from netbench.boot.machine import Machine
-from netbench.boot.state import State, is_of
-from netbench.conductor.boot_console import CONSOLE_LINES, PANIC, excerpt
-from netbench.conductor.boots import Boots, joined, original_states
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.base.errors import BootError, HostError
 from netbench.engine.worker import Worker
-from netbench.errors import BootError, HostError
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
-from netbench.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.kernels.boot import METHODS, boot_method, installed
+from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.command import Command as CommandMethod
+from netbench.kernels.boot.copied import release_of
+from netbench.kernels.boot.grub import entry_of
+from netbench.kernels.boot.machine import Machine
+from netbench.kernels.boot.state import State, is_of
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
-from netbench.plan import BOOT_SECONDS, Boot, Plan, Verify
+from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
+from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.run.boot_console import CONSOLE_LINES, PANIC, excerpt
+from netbench.run.boots import Boots, joined, original_states
+from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
 from tests.support.local import Command
 from tests.unit.test_plan import make, runs, steps_of

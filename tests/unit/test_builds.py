@@ -10,16 +10,16 @@ from typing import cast
 import pytest
 
 from netbench import campaign
-from netbench.built_kernels import pinned, with_built_kernels
-from netbench.conductor.boot_acceptance import BootAcceptance
-from netbench.conductor.progress import Silent
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import CampaignError
+from netbench.base.errors import CampaignError
+from netbench.kernels.built import pinned, with_built_kernels
 from netbench.kernels.compile import build
 from netbench.model import Kernel, build_name
-from netbench.plan import Boot, Plan
-from netbench.plan_json import plan_json
-from netbench.result_files import HostEntry
+from netbench.plan.plan import Boot, Plan
+from netbench.plan.plan_json import plan_json
+from netbench.result.files import HostEntry
+from netbench.run.boot_acceptance import BootAcceptance
+from netbench.run.progress import Silent
+from netbench.run.worker_pool import WorkerPool
 from tests.support.kernel_repository import Lines, Repository
 from tests.unit.test_boots import UP, Simulated, booted
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench import cache
+from netbench.base import cache
 from netbench.kernels import pruning
 from netbench.lab.kept import keep, say
 

@@ -18,13 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from netbench.base.errors import CampaignError
+from netbench.base.units import format_size, format_time
 from netbench.campaign import json_schema, load, parse, transfer_cell
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.keys import Keys
 from netbench.campaign.schema.reference import campaign_keys
 from netbench.campaign.schema.transfer import TransferKeys, transfer_model
 from netbench.cli.plan import text as plan_text
-from netbench.errors import CampaignError
 from netbench.model import (
     Campaign,
     Compare,
@@ -40,9 +41,8 @@ from netbench.model import (
     Tool,
     Transfer,
 )
-from netbench.plan import Plan
-from netbench.plan_json import plan_json
-from netbench.units import format_size, format_time
+from netbench.plan.plan import Plan
+from netbench.plan.plan_json import plan_json
 from tests.support.hand_catalogue import catalogue
 
 H = "netbench: 1\nname: x\n"

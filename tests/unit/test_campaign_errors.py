@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from netbench.analysis.metrics import METRICS
+from netbench.base.errors import CampaignError
 from netbench.campaign import parse
-from netbench.errors import CampaignError
+from netbench.read.metrics import METRICS
 from tests.support.hand_catalogue import catalogue
 
 TOP = (

@@ -14,8 +14,8 @@ from itertools import pairwise
 import pytest
 from scipy import stats
 
-from netbench.analysis.closing import Key, Standing, closings
 from netbench.model import Compare, Repeat
+from netbench.stats.closing import Key, Standing, closings
 
 COMPARE = Compare("send", "write")
 USUAL = Repeat(3, 9, precision=0.05)

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netbench import campaign
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.analysis.closing import Standing, closings, groups
-from netbench.analysis.derive import metrics_of
-from netbench.analysis.epochs import Epoch, Epochs, Latest, stratum
-from netbench.conductor.ledger import FAILURES_IN_A_ROW, FINAL, HOPELESS, Ledger
-from netbench.plan import Key, Plan
-from netbench.record import Record, SideCounters
-from netbench.result_files import HostEntry
-from netbench.store import now
+from netbench.plan.plan import Key, Plan
+from netbench.read.accounts import ACCOUNTS
+from netbench.read.derive import metrics_of
+from netbench.read.epochs import Epoch, Epochs, Latest, stratum
+from netbench.result.files import HostEntry
+from netbench.result.record import Record, SideCounters
+from netbench.result.store import now
+from netbench.run.ledger import FAILURES_IN_A_ROW, FINAL, HOPELESS, Ledger
+from netbench.stats.closing import Standing, closings, groups
 
 HOST = "name: c\nhosts: {h: {ssh: h, address: 192.0.2.1}}\n"
 TICKS, SHARED = {"h": 100}, {"h>h": True}

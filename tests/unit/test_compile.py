@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from netbench import cache, campaign
-from netbench.built_kernels import pinned, with_built_kernels
-from netbench.conductor.progress import Silent
-from netbench.errors import CampaignError, RequestError
+from netbench import campaign
+from netbench.base import cache
+from netbench.base.errors import CampaignError, RequestError
 from netbench.kernels import needs
+from netbench.kernels.built import pinned, with_built_kernels
 from netbench.kernels.compile import build
 from netbench.kernels.pruning import prune
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
+from netbench.run.progress import Silent
 from tests.support.kernel_repository import Lines, Repository, compiled, kernel
 from tests.support.local import call
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 
 from netbench import campaign
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
-from netbench.errors import CampaignError
+from netbench.base.errors import CampaignError
 from netbench.model import Campaign
-from netbench.plan import Plan
-from netbench.plan_json import plan_json
-from netbench.record import Record, SideCounters, Status, parse_record
-from netbench.store import now
+from netbench.plan.plan import Plan
+from netbench.plan.plan_json import plan_json
+from netbench.read.accounts import ACCOUNTS
+from netbench.result.record import Record, SideCounters, Status, parse_record
+from netbench.result.store import now
+from netbench.run.ledger import FAILURES_IN_A_ROW, Ledger
 from tests.unit.test_plan import runs
 
 FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"

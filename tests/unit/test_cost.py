@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.plan_json import plan_json
+from netbench.plan.plan_json import plan_json
 from tools.bench.ledger import costs, plan_of
 
 ATTEMPTS = 3  # what shares a core slows one half of a measurement, rarely of each

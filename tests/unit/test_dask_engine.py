@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from netbench import dask_engine
-from netbench.dask_engine import FRUITLESS, _Engine
-from netbench.errors import RequestError, StoreError
-from netbench.journal import Ended, Journal
-from netbench.part_task import PROGRESS, RUN, PartTask, is_stopped, write_state
+from netbench.base.errors import RequestError, StoreError
+from netbench.fleet import dask_engine
+from netbench.fleet.dask_engine import FRUITLESS, _Engine
+from netbench.fleet.part_task import PROGRESS, RUN, PartTask, is_stopped, write_state
+from netbench.result.journal import Ended, Journal
 from tests.support.local import Command
 
 
@@ -152,7 +152,7 @@ def test_without_dask_the_extra_is_named(
 def test_help_imports_nothing_of_dask() -> None:
     code = (
         "import sys, netbench.__main__ as m; m.main(['--help']); m.main(['run', '--help']);"
-        " sys.exit(' '.join({'dask', 'distributed', 'netbench.dask_engine'} & sys.modules.keys()) or None)"
+        " sys.exit(' '.join({'dask', 'distributed', 'netbench.fleet.dask_engine'} & sys.modules.keys()) or None)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.hostlist import NAMES_MAX, expand, fold, order
+from netbench.base.hostlist import NAMES_MAX, expand, fold, order
 
 NAMES = st.lists(st.from_regex(r"(node|gpu-|r1n)?[0-9]{1,3}(\.dc[0-9])?|head", fullmatch=True))
 

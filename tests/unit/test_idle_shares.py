@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.conductor import idle_shares
+from netbench.run import idle_shares
 from tests.unit.analysis.test_soak import slice_of
 
 

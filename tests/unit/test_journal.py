@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.errors import StoreError
-from netbench.interrupts import held_back
-from netbench.journal import (
+from netbench.base.cancel import held_back
+from netbench.base.errors import StoreError
+from netbench.base.json_lines import JsonLines, to_line
+from netbench.result.journal import (
     ENTRIES,
     Back,
     BootBegun,
@@ -33,7 +34,6 @@ from netbench.journal import (
     outstanding,
     parse_entry,
 )
-from netbench.json_lines import JsonLines, to_line
 from tests.support import damage
 from tests.support.damage import texts
 

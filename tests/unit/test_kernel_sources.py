@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from netbench import kernels
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.model import Kernel
 
 RELEASE = "6.99.0-test+"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.kernels.compile import build
 from netbench.kernels.layout import shuffled
 from tests.support.kernel_repository import Lines, Repository, compiled, kernel

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.conductor.ledger import FAILURES_IN_A_ROW, Ledger
-from netbench.conductor.run_history import is_finished
-from netbench.plan import Plan
-from netbench.plan_json import plan_json
-from netbench.record import Record, SideCounters, Status
-from netbench.result_files import HostEntry
-from netbench.store import Store, now
+from netbench.plan.plan import Plan
+from netbench.plan.plan_json import plan_json
+from netbench.read.accounts import ACCOUNTS
+from netbench.result.files import HostEntry
+from netbench.result.record import Record, SideCounters, Status
+from netbench.result.store import Store, now
+from netbench.run.ledger import FAILURES_IN_A_ROW, Ledger
+from netbench.run.run_history import is_finished
 
 TEXT = """\
 netbench: 1

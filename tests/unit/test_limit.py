@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from netbench.conductor.conductor import Conductor
+from netbench.run.conductor import Conductor
 
 
 def test_what_the_limit_interrupts_is_interrupted_before_settings_are_put_back() -> None:

@@ -14,18 +14,18 @@ import pyte
 import pytest
 
 from netbench import campaign
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.trail import Bad
-from netbench.errors import StoreError
+from netbench.base.errors import StoreError
+from netbench.base.terminal import Painter
 from netbench.live.overview import Around, Overview, overview
 from netbench.live.screen import render
 from netbench.live.standings import comparisons
 from netbench.live.tail import Changes, Tail, is_locked
-from netbench.plan import Plan
-from netbench.record import Record, SideCounters
-from netbench.store import now
-from netbench.terminal import Painter
+from netbench.plan.plan import Plan
+from netbench.read.accounts import ACCOUNTS
+from netbench.result.record import Record, SideCounters
+from netbench.result.store import now
+from netbench.run.ledger import Ledger
+from netbench.run.trail import Bad
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -216,7 +216,7 @@ class Played(io.StringIO):
 @pytest.fixture
 def sized(monkeypatch: pytest.MonkeyPatch) -> Played:
     terminal = Played(40, 10)
-    monkeypatch.setattr("netbench.terminal.size_of", lambda out: os.terminal_size((40, 10)))
+    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: os.terminal_size((40, 10)))
     return terminal
 
 
@@ -245,7 +245,7 @@ def test_lines_that_a_narrower_terminal_has_folded_are_replaced(
 ) -> None:
     painter = Painter(sized)
     painter.draw(["x" * 39])
-    monkeypatch.setattr("netbench.terminal.size_of", lambda out: os.terminal_size((20, 10)))
+    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: os.terminal_size((20, 10)))
     assert painter._up() == "\r\x1b[2A"
 
 

@@ -15,12 +15,12 @@ resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 ALLOW = """\
-from netbench.conductor.open_files import allow_files
+from netbench.run.open_files import allow_files
 allow_files({workers})
 """
 CONNECT = """\
 from netbench import campaign
-from netbench.conductor.worker_pool import WorkerPool
+from netbench.run.worker_pool import WorkerPool
 pairs = "{sender: a, receiver: b}, {sender: c, receiver: d}"
 text = "netbench: 1\\nname: p\\nhosts: {a: local, b: local, c: local, d: local}\\n"
 WorkerPool(campaign.parse(text + f"pairs: [{pairs}]\\n", "p.yaml")).close()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.analysis.accounts import ACCOUNTS
-from netbench.conductor.ledger import Ledger
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
+from netbench.fleet.parts import groups, parse_part, part_of, split
 from netbench.model import Campaign, Pair
-from netbench.parts import groups, parse_part, part_of, split
-from netbench.plan import Plan, Run
-from netbench.record import Record, SideCounters
+from netbench.plan.plan import Plan, Run
+from netbench.read.accounts import ACCOUNTS
+from netbench.result.record import Record, SideCounters
+from netbench.run.ledger import Ledger
 
 PAIRS = ("a>b", "c>d", "e>f", "g>h", "i>j", "k>l")
 TEXT = """\

@@ -23,8 +23,8 @@ from netbench.model import (
     SettingLevel,
     Transfer,
 )
-from netbench.plan import Apply, Plan, ProfileRun, Run, Step, Unit, Verify, run_seconds
-from netbench.plan_json import plan_json
+from netbench.plan.plan import Apply, Plan, ProfileRun, Run, Step, Unit, Verify, run_seconds
+from netbench.plan.plan_json import plan_json
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:

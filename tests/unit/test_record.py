@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.codec import SCHEMA
-from netbench.errors import StoreError
-from netbench.json_lines import to_line
-from netbench.record import (
+from netbench.base.errors import StoreError
+from netbench.base.json_lines import to_line
+from netbench.result.codec import SCHEMA
+from netbench.result.record import (
     STATUSES,
     Capture,
     Proof,

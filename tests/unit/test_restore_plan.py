@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netbench import campaign
-from netbench.conductor.restore_plan import restore_plan
-from netbench.journal import (
+from netbench.result.journal import (
     Back,
     BootBegun,
     Booted,
@@ -19,6 +18,7 @@ from netbench.journal import (
     OriginalKernel,
     Restored,
 )
+from netbench.run.restore_plan import restore_plan
 
 CAMPAIGN = campaign.parse(
     """\

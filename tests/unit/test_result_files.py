@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from netbench.codec import SCHEMA
-from netbench.errors import StoreError
-from netbench.result_files import read_facts, read_noise, read_plan
+from netbench.base.errors import StoreError
+from netbench.result.codec import SCHEMA
+from netbench.result.files import read_facts, read_noise, read_plan
 from tests.support import damage
 
 PLAN: dict[str, Any] = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netbench.model import Link, Pair
-from netbench.rounds import rounds, rounds_of
+from netbench.plan.rounds import rounds, rounds_of
 
 HOSTS = [f"h{n}" for n in range(8)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netbench.conductor.sampled import fold, parse
-from netbench.errors import ProtocolError
+from netbench.base.errors import ProtocolError
+from netbench.run.sampled import fold, parse
 
 REPORT = """\
 event cpu-clock

@@ -9,8 +9,8 @@ import pytest
 
 from netbench.campaign import load
 from netbench.model import Campaign, Lab
-from netbench.plan import Plan
-from netbench.plan_json import plan_json
+from netbench.plan.plan import Plan
+from netbench.plan.plan_json import plan_json
 from tests.support.hand_catalogue import catalogue
 from tests.support.paths import ROOT
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import ReportError, StoreError
-from netbench.journal import MadeSink, Restored
-from netbench.json_lines import to_line
-from netbench.record import Record
-from netbench.store import Store
+from netbench.base.errors import ReportError, StoreError
+from netbench.base.json_lines import to_line
+from netbench.result.journal import MadeSink, Restored
+from netbench.result.record import Record
+from netbench.result.store import Store
 from tests.support.needs import needs
 
 
@@ -171,7 +171,7 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> 
 
 def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
     code = (
-        "import sys; from pathlib import Path; from netbench.store import Store; from netbench.errors import StoreError\n"
+        "import sys; from pathlib import Path; from netbench.result.store import Store; from netbench.base.errors import StoreError\n"
         "try: Store.open(Path(sys.argv[1])).lock()\n"
         "except StoreError as e: print(e); sys.exit(3)\n"
     )

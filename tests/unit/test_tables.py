@@ -19,8 +19,8 @@ import pyarrow.parquet
 import pytest
 
 from netbench import load
-from netbench.analysis.cells import metric_order
-from netbench.errors import PlaceError, ReportError, RequestError
+from netbench.base.errors import PlaceError, ReportError, RequestError
+from netbench.read.cells import metric_order
 from netbench.report.source import Source
 from netbench.tables import benchstat, ministat, otava
 from netbench.tables.database import SAMPLES, TABLES, Database
@@ -190,7 +190,7 @@ def test_parquet_holds_the_table_and_its_units(made: Path, tmp_path: Path) -> No
         assert write_table([made], table, file) == []
         read = pyarrow.parquet.read_table(file)
         same(read.to_pandas(), expected)
-        units = json.loads((read.schema.metadata or {})[b"netbench.units"])
+        units = json.loads((read.schema.metadata or {})[b"netbench.base.units"])
         assert units["throughput"] == "Gb/s"
         assert units.keys() == set(metric_order(load(made).source.result.metrics))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(

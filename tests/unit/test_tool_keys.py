@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from netbench.base.errors import CampaignError
 from netbench.campaign import parse
 from netbench.campaign.schema.tools import COLUMNS
-from netbench.errors import CampaignError
 from netbench.model import Tool
-from netbench.plan import Plan
-from netbench.plan_json import plan_json
+from netbench.plan.plan import Plan
+from netbench.plan.plan_json import plan_json
 from netbench.tables.frames import OUTCOME, RUN
 
 HEAD = "netbench: 1\nname: t\n"

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor.runner import RunResult, empty_record
-from netbench.conductor.start_gate import StartGate
-from netbench.conductor.unit_steps import UnitSteps
-from netbench.errors import SettingRefused, WorkerLost
-from netbench.interrupts import side_by_side
-from netbench.plan import Apply, Plan, Run
+from netbench.base.cancel import side_by_side
+from netbench.base.errors import SettingRefused, WorkerLost
+from netbench.plan.plan import Apply, Plan, Run
+from netbench.run.runner import RunResult, empty_record
+from netbench.run.start_gate import StartGate
+from netbench.run.unit_steps import UnitSteps
 
 ONE = "netbench: 1\nname: u\nhosts: {here: local}\nsettings: {mtu: 1400}\n"
 

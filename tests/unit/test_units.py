@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.units import (
+from netbench.base.units import (
     RATE_PATTERN,
     SHARE_PATTERN,
     SIZE_PATTERN,

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from netbench import api
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.tables.files import VIEWS_FILE
 from tests.support.synthetic import Synth
 

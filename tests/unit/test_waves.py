@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.conductor.check_overlap import check_overlap
-from netbench.conductor.profiles_due import profiles_due
-from netbench.conductor.start_gate import StartGate
-from netbench.conductor.waves import Waves
-from netbench.errors import HostGone, Lost, WorkerLost
-from netbench.interrupts import aside, side_by_side
-from netbench.plan import Plan, Run, Step
+from netbench.base.cancel import aside, side_by_side
+from netbench.base.errors import HostGone, Lost, WorkerLost
+from netbench.plan.plan import Plan, Run, Step
+from netbench.run.check_overlap import check_overlap
+from netbench.run.profiles_due import profiles_due
+from netbench.run.start_gate import StartGate
+from netbench.run.waves import Waves
 from tests.support.running import wait_for
 from tests.support.synthetic import Synth
 from tests.unit.conftest import Pressing
@@ -61,8 +61,8 @@ def test_nobody_passes_the_gate_before_all_are_there_or_have_left() -> None:
 FEW_THREADS = """\
 import re, resource, threading
 from pathlib import Path
-from netbench.errors import NetbenchError
-from netbench.interrupts import side_by_side
+from netbench.base.errors import NetbenchError
+from netbench.base.cancel import side_by_side
 stack, done = 64 << 20, []
 threading.stack_size(stack)
 used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import PlaceError
-from netbench.whole_file import replacing
+from netbench.base.errors import PlaceError
+from netbench.base.whole_file import replacing
 
 
 def write(file: Path, text: str) -> None:

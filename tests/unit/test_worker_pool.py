@@ -11,12 +11,12 @@ from collections import Counter
 import pytest
 
 from netbench import campaign
-from netbench.conductor import worker_pool
-from netbench.conductor.worker_pool import WorkerPool
-from netbench.errors import HostError, HostGone
+from netbench.base.errors import HostError, HostGone
 from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
+from netbench.run import worker_pool
+from netbench.run.worker_pool import WorkerPool
 from tests.unit.conftest import Pressing
 
 PAIRS = """\

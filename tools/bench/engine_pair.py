@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.conductor.job import Options
 from netbench.engine.binding import Edge
 from netbench.engine.build_native import worker_name
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
 from netbench.hosts.local import LocalChannel
+from netbench.run.job import Options
 
 WORKER = Path(__file__).resolve().parents[2] / "netbench" / "engine" / worker_name()
 MOVER = (str(WORKER), "mover")

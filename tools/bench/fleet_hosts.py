@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.hosts.ssh.channel import SshChannel
 from netbench.lab import Lab
 from tools.bench.lab import _check, _lab, _pairs

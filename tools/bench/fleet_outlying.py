@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from netbench.analysis.fleet_fit import LEVEL, far_below
-from netbench.analysis.intervals import Numbers
+from netbench.fleet.fit import LEVEL, far_below
+from netbench.stats.intervals import Numbers
 from tools.bench.table import Row
 
 FLEETS, HOSTS, SEED = 20_000, 30, 1

@@ -21,15 +21,15 @@ import yaml
 
 from netbench import campaign
 from netbench import lab as labs
-from netbench.conductor import conductor
-from netbench.conductor.ledger import Ledger
-from netbench.conductor.progress import Silent
-from netbench.conductor.worker_pool import ChannelFactory, open_channel
 from netbench.hosts.base import Channel
 from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
-from netbench.record import Record
+from netbench.result.record import Record
+from netbench.run import conductor
+from netbench.run.ledger import Ledger
+from netbench.run.progress import Silent
+from netbench.run.worker_pool import ChannelFactory, open_channel
 from tools.bench.table import Row
 
 PAIRS = 64

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from netbench.conductor.exchange import exchange
-from netbench.conductor.job import Options
+from netbench.run.exchange import exchange
+from netbench.run.job import Options
 from tools.bench import callgrind, engine_pair, hand_loops
 from tools.bench.callgrind import Cost, Count
 from tools.bench.table import Part, Row

@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 
 from netbench import lab as labs
-from netbench.analysis.intervals import mean_interval
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.model import Kernel
+from netbench.stats.intervals import mean_interval
 from tools.bench import command
 from tools.bench.table import Part, Row
 

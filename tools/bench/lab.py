@@ -22,10 +22,10 @@ from typing import Any
 import yaml
 
 from netbench import lab as labs
-from netbench.analysis.intervals import Interval, mean_interval
-from netbench.errors import LabRefused
+from netbench.base.errors import LabRefused
 from netbench.lab import Lab, LabHost
 from netbench.lab.lifecycle import own_name
+from netbench.stats.intervals import Interval, mean_interval
 from tools.bench import command
 from tools.bench.orchestration import overheads
 from tools.bench.table import Part, Row

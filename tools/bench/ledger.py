@@ -16,18 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from netbench import campaign, codec
-from netbench.conductor.progress import Silent
-from netbench.conductor.recorder import Recorder
-from netbench.conductor.run_history import RunHistory, described, is_finished
-from netbench.conductor.runner import RunResult
+from netbench import campaign
+from netbench.base.json_lines import now
 from netbench.engine.local import local
-from netbench.json_lines import now
-from netbench.plan import Plan, Run, Unit
-from netbench.plan_json import plan_json
-from netbench.record import Record, SideCounters
-from netbench.result_files import HostEntry
-from netbench.store import Store
+from netbench.plan.plan import Plan, Run, Unit
+from netbench.plan.plan_json import plan_json
+from netbench.result import codec
+from netbench.result.files import HostEntry
+from netbench.result.record import Record, SideCounters
+from netbench.result.store import Store
+from netbench.run.progress import Silent
+from netbench.run.recorder import Recorder
+from netbench.run.run_history import RunHistory, described, is_finished
+from netbench.run.runner import RunResult
 from tools.bench.table import Part, Row
 
 RUNS = 20_000

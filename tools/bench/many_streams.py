@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 
-from netbench.conductor.exchange import Watch, exchange
-from netbench.conductor.job import Options
+from netbench.run.exchange import Watch, exchange
+from netbench.run.job import Options
 from tools.bench import engine_pair
 from tools.bench.table import Part, Row
 

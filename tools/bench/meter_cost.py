@@ -13,17 +13,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from netbench.analysis.derive import metrics_of
-from netbench.conductor import readings
-from netbench.conductor.exchange import exchange
-from netbench.conductor.job import Options
+from netbench.base.json_lines import now
 from netbench.engine.build_native import CFLAGS, compiler
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.local import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
-from netbench.json_lines import now
-from netbench.record import Record, SideCounters
+from netbench.read.derive import metrics_of
+from netbench.result.record import Record, SideCounters
+from netbench.run import readings
+from netbench.run.exchange import exchange
+from netbench.run.job import Options
 from tools.bench.table import Part, Row
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"

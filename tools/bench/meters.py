@@ -16,13 +16,13 @@ from itertools import chain
 
 import numpy as np
 
-from netbench.conductor import readings
-from netbench.conductor.job import Options
-from netbench.conductor.single_meter import own_worker
-from netbench.conductor.soak_meter import read_window
 from netbench.engine.binding import Edge
 from netbench.engine.local import local
 from netbench.engine.worker import Worker
+from netbench.run import readings
+from netbench.run.job import Options
+from netbench.run.single_meter import own_worker
+from netbench.run.soak_meter import read_window
 from tools.bench.table import Part, Row
 
 LOADS = tuple(tenth / 10 for tenth in range(10))

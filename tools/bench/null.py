@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from netbench.conductor.exchange import Exchange, exchange
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Outcome, Worker
+from netbench.run.exchange import Exchange, exchange
 from tools.bench import engine_pair
 from tools.bench.table import Part, Row
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from netbench.analysis.intervals import Interval, mean_interval
+from netbench.stats.intervals import Interval, mean_interval
 from tools.bench import command
 from tools.bench.table import Part, Row
 

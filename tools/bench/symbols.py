@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from netbench.conductor.sampled import fold, parse
-from netbench.conductor.worker_symbols import FOLDER, find_symbol
+from netbench.run.sampled import fold, parse
+from netbench.run.worker_symbols import FOLDER, find_symbol
 from tools.bench.table import Part, Row
 
 SAMPLES, FRAMES = 100_000, 20_000

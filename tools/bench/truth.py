@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from netbench.analysis.carry_over import added, turns
-from netbench.analysis.closing import Target
-from netbench.analysis.compare import estimated, paired_runs, withstood
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.dependence import doubted, followed
-from netbench.analysis.intervals import Numbers, means_of, ratio_confidence
-from netbench.analysis.pairs import Series
-from netbench.analysis.power import POWER, units_needed
-from netbench.analysis.segments import Segments
-from netbench.analysis.verdicts import corrected, holm, p_different, p_outside, tested
 from netbench.model import Repeat
+from netbench.read.carry_over import added, turns
+from netbench.read.compare import estimated, paired_runs, withstood
+from netbench.read.verdicts import corrected, holm, p_different, p_outside, tested
+from netbench.stats.closing import Target
+from netbench.stats.comparison import Comparison
+from netbench.stats.dependence import doubted, followed
+from netbench.stats.intervals import Numbers, means_of, ratio_confidence
+from netbench.stats.pairs import Series
+from netbench.stats.power import POWER, units_needed
+from netbench.stats.segments import Segments
 from tools.bench.table import Part, Row
 
 SEED, CAMPAIGNS = 31, 20_000
@@ -33,7 +33,7 @@ UNTIL = ("precision", "verdict")
 BLOCKS = 20
 HOW = (
     "Made-up runs go through the functions that estimate, widen, correct and judge those of real"
-    " campaigns (netbench/analysis: dependence, verdicts, closing, failures, carry_over). Unless a"
+    " campaigns (netbench/read: dependence, verdicts, closing, failures, carry_over). Unless a"
     " row says otherwise: two levels, {blocks} blocks, confidence 95%, runs with a standard"
     " deviation of 3%, no level differs, and what is counted are campaigns with a verdict better or"
     " worse. Shares are of {campaigns} campaigns a row, seed {seed}, with exact binomial 95%"

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import netbench
-from netbench.analysis.intervals import mean_interval
-from netbench.units import count
+from netbench.base.units import count
+from netbench.stats.intervals import mean_interval
 from tools.bench.table import Part, Row
 
 KILLS = 50

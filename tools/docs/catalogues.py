@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from netbench.analysis.cautions.catalogue import rules
-from netbench.analysis.metrics import METRICS
 from netbench.engine.catalogue import Named, Row
 from netbench.engine.local import local
 from netbench.facts.base import GROUPS, FactSource
 from netbench.facts.registry import FACTS
+from netbench.read.cautions.catalogue import rules
+from netbench.read.metrics import METRICS
 from netbench.settings.catalogue import known
 from tools.docs.markdown import code, join, prose, sentence, table
 

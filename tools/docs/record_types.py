@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from netbench import journal, profile_files, record, result_files
+from netbench.result import files, journal, profile_files, record
 from tools.docs.markdown import code, join, prose, table
 
 
@@ -25,7 +25,7 @@ def journal_entries() -> str:
 
 def other_files() -> str:
     """A table for each type of plan.json, facts.json, noise.jsonl and profiles/."""
-    kinds = (*_types(result_files), *_types(profile_files))
+    kinds = (*_types(files), *_types(profile_files))
     return join(*(_part(kind.__name__, kind) for kind in kinds))
 
 

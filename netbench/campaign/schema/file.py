@@ -23,10 +23,7 @@ from netbench.campaign.schema.statistics import (
     SoakKeys,
 )
 from netbench.campaign.schema.tools import OWN_TOOLS
-from netbench.campaign.schema.transfer import (
-    TransferKeys,
-    transfer_model,
-)
+from netbench.campaign.schema.transfer import TransferKeys, transfer_model
 from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import Lab

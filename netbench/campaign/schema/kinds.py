@@ -13,9 +13,7 @@ from typing import Any
 from pydantic import BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from netbench.campaign.messages import expected, listed, nearest, wrong
-from netbench.campaign.tree import Plain, compact
-from netbench.units import (
+from netbench.base.units import (
     RATE_PATTERN,
     SHARE_PATTERN,
     SIZE_PATTERN,
@@ -28,6 +26,8 @@ from netbench.units import (
     parse_size,
     parse_time,
 )
+from netbench.campaign.messages import expected, listed, nearest, wrong
+from netbench.campaign.tree import Plain, compact
 
 WORDS_MAX = 255  # of a command line, as the worker takes it (NB_ARGUMENTS_MAX)
 SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}

@@ -15,7 +15,7 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.schema.tools import METRIC_NAME
 from netbench.campaign.tree import Plain
 from netbench.model import Repeat
-from netbench.rounds import OVERLAPS
+from netbench.plan.rounds import OVERLAPS
 
 FOOTPRINT_MAX = 1 << 26
 METRICS = (

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import create_model
 
+from netbench.base.units import format_rate, format_size, format_time
 from netbench.campaign.messages import listed
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional
@@ -19,7 +20,6 @@ from netbench.campaign.settings import is_setting
 from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
-from netbench.units import format_rate, format_size, format_time
 
 STREAMS_MAX = 1024
 FSYNC = ("none", "window", "after")

@@ -8,6 +8,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated
 
+from netbench.base.units import TIME_PATTERN, parse_time
 from netbench.campaign.messages import expected, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
@@ -18,7 +19,6 @@ from netbench.model import Pin, Sink, Source, Tool
 from netbench.tools.base import THROUGHPUT
 from netbench.tools.captures import groups_wanted
 from netbench.tools.catalogue import TOOLS
-from netbench.units import TIME_PATTERN, parse_time
 
 _ARGUMENT = kinds.text("an argument of the program")
 _ARGV = kinds.list_of("a list of words, the program first")

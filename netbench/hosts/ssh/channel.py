@@ -12,7 +12,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from netbench.errors import HostError
+from netbench.base.cancel import aside, held_back
+from netbench.base.errors import HostError
 from netbench.hosts import deploy, shell
 from netbench.hosts.base import Process, Result
 from netbench.hosts.ssh.connector import Connector
@@ -21,7 +22,6 @@ from netbench.hosts.ssh.diagnosis import reason
 from netbench.hosts.ssh.link import SSH_ERRORS, Link, SessionRefused
 from netbench.hosts.ssh.process import SshProcess
 from netbench.hosts.ssh.wire import POLL_SECONDS
-from netbench.interrupts import aside, held_back
 
 CONNECT_SECONDS = 15.0
 CLOSE_SECONDS = 1.0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from netbench.errors import HostError, HostKeyError, NetbenchError
+from netbench.base.errors import HostError, HostKeyError, NetbenchError
 from netbench.hosts.ssh import diagnosis
 from netbench.hosts.ssh.authentication import Authentication, Rejected
 from netbench.hosts.ssh.destination import Destination, resolve_jump

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.errors import APT_INSTALL, HostError
+from netbench.base.errors import APT_INSTALL, HostError
 
 RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from netbench.errors import HostError, HostKeyError
+from netbench.base.errors import HostError, HostKeyError
 
 SSH_PORT = 22
 

@@ -7,9 +7,9 @@ import threading
 import time
 from typing import Any
 
+from netbench.base.cancel import held_back
 from netbench.hosts.ssh.link import SSH_ERRORS, Link
 from netbench.hosts.ssh.wire import POLL_SECONDS, STALL_SECONDS
-from netbench.interrupts import held_back
 
 ERROR_BYTES = 8192  # of standard error that are kept
 ERROR_READS = 64  # at once: standard error may never end

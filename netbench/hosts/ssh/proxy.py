@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 
-from netbench.errors import HostError
+from netbench.base.errors import HostError
 from netbench.hosts.ssh.destination import Destination
 from netbench.hosts.ssh.wire import Wire, shut_down
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from netbench.errors import HostError
+from netbench.base.errors import HostError
 from netbench.hosts.ssh.destination import Destination
 
 POLL_SECONDS = 0.5  # how often a waiting thread checks whether it should still wait

@@ -16,16 +16,17 @@ from netbench.report.source import Source
 
 class _Row(NamedTuple):
     """A section; of_cells: it has a row for each cell and pair, and a fleet's report has it on
-    demand.
+    demand; module: where it is not a file here.
     """
 
     name: str
     of_cells: bool = False
+    module: str = ""
 
 
 SECTIONS = (
     _Row("summary"),
-    _Row("fleet"),
+    _Row("fleet", module="netbench.fleet.section"),
     _Row("matrix", of_cells=True),
     _Row("cells", of_cells=True),
     _Row("comparison", of_cells=True),
@@ -51,4 +52,4 @@ def sections(of_cells: bool = True) -> Iterator[Callable[[Source], Section | Non
     """The functions of SECTIONS, in order; of_cells: with those that are of cells."""
     for row in SECTIONS:
         if of_cells or not row.of_cells:
-            yield getattr(import_module(f"{__name__}.{row.name}"), row.name)
+            yield getattr(import_module(row.module or f"{__name__}.{row.name}"), row.name)

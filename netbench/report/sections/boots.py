@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from netbench.analysis.boots import KERNEL, Split, pooled, split
-from netbench.analysis.builds import NestedSplit, nested, pooled_nested
-from netbench.analysis.cells import CellResult, rows_by_cell
-from netbench.analysis.compare import builds_of
+from netbench.read.cells import CellResult, rows_by_cell
+from netbench.read.compare import builds_of
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
+from netbench.stats.boots import KERNEL, Split, pooled, split
+from netbench.stats.builds import NestedSplit, nested, pooled_nested
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from netbench.analysis.shown_levels import shown
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import Cautions, Prose, Section
 from netbench.report.source import Source
 

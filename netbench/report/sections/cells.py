@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from netbench.analysis.boots import BOOTED
-from netbench.analysis.cells import CellResult
-from netbench.analysis.modes import SLOW, missed
+from netbench.read.cells import CellResult
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.report.titles import is_of_process
+from netbench.stats.boots import BOOTED
+from netbench.stats.modes import SLOW, missed
 
 MODES_NAMED = 8  # cells
 

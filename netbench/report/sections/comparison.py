@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from netbench.analysis.comparison import FLAGS, NO_VERDICT, RESULT, Comparison, numbers
-from netbench.analysis.control import holds
-from netbench.analysis.metrics import describe
-from netbench.analysis.words import bounds, percent
+from netbench.read.control import holds
+from netbench.read.metrics import describe
 from netbench.report.answers import repeats_cpu
 from netbench.report.blocks import ROW, Block, Column, Plot, Section, Table, Value
 from netbench.report.findings import place_of
 from netbench.report.numbers import share
 from netbench.report.source import Source
 from netbench.report.titles import title
+from netbench.stats.comparison import FLAGS, NO_VERDICT, RESULT, Comparison, numbers
+from netbench.stats.words import bounds, percent
 
 
 def comparison(source: Source) -> Section | None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netbench.analysis.metrics import describe
-from netbench.analysis.ratio_table import RATIOS
+from netbench.read.metrics import describe
+from netbench.read.ratio_table import RATIOS
 from netbench.report.blocks import Column, Prose, Section, Table
 from netbench.report.by_side import side_rows, told
 from netbench.report.source import Source

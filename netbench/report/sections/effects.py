@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.effects import AND, TOGETHER, Effect, Effects
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import bounds, percent, signed
+from netbench.read.effects import AND, TOGETHER, Effect, Effects
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import ROW, Block, Column, Levels, Plot, Prose, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
 from netbench.report.titles import title
+from netbench.stats.comparison import Comparison
+from netbench.stats.words import bounds, percent, signed
 
 MOST = 3  # levels that a sentence tells one by one; of more, the least and the greatest change
 

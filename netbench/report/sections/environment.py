@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from netbench.analysis.fleet import is_fleet
-from netbench.analysis.result import Result
+from netbench.base.units import listed
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
 from netbench.facts.registry import BY_NAME
+from netbench.fleet.effects import is_fleet
 from netbench.model import build_name
+from netbench.read.result import Result
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.source import Source
-from netbench.result_files import HostEntry
-from netbench.units import listed
+from netbench.result.files import HostEntry
 
 OWN = (
     "engine",

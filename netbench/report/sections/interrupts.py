@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from netbench.analysis.meter_choice import SIDES_OF_CPU
-from netbench.analysis.metrics import describe
-from netbench.analysis.soak import SOAK
+from netbench.read.meter_choice import SIDES_OF_CPU
+from netbench.read.metrics import describe
+from netbench.read.soak import SOAK
 from netbench.report.blocks import Column, Section, Table
 from netbench.report.by_side import side_rows, told
 from netbench.report.source import Source

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.cells import CellResult
-from netbench.analysis.pivot import NO_TOOL, Pivot, pivots
-from netbench.analysis.proofs import copied_shares
-from netbench.record import SIDES
+from netbench.read.cells import CellResult
+from netbench.read.pivot import NO_TOOL, Pivot, pivots
+from netbench.read.proofs import copied_shares
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value
 from netbench.report.numbers import share
 from netbench.report.source import Source
 from netbench.report.titles import title
+from netbench.result.record import SIDES
 
 NONE = ""  # the plan has no such cell
 

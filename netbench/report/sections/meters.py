@@ -7,12 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from netbench.analysis.accounts import METER_ORDER
-from netbench.analysis.cells import CellResult
-from netbench.analysis.intervals import Interval
-from netbench.analysis.meter_choice import LEAST
+from netbench.read.accounts import METER_ORDER
+from netbench.read.cells import CellResult
+from netbench.read.meter_choice import LEAST
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
+from netbench.stats.intervals import Interval
 
 WHO = ("system", "sender", "receiver")
 REASONS = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from netbench.analysis.accounts import METER_ORDER
-from netbench.analysis.boots import KERNEL, runs_a_boot
-from netbench.analysis.builds import several
-from netbench.analysis.cells import metric_order
-from netbench.analysis.intervals import sequential_confidence
+from netbench.read.accounts import METER_ORDER
+from netbench.read.cells import metric_order
 from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
-from netbench.result_files import PlannedTool
+from netbench.result.files import PlannedTool
+from netbench.stats.boots import KERNEL, runs_a_boot
+from netbench.stats.builds import several
+from netbench.stats.intervals import sequential_confidence
 
 
 def method(source: Source) -> Section:

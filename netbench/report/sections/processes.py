@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netbench.analysis.cells import CellResult
-from netbench.record import SIDES
+from netbench.read.cells import CellResult
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
+from netbench.result.record import SIDES
 
 FIRST = (
     ("user", "s", "user_us", 1e-6),

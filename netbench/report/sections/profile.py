@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 
-from netbench.analysis.intervals import mean_interval
-from netbench.analysis.layers import MASKED, ORDER, UNMAPPED
-from netbench.analysis.matching import Match
-from netbench.analysis.profile_difference import ProfileDifference, difference
-from netbench.analysis.profiles import CellProfile, common_names, units
+from netbench.base.units import count
+from netbench.read.layers import MASKED, ORDER, UNMAPPED
+from netbench.read.matching import Match
+from netbench.read.profile_difference import ProfileDifference, difference
+from netbench.read.profiles import CellProfile, common_names, units
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
 from netbench.report.numbers import share, signed
 from netbench.report.profile_words import (
@@ -23,7 +23,7 @@ from netbench.report.profile_words import (
     ratio_sentence,
 )
 from netbench.report.source import Source
-from netbench.units import count
+from netbench.stats.intervals import mean_interval
 
 TOP = 14
 """Functions in a table of changes, as Morton's mails have them."""

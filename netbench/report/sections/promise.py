@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.control import CHANGES
-from netbench.analysis.stopping import reached
-from netbench.analysis.words import signed
+from netbench.base.units import listed
 from netbench.model import Compare
+from netbench.read.control import CHANGES
 from netbench.report.blocks import Prose, Section
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.report.titles import title
-from netbench.units import listed
+from netbench.stats.comparison import Comparison
+from netbench.stats.stopping import reached
+from netbench.stats.words import signed
 
 AGAINST = ("unstable", "facts", "failed", "drift", "dependence", "outlier", "boots", "modes")
 """Cautions that say that runs were not alike, or not independent of each other."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netbench.analysis.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
-from netbench.analysis.shown_levels import shown
+from netbench.base.units import format_size, parse_size
+from netbench.read.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import ROW, Block, Column, Levels, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
-from netbench.units import format_size, parse_size
 
 RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
 NAMED = 4  # cells that a sentence names; the rest are counted

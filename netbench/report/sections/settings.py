@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from netbench.analysis.readbacks import BUFFERS
+from netbench.base.units import count
+from netbench.read.readbacks import BUFFERS
 from netbench.report.blocks import Column, Section, Table, Value
 from netbench.report.source import Source
-from netbench.units import count
 
 FEW = 2
 Place = tuple[str, str]  # cell, pair

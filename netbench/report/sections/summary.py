@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from netbench.analysis import offered
-from netbench.analysis.cells import CellResult
-from netbench.analysis.comparison import NO_VERDICT, VERDICTS, Comparison
-from netbench.analysis.grounds import host_meter
-from netbench.analysis.noise import mean_load
-from netbench.analysis.pivot import COPIES, pivots
-from netbench.analysis.shown_levels import shown
-from netbench.analysis.words import amount, change
+from netbench.base.units import format_duration
+from netbench.fleet.words import of_fleets
+from netbench.read import offered
+from netbench.read.cells import CellResult
+from netbench.read.grounds import host_meter
+from netbench.read.noise import mean_load
+from netbench.read.pivot import COPIES, pivots
+from netbench.read.shown_levels import shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.control_line import control_lines
 from netbench.report.findings import of_cells, of_comparisons
-from netbench.report.fleet_words import of_fleets
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.profile_words import change_sentence
 from netbench.report.source import Source
 from netbench.report.titles import sentence, title
-from netbench.units import format_duration
+from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
+from netbench.stats.words import amount, change
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 MUCH = 0.25  # of the least busy cell's CPUs, used by others

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.analysis.metrics import describe
+from netbench.read.metrics import describe
 from netbench.report.blocks import Column, Section, Table
 from netbench.report.source import Source
 

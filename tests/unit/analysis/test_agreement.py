@@ -18,13 +18,13 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from netbench.analysis.boots import split
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.independent import compared
-from netbench.analysis.intervals import Numbers, mean_interval
-from netbench.analysis.matching import Match, Matching
 from netbench.model import Repeat
+from netbench.read.compare import for_factor
+from netbench.read.independent import compared
+from netbench.read.matching import Match, Matching
+from netbench.stats.boots import split
+from netbench.stats.comparison import Comparison
+from netbench.stats.intervals import Numbers, mean_interval
 from tests.support.outside import installed
 
 SETS = 200

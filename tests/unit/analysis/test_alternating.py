@@ -13,11 +13,11 @@ import pytest
 import scipy.stats
 
 from netbench import api
-from netbench.analysis.alternating import compared, matched, turns
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.load import load
-from netbench.analysis.result import Result
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
+from netbench.read.alternating import compared, matched, turns
+from netbench.read.load import load
+from netbench.read.result import Result
+from netbench.stats.comparison import Comparison
 from tests.support.synthetic import Record, Synth, failed
 
 ONE = {"send": ("sendfile",)}

@@ -12,7 +12,17 @@ import pytest
 import scipy.stats
 
 from netbench import campaign
-from netbench.analysis.boots import (
+from netbench.cli.plan import text as plan_text
+from netbench.model import Compare, Repeat
+from netbench.plan.plan import Plan
+from netbench.read.cautions.base import Caution
+from netbench.read.cells import CellResult, cells_of
+from netbench.read.compare import for_factor
+from netbench.read.load import load
+from netbench.read.result import Result
+from netbench.read.verdicts import judged
+from netbench.report.source import Source
+from netbench.stats.boots import (
     Split,
     half_width,
     pooled,
@@ -21,19 +31,9 @@ from netbench.analysis.boots import (
     what_boots_buy,
     without_boots,
 )
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.cells import CellResult, cells_of
-from netbench.analysis.closing import Standing, closings
-from netbench.analysis.compare import for_factor
-from netbench.analysis.intervals import mean_interval
-from netbench.analysis.load import load
-from netbench.analysis.result import Result
-from netbench.analysis.series import instabilities, outliers
-from netbench.analysis.verdicts import judged
-from netbench.cli.plan import text as plan_text
-from netbench.model import Compare, Repeat
-from netbench.plan import Plan
-from netbench.report.source import Source
+from netbench.stats.closing import Standing, closings
+from netbench.stats.intervals import mean_interval
+from netbench.stats.series import instabilities, outliers
 from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)

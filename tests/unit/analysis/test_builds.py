@@ -14,21 +14,21 @@ import pytest
 import scipy.stats
 
 from netbench import campaign
-from netbench.analysis.boots import split, what_boots_buy
-from netbench.analysis.builds import NestedSplit, nested, pooled_nested
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.cautions.catalogue import rules
-from netbench.analysis.cells import cells_of
-from netbench.analysis.load import load
-from netbench.analysis.outlook import outlook
-from netbench.analysis.result import Result
 from netbench.cli.plan import text as plan_text
 from netbench.cli.power_lines import lines as power_lines
-from netbench.plan import Plan
+from netbench.plan.plan import Plan
+from netbench.read.cautions.base import Caution
+from netbench.read.cautions.catalogue import rules
+from netbench.read.cells import cells_of
+from netbench.read.load import load
+from netbench.read.outlook import outlook
+from netbench.read.result import Result
 from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
 from netbench.report.text import render
+from netbench.stats.boots import split, what_boots_buy
+from netbench.stats.builds import NestedSplit, nested, pooled_nested
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)

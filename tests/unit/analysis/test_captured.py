@@ -11,7 +11,7 @@ import pytest
 
 from netbench import load
 from netbench.api import compare
-from netbench.errors import RequestError
+from netbench.base.errors import RequestError
 from netbench.report import csv
 from tests.support.synthetic import Synth
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from netbench.analysis.carry_over import carried_over
-from netbench.analysis.comparison import CARRIED
-from netbench.analysis.load import load
+from netbench.read.carry_over import carried_over
+from netbench.read.load import load
 from netbench.report.build import build
 from netbench.report.source import Source
+from netbench.stats.comparison import CARRIED
 from tests.support.synthetic import Record, Synth
 
 SEND = {"send": ("readwrite", "sendfile", "splice")}

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis import cautions
-from netbench.analysis.cautions.base import Caution, CautionRule
-from netbench.analysis.cautions.catalogue import kinds_of_rules
-from netbench.analysis.cells import cells_of
-from netbench.analysis.load import load
-from netbench.analysis.series import autocorrelation, drift, instabilities, outliers
+from netbench.read import cautions
+from netbench.read.cautions.base import Caution, CautionRule
+from netbench.read.cautions.catalogue import kinds_of_rules
+from netbench.read.cells import cells_of
+from netbench.read.load import load
 from netbench.report.source import Source
+from netbench.stats.series import autocorrelation, drift, instabilities, outliers
 from tests.support.synthetic import SECOND, Record, Synth, failed
 
 TWO = ("snd>rcv",)

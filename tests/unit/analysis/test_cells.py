@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.cells import CellResult, cells_of, tidy
-from netbench.analysis.intervals import mean_interval
-from netbench.analysis.load import load
+from netbench.read.cells import CellResult, cells_of, tidy
+from netbench.read.load import load
 from netbench.report.numbers import joined, number, parts
+from netbench.stats.intervals import mean_interval
 from tests.support.synthetic import Record, Synth, failed
 
 ONE = {"send": ("sendfile",)}

@@ -15,14 +15,14 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.load import load
-from netbench.analysis.pairs import Series, complete, differences
-from netbench.analysis.verdicts import corrected, judged, reaching
-from netbench.analysis.verdicts import tested as estimated
-from netbench.analysis.words import amount, bounds, percent
 from netbench.model import Repeat
+from netbench.read.compare import for_factor
+from netbench.read.load import load
+from netbench.read.verdicts import corrected, judged, reaching
+from netbench.read.verdicts import tested as estimated
+from netbench.stats.comparison import Comparison
+from netbench.stats.pairs import Series, complete, differences
+from netbench.stats.words import amount, bounds, percent
 from tests.support.synthetic import Record, Synth, failed
 
 FIXED = Repeat(min=10, max=10)

@@ -13,7 +13,7 @@ import pytest
 
 from netbench import results
 from netbench.__main__ import main
-from netbench.analysis.control import controls, holds
+from netbench.read.control import controls, holds
 from netbench.report import html, markdown, text
 from netbench.report.build import build
 from netbench.report.json import to_json

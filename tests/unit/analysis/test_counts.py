@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.cells import cells_of
-from netbench.analysis.counts import count_interval
-from netbench.analysis.intervals import mean_interval
-from netbench.analysis.load import load
-from netbench.analysis.metrics import METRICS
+from netbench.read.cells import cells_of
+from netbench.read.load import load
+from netbench.read.metrics import METRICS
 from netbench.report.numbers import words
+from netbench.stats.counts import count_interval
+from netbench.stats.intervals import mean_interval
 from tests.support.synthetic import Record, Synth
 
 TRIALS = 1500

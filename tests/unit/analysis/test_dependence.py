@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import DEPENDENT
-from netbench.analysis.dependence import EVIDENCE, MOST, correlations, followed, widened
-from netbench.analysis.intervals import Numbers, means_of
-from netbench.analysis.segments import joined
 from netbench.model import Repeat
+from netbench.read.compare import for_factor
+from netbench.stats.comparison import DEPENDENT
+from netbench.stats.dependence import EVIDENCE, MOST, correlations, followed, widened
+from netbench.stats.intervals import Numbers, means_of
+from netbench.stats.segments import joined
 from tools.bench.truth import flat, series
 
 RUNS = 20

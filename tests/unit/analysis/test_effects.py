@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.crossing import crossing
-from netbench.analysis.effects import Effect, Effects, effects_of
-from netbench.analysis.load import load
-from netbench.result_files import PlannedCell
+from netbench.read.crossing import crossing
+from netbench.read.effects import Effect, Effects, effects_of
+from netbench.read.load import load
+from netbench.result.files import PlannedCell
 from tests.support.synthetic import Record, Synth, failed
 
 FACTORS = {"send": ("readwrite", "sendfile"), "tso": ("off", "on")}

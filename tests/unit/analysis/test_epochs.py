@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.analysis.cautions.base import Caution
-from netbench.analysis.cells import cells_of
-from netbench.analysis.compare import for_factor
-from netbench.analysis.epochs import not_pooled
-from netbench.analysis.load import load
-from netbench.analysis.result import Result
 from netbench.facts import comparison
+from netbench.read.cautions.base import Caution
+from netbench.read.cells import cells_of
+from netbench.read.compare import for_factor
+from netbench.read.epochs import not_pooled
+from netbench.read.load import load
+from netbench.read.result import Result
 from netbench.report.blocks import Table
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result_files import HostEntry
+from netbench.result.files import HostEntry
 from tests.support.synthetic import Record, Synth, failed
 
 SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.failures import failing_levels, fisher, ranked
-from netbench.analysis.load import load
-from netbench.analysis.pairs import Series
 from netbench.model import Repeat
+from netbench.read.compare import for_factor
+from netbench.read.load import load
 from netbench.report.source import Source
+from netbench.stats.comparison import Comparison
+from netbench.stats.failures import failing_levels, fisher, ranked
+from netbench.stats.pairs import Series
 from tests.support.synthetic import Record, Synth, failed
 
 Numbers = npt.NDArray[np.float64]

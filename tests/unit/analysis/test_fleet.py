@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from netbench.analysis.fleet import Fleet, fleets_of
-from netbench.analysis.fleet_causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
-from netbench.analysis.fleet_facts import known_facts, odd_facts
-from netbench.analysis.fleet_fit import LINK, RECEIVER, SENDER, Observed, fit, observed
-from netbench.analysis.load import load
-from netbench.analysis.readbacks import Readback
+from netbench.fleet.causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
+from netbench.fleet.differing_facts import known_facts, odd_facts
+from netbench.fleet.effects import Fleet, fleets_of
+from netbench.fleet.fit import LINK, RECEIVER, SENDER, Observed, fit, observed
+from netbench.read.load import load
+from netbench.read.readbacks import Readback
 from tests.support.fleets import MadeFleet, bisection, every, names, ring
 from tools.bench.fleet_outlying import holds, shares
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.gates import judge, parse
-from netbench.analysis.history import find, spread
-from netbench.analysis.independent import compared
-from netbench.analysis.load import load
-from netbench.analysis.matching import match
-from netbench.analysis.result import Result
+from netbench.read.gates import judge, parse
+from netbench.read.history import find, spread
+from netbench.read.independent import compared
+from netbench.read.load import load
+from netbench.read.matching import match
+from netbench.read.result import Result
+from netbench.stats.comparison import Comparison
 from tests.support.synthetic import Record, Synth, failed
 
 ONE = {"send": ("sendfile",)}

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.comparison import Comparison
-from netbench.analysis.differing import differences
-from netbench.analysis.gates import Gate, judge, known_metric, parse
-from netbench.analysis.independent import compared
-from netbench.analysis.load import load
-from netbench.analysis.matching import Matching, match
-from netbench.analysis.result import Result
+from netbench.read.differing import differences
+from netbench.read.gates import Gate, judge, known_metric, parse
+from netbench.read.independent import compared
+from netbench.read.load import load
+from netbench.read.matching import Matching, match
+from netbench.read.result import Result
+from netbench.stats.comparison import Comparison
 from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)

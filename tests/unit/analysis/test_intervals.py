@@ -12,14 +12,14 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.analysis.intervals import (
+from netbench.model import Repeat
+from netbench.stats.intervals import (
     mean_interval,
     sequential_confidence,
     t_quantile,
     verdict_confidence,
 )
-from netbench.analysis.stopping import assess
-from netbench.model import Repeat
+from netbench.stats.stopping import assess
 
 finite = st.floats(-1e6, 1e6)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.derive import metrics_of
-from netbench.analysis.load import load
-from netbench.errors import ReportError, StoreError
-from netbench.json_lines import to_line
-from netbench.record import parse_record
-from netbench.store import Store
+from netbench.base.errors import ReportError, StoreError
+from netbench.base.json_lines import to_line
+from netbench.read.derive import metrics_of
+from netbench.read.load import load
+from netbench.result.record import parse_record
+from netbench.result.store import Store
 from tests.support.synthetic import Record, Synth, failed
 from tests.unit.analysis.test_ratios import side as ratio_side
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from netbench.analysis.load import load
-from netbench.analysis.meter_choice import contradictions
+from netbench.read.load import load
+from netbench.read.meter_choice import contradictions
 from tests.support.synthetic import Record, Synth
 from tests.unit.analysis.test_cautions import unseen
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.accounts import ACCOUNTS, Account, accounts_of
-from netbench.analysis.derive import demand, metrics_of
-from netbench.analysis.metrics import METRICS, Metric, describe
-from netbench.json_lines import to_line
-from netbench.record import parse_record
-from netbench.result_files import EngineRow
+from netbench.base.json_lines import to_line
+from netbench.read.accounts import ACCOUNTS, Account, accounts_of
+from netbench.read.derive import demand, metrics_of
+from netbench.read.metrics import METRICS, Metric, describe
+from netbench.result.files import EngineRow
+from netbench.result.record import parse_record
 from tests.support.record_head import HEAD
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
@@ -256,7 +256,7 @@ def test_every_metric_has_a_unit_and_a_definition() -> None:
 
 
 def test_the_conductors_half_needs_no_pandas() -> None:
-    code = "import sys, netbench.analysis.stopping, netbench.analysis.derive; sys.exit('pandas' in sys.modules)"
+    code = "import sys, netbench.stats.stopping, netbench.read.derive; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netbench.analysis.cells import cells_of
-from netbench.analysis.compare import for_factor
-from netbench.analysis.comparison import MODES
-from netbench.analysis.intervals import Numbers
-from netbench.analysis.load import load
-from netbench.analysis.modes import find_modes, missed
+from netbench.read.cells import cells_of
+from netbench.read.compare import for_factor
+from netbench.read.load import load
 from netbench.report import text
 from netbench.report.build import build
+from netbench.stats.comparison import MODES
+from netbench.stats.intervals import Numbers
+from netbench.stats.modes import find_modes, missed
 from tests.support.synthetic import Record, Synth
 
 REPEAT = {"min": 10, "max": 30}

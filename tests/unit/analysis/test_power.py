@@ -15,17 +15,12 @@ import scipy.stats
 import yaml
 
 from netbench import campaign
-from netbench.analysis.intervals import sequential_confidence
-from netbench.analysis.load import load
-from netbench.analysis.outlook import Outlook, outlook
-from netbench.analysis.power import (
-    cheapest,
-    smallest_difference,
-    units_needed,
-    upper_deviation,
-)
-from netbench.analysis.result import Result
 from netbench.model import Campaign
+from netbench.read.load import load
+from netbench.read.outlook import Outlook, outlook
+from netbench.read.result import Result
+from netbench.stats.intervals import sequential_confidence
+from netbench.stats.power import cheapest, smallest_difference, units_needed, upper_deviation
 from tests.support.local import call
 from tests.support.paths import ROOT, SAMPLE
 from tests.support.synthetic import Record, Synth

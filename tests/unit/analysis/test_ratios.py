@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.derive import metrics_of
-from netbench.analysis.metrics import METRICS
-from netbench.analysis.ratio_table import RATIOS
-from netbench.json_lines import to_line
-from netbench.record import parse_record
+from netbench.base.json_lines import to_line
+from netbench.read.derive import metrics_of
+from netbench.read.metrics import METRICS
+from netbench.read.ratio_table import RATIOS
+from netbench.result.record import parse_record
 from tests.support.record_head import HEAD
 
 TICKS = {"a": 100, "b": 100}

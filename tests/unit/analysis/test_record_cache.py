@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from netbench.analysis import load as loading
-from netbench.analysis import record_cache
-from netbench.analysis.load import load
-from netbench.analysis.result import Result
-from netbench.errors import StoreError
+from netbench.base.errors import StoreError
+from netbench.read import load as loading
+from netbench.read import record_cache
+from netbench.read.load import load
+from netbench.read.result import Result
 from netbench.report import text
 from netbench.report.build import build
 from tests.support.synthetic import Record, Synth
@@ -67,7 +67,7 @@ def test_a_second_look_parses_no_record_and_says_the_same(
     first, told = load(folder), text.render(build(folder))
     assert (kept(folder)).is_file()
     assert len(set(first.runs["reason"])) == 3
-    monkeypatch.setattr("netbench.analysis.load._parse", refuse)
+    monkeypatch.setattr("netbench.read.load._parse", refuse)
     same(load(folder), first)
     assert text.render(build(folder)) == told
 

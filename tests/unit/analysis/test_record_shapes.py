@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.analysis.record_shapes import RecordShapes
-from netbench.analysis.record_tables import NOTED
-from netbench.errors import StoreError
-from netbench.json_lines import to_line
-from netbench.record import Record, parse_record
+from netbench.base.errors import StoreError
+from netbench.base.json_lines import to_line
+from netbench.read.record_shapes import RecordShapes
+from netbench.read.record_tables import NOTED
+from netbench.result.record import Record, parse_record
 from tests.support import damage
 from tests.unit.test_record import WHOLE, records
 

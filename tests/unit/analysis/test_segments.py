@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.analysis.intervals import mean_intervals
-from netbench.analysis.segments import joined
+from netbench.stats.intervals import mean_intervals
+from netbench.stats.segments import joined
 
 RNG = np.random.default_rng(8)
 SERIES = [RNG.normal(size=n) for n in (0, 7, 1, 0, 12, 2, 0)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.soak import TICK_NS, Soaked, added, busy, idle_of, quiet, quieter
+from netbench.read.soak import TICK_NS, Soaked, added, busy, idle_of, quiet, quieter
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 
 MS = 10**6

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.accounts import accounts_of
-from netbench.analysis.metrics import METRICS
-from netbench.result_files import EngineRow
+from netbench.read.accounts import accounts_of
+from netbench.read.metrics import METRICS
+from netbench.result.files import EngineRow
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 from tests.unit.analysis.test_soak import SECOND, counters
 

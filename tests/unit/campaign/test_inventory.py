@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from netbench.base.errors import CampaignError
 from netbench.campaign import load
-from netbench.errors import CampaignError
 from netbench.model import Campaign, Host
 from tests.support.hand_catalogue import catalogue
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netbench.base.errors import CampaignError
 from netbench.campaign import parse, patterns
-from netbench.errors import CampaignError
 from netbench.model import Campaign, Link, Pair
 from tests.support.hand_catalogue import catalogue
 

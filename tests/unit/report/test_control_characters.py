@@ -13,9 +13,9 @@ import pytest
 from netbench.__main__ import _complain
 from netbench.cli.output import say, say_json
 from netbench.cli.parser import run
-from netbench.conductor.progress import Lines
 from netbench.report import csv, html, json, junit, ktap, letter, letter_lkp, markdown, text
 from netbench.report.build import Report, build
+from netbench.run.progress import Lines
 from tests.support.synthetic import Record, Synth, failed
 
 # name: characters that a terminal obeys, or that turn a line around

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from netbench.record import parse_record
 from netbench.report.source import Source
+from netbench.result.record import parse_record
 
 (RESULT,) = (Path(__file__).parent / "earlier_result").iterdir()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
 from netbench.report import html, markdown, text
 from netbench.report import json as report_json
 from netbench.report.build import Report, build

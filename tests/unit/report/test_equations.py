@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
 from netbench.report import html, json, letter, markdown, text
 from netbench.report.build import build
 from tests.support.paths import ROOT, SAMPLE

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from netbench.fleet.plot import spread
 from netbench.report import html, markdown, text
 from netbench.report import json as as_json
 from netbench.report.build import Report, build
-from netbench.report.fleet_plot import spread
 from netbench.report.sections import SECTIONS
 from tests.support.fleets import MadeFleet, bisection, names, ring
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
 from netbench.report import letter, letter_lkp
 from netbench.report.build import build
 from netbench.report.hardware import hardware

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis.intervals import Interval
-from netbench.analysis.proofs import ProofTotal, copied_shares
-from netbench.analysis.shown_levels import shown
+from netbench.read.proofs import ProofTotal, copied_shares
+from netbench.read.shown_levels import shown
 from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Plot, Prose, Table
 from netbench.report.build import Report, build
 from netbench.report.sections import matrix as section
-from netbench.result_files import EngineRow
+from netbench.result.files import EngineRow
+from netbench.stats.intervals import Interval
 from tests.support.synthetic import Synth
 
 SENDS, RECEIVES = ("readwrite", "splice", "zerocopy"), ("read", "mmap", "vmsplice")

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from netbench.analysis import gates
-from netbench.analysis.comparison import NO_VERDICT
-from netbench.analysis.grounds import MISSED, NO_RATE
+from netbench.read import gates
+from netbench.read.grounds import MISSED, NO_RATE
 from netbench.report import html, junit, letter, text
 from netbench.report.build import Report, build
 from netbench.report.question import of_factor, of_two
 from netbench.report.source import Source
+from netbench.stats.comparison import NO_VERDICT
 from tests.support.synthetic import Synth
 
 COMPARE = {"factor": "send", "baseline": "readwrite"}

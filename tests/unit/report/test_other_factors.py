@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.analysis.comparison import NO_VERDICT
-from netbench.analysis.grounds import FOREIGN
+from netbench.read.grounds import FOREIGN
 from netbench.report import text
 from netbench.report.build import Report, build
+from netbench.stats.comparison import NO_VERDICT
 from tests.support.synthetic import Synth
 
 COMPARE = {"factor": "send", "baseline": "readwrite"}

@@ -13,9 +13,9 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
-from netbench.analysis.comparison import NO_VERDICT
 from netbench.report import junit, ktap
 from netbench.report.build import Report, build
+from netbench.stats.comparison import NO_VERDICT
 from tests.support.local import call
 from tests.support.outside import apt_get
 from tests.support.synthetic import Synth

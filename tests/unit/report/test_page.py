@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.analysis.cells import metric_order
+from netbench.read.cells import metric_order
 from netbench.report import html, run_panels
 from netbench.report.blocks import Finding, Span
 from netbench.report.build import Report, build

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.analysis.layers import layer_of
-from netbench.analysis.profile_difference import difference, welch
-from netbench.analysis.profiles import GIB, profiles_of
-from netbench.codec import SCHEMA, to_json
-from netbench.conductor.sampled import fold, parse
-from netbench.conductor.worker_symbols import find_symbol
-from netbench.profile_files import (
+from netbench.read.layers import layer_of
+from netbench.read.profile_difference import difference, welch
+from netbench.read.profiles import GIB, profiles_of
+from netbench.report import text
+from netbench.report.build import Report, build
+from netbench.result.codec import SCHEMA, to_json
+from netbench.result.profile_files import (
     KERNEL_MARK,
     PROFILES,
     Folded,
@@ -28,9 +28,9 @@ from netbench.profile_files import (
     ProfileRecord,
     folded_text,
 )
-from netbench.record import SideCounters
-from netbench.report import text
-from netbench.report.build import Report, build
+from netbench.result.record import SideCounters
+from netbench.run.sampled import fold, parse
+from netbench.run.worker_symbols import find_symbol
 from tests.support.synthetic import Synth
 from tools.bench import symbols
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from netbench.analysis.proofs import ProofTotal
+from netbench.read.proofs import ProofTotal
 from netbench.report.sections.proof import _lengths
 from netbench.report.source import Source
-from netbench.result_files import EngineRow
+from netbench.result.files import EngineRow
 
 
 def rows_of(method: str, *counters: str) -> list[EngineRow]:

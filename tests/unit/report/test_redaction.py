@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from netbench.redaction import Redaction, redacted
+from netbench.result.redaction import Redaction, redacted
 from netbench.results import load
 from tests.support.local import call
 from tests.support.synthetic import Record, Synth, failed

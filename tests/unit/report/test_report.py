@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.analysis.intervals import Interval
-from netbench.analysis.pivot import COPIES
+from netbench.read.pivot import COPIES
 from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Column, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
 from netbench.report.sections import sections
+from netbench.stats.intervals import Interval
 from netbench.tools.catalogue import TOOLS
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed

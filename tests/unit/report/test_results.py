@@ -24,7 +24,7 @@ from matplotlib.axes import Axes
 from nbclient import NotebookClient
 
 import netbench
-from netbench.errors import ReportError
+from netbench.base.errors import ReportError
 from netbench.report import csv
 from tests.support.paths import ROOT, sample
 from tests.support.synthetic import Record, Synth, failed

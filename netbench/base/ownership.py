@@ -1,0 +1,49 @@
+"""Whose a file is: what decides whether a process may act on what the file says."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from pathlib import Path
+
+from netbench.base.errors import StoreError
+
+
+def refuse_foreign(path: Path, private: bool = False) -> None:
+    """Refuse a file or folder that is a symbolic link, that belongs to neither this user nor root,
+    or that others may write (`private`: or read). Errors: StoreError; OSError where there is
+    none.
+    """
+    info = path.lstat()
+    forbidden = 0o077 if private else 0o022
+    if stat.S_ISLNK(info.st_mode):
+        raise StoreError(
+            f"{path} is a symbolic link, which is not followed; name {_shown(path)} itself"
+        )
+    if info.st_uid not in (os.geteuid(), 0):
+        raise StoreError(
+            f"{path} belongs to {user_name(info.st_uid)}, who may have changed it; work as that"
+            " user, or look at it and copy it to a folder of your own with `cp -r`"
+        )
+    if info.st_mode & forbidden:
+        what = "read" if private else "write"
+        raise StoreError(
+            f"others may {what} {path} (mode {stat.S_IMODE(info.st_mode):04o}); look whether it is"
+            f" as you left it, then `chmod {'go=' if private else 'go-w'} {path}`"
+        )
+
+
+def user_name(user: int) -> str:
+    """The name of a user, or `user N` where it has none."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
+
+
+def _shown(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):  # a circle of links
+        return path

@@ -1,0 +1,1 @@
+"""Campaigns of many hosts: inventories, parts on several controllers, what single hosts do."""

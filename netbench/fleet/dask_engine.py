@@ -1,0 +1,336 @@
+"""Parts of a campaign as tasks on Dask distributed: on this machine, or by a scheduler of the
+site's, whose workers see the results' folder.
+
+Dask starts tasks, and tells when their workers are lost. It repeats none: an attempt that was made
+is refused (part_task.py), and what is lost goes on from its records as another attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from netbench.base.errors import NetbenchError, PlaceError, RequestError
+from netbench.base.opening import make_folder, write_new
+from netbench.base.units import count
+from netbench.fleet.merge import Merged, merge
+from netbench.fleet.part_task import (
+    CAMPAIGN,
+    LOOK_SECONDS,
+    PROGRESS,
+    RUN,
+    SAFE_PATH,
+    STOP,
+    PartTask,
+    is_leased,
+    run_part,
+    write_state,
+)
+from netbench.fleet.parts import most_parts, split
+from netbench.model import Campaign
+from netbench.result.journal import Journal
+from netbench.result.store import count_records, new_place
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+FRUITLESS = 3  # attempts in a row that add no record: then a part is given up
+END_SECONDS = 60.0  # in which parts end that were told to
+INTERRUPTED = 130
+OVER = ("done", "limit")
+# Dask's processes, this one too, import from `temporary-directory`: by default a name in /tmp that
+# anybody may have taken. Their HTTP servers have no TLS.
+_ALONE: Mapping[str, Any] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+
+
+class Progress(Protocol):
+    """Who is told how parts get on."""
+
+    def say(self, message: str) -> None:
+        """A message of the engine."""
+
+    def show(self, line: str) -> None:
+        """A line of a part's controller, folded already."""
+
+
+@dataclass(frozen=True)
+class Parted:
+    """How a campaign in parts ended: as `exit_code` says, joined into `merged`."""
+
+    merged: Merged
+    exit_code: int
+
+
+@dataclass
+class _Part:
+    """A part while it runs. `code`: the exit status of its last controller."""
+
+    task: PartTask
+    future: Future[int] | None = None
+    records: int = 0
+    fruitless: int = 0
+    code: int | None = None
+    why: str = ""
+    told: int = 0  # bytes of its progress
+
+
+def run(
+    campaign: Campaign,
+    results: Path,
+    progress: Progress,
+    scheduler: str | None = None,
+    parts: int | None = None,
+    insecure: bool = False,
+) -> Parted:
+    """Run a campaign in parts, by default as many as there are places for them, on a Dask scheduler
+    by its address, or on this machine. Errors: RequestError without Dask, for parts that cannot be,
+    or a scheduler without TLS unless `insecure`; PlaceError.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            "--engine dask needs Dask distributed: pip install 'netbench[dask]'"
+        ) from error
+    if parts is not None:
+        split(campaign, parts)
+    final = new_place(results, campaign.name)
+    if scheduler is not None and not insecure:
+        _require_tls(distributed, scheduler)
+    with _client(distributed, scheduler, parts or _places(campaign, os.cpu_count())) as client:
+        if parts is None:
+            threads: Mapping[str, int] = client.nthreads()  # type: ignore[no-untyped-call]
+            parts = _places(campaign, sum(threads.values()))
+        folder = _prepared(final, campaign)
+        progress.say(f"{parts} parts below {folder}")
+        engine = _Engine(client, folder, parts, progress)
+        is_interrupted = not engine.run()
+    return _joined(engine.parts, final, is_interrupted)
+
+
+def _places(campaign: Campaign, places: int | None) -> int:
+    return min(most_parts(campaign), places or 1)
+
+
+def _require_tls(distributed: Any, scheduler: str) -> None:
+    """Whoever connects to a scheduler or a worker runs code there as its user: without certificates
+    that is everybody (https://distributed.dask.org/en/stable/tls.html). Errors: RequestError.
+    """
+    options = "distributed.comm.tls of Dask's configuration: ca-file, client.cert, client.key"
+    if not scheduler.startswith("tls://"):
+        what = f"{scheduler} is not tls://, so whoever reaches it runs code as its user"
+    elif not (security := distributed.Security()).tls_ca_file or not security.tls_client_cert:
+        what = f"no files are named for {scheduler}"
+    else:
+        return
+    raise RequestError(
+        f"{what}; give a tls:// address and name the files in {options}"
+        " (DASK_DISTRIBUTED__COMM__TLS__CA_FILE and so on in the environment), or accept it with"
+        " --insecure"
+    )
+
+
+@contextmanager
+def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[Client]:
+    """A client of a scheduler, or of one that lives as long as the context. Errors: RequestError
+    where there is none.
+    """
+    import dask
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
+    if scheduler is None:
+        os.environ[SAFE_PATH] = "1"  # of all children; Dask leaves its own variables here as well
+        with (
+            tempfile.TemporaryDirectory(prefix="netbench-dask-") as folder,
+            dask.config.set({"temporary-directory": folder, **_ALONE}),
+            distributed.LocalCluster(
+                security=distributed.Security.temporary(),
+                n_workers=workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                memory_limit=None,
+                silence_logs=logging.CRITICAL,
+                scheduler_kwargs={"allowed_failures": 0},
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            client.run_on_scheduler(_close_http)
+            client.register_plugin(_alone(distributed))
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        raise RequestError(
+            f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
+            " and give its address, such as tls://HOST:8786"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=5)
+
+
+def _close_http(dask_scheduler: Any) -> None:
+    """Its HTTP server listens without a dashboard and pages too."""
+    dask_scheduler.http_server.stop()
+
+
+def _alone(distributed: Any) -> Any:
+    """A plugin of each worker of a cluster of our own, also of one that is started anew."""
+
+    class Alone(distributed.WorkerPlugin):  # type: ignore[misc]
+        def setup(self, worker: Any) -> None:
+            worker.http_server.stop()
+            # A terminal interrupts all its processes; the engine tells the parts, once.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return Alone()
+
+
+def _prepared(final: Path, campaign: Campaign) -> Path:
+    """The folder of the parts, with what each needs. Errors: PlaceError."""
+    folder = final.with_name(f"{final.name}-parts").absolute()
+    try:
+        make_folder(folder, 0o755)
+        write_new(folder / CAMPAIGN, campaign.text.encode(), forced=True)
+        write_state(folder, RUN)
+    except OSError as error:
+        raise PlaceError(
+            f"cannot write {folder}: {error.strerror}; choose another place with --results"
+        ) from error
+    return folder
+
+
+class _Engine:
+    """Sees that each part is run to its end, and tells what they say."""
+
+    def __init__(self, client: Client, folder: Path, of: int, progress: Progress) -> None:
+        self._client = client
+        self._folder = folder
+        self._say = progress.say
+        self._show = progress.show
+        tasks = (PartTask(str(folder), number, of, 0) for number in range(1, of + 1))
+        self.parts = list(map(_Part, tasks))
+
+    def run(self) -> bool:
+        """Run all parts; False where the user has interrupted them."""
+        try:
+            for part in self.parts:
+                self._submit(part)
+            while any(part.future for part in self.parts):
+                time.sleep(LOOK_SECONDS)
+                self._look()
+        except KeyboardInterrupt:
+            self._say("interrupted: all parts end, and put back what they have changed")
+            self._stop()
+            return False
+        if any(is_leased(part.task.own) for part in self.parts):
+            self._stop()
+        return True
+
+    def _look(self) -> None:
+        self._relay()
+        if self._client.status != "running":
+            self._say("the Dask scheduler is gone: all parts end")
+            for part in self.parts:
+                if part.future:
+                    part.future, part.code = None, 1
+            return
+        for part in self.parts:
+            if part.future and part.future.status != "pending":
+                self._ended(part, part.future)
+
+    def _ended(self, part: _Part, future: Future[int]) -> None:
+        """A task is over: its part is, or goes on in another attempt."""
+        part.future = None
+        try:
+            part.code = future.result(timeout=5)
+            why = "its campaign was lost" if part.code == 1 else "its controller was killed"
+        except RequestError as error:
+            part.code, part.why = RequestError.exit_code, str(error)
+            return
+        except Exception as error:  # whatever Dask calls it, or an error of the task
+            part.code = None
+            why = str(error) if isinstance(error, NetbenchError) else "its Dask worker was lost"
+        if part.code in (0, RequestError.exit_code) or (part.code == 1 and _is_over(part.task)):
+            return
+        records = count_records(part.task.result) or 0 if part.task.result else 0
+        part.fruitless = 0 if records > part.records else part.fruitless + 1
+        part.records = records
+        if part.fruitless < FRUITLESS:
+            goes_on = f"it goes on from its {count(records, 'record')}"
+            self._say(f"part {part.task.label}: {why}; {goes_on}")
+            self._submit(part)
+        else:
+            part.code, part.why = 1, f"part {part.task.label}: {why}, {FRUITLESS} times in a row"
+            self._say(f"{part.why}: given up")
+
+    def _submit(self, part: _Part) -> None:
+        part.task = replace(part.task, attempt=part.task.attempt + 1)
+        part.future = self._client.submit(
+            run_part,
+            part.task,
+            key=f"{self._folder.name}-{part.task.number}-{part.task.attempt}",
+            pure=False,
+            retries=0,
+        )
+
+    def _relay(self) -> None:
+        """Tell what the parts' controllers have said since."""
+        for part in self.parts:
+            file = part.task.own / PROGRESS
+            if not file.is_file():
+                continue
+            with file.open("rb") as progress:
+                progress.seek(part.told)
+                text, _, _ = progress.read().rpartition(b"\n")
+            if text:
+                part.told += len(text) + 1
+                for line in text.decode("utf-8", "replace").splitlines():
+                    self._show(f"part {part.task.label}: {line}")
+
+    def _stop(self) -> None:
+        """Let all parts end, and wait until they have. A part that has no controller any more holds
+        no lease.
+        """
+        write_state(self._folder, STOP)
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline and any(self._lives(part) for part in self.parts):
+            time.sleep(LOOK_SECONDS)
+            self._relay()
+
+    def _lives(self, part: _Part) -> bool:
+        waits = part.future is not None and part.future.status == "pending"
+        return is_leased(part.task.own) or (waits and self._client.status == "running")
+
+
+def _is_over(task: PartTask) -> bool:
+    """Whether a part ended as it should, or by its limit, though a cell of it may have failed."""
+    result = task.result
+    return result is not None and Journal(result / "journal.jsonl").ended() in OVER
+
+
+def _joined(parts: Sequence[_Part], final: Path, is_interrupted: bool) -> Parted:
+    """The parts as one result. Errors: RequestError where no part was begun."""
+    results = [result for part in parts if (result := part.task.result)]
+    if not results:
+        if is_interrupted:
+            raise KeyboardInterrupt
+        raise RequestError(
+            next((p.why for p in parts if p.why), "no part could be begun; each said why")
+        )
+    merged = merge(results, final)
+    failed = bool(merged.holes) or any(part.code for part in parts)
+    return Parted(merged, INTERRUPTED if is_interrupted else int(failed))

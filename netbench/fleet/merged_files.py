@@ -1,0 +1,135 @@
+"""The files of a merged result, from those of its parts. Errors: StoreError; OSError."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from netbench.base.json_lines import JsonLines, to_line
+from netbench.base.opening import files_inside, open_file, write_new
+from netbench.fleet.part_result import Entry, PartResult, Places
+from netbench.result import codec
+from netbench.result.files import CAMPAIGN_FILES, NOISE, HostEntry
+from netbench.result.profile_files import PROFILES, RUNS, read_profile_runs
+
+KEPT = (*CAMPAIGN_FILES, "facts.json", "journal.jsonl", "log.txt")
+"""What is kept of a part as it was."""
+
+
+def write_runs(
+    parts: Sequence[PartResult], entries: Iterable[Entry], places: Places, draft: Path
+) -> None:
+    """records.jsonl with new numbers, and the samples of each run under its number."""
+    sources = [open_file(part.folder / "records.jsonl") for part in parts]
+    samples = [_samples(part.folder) for part in parts]
+    try:
+        with (draft / "records.jsonl").open("xb") as out:
+            for run, entry in enumerate(entries, 1):
+                sources[entry.part].seek(entry.offset)
+                record = json.loads(sources[entry.part].read(entry.length))
+                record["run"] = run
+                if "round" in record:  # a part sees fewer pairs
+                    record["round"] = places.round((record["cell"], record["pair"]))
+                out.write(to_line(record))
+                for file, suffix in samples[entry.part].get(entry.run, ()):
+                    _copy(file, draft / "samples" / f"{run:06d}{suffix}")
+    finally:
+        for source in sources:
+            source.close()
+    noise = heapq.merge(*(_by_time(part.folder / NOISE) for part in parts))
+    if lines := b"".join(line for _, line in noise):
+        write_new(draft / NOISE, lines)
+
+
+def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
+    """By run, its files of samples/ and how their names go on after its number."""
+    found: dict[int, list[tuple[Path, str]]] = {}
+    for file in files_inside(folder, "samples/[0-9]*"):
+        number, dot, rest = file.name.partition(".")
+        if number.isdecimal():
+            found.setdefault(int(number), []).append((file, f"{dot}{rest}"))
+    return found
+
+
+def _by_time(file: Path) -> Iterator[tuple[str, bytes]]:
+    """The whole lines of a file of JSON lines, with their times."""
+    if file.is_file():
+        for _, line in JsonLines(file, below=2):
+            yield str(json.loads(line)["time"]), line
+
+
+def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
+    """Profile runs, with new numbers."""
+    runs = [
+        (run.round, at, run.run, run)
+        for at, part in enumerate(parts)
+        for run in read_profile_runs(part.folder)
+    ]
+    if not runs:
+        return
+    (draft / PROFILES).mkdir()
+    lines = []
+    for number, (_, at, _, run) in enumerate(sorted(runs, key=lambda each: each[:3]), 1):
+        profiles = {}
+        for side, profile in run.profiles.items():
+            name = profile.file and f"{number:06d}.{side}.folded"
+            if profile.file:
+                _copy(parts[at].folder / PROFILES / profile.file, draft / PROFILES / name, below=2)
+            profiles[side] = replace(profile, file=name)
+        made: Any = replace(run, run=number, profiles=profiles)
+        lines.append(to_line({"schema": codec.SCHEMA, **codec.to_json(made)}))
+    write_new(draft / PROFILES / RUNS, b"".join(lines))
+
+
+def facts(parts: Sequence[PartResult], entries: Sequence[Entry]) -> Mapping[str, Any]:
+    """facts.json: what was known of each host from which run on, by the new numbers."""
+    runs: dict[str, list[tuple[int, int]]] = {}
+    for number, entry in enumerate(entries, 1):
+        for host in entry.hosts:
+            runs.setdefault(host, []).append((entry.run, number))
+    after = len(entries) + 1
+
+    def renumbered(host: str, known: HostEntry) -> HostEntry:
+        if known.from_run in (None, 1):  # since before there were runs
+            return known
+        since = (number for run, number in runs.get(host, ()) if run >= (known.from_run or 1))
+        return replace(known, from_run=min(since, default=after))
+
+    return {
+        host: tuple(renumbered(host, known) for known in each)
+        for part in parts
+        for host, each in part.hosts.items()
+    }
+
+
+def write_logs(parts: Sequence[PartResult], draft: Path) -> None:
+    """log.txt: every line with the part that it is of."""
+    lines = heapq.merge(*(_log(part) for part in parts))
+    write_new(draft / "log.txt", "".join(line for _, line in lines).encode())
+
+
+def _log(part: PartResult) -> Iterator[tuple[str, str]]:
+    lines = JsonLines(part.folder / "log.txt")
+    if lines.path.is_file():
+        for _, line in lines:
+            time, _, message = line.decode("utf-8", "replace").rstrip("\n").partition(" ")
+            yield time, f"{time} part {part.label}: {message}\n"
+
+
+def keep(part: PartResult, folder: Path) -> None:
+    """What shows where a part comes from, as it was."""
+    folder.mkdir(parents=True)
+    for name in KEPT:
+        if (part.folder / name).is_file():
+            _copy(part.folder / name, folder / name)
+
+
+def _copy(source: Path, target: Path, below: int = 1) -> None:
+    """Copy a file of a part, which may be of another account."""
+    with open_file(source, below) as read, target.open("xb") as out:
+        shutil.copyfileobj(read, out, 1 << 20)

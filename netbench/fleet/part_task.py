@@ -1,0 +1,175 @@
+"""One part of a campaign as a task of an engine, on whatever machine it is started: a controller in
+a process of its own, which goes on from the part's records where there are some.
+
+All that engine and tasks know of each other is in a folder that both see:
+
+    campaign.yaml state K/lease K/attempt-N K/progress.txt K/<name>/<UTC>-<id>/
+
+A controller holds a lock on its part's lease as long as it lives, so no part is run twice at once.
+An attempt is made once, whoever starts it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from netbench.base.errors import RequestError, StoreError
+
+CAMPAIGN, STATE, LEASE, PROGRESS = "campaign.yaml", "state", "lease", "progress.txt"
+RUN, STOP = "run\n", "stop\n"
+LOOK_SECONDS = 0.25
+LEASE_SECONDS = 120.0  # an orphan ends its run, and puts back what it has changed
+SAFE_PATH = "PYTHONSAFEPATH"  # set for Dask's processes; a controller has -P, its tools neither
+_OF_DASK = (  # what is set for its workers, and no measurement should have
+    SAFE_PATH,
+    "MALLOC_TRIM_THRESHOLD_",
+    *(f"{name}_NUM_THREADS" for name in ("OMP", "MKL", "OPENBLAS")),
+)
+# Ends in order when whoever started it is gone, in a session that no terminal interrupts.
+_LAUNCH = """\
+import ctypes, os, runpy, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+if os.getppid() != int(sys.argv.pop(1)):
+    sys.exit(130)
+runpy.run_module("netbench", run_name="__main__", alter_sys=True)
+"""
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """Part `number` of `of`, tried for the `attempt`-th time. `version`: of the netbench that asks
+    for it.
+    """
+
+    folder: str
+    number: int
+    of: int
+    attempt: int
+    version: str = field(default_factory=lambda: version("netbench"))
+
+    @property
+    def own(self) -> Path:
+        """The part's folder."""
+        return Path(self.folder) / str(self.number)
+
+    @property
+    def label(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    @property
+    def result(self) -> Path | None:
+        """Its result folder, once there is one."""
+        found = sorted(self.own.glob("*/[!.]*/records.jsonl"))
+        return found[0].parent if found else None
+
+
+def run_part(task: PartTask) -> int:
+    """Run a part, or go on with it; the controller's exit status, below 0 where a signal ended it.
+    Errors: RequestError; StoreError where another controller has the part, or the attempt was made.
+    """
+    if task.version != (mine := version("netbench")):
+        raise RequestError(
+            f"part {task.label}: netbench is {mine} here and {task.version} where"
+            " the campaign was started; install the same version"
+        )
+    task.own.mkdir(exist_ok=True)
+    try:
+        os.close(os.open(task.own / f"attempt-{task.attempt}", os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError as error:
+        raise StoreError(f"part {task.label}: attempt {task.attempt} was made already") from error
+    with _leased(task) as lease:
+        with (task.own / PROGRESS).open("ab") as progress:
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-c", _LAUNCH, str(os.getpid()), *_words(task)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=progress,
+                pass_fds=[lease],
+                start_new_session=True,
+                env={k: v for k, v in os.environ.items() if k not in _OF_DASK},
+            )
+        os.ftruncate(lease, 0)
+        os.pwrite(lease, f"{socket.gethostname()} {os.getpid()} {child.pid}\n".encode(), 0)
+        told = False
+        while child.poll() is None:
+            if not told and is_stopped(Path(task.folder)):
+                child.send_signal(signal.SIGTERM)
+                told = True
+            time.sleep(LOOK_SECONDS)
+    return child.returncode
+
+
+def _words(task: PartTask) -> list[str]:
+    """The controller's command line."""
+    if result := task.result:
+        return ["resume", str(result), "--plain"]
+    file = str(Path(task.folder) / CAMPAIGN)
+    return ["run", file, "--part", task.label, "--results", str(task.own), "--plain"]
+
+
+@contextmanager
+def _leased(task: PartTask) -> Iterator[int]:
+    """The part's lease, as a descriptor that the controller inherits. Errors: StoreError where
+    another controller keeps it.
+    """
+    lease = os.open(task.own / LEASE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        deadline = time.monotonic() + LEASE_SECONDS
+        while not _take(lease):
+            if time.monotonic() > deadline or is_stopped(Path(task.folder)):
+                holder = " ".join(os.pread(lease, 200, 0).decode("utf-8", "replace").split())
+                raise StoreError(
+                    f"part {task.label} is run by another controller (host, task and process:"
+                    f" {holder}); wait until it ends, or stop it"
+                )
+            time.sleep(LOOK_SECONDS)
+        yield lease
+    finally:
+        os.close(lease)
+
+
+def _take(lease: int) -> bool:
+    try:
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_leased(own: Path) -> bool:
+    """Whether a controller of a part lives."""
+    try:
+        lease = os.open(own / LEASE, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _take(lease)
+    finally:
+        os.close(lease)
+
+
+def write_state(folder: Path, state: str) -> None:
+    """Tell all tasks whether to go on: in place, since who opens a file of NFS sees what it holds,
+    while a new name may be seen late.
+    """
+    with open(folder / STATE, "w", encoding="utf-8") as file:
+        file.write(state)
+
+
+def is_stopped(folder: Path) -> bool:
+    """Whether all parts are to end; also where the folder is gone."""
+    try:
+        return (folder / STATE).read_text(encoding="utf-8") == STOP
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,123 @@
+"""Parts of a campaign, for several controllers that do not wait for each other.
+
+The order of runs is a pure function of the seed, and cells close for each pair alone, so a part is
+a set of pairs. No host and no named link is in two parts: a host is locked by one campaign, and a
+link's capacity is for all pairs that cross it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+
+from netbench.base.errors import RequestError
+from netbench.model import Campaign, Pair, Part
+from netbench.result.files import PlanFile
+
+SHOWN = 4  # groups that a message names
+
+
+def parse_part(word: str) -> tuple[int, int]:
+    """`K/N` as (K, N). Errors: ValueError."""
+    number, slash, of = word.partition("/")
+    if not slash or not (number + of).isascii() or not (number.isdecimal() and of.isdecimal()):
+        raise ValueError(f"expected K/N such as 1/4, got {word!r}")
+    if not 1 <= int(number) <= int(of):
+        raise ValueError(f"expected a part from 1 to {int(of)}, got {word!r}")
+    return int(number), int(of)
+
+
+def groups(pairs: Iterable[Pair], uses: Callable[[Pair], Collection[str]]) -> list[list[Pair]]:
+    """Pairs that cannot be in different parts, since they use something in common, even over a
+    third pair: in the order of each group's first pair.
+    """
+    found: list[tuple[set[str], list[Pair]]] = []
+    order = list(pairs)
+    for pair in order:
+        mine, members = set(uses(pair)), [pair]
+        for group in [group for group in found if group[0] & mine]:
+            found.remove(group)
+            mine |= group[0]
+            members += group[1]
+        found.append((mine, members))
+    return sorted(
+        (sorted(members, key=order.index) for _, members in found),
+        key=lambda members: order.index(members[0]),
+    )
+
+
+def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:
+    """The pairs of each of so many parts: the groups of most pairs first, each to the part that
+    has least. Errors: RequestError where there are fewer groups, and for less than one part.
+    """
+    if parts < 1:
+        raise RequestError(f"expected 1 part or more, got {parts}")
+    together = groups(campaign.pairs, lambda pair: uses(campaign, pair))
+    if len(together) < parts:
+        raise RequestError(_too_few(campaign, together, parts))
+    shares: list[list[Pair]] = [[] for _ in range(parts)]
+    for group in sorted(together, key=len, reverse=True):
+        min(shares, key=len).extend(group)
+    order = campaign.pairs.index
+    return [tuple(sorted(share, key=order)) for share in shares]
+
+
+def most_parts(campaign: Campaign) -> int:
+    """How many parts a campaign can be split into."""
+    return len(groups(campaign.pairs, lambda pair: uses(campaign, pair)))
+
+
+def uses(campaign: Campaign, pair: Pair) -> set[str]:
+    """What of a campaign only one part may use: a pair's hosts, and the named links it crosses."""
+    links = (f"link {name}" for name, link in campaign.links.items() if link.used_by(pair))
+    return {pair.sender, pair.receiver, *links}
+
+
+def part_of(campaign: Campaign, number: int, of: int) -> Campaign:
+    """One part of a campaign. Errors: RequestError where it has not so many, or where one pair at a
+    time is to run.
+    """
+    refuse_alone(campaign, of)
+    pairs = split(campaign, of)[number - 1]
+    return _within(campaign, pairs, Part(number, of, campaign.all_pairs))
+
+
+def refuse_alone(campaign: Campaign, parts: int) -> None:
+    """Refuse parts where cells want one pair at a time: no part knows when another runs. Errors:
+    RequestError.
+    """
+    if parts > 1 and any(campaign.overlap_of(cell) == "none" for cell in campaign.cells):
+        raise RequestError(
+            f"{campaign.name}: `overlap: none` runs one pair at a time, and parts do not wait for"
+            " each other; run it from one controller, or without that level"
+        )
+
+
+def as_planned(campaign: Campaign, plan: PlanFile) -> Campaign:
+    """A stored campaign, or that part of it which a result is of."""
+    if plan.part is None:
+        return campaign
+    pairs = tuple(pair for pair in campaign.pairs if pair.name in plan.pairs)
+    part = Part(plan.part.number, plan.part.of, plan.part.pairs)
+    return _within(campaign, pairs, part)
+
+
+def _within(campaign: Campaign, pairs: tuple[Pair, ...], part: Part) -> Campaign:
+    used = {host for pair in pairs for host in (pair.sender, pair.receiver)}
+    hosts = {name: host for name, host in campaign.hosts.items() if name in used}
+    return replace(campaign, pairs=pairs, hosts=hosts, part=part)
+
+
+def _too_few(campaign: Campaign, together: list[list[Pair]], parts: int) -> str:
+    names = [", ".join(pair.name for pair in group) for group in together[:SHOWN]]
+    more = f"; and {len(together) - SHOWN} more" if len(together) > SHOWN else ""
+    if len(together) == 1:
+        return (
+            f"{campaign.name} has no {parts} parts: all its pairs hang together by the hosts and"
+            f" links that they share ({names[0]}), and a host is in one part alone; run it from one"
+            " controller"
+        )
+    return (
+        f"{campaign.name} has no {parts} parts, but {len(together)} at most: pairs that share a"
+        f" host or a link are in one part ({'; '.join(names)}{more}); say K/{len(together)} or less"
+    )

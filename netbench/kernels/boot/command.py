@@ -1,0 +1,85 @@
+"""A program of the user's that boots a host: IPMI, PXE, a hypervisor."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from netbench.base.errors import BootError
+from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.machine import Machine
+from netbench.kernels.boot.state import State
+from netbench.model import Host, Kernel
+
+
+class Command:
+    """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are
+    replaced.
+
+    `uname -r` must then print the kernel's `release`, or a release that begins with it. For the
+    original kernel, {kernel} is `original`.
+    """
+
+    seconds = 600.0
+    remote = True
+    as_root = ()
+
+    def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
+        nameless = [kernel.name for kernel in kernels if not kernel.release]
+        if nameless:
+            return (
+                f"{', '.join(nameless)}: a command needs `release`, what `uname -r` will print,"
+                " so that the boot can be checked"
+            )
+        return ""
+
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
+        if kernel is None:
+            return self.prepare_original(machine, original_kernel)
+        return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
+
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
+        return Target("", original_kernel.release)
+
+    def reboot(self, machine: Machine, target: Target) -> None:
+        words = {
+            "{host}": machine.name,
+            "{kernel}": target.name or "original",
+            "{release}": target.release,
+            "{append}": target.append,
+        }
+        argv = [_filled(word, words) for word in machine.host.boot.argv]
+        seconds = machine.host.boot.deadline / 1e9 if machine.host.boot.deadline else self.seconds
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                start_new_session=True,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BootError(f"{machine.name}: cannot run {argv[0]}: {error}") from error
+        if done.returncode:
+            output = (
+                " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
+                or "it printed nothing"
+            )
+            raise BootError(
+                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {output}"
+            )
+
+    def cancel(self, machine: Machine) -> None:
+        """Nothing is prepared."""
+
+    def console(self, host: Host) -> list[str]:
+        return console_file(host)
+
+
+def _filled(word: str, words: dict[str, str]) -> str:
+    for name, value in words.items():
+        word = word.replace(name, value)
+    return word

@@ -1,0 +1,149 @@
+"""One boot from another entry of GRUB's menu: grub-reboot(8). The default entry stays
+what it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+
+from netbench.base.errors import BootError
+from netbench.kernels.boot import installed
+from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.kexec import SYSTEMD
+from netbench.kernels.boot.machine import Machine
+from netbench.kernels.boot.state import State
+from netbench.model import Host, Kernel
+
+CONFIGURATIONS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/efi/EFI/debian/grub.cfg")
+PROGRAMS = ("grub-reboot", "grub2-reboot")
+EDITORS = ("grub-editenv", "grub2-editenv")
+_REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
+_ENTRY = re.compile(
+    r"""\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")"""
+    r"""(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
+)
+_LINUX = re.compile(r"\s*linux(?:16|efi)?\s+(\S+)(.*)")
+
+
+class Grub:
+    """`grub-reboot ENTRY`, then a reboot. For kernels that have an entry: installed ones."""
+
+    seconds = 600.0
+    remote = False
+    as_root = (
+        "cat grub.cfg",
+        "grub-reboot ENTRY",
+        "systemctl reboot (or reboot)",
+        "grub-editenv - unset next_entry",
+    )
+
+    def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
+        if not any(machine.has(program) for program in PROGRAMS):
+            return (
+                "the host has no grub-reboot; install grub2-common there, or name another way to"
+                " boot"
+            )
+        if not any(machine.exists(path) for path in CONFIGURATIONS):
+            return (
+                f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another boot method"
+            )
+        odd = [kernel.name for kernel in kernels if not kernel.release or kernel.append]
+        if odd:
+            return (
+                f"{', '.join(odd)}: GRUB boots kernels that are installed (release, without"
+                " append); name another boot method"
+            )
+        return installed.missing(machine, kernels)
+
+    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
+        if kernel is None:
+            return self.prepare_original(machine, original_kernel)
+        release = installed.find(machine, kernel.release).release
+        self._choose(machine, release)
+        return Target(kernel.name, release)
+
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
+        """By its own entry, since it need not have been the default one."""
+        with contextlib.suppress(BootError):  # the default entry is the next best
+            self._choose(machine, original_kernel.release)
+        return Target("", original_kernel.release)
+
+    def _choose(self, machine: Machine, release: str) -> None:
+        path = next((path for path in CONFIGURATIONS if machine.exists(path)), CONFIGURATIONS[0])
+        entry = entry_of(machine.run("cat", path, root=True), release)
+        if not entry:
+            raise BootError(
+                f"{machine.name}: {path} has no menu entry for {release}; run `update-grub` on the"
+                " host"
+            )
+        program = next((program for program in PROGRAMS if machine.has(program)), PROGRAMS[0])
+        machine.run(program, entry, root=True)
+
+    def reboot(self, machine: Machine, target: Target) -> None:
+        systemd = machine.exists(SYSTEMD)
+        machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
+
+    def cancel(self, machine: Machine) -> None:
+        for program in filter(machine.has, EDITORS):
+            machine.attempt(program, "-", "unset", "next_entry", root=True)
+
+    def console(self, host: Host) -> list[str]:
+        return console_file(host)
+
+
+def entry_of(text: str, release: str) -> str:
+    """The menu entry of a grub.cfg that boots a release, as grub-reboot takes it: `submenu>entry`;
+    "" where there is none.
+
+    Ids never begin with a digit: GRUB would read that as a place in the menu. Recovery entries are
+    passed over.
+    """
+    paths = [
+        path
+        for path, image, arguments in _entries(text)
+        if _boots(image, release) and not _is_rescue(arguments)
+    ]
+    return next(
+        (path for path in paths if not any(name[:1].isdigit() for name in path.split(">"))), ""
+    )
+
+
+def _boots(image: str, release: str) -> bool:
+    return image.rpartition("/")[2].partition("-")[2] == release
+
+
+def _is_rescue(arguments: str) -> bool:
+    return bool({"single", "recovery", "nomodeset", "rescue"} & set(arguments.split()))
+
+
+def _entries(text: str) -> Iterator[tuple[str, str, str]]:
+    """(path in the menu, kernel, its arguments) of every entry."""
+    path: list[tuple[int, str]] = []  # depth of braces that it was opened at, name
+    depth = 0
+    for line in text.splitlines():
+        opened = _ENTRY.match(line)
+        if opened:
+            path.append(
+                (
+                    depth,
+                    _name([name for name in (opened[4], opened[5], opened[2], opened[3]) if name]),
+                )
+            )
+        elif (kernel := _LINUX.match(line)) and path:
+            yield ">".join(name for _, name in path), kernel[1], kernel[2]
+        if not line.lstrip().startswith("#"):
+            depth += _braces(line)
+        while path and depth <= path[-1][0]:
+            path.pop()
+
+
+def _name(names: Sequence[str]) -> str:
+    """The id of an entry, or its title where GRUB would take the id for a number."""
+    return next((name for name in names if not name[:1].isdigit()), names[0])
+
+
+def _braces(line: str) -> int:
+    bare = re.sub(r"""'[^']*'|"[^"]*"|\$\{[^}]*\}""", "", line)
+    return bare.count("{") - bare.count("}")

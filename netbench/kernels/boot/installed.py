@@ -1,0 +1,103 @@
+"""Kernels that are installed on a host: their files, found by release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from netbench.base.errors import BootError
+from netbench.kernels.boot.machine import Machine
+from netbench.kernels.boot.state import is_of
+from netbench.model import Kernel
+
+_IMAGES = (
+    "/boot/vmlinuz-{}",
+    "/boot/vmlinux-{}",
+    "/boot/Image-{}",
+    "/usr/lib/modules/{}/vmlinuz",
+    "/lib/modules/{}/vmlinuz",
+)
+_INITRDS = (
+    "/boot/initrd.img-{}",
+    "/boot/initramfs-{}.img",
+    "/boot/initrd-{}",
+    "/usr/lib/modules/{}/initrd",
+)
+_PREFIX = "vmlinuz-"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An installed kernel; `initrd` is "" where it has none."""
+
+    release: str
+    image: str
+    initrd: str
+
+
+def version(release: str) -> list[tuple[int, int | str]]:
+    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and
+    6.9.0-rc7 before 6.9.0.
+    """
+    parts = re.findall(r"\d+|[^\d]+", release)
+    return [
+        *((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts),
+        (0, ""),
+    ]
+
+
+def releases(machine: Machine) -> list[str]:
+    """Releases of the kernels that are installed, the oldest version first."""
+    names = {
+        name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)
+    }
+    for folder in ("/usr/lib/modules", "/lib/modules"):
+        names |= set(machine.listing(folder))
+    return sorted(names, key=version)
+
+
+def find(machine: Machine, wanted: str) -> Installed:
+    """The installed kernel of a release, else the newest of releases that begin so. Errors:
+    BootError, HostError.
+    """
+    present = releases(machine)
+    for release in candidates(present, wanted):
+        image = _first(machine, _IMAGES, release)
+        if image:
+            return Installed(release, image, _first(machine, _INITRDS, release))
+    listed = f"only {', '.join(present)}" if present else "/boot and /lib/modules have no kernel"
+    raise BootError(f"{machine.name}: no kernel {wanted} is installed, {listed}")
+
+
+def candidates(known: Iterable[str], wanted: str) -> list[str]:
+    """The releases that a word may mean, the best first. The previous kernel that an installation
+    keeps (`.old`) is not among them.
+    """
+    loose = [
+        release
+        for release in known
+        if is_of(release, wanted) and release != wanted and not release.endswith(".old")
+    ]
+    return [
+        *(release for release in known if release == wanted),
+        *sorted(loose, key=version, reverse=True),
+    ]
+
+
+def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
+    """Which of the kernels are not installed, and which are; "" when none is missing."""
+    problems = []
+    for kernel in kernels:
+        try:
+            if kernel.release:
+                find(machine, kernel.release)
+        except BootError as error:
+            problems.append(str(error).removeprefix(f"{machine.name}: "))
+    return "; ".join(problems)
+
+
+def _first(machine: Machine, patterns: tuple[str, ...], release: str) -> str:
+    return next(
+        (path for pattern in patterns if machine.exists(path := pattern.format(release))), ""
+    )

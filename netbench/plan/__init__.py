@@ -1,0 +1,1 @@
+"""Steps from a campaign: no clock, no host."""

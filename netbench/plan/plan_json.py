@@ -1,0 +1,86 @@
+"""A plan as `plan.json` has it, and `plan --json` says it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from netbench.model import Campaign, Cell, Part, Repeat
+from netbench.plan.plan import Plan
+
+
+def plan_json(plan: Plan) -> dict[str, object]:
+    """`{cells: [{cell, factors}], order: [...], runs_total, seconds}`, and what a reader of the
+    result needs beside it.
+    """
+    campaign = plan.campaign
+    compare = campaign.compare
+    return {
+        "name": campaign.name,
+        "seed": campaign.seed,
+        "pairs": [pair.name for pair in campaign.pairs],
+        "rounds": [[pair.name for pair in pairs] for pairs in plan.rounds],
+        "groups": {name: list(hosts) for name, hosts in campaign.groups.items()},
+        "links": {
+            name: {"hosts": list(link.hosts), "capacity": link.capacity}
+            for name, link in campaign.links.items()
+        },
+        "swept": [factor.name for factor in campaign.factors],
+        "held": {key: level.written for key, level in campaign.settings.items()},
+        "cells": [_planned(cell) for cell in campaign.cells],
+        "order": plan.order(),
+        "runs_total": plan.runs_total,
+        "seconds": round(plan.seconds()[0], 1),
+        "seconds_at_most": round(plan.seconds()[1], 1),
+        "boots": [
+            {"boot": boot.number, "kernel": boot.kernel, "blocks": plan.blocks_a_boot}
+            | ({"build": boot.build} if boot.build else {})
+            for boot in plan.all_boots()
+        ],
+        "repeat": _repeat(plan.repeat),
+        "part": _part(campaign.part),
+        "tools": _tools(campaign),
+        "warnings": list(campaign.warnings),
+        "compare": None
+        if compare is None
+        else {
+            "factor": compare.factor,
+            "baseline": compare.baseline,
+            "margin": compare.margin,
+            "control": compare.control,
+        },
+    }
+
+
+def _planned(cell: Cell) -> Mapping[str, object]:
+    planned = {"cell": cell.id, "factors": dict(cell.factors)}
+    return planned | ({"control": True} if cell.control else {})
+
+
+def _part(part: Part | None) -> Mapping[str, object] | None:
+    if part is None:
+        return None
+    return {"number": part.number, "of": part.of, "pairs": list(part.pairs)}
+
+
+def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
+    """The command lines of the campaign's own tools that cells use."""
+    used = (cell.transfer.tool for cell in campaign.cells)
+    return {
+        tool.name: {"client": shlex.join(tool.client)}
+        | ({"server": shlex.join(tool.server)} if tool.server else {})
+        for tool in used
+        if tool.client
+    }
+
+
+def _repeat(repeat: Repeat) -> Mapping[str, object]:
+    return {
+        "min": repeat.min,
+        "max": repeat.max,
+        "confidence": repeat.confidence,
+        "precision": repeat.precision,
+        "metrics": list(repeat.metrics),
+        "boots": repeat.boots,
+        "until": repeat.until,
+    }

@@ -1,0 +1,208 @@
+"""What one run hands to the next: the residuals of runs against the level of the run before, in
+order of execution. Blocks are shuffled, so each level comes after each other one by chance, and the
+difference that the one before makes can be told from all else.
+
+It reaches comparisons, too: of two levels each comes after the other more often than after itself.
+What that adds to their difference is estimated with its error (`added`), and a verdict in whose
+direction it goes is flagged where it does not stand without that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtr, stdtrit
+
+from netbench.read.result import Result
+from netbench.read.verdicts import stands
+from netbench.stats.comparison import CARRIED, Comparison
+from netbench.stats.dependence import DOUBT
+from netbench.stats.intervals import Numbers, welch_errors
+from netbench.stats.pairs import Places
+
+FEWEST = 4  # runs of a level after another one, and after the others
+ALPHA = 0.01  # chance that a sound pair and metric has a finding, over all levels
+
+
+@dataclass(frozen=True)
+class CarryOver:
+    """Runs of `level` are `ratio` times as high after `before` as after other levels, `low..high`
+    at a confidence that is corrected for the number of levels; `n` runs came after `before`.
+    """
+
+    pair: str
+    metric: str
+    factor: str
+    before: str
+    level: str
+    n: int
+    ratio: float
+    low: float
+    high: float
+
+
+def carried_over(result: Result) -> Iterator[CarryOver]:
+    """What is carried over in the metrics of `repeat`, the surest of each pair and metric."""
+    asked = [metric for metric in result.repeat.metrics if metric in result.runs]
+    for metric in asked if result.swept else ():
+        for pair, used, before in _in_order(result, metric):
+            logs = np.log(used[metric])
+            means = logs.groupby([used["cell"], used["boot"]], observed=True).transform("mean")
+            residuals = (logs - means).to_numpy(dtype=float)
+            found = list(_differences(used, before, residuals))
+            if found:
+                sure = min((best for best, _ in found), key=lambda each: each[1])
+                tests = sum(number for _, number in found)
+                if (carried := _named(sure, tests, pair, metric)) is not None:
+                    yield carried
+
+
+_Found = tuple[tuple[str, str, str, int], float, tuple[float, float, float]]
+"""Factor, level before, level and runs; p; difference with its error and degrees of freedom."""
+
+
+def _in_order(result: Result, metric: str) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Of each pair the runs that count and have a value above 0, in order of execution, and the
+    levels of the run before each of them.
+    """
+    columns = ["run", "pair", "cell", "boot", "status", "excluded", *result.swept, metric]
+    frames = [result.runs[columns], *([result.control_runs[columns]] if result.controls else [])]
+    every = pd.concat(frames, ignore_index=True).sort_values("run")
+    cells = {cell.cell for cell in result.cells}
+    for pair, runs in every.groupby("pair", observed=True):
+        counting = runs["cell"].isin(cells) & (runs["status"] == "ok") & (runs["excluded"] == "")
+        used = runs[counting & (runs[metric] > 0)]
+        if len(runs) >= 2 * FEWEST:
+            yield str(pair), used, _before(runs, result.swept).loc[used.index]
+
+
+def flagged(result: Result, family: Sequence[Comparison]) -> list[Comparison]:
+    """A family, its verdicts flagged that do not stand without what runs hand to the next."""
+    if all(c.verdict == "inconclusive" or c.unit != "block" for c in family):
+        return list(family)
+    factor, metric = family[0].factor, family[0].metric
+    keys = {each.cell: _levels(result, each.factors) for each in result.cells}
+    found: dict[str, tuple[dict[tuple[str, ...], int], Added]] = {}
+    for pair, used, before in _in_order(result, metric):
+        known = before[factor].notna().to_numpy()
+        codes, words = pd.factorize(used["cell"][known].astype(str))
+        after = pd.factorize(before[factor][known])[0]
+        logs = np.log(used[metric][known].to_numpy(dtype=float))
+        if len(logs):
+            places = {keys[word]: at for at, word in enumerate(words)}
+            found[pair] = places, added(logs, codes, after)
+
+    def is_doubtful(c: Comparison) -> bool:
+        if c.verdict == "inconclusive" or c.unit != "block" or c.pair not in found:
+            return False
+        places, handed = found[c.pair]
+        both = (_levels(result, {**c.context, factor: x}) for x in (c.level, c.baseline))
+        i, j = (places.get(each) for each in both)
+        return i is not None and j is not None and turns(c, *handed.apart(i, j))
+
+    return [c.but(flags=(*c.flags, CARRIED)) if is_doubtful(c) else c for c in family]
+
+
+def _levels(result: Result, factors: Mapping[str, str]) -> tuple[str, ...]:
+    """The levels of what is swept; "" for what a cell lacks."""
+    return tuple(factors.get(name, "") for name in result.swept)
+
+
+def turns(c: Comparison, shift: float, variance: float) -> bool:
+    """Whether a verdict does not stand without what the run before adds to the log difference,
+    where that explains it and is a sign at all.
+    """
+    d, error = math.log(c.ratio), math.sqrt(max(variance, 0.0))
+    explains = abs(shift) if c.verdict == "equivalent" else math.copysign(1, d) * shift
+    if not explains > DOUBT * error:
+        return False
+    return not stands(c, d - shift, math.hypot(c.error, error), c.freedom)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What the levels of the runs before add to a run, with the covariances of that, and the share
+    of each cell's runs that came after each level.
+    """
+
+    effects: Numbers
+    covariances: Numbers
+    shares: Numbers
+
+    def apart(self, i: int, j: int) -> tuple[float, float]:
+        """What that adds to the difference of two cells, and its variance."""
+        weights = self.shares[i] - self.shares[j]
+        return float(weights @ self.effects), float(weights @ self.covariances @ weights)
+
+
+def added(logs: Numbers, cells: Places, before: Places) -> Added:
+    """By least squares; of each run the logarithm, the number of its cell, and that of the level
+    before.
+    """
+    count = np.bincount(cells).astype(float)
+    after = np.eye(before.max() + 1)[before]
+    shares = np.stack([np.bincount(cells, each) / count for each in after.T], axis=1)
+    residuals = logs - (np.bincount(cells, logs) / count)[cells]
+    varied = after - shares[cells]
+    squares = varied.T @ varied
+    inverse = np.linalg.pinv(squares, hermitian=True)
+    effects = inverse @ (varied.T @ residuals)
+    freedom = len(logs) - len(count) - np.linalg.matrix_rank(squares, hermitian=True)
+    variance = float(np.square(residuals - varied @ effects).sum()) / max(freedom, 1)
+    return Added(effects, variance * inverse, shares)
+
+
+def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:
+    """The levels of the run before each; missing at the first run of a boot."""
+    levels = runs[list(factors)].astype(object).shift()
+    levels[runs["boot"] != runs["boot"].shift()] = np.nan
+    return levels
+
+
+def _differences(
+    runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers
+) -> Iterator[tuple[_Found, int]]:
+    """Of each factor the surest finding, and how many tests it is the surest of: each level, after
+    one level against after all others.
+    """
+    for factor in before:
+        mine = runs[factor].astype(object).to_numpy()
+        theirs = before[factor].to_numpy()
+        known = np.flatnonzero(pd.notna(theirs) & pd.notna(mine))
+        codes, levels = pd.factorize(mine[known])
+        before_codes, others = pd.factorize(theirs[known])
+        places, at = np.unique(codes * max(len(others), 1) + before_codes, return_inverse=True)
+        level, other = np.divmod(places, max(len(others), 1))
+        # number, sum and sum of squares of each level after each other, and of all others
+        after = np.stack([np.bincount(at, residuals[known] ** power) for power in (0, 1, 2)])
+        of_level = np.stack([np.bincount(level, each, len(levels)) for each in after])
+        rest = of_level[:, level] - after
+        tested = np.flatnonzero(np.minimum(after[0], rest[0]) >= FEWEST)
+        sizes, sums, squares = np.stack([after[:, tested], rest[:, tested]], axis=1)
+        means = sums / sizes
+        variances = np.maximum(squares - sizes * means**2, 0.0) / (sizes - 1)
+        errors, freedoms = welch_errors(variances, sizes)
+        differ = np.flatnonzero(errors)
+        if len(differ):
+            t = (means[0] - means[1])[differ] / errors[differ]
+            p = 2 * stdtr(freedoms[differ], -np.abs(t))
+            best = differ[int(p.argmin())]
+            place = tested[best]
+            names = str(factor), str(others[other[place]]), str(levels[level[place]])
+            difference = float(means[0, best] - means[1, best])
+            sure = difference, float(errors[best]), float(freedoms[best])
+            yield ((*names, int(sizes[0, best])), float(p.min()), sure), len(differ)
+
+
+def _named(found: _Found, tests: int, pair: str, metric: str) -> CarryOver | None:
+    """The finding, where it is one with so many tests."""
+    (factor, before, level, n), p, (difference, error, freedom) = found
+    if p * tests >= ALPHA:
+        return None
+    half = float(stdtrit(freedom, 1 - ALPHA / tests / 2)) * error
+    ends = (math.exp(difference + side * half) for side in (0, -1, 1))
+    return CarryOver(pair, metric, factor, before, level, n, *ends)

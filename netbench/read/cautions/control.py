@@ -1,0 +1,50 @@
+"""A baseline that differs from itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.control import control_family, holds
+from netbench.stats.words import signed
+
+
+class Control(CautionRule):
+    """One caution for all chosen metrics."""
+
+    name = "control"
+    severity = 184
+    about = (
+        "A control differs from its baseline, though both are the same: what is called a difference"
+        " may be none."
+    )
+    reads = (
+        "runs of cells that end in `,control` and of their baselines, in the metrics of `repeat`"
+    )
+    shows = "of each such control the ratio to its baseline, corrected for their number (Holm)"
+    remedy = (
+        "believe no difference of that size; find what a run leaves behind for the next one, or"
+        " what changes during the campaign; more and longer runs"
+    )
+
+    def report(self, evidence: Evidence) -> Iterator[Caution]:
+        result = evidence.result
+        places, told = [], []
+        for metric in result.repeat.metrics:
+            for c in control_family(result, metric):
+                if c.low > 0 and not holds(c):
+                    cell = next(
+                        each.cell
+                        for each in result.controls
+                        if all(each.factors.get(k, "") == level for k, level in c.context.items())
+                    )
+                    places.append((cell, c.pair))
+                    told.append(
+                        f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%"
+                    )
+        if told:
+            yield self.caution(
+                "The baseline differs from itself, measured a second time as a control.",
+                evidence.labels(places),
+                "; ".join(told),
+            )

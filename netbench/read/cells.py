@@ -1,0 +1,424 @@
+"""Cells: every (cell, pair) of the plan with its intervals and its status; also as the tidy frame
+that the CSV holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from netbench.read.accounts import METER_ORDER
+from netbench.read.compare import builds_of
+from netbench.read.metrics import METRICS
+from netbench.read.result import Result
+from netbench.result.files import PlannedCell
+from netbench.stats.boots import KERNEL, without_boots
+from netbench.stats.closing import Standing, closings
+from netbench.stats.counts import count_interval
+from netbench.stats.dependence import DOUBT, correlations, run_intervals
+from netbench.stats.intervals import Interval, Numbers, mean_intervals, sequential_confidence
+from netbench.stats.modes import CellModes, Modes, find_modes
+from netbench.stats.pairs import by_unit
+from netbench.stats.segments import joined
+from netbench.stats.series import instabilities
+from netbench.stats.stopping import reached
+
+Rows = npt.NDArray[np.int64]  # positions in the frame of runs
+TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs,
+    `intervals` by metric (only metrics it has).
+
+    `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
+    several were asked for, or `build` where these are of several builds. `signs` are what makes it
+    unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
+    the pair lie in two. `mean`: the status of its means, which `status` is not about where ratios
+    decide: `converged`, `max` (wider than asked), or `unstable`.
+    """
+
+    cell: str
+    pair: str
+    factors: Mapping[str, str]
+    status: str
+    n: int
+    intervals: Mapping[str, Interval]
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    unit: str = "run"
+    signs: tuple[str, ...] = ()
+    marked: int = 0
+    modes: Mapping[str, CellModes] = field(default_factory=dict)
+    mean: str = ""
+
+
+def metric_order(names: Sequence[str]) -> list[str]:
+    """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER; then
+    those that tools print.
+    """
+    bare = {name: at for at, name in enumerate(METRICS)}
+    meters = ("", *METER_ORDER)
+
+    def place(name: str) -> tuple[int, int, str]:
+        base, _, meter = name.partition(".")
+        return (
+            bare.get(base, len(bare)),
+            meters.index(meter) if meter in meters else len(meters),
+            name,
+        )
+
+    return sorted(names, key=place)
+
+
+def cells_of(result: Result) -> list[CellResult]:
+    """All cells of the plan times all its pairs, in that order, those without any run too."""
+    groups = rows_by_cell(result.runs)
+    nothing = np.array([], dtype=np.int64)
+    keys = [(cell, pair) for cell in result.cells for pair in result.plan.pairs]
+    places = [_Place(cell, pair, groups.get((cell.cell, pair), nothing)) for cell, pair in keys]
+    table = _Table(result)
+    standings = {place.key: table.standing(place) for place in places}
+    swept = result.swept
+    kernels = result.compare is not None and result.compare.factor == KERNEL
+    closed = closings(
+        standings, swept, result.compare, result.repeat, result.rounds if kernels else None
+    )
+    return [table.cell(place, closed[place.key]) for place in places]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cell of the plan on one pair, and the rows of its runs."""
+
+    cell: PlannedCell
+    pair: str
+    rows: Rows
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.cell.cell, self.pair
+
+    @property
+    def factors(self) -> dict[str, str]:
+        return dict(self.cell.factors)
+
+
+def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
+    """Row positions of each (cell, pair) of a runs frame, in order of execution."""
+    indices = frame.groupby(["cell", "pair"], observed=True, sort=False).indices
+    return {(str(key[0]), str(key[1])): np.asarray(rows) for key, rows in indices.items()}  # type: ignore[index]
+
+
+def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
+    """The modes of the metrics of `repeat`, by pair and metric, where there are two. Boots are
+    moved to their common mean first.
+    """
+    return _Table(result).modes
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A metric of a (cell, pair): its interval over runs, the least and the greatest value."""
+
+    interval: Interval
+    least: float
+    most: float
+
+
+class _Table:
+    """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.names = metric_order(result.metrics)
+        frame = result.runs
+        self.values = (
+            frame[self.names].to_numpy(dtype=float) if self.names else np.empty((len(frame), 0))
+        )
+        self.ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
+        self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
+        self.builds = builds_of(frame)
+        self.status, self.reason = (
+            frame["status"].to_numpy(dtype=object),
+            frame["reason"].to_numpy(dtype=object),
+        )
+        self.unmarked = (frame["engaged"] == "").to_numpy()
+        described = {name: result.describe(name) for name in self.names}
+        self.ranges = {name: (each.lowest, each.highest) for name, each in described.items()}
+
+    @cached_property
+    def modes(self) -> dict[tuple[str, str], Modes]:
+        """The modes of each pair and chosen metric that has two."""
+        of_pair: dict[str, dict[str, Rows]] = {}
+        for (cell, pair), rows in rows_by_cell(self.result.runs).items():
+            of_pair.setdefault(pair, {})[cell] = rows[self.ok[rows]]
+        found = {}
+        for metric in (name for name in self.result.repeat.metrics if name in self.names):
+            for pair in self.result.plan.pairs:
+                mine = of_pair.get(pair, {})
+                cells = {cell: self.within(metric, rows) for cell, rows in mine.items()}
+                if modes := find_modes(cells):
+                    found[pair, metric] = modes
+        return found
+
+    @cached_property
+    def over_runs(self) -> dict[tuple[str, str], dict[str, _Measured]]:
+        """The metrics that ok runs of each (cell, pair) have; intervals are widened where the
+        number of runs was chosen by looking, and where runs follow each other. Those of counts
+        have their own distribution.
+        """
+        repeat = self.result.repeat
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        good = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
+        rows, every = joined(list(good.values()))
+        found: dict[tuple[str, str], dict[str, _Measured]] = {key: {} for key in good}
+        for at, name in enumerate(self.names):
+            values = self.values[rows, at]
+            have = ~np.isnan(values)
+            values, parts = values[have], every.where(have)
+            intervals = run_intervals(values, parts, confidence)
+            series = np.split(values, np.cumsum(parts.lengths)[:-1])
+            ends = zip(parts.lowest(values).tolist(), parts.highest(values).tolist(), strict=True)
+            is_count = self.result.describe(name).is_count
+            for key, interval, each, (least, most) in zip(
+                good, intervals, series, ends, strict=True
+            ):
+                if is_count and interval.n:
+                    counted = count_interval(each, confidence)
+                    found[key][name] = _Measured(counted, least, most)
+                elif interval.n:
+                    kept = self.in_range(name, interval, least, most)
+                    found[key][name] = _Measured(kept, least, most)
+        return found
+
+    def in_range(self, name: str, interval: Interval, least: float, most: float) -> Interval:
+        """The interval within what its metric cannot leave; of values from least to most."""
+        lowest, highest = self.ranges[name]
+        return interval.within(lowest, highest, (least, most))
+
+    def standing(self, place: _Place) -> Standing:
+        """What the closing rule sees: values by block, and the status of a cell that no further run
+        can help.
+        """
+        good = place.rows[self.ok[place.rows]]
+        blocks = self.block[good]
+        asked = [name for name in self.result.repeat.metrics if name in self.names] or self.names
+        values: dict[str, dict[int, float]] = {}
+        for name in asked:
+            column = self.values[good, self.names.index(name)]
+            have = ~np.isnan(column)
+            if have.any():
+                values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
+        boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
+        return Standing(
+            place.factors,
+            values,
+            self.final(place.rows),
+            boots=boots,
+            lost=self.lost(place.rows),
+            builds=self.builds,
+        )
+
+    def lost(self, rows: Rows) -> int:
+        """Failed runs that are not repeated."""
+        return int((self.status[rows] == "failed").sum()) if self.result.in_boots else 0
+
+    def final(self, rows: Rows) -> str:
+        """The status of a cell that did not arrive where it was going (`verify` failed, or no run
+        is ok); else "".
+        """
+        if len(rows) and self.ok[rows].all():
+            return ""
+        status, reason = self.status[rows].tolist(), self.reason[rows].tolist()
+        if any(
+            s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)
+        ):
+            return "failed"
+        if self.ok[rows].any():
+            return ""
+        return next((s for s in ("refused", "unsupported", "failed") if s in status), "interrupted")
+
+    def cell(self, place: _Place, closed: str) -> CellResult:
+        """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
+        rows = place.rows
+        good = rows[self.ok[rows]]
+        measured = self.over_runs.get(place.key, {})
+        repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
+        by_boot = bool(boots) and max(repeat.boots, boots) > 1
+        modes = {m: found for (p, m), found in self.modes.items() if p == place.pair}
+        status, signs = self.final(rows), tuple[str, ...]()
+        if not status:
+            enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
+            asked = ((name, self.within(name, good)) for name in repeat.metrics if name in measured)
+            status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
+            if modes and status in ("converged", "max"):
+                status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
+        intervals = (
+            self.over_boots(measured, good)
+            if by_boot
+            else {name: each.interval for name, each in measured.items()}
+        )
+        return CellResult(
+            cell=place.key[0],
+            pair=place.pair,
+            factors=place.factors,
+            status=status,
+            n=len(good),
+            intervals=intervals,
+            reasons=Counter(self.reason[rows[self.status[rows] != "ok"]].tolist()),
+            unit=self.unit(good) if by_boot else "run",
+            signs=signs,
+            marked=int((~self.unmarked[good]).sum()),
+            modes={
+                m: found.cells[place.key[0]]
+                for m, found in modes.items()
+                if place.key[0] in found.cells
+            },
+            mean=self.mean_status(status, place.pair, good, intervals),
+        )
+
+    def mean_status(
+        self, status: str, pair: str, rows: Rows, intervals: Mapping[str, Interval]
+    ) -> str:
+        """The status of a cell's means: a comparison is free of what blocks have in common, and
+        they are not.
+        """
+        repeat = self.result.repeat
+        asked = [name for name in repeat.metrics if name in intervals]
+        if self.result.compare is None or status not in ("converged", "max", "unstable"):
+            return status
+        for name in asked:
+            together = (pair, name) in self.modes or (pair, name) in self.in_common
+            if together or instabilities(self.within(name, rows)):
+                return "unstable"
+        precise = all(reached(name, intervals[name], repeat) for name in asked)
+        return "converged" if asked and precise else "max"
+
+    @cached_property
+    def in_common(self) -> set[tuple[str, str]]:
+        """The pairs and metrics of which all cells together follow the block before."""
+        found: dict[tuple[str, str], Numbers] = {}
+        rows_of = rows_by_cell(self.result.runs)
+        for name in (name for name in self.result.repeat.metrics if name in self.names):
+            column = self.values[:, self.names.index(name)]
+            relative = np.full(len(column), np.nan)
+            for rows in rows_of.values():
+                good = rows[self.ok[rows] & ~np.isnan(column[rows])]
+                if len(good):
+                    relative[good] = column[good] / (column[good].mean() or 1.0)
+            for pair in self.result.plan.pairs:
+                mine = [rows for (_, its), rows in rows_of.items() if its == pair]
+                every = np.concatenate(mine) if mine else np.array([], dtype=np.int64)
+                every = every[~np.isnan(relative[every])]
+                _, at, counts = np.unique(
+                    self.boot[every] * (1 + self.block.max(initial=0)) + self.block[every],
+                    return_inverse=True,
+                    return_counts=True,
+                )
+                found[pair, name] = np.bincount(at, relative[every]) / counts
+        estimates, errors = correlations(*joined(list(found.values())))
+        return {key for key, r, e in zip(found, estimates, errors, strict=True) if r > DOUBT * e}
+
+    def unit(self, rows: Rows) -> str:
+        """`build` where that of every boot is known, else `boot`."""
+        return "build" if self.builds.keys() >= set(self.boot[rows].tolist()) else "boot"
+
+    def within(self, name: str, rows: Rows) -> Numbers:
+        """The values of a metric, free of what its boots differ by: whether these are independent
+        draws is another question.
+        """
+        column = self.values[rows, self.names.index(name)]
+        have = ~np.isnan(column)
+        return without_boots(column[have], self.boot[rows][have])
+
+    def over_boots(self, measured: Mapping[str, _Measured], rows: Rows) -> dict[str, Interval]:
+        """Intervals over the means of boots, or of builds, the unit then; their number is not
+        chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
+        """
+        boots = np.unique(self.boot[rows])
+        mine = (self.boot[rows] == boots[:, None]).astype(float)  # boots by runs
+        have = ~np.isnan(self.values[rows])
+        counts = mine @ have
+        sums = mine @ np.where(have, self.values[rows], 0.0)
+        means = [
+            by_unit(boots[there], sums[there, i] / counts[there, i], self.builds)[1]
+            for i, name in enumerate(self.names)
+            if name in measured and any(there := counts[:, i] > 0)
+        ]
+        intervals = mean_intervals(*joined(means), self.result.repeat.confidence)
+        return {
+            name: self.in_range(name, interval, seen.least, seen.most)
+            for (name, seen), interval in zip(measured.items(), intervals, strict=True)
+        }
+
+
+def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
+    """What keeps a cell from having converged."""
+    return tuple(
+        f"{metric}: two modes among the runs; here {found.cells.get(cell, 'too few to tell')}"
+        for metric, found in modes.items()
+    )
+
+
+def _status(
+    asked: Iterable[tuple[str, Numbers]], closed: str, enough: bool, last: str
+) -> tuple[str, tuple[str, ...]]:
+    """The status of a cell with ok runs, and what makes it unstable. enough: it has repeat.min;
+    last: status of its last run.
+    """
+    if closed == "converged":
+        return closed, ()
+    if not enough and closed != "max":
+        return ("failed" if last == "failed" else "interrupted"), ()
+    signs = tuple(f"{name}: {sign}" for name, values in asked for sign in instabilities(values))
+    return ("unstable" if signs else "max"), signs
+
+
+def tidy(result: Result, cells: Sequence[CellResult]) -> pd.DataFrame:
+    """One row a cell, pair and metric, in the columns of the CSV: cell pair FACTORS metric
+    unit n mean low high precision status.
+
+    A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there
+    is none".
+    """
+    rows = list(_tidy_rows(result, cells))
+    return pd.DataFrame(rows, columns=["cell", "pair", *result.factors, *TIDY])
+
+
+def _tidy_rows(result: Result, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
+    units = {
+        name: result.describe(name).unit
+        for name in (*result.metrics, *(m for m in result.repeat.metrics if m in METRICS))
+    }
+    for cell in cells:
+        head = (
+            cell.cell,
+            cell.pair,
+            *(cell.factors.get(name, "") for name in result.factors),
+        )
+        intervals = cell.intervals or {name: Interval(0) for name in result.repeat.metrics}
+        for name, i in intervals.items():
+            yield (
+                *head,
+                name,
+                units.get(name, ""),
+                i.n,
+                i.mean,
+                i.low,
+                i.high,
+                i.precision,
+                cell.status,
+            )
+
+
+def finite(value: float) -> float | None:
+    """A number for reports and JSON: None where it is not finite."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,268 @@
+"""Which factor matters: main effects and two-way interactions of the crossed factors of a campaign,
+as ratios.
+
+All is of logarithms over complete blocks (those in which every crossed cell ran), each block, boot
+or build a unit: a contrast is computed within each unit, and its mean over units has a Student t
+interval, widened where blocks follow each other. So what units have in common cancels, and each
+contrast is held against its own spread, as R's `aov(y ~ A * B + Error(unit / (A * B)))` does. All
+contrasts of a metric are one family (verdicts.py).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from netbench.read.compare import by_cell
+from netbench.read.crossing import Crossing, crossing
+from netbench.read.result import Result
+from netbench.read.verdicts import corrected, tested
+from netbench.stats.boots import BOOTED
+from netbench.stats.comparison import Comparison
+from netbench.stats.dependence import followed
+from netbench.stats.intervals import Interval, Numbers, mean_interval, means_of, ratio_confidence
+from netbench.stats.pairs import Series, complete
+from netbench.stats.segments import joined
+
+Term = tuple[int, ...]
+"""Which factors, by their places."""
+TOGETHER, AND = " × ", " & "
+"""Between the factors of an interaction, and between their levels."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What one factor does, or two together beyond what each does alone.
+
+    `contrasts`: for a factor, each level against its baseline, over all levels of the others; for
+    two, how much each level's ratio differs between a level of the other and its baseline, a ratio
+    of ratios. `alone`: for two, the change by the last factor's level at each level of the first,
+    by (level of the first, level of the last).
+    """
+
+    factors: tuple[str, ...]
+    contrasts: tuple[Comparison, ...]
+    alone: Mapping[tuple[str, str], float]
+
+    @property
+    def name(self) -> str:
+        return TOGETHER.join(self.factors)
+
+    @property
+    def size(self) -> tuple[float, float, float]:
+        """The largest change of its contrasts, up or down, as a logarithm; what it is at least and
+        at most, by their intervals.
+        """
+        largest = max(abs(math.log(c.ratio)) for c in self.contrasts)
+        lows = [math.log(max(c.low, 1e-300)) for c in self.contrasts]
+        highs = [math.log(c.high) for c in self.contrasts]
+        return largest, max(0.0, *lows, *(-x for x in highs)), max(map(abs, lows + highs))
+
+
+@dataclass(frozen=True)
+class Effects:
+    """All effects on one metric on one pair of hosts, over `n` complete units.
+
+    `table`: logarithms, units first, then the levels of each crossed factor. `why`: why there are
+    none. `notes`: what is not part of it.
+    """
+
+    pair: str
+    metric: str
+    crossed: Crossing
+    unit: str = ""
+    table: Numbers | None = None
+    effects: tuple[Effect, ...] = ()
+    confidence: float = math.nan
+    notes: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def n(self) -> int:
+        return 0 if self.table is None else len(self.table)
+
+    @property
+    def interactions(self) -> tuple[Effect, ...]:
+        """Those of two factors, the largest change first."""
+        two = [effect for effect in self.effects if len(effect.factors) > 1]
+        return tuple(sorted(two, key=lambda effect: -effect.size[0]))
+
+    @property
+    def main(self) -> tuple[Effect, ...]:
+        """Those of one factor, the largest change first."""
+        one = [effect for effect in self.effects if len(effect.factors) == 1]
+        return tuple(sorted(one, key=lambda effect: -effect.size[0]))
+
+    def means(self, a: str, b: str) -> dict[tuple[str, str], Interval]:
+        """The mean at each level of two factors over those of the others, in the metric's unit
+        (geometric), each with an interval of its own. Errors: KeyError for what is not crossed.
+        """
+        places = [_place(self.crossed, name) for name in (a, b)]
+        if self.table is None:
+            return {}
+        others = tuple(at + 1 for at in range(len(self.crossed.factors)) if at not in places)
+        logs = self.table.mean(axis=others)
+        if places[0] > places[1]:
+            logs = logs.swapaxes(1, 2)
+        levels = itertools.product(self.crossed.levels[a], self.crossed.levels[b])
+        found = (mean_interval(each, self.confidence) for each in logs.reshape(self.n, -1).T)
+        return {place: _exponential(each) for place, each in zip(levels, found, strict=True)}
+
+
+def _place(crossed: Crossing, name: str) -> int:
+    if name not in crossed.factors:
+        raise KeyError(name)
+    return crossed.factors.index(name)
+
+
+def _exponential(logs: Interval) -> Interval:
+    mean, low, high = (math.exp(value) for value in (logs.mean, logs.low, logs.high))
+    return Interval(logs.n, mean, low, high, half_width=(high - low) / 2)
+
+
+def effects_of(result: Result, metric: str) -> list[Effects]:
+    """The effects on a metric, pair by pair; none where fewer than two factors were swept. Errors:
+    KeyError for a metric that was not measured.
+    """
+    if len(result.swept) < 2:
+        return []
+    if metric not in result.metrics:
+        raise KeyError(metric)
+    cells: dict[str, dict[str, Series]] = {}
+    for (pair, cell), series in by_cell(result.ok, ["pair", "cell"], metric):
+        cells.setdefault(pair, {})[cell] = series
+    found = [_of_pair(result, metric, pair, mine) for pair, mine in cells.items()]
+    family = [c for each in found for effect in each.effects for c in effect.contrasts]
+    judged = iter(corrected(family, result.repeat))
+    return [
+        replace(
+            each,
+            effects=tuple(
+                replace(effect, contrasts=tuple(next(judged) for _ in effect.contrasts))
+                for effect in each.effects
+            ),
+        )
+        for each in found
+    ]
+
+
+def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]) -> Effects:
+    """The effects on one pair, their contrasts without intervals."""
+    measured = [cell for cell, series in cells.items() if len(series.values) > 1]
+    crossed = crossing(result.cells, result.swept, measured)
+    if crossed is None:
+        return Effects(pair, metric, Crossing({}, {}, {}), why="no two factors are crossed")
+    empty = Effects(pair, metric, crossed, notes=crossed.notes)
+    inside = [cells[cell] for cell in crossed.cells.values()]
+    if any((series.values <= 0).any() for series in inside):
+        return replace(empty, why="a run measured 0, which has no logarithm")
+    unit, logs = complete(inside, result.repeat.boots, result.rounds)
+    if len(logs) < 2:
+        return replace(
+            empty, why=f"all crossed cells ran in {len(logs)} {unit} alone; it takes two"
+        )
+    shape = tuple(len(levels) for levels in crossed.levels.values())
+    table = logs.reshape(len(logs), *shape)
+    dropped = max(len(set(series.block.tolist())) for series in inside) - len(logs)
+    notes = list(crossed.notes)
+    if unit == "block" and dropped > 0:
+        notes.append(f"{dropped} blocks left out: not every crossed cell ran in them")
+    contrasts = list(_contrasts(result, crossed, table))
+    values = [_within_units(table, weights) for _, weights, _ in contrasts]
+    estimate = means_of if unit in BOOTED else followed
+    means = estimate(*joined(values))
+    confidence = result.repeat.confidence if unit in BOOTED else ratio_confidence(result.repeat)
+    base = Comparison(
+        "", "", "", {}, pair, metric, len(table), unit, confidence=result.repeat.confidence
+    )
+    base = base.but(better=result.describe(metric).better)
+    by_term: dict[Term, list[Comparison]] = {}
+    numbers = (each.tolist() for each in (means.sd, means.mean, means.error, means.freedom))
+    for (term, _, named), sd, *mine in zip(contrasts, *numbers, strict=True):
+        by_term.setdefault(term, []).append(tested(named(base).but(sd=sd), *mine))
+    made = tuple(
+        Effect(
+            tuple(crossed.factors[at] for at in term),
+            tuple(by_term[term]),
+            _alone(result, crossed, table, term) if len(term) > 1 else {},
+        )
+        for term in terms_of(len(shape))
+    )
+    return replace(
+        empty,
+        unit=unit,
+        table=table,
+        effects=made,
+        confidence=confidence,
+        notes=tuple(notes),
+    )
+
+
+def terms_of(factors: int) -> Iterator[Term]:
+    """Each factor, then each two."""
+    for size in (1, 2):
+        yield from itertools.combinations(range(factors), size)
+
+
+def _baseline(result: Result, crossed: Crossing, factor: str) -> int:
+    """The place of the level that others are compared with: that of `compare`, else the first."""
+    asked, levels = result.compare, crossed.levels[factor]
+    mine = asked is not None and asked.factor == factor and asked.baseline in levels
+    return levels.index(asked.baseline) if asked and mine else 0
+
+
+def _contrasts(
+    result: Result, crossed: Crossing, table: Numbers
+) -> Iterator[tuple[Term, Numbers, Callable[[Comparison], Comparison]]]:
+    """Each contrast of each term: its weights over the cells, in their shape, and what gives a
+    comparison its name.
+    """
+    factors = crossed.factors
+    bases = [_baseline(result, crossed, name) for name in factors]
+    for term in terms_of(len(factors)):
+        places = [[x for x in range(table.shape[at + 1]) if x != bases[at]] for at in term]
+        for chosen in itertools.product(*places):
+            weights = np.ones(())
+            for at, size in enumerate(table.shape[1:]):
+                axis = np.full(size, 1 / size)
+                if at in term:
+                    axis = np.zeros(size)
+                    axis[chosen[term.index(at)]], axis[bases[at]] = 1.0, -1.0
+                weights = np.multiply.outer(weights, axis)
+            names = [factors[at] for at in term]
+            level = AND.join(crossed.levels[n][x] for n, x in zip(names, chosen, strict=True))
+            base = AND.join(crossed.levels[factors[at]][bases[at]] for at in term)
+            yield term, weights, _named(TOGETHER.join(names), level, base, len(term) > 1)
+
+
+def _named(factor: str, level: str, base: str, of_two: bool) -> Callable[[Comparison], Comparison]:
+    def named(c: Comparison) -> Comparison:
+        better = 0 if of_two else c.better  # that an effect differs is neither good nor bad
+        return c.but(factor=factor, level=level, baseline=base, better=better)
+
+    return named
+
+
+def _within_units(table: Numbers, weights: Numbers) -> Numbers:
+    found: Numbers = np.tensordot(table, weights, axes=weights.ndim)
+    return found
+
+
+def _alone(
+    result: Result, crossed: Crossing, table: Numbers, term: Term
+) -> dict[tuple[str, str], float]:
+    """The ratio of each level of the last factor to its baseline at each level of the first."""
+    first, last = (crossed.factors[at] for at in term)
+    others = tuple(at for at in range(table.ndim) if at not in (term[0] + 1, term[1] + 1))
+    logs = table.mean(axis=others)
+    base = _baseline(result, crossed, last)
+    return {
+        (a, b): math.exp(logs[i, j] - logs[i, base])
+        for i, a in enumerate(crossed.levels[first])
+        for j, b in enumerate(crossed.levels[last])
+        if j != base
+    }

@@ -1,0 +1,255 @@
+"""Epochs: stretches of a campaign in which its hosts agree in every fact that must match. Runs of
+different ones are not pooled.
+
+One rule for the conductor's ledger and for the report. Runs are told apart for each pair, and
+within it for each kernel where kernels are swept; means, intervals and the closing rule see those
+of the epoch of the latest ok run alone. An earlier epoch counts again when its facts return. So all
+boots of one kernel must agree in every fact, its release, build and command line among them; what
+another kernel does otherwise keeps no runs apart. Where a kernel has several builds, each may have
+a release and a command line of its own, and boots of one build must agree in them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from netbench.facts import comparison
+from netbench.result.files import HostEntry, Hosts
+from netbench.result.record import Record
+
+BETWEEN = " | "  # changes
+KERNEL = "kernel"
+OF_KERNEL = ("kernel", "command_line")  # beginnings of facts that a swept kernel brings along
+Epoch = tuple[int, ...]
+"""Numbers of what the hosts of a pair were like; equal where no fact that must match differs."""
+Stratum = tuple[str, str]
+"""A pair, and the level of the factor `kernel` ("" where it is not swept)."""
+
+
+class Epochs:
+    """What hosts were like by their entries of facts.json. What an entry does not know is as in the
+    entry before.
+    """
+
+    def __init__(self, hosts: Hosts, handled: Iterable[str] = ()) -> None:
+        """handled: what the campaign sets itself, factors and held settings; facts of these keep no
+        runs apart.
+        """
+        own = tuple(handled)
+        self.names = comparison.must_match(
+            name for name in own if name != KERNEL
+        )  # within a stratum kernels are equal
+        self._kernels = KERNEL in own
+        self._entries = hosts
+        self._filled = {
+            host: _filled(entries, self.names, self._kernels) for host, entries in hosts.items()
+        }
+        self._numbers = {
+            host: [known.index(entry) for entry in known] for host, known in self._filled.items()
+        }
+        self._descriptions: dict[tuple[str, Epoch, Epoch], str] = {}
+        self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
+
+    def of(self, pair: str, run: int, boot: int) -> Epoch:
+        """The epoch of a run."""
+        return tuple(self._number(host, run, boot) for host in pair.split(">"))
+
+    def extend(self, earlier: Epochs) -> bool:
+        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
+        each run until then is what it was.
+        """
+        return self._filled.keys() == earlier._filled.keys() and all(
+            begun is not None
+            and known is not None
+            and begun[: len(known)] == known
+            and self._numbers[host][: len(known)] == earlier._numbers[host]
+            for host, known in earlier._from_run.items()
+            for begun in (self._from_run[host],)
+        )
+
+    def _number(self, host: str, run: int, boot: int) -> int:
+        numbers = self._numbers.get(host, ())
+        return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
+
+    def _at(self, host: str, run: int, boot: int) -> int:
+        """The entry in force: the last that began by then; by boot where entries do not say with
+        which run they began.
+        """
+        begun = self._from_run[host]
+        if begun is not None:
+            return max(bisect_right(begun, run) - 1, 0)
+        return max(
+            (i for i, entry in enumerate(self._entries[host]) if entry.boot <= boot),
+            default=0,
+        )
+
+    def differences(self, pair: str, one: Epoch, other: Epoch) -> list[tuple[str, str, str, str]]:
+        """What differs between two epochs of a pair: (host, fact, in one, in the other)."""
+        changes: dict[tuple[str, str, str, str], None] = {}
+        for host, a, b in zip(pair.split(">"), one, other, strict=True):
+            if a != b:
+                changes |= {
+                    (host, *change): None
+                    for change in _changes(*(self._filled[host][n] for n in (a, b)))
+                }
+        return list(changes)
+
+    def changed(self, host: str) -> list[tuple[str, str, str]]:
+        """What is otherwise in a host's last entry than in the one before: (fact, before, now).
+
+        Where kernels are swept, than in the one before of the same kernel.
+        """
+        kernels = _kernels(self._entries[host], self._kernels)
+        before = next(
+            (i for i in range(len(kernels) - 2, -1, -1) if kernels[i] == kernels[-1]), None
+        )
+        return (
+            [] if before is None else _changes(self._filled[host][before], self._filled[host][-1])
+        )
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether any host was not the same all the time."""
+        return any(any(numbers) for numbers in self._numbers.values())
+
+    def describe(self, pair: str, one: Epoch, other: Epoch) -> str:
+        """What was otherwise in one epoch than in the other."""
+        key = pair, one, other
+        if key not in self._descriptions:
+            changes = [
+                f"{host}: {comparison.change(name, was, now)}"
+                for host, name, was, now in self.differences(pair, one, other)
+            ]
+            self._descriptions[key] = BETWEEN.join(changes)
+        return self._descriptions[key]
+
+
+class Latest:
+    """The epoch of the latest ok run of each stratum: what counts there."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+        self._latest: dict[Stratum, Epoch] = {}
+
+    def see(self, place: Stratum, epoch: Epoch) -> None:
+        """Take in an ok run that was later than those so far."""
+        self._latest[place] = epoch
+
+    def go_on_with(self, epochs: Epochs) -> None:
+        """Tell runs apart by epochs that extend those so far."""
+        self._epochs = epochs
+
+    def epoch(self, place: Stratum) -> Epoch | None:
+        """That of a stratum; None where no run is ok."""
+        return self._latest.get(place)
+
+    def why_excluded(self, place: Stratum, mine: Epoch) -> str:
+        """Why ok runs of an epoch do not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more
+        of them with BETWEEN.
+        """
+        latest = self._latest.get(place)
+        if latest is None or mine == latest:
+            return ""
+        return self._epochs.describe(place[0], mine, latest)
+
+
+def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
+    """What a resumed campaign must say: facts that are others than in its runs so far. last: the
+    number of the last of these.
+    """
+    epochs = Epochs(hosts, handled)
+    lines = []
+    for host, entries in hosts.items():
+        new = len(entries) > 1 and last and (entries[-1].from_run or 0) > last
+        if new and (changed := epochs.changed(host)):
+            changes = BETWEEN.join(comparison.change(*change) for change in changed)
+            lines.append(
+                f"{host}: {changes}: once a new run is ok, those before it are kept but not pooled"
+                " with new ones, and the host's cells begin anew; to go on with them instead, stop"
+                " now, bring this back to what it was and resume"
+            )
+    return lines
+
+
+def stratum(record: Record) -> Stratum:
+    """Within which of a campaign's runs a run is compared to others."""
+    return record.pair, record.factors.get(KERNEL, "")
+
+
+def _from_run(entries: Sequence[HostEntry]) -> list[int] | None:
+    begun = [entry.from_run for entry in entries if entry.from_run is not None]
+    return begun if len(begun) == len(entries) else None
+
+
+def _kernels(entries: Sequence[HostEntry], swept: bool) -> list[tuple[object, ...]]:
+    """What tells the kernel of each entry from others; equal for all where kernels are
+    not swept.
+    """
+    return [_kernel(entry) if swept else () for entry in entries]
+
+
+def _kernel(entry: HostEntry) -> tuple[object, ...]:
+    """The level that a host was booted onto; of one that netbench did not boot, what its kernel
+    says of itself.
+    """
+    if entry.on is not None:
+        return (entry.on,)
+    return tuple(entry.facts.get(name) for name in ("kernel", "kernel_build"))
+
+
+def _filled(
+    entries: Sequence[HostEntry], names: Sequence[str], swept: bool
+) -> list[dict[str, str]]:
+    """The facts by entry; what one does not know is as before it, and before the first that knows
+    it as there.
+
+    swept: kernels are, and what one of them does not tell is not taken from another.
+    """
+    if len(entries) < 2:
+        return [{} for _ in entries]
+    known = [entry.known for entry in entries]
+    filled: list[dict[str, str]] = [{} for _ in entries]
+    kernels = _kernels(entries, swept)
+    for kernel in dict.fromkeys(kernels):
+        places = [i for i, one in enumerate(kernels) if one == kernel]
+        for name in names:
+            value = next((known[i][name] for i in places if name in known[i]), None)
+            for i in places:
+                value = known[i].get(name, value)
+                if value is not None:
+                    filled[i][name] = value
+    return _with_builds_alike(entries, filled) if swept else filled
+
+
+def _with_builds_alike(
+    entries: Sequence[HostEntry], filled: Sequence[dict[str, str]]
+) -> list[dict[str, str]]:
+    """The facts, those of the kernel in each build as they are in the first entry of its level; a
+    driver whose version is the release is part of the kernel.
+    """
+    levels: dict[str | None, dict[str, str]] = {}
+    builds: dict[tuple[str | None, int | None], dict[str, str]] = {}
+    alike = []
+    for entry, facts in zip(entries, filled, strict=True):
+        level = levels.setdefault(entry.on, facts)
+        own = builds.setdefault((entry.on, entry.build), facts)
+        of_kernel = {
+            name
+            for name, value in facts.items()
+            if entry.build is not None
+            and value == own.get(name)
+            and (name.startswith(OF_KERNEL) or value == own.get(KERNEL))
+        }
+        alike.append(
+            {n: level.get(n, value) if n in of_kernel else value for n, value in facts.items()}
+        )
+    return alike
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """What differs, of what both know: (fact, before, now)."""
+    return [
+        (name, was, now[name]) for name, was in before.items() if name in now and was != now[name]
+    ]

@@ -1,0 +1,112 @@
+"""Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
+interval, or no ground for a verdict, cannot be judged; nor can two results without earlier ones,
+unless that is forced.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from netbench.read.metrics import METRICS
+from netbench.stats.comparison import NO_VERDICT, Comparison
+
+_GATE = re.compile(
+    r"\s*([a-z_][a-z0-9_]*(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
+)
+_EXAMPLE = "such as throughput<-2% or sender_demand>5%"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """`text` as written; falls where a change of `metric` (a fraction, 0 is none) is wholly `below`
+    or above `limit`.
+    """
+
+    text: str
+    metric: str
+    below: bool
+    limit: float
+
+    def falls(self, c: Comparison) -> bool:
+        """Whether the whole interval of a comparison lies past the gate; it must have one."""
+        return c.high - 1 < self.limit if self.below else c.low - 1 > self.limit
+
+    def clears(self, c: Comparison) -> bool:
+        """Whether no part of the interval lies past the gate: it does not only fail to fall."""
+        return c.low - 1 >= self.limit if self.below else c.high - 1 <= self.limit
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, of these
+    how many `cleared` it with their whole interval, and which cannot be judged.
+    """
+
+    gate: Gate
+    fell: tuple[Comparison, ...]
+    held: int
+    unjudged: tuple[Comparison, ...]
+    cleared: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether all comparisons, of which there is one, cleared the gate."""
+        return (
+            self.cleared > 0 and not self.fell and not self.unjudged and self.cleared == self.held
+        )
+
+
+def parse(text: str, captured: Collection[str] = ()) -> Gate:
+    """METRIC, < or >, and a change in percent or as a fraction. Errors: ValueError with what was
+    expected.
+    """
+    match = _GATE.match(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a gate; write METRIC, < or >, and a change, {_EXAMPLE}")
+    metric, side, sign, number, percent = match.groups()
+    known_metric(metric, captured)
+    limit = float(number) * (-1 if sign == "-" else 1) / (100 if percent else 1)
+    if not math.isfinite(limit) or limit <= -1:
+        raise ValueError(
+            f"{text!r}: a metric cannot fall by {abs(limit):.0%}; write a change above -100%,"
+            f" {_EXAMPLE}"
+        )
+    return Gate(text, metric, side == "<", limit)
+
+
+def known_metric(name: str, captured: Collection[str] = ()) -> str:
+    """The name of a metric that records can give; `captured`: those that tools print. Errors:
+    ValueError with the nearest.
+    """
+    bare, dot, _ = name.partition(".")
+    if name in captured:
+        return name
+    if bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand"))):
+        return name
+    near = get_close_matches(bare, METRICS, 1)
+    if not near:
+        raise ValueError(f"no metric {name!r}; there are {', '.join(METRICS)}")
+    raise ValueError(
+        f"no metric {name!r}; did you mean {near[0] if bare not in METRICS else bare}?"
+    )
+
+
+def judge(
+    gate: Gate, families: Mapping[str, Sequence[Comparison]], forced: bool = False
+) -> Outcome:
+    """What a gate says of the comparisons of its metric; forced: also of two results without
+    earlier ones.
+    """
+    fell: list[Comparison] = []
+    held: list[Comparison] = []
+    unjudged: list[Comparison] = []
+    for c in families.get(gate.metric, ()):
+        known = not math.isnan(c.low) and (forced or not c.lacks_history)
+        known &= c.verdict != NO_VERDICT
+        (unjudged if not known else fell if gate.falls(c) else held).append(c)
+    cleared = sum(gate.clears(c) for c in held)
+    return Outcome(gate, tuple(fell), len(held), tuple(unjudged), cleared)

@@ -1,0 +1,91 @@
+"""What a result folder says of itself without its records being read: enough to choose one of
+hundreds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.base.errors import NetbenchError, RequestError
+from netbench.result.files import read_facts, read_plan
+from netbench.result.journal import Journal
+from netbench.result.store import count_records
+
+_UTC = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z-")
+STATUSES = {"done": "finished", "": "not ended"}
+"""What the journal says of how the last controller ended, where that is no word for a reader."""
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One result: `campaign`, `status` (`finished`, `limit`, `interrupted`, `lost`, `not ended`: it
+    runs, or was killed; `unreadable`, with `why`), `date` in UTC, releases of its hosts' `kernel`s,
+    `runs` (None: not known), `size` in bytes.
+    """
+
+    folder: Path
+    campaign: str
+    status: str
+    date: str
+    kernel: str
+    runs: int | None
+    size: int
+    why: str = ""
+
+
+def folders(results: Path) -> list[Path]:
+    """The result folders below `results`, newest first: their names begin with UTC. Errors:
+    RequestError.
+    """
+    if results.is_file():
+        raise RequestError(f"{results} is a file; name the folder that results are in")
+    paths = [path.parent for path in results.glob("*/*/plan.json")]
+    return sorted(paths, key=lambda path: (path.name, path.parent.name), reverse=True)
+
+
+def overview(folder: Path) -> Overview:
+    """What is known of a result folder; what cannot be read is said, and raises nothing."""
+    date, size = _date(folder.name), _size(folder)
+    try:
+        plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
+        journal = folder / "journal.jsonl"
+        ended = Journal(journal).ended() if journal.is_file() else ""
+    except (NetbenchError, OSError) as error:
+        return Overview(folder, folder.parent.name, "unreadable", date, "", None, size, str(error))
+    releases = dict.fromkeys(
+        str(entry.facts["kernel"])
+        for entries in hosts.values()
+        for entry in entries
+        if entry.facts.get("kernel")
+    )
+    runs = count_records(folder)
+    status, why = STATUSES.get(ended, ended), ""
+    if runs is None:
+        status, why = "unreadable", f"{folder / 'records.jsonl'} cannot be read"
+    return Overview(folder, plan.name, status, date, ", ".join(releases), runs, size, why)
+
+
+def _date(name: str) -> str:
+    found = _UTC.match(name)
+    return "{}-{}-{} {}:{}".format(*found.groups()[:5]) if found else ""
+
+
+def _size(folder: Path) -> int:
+    return sum(_sizes(folder))
+
+
+def _sizes(folder: Path | str) -> Iterator[int]:
+    """The sizes of the files below a folder, of those that can be seen."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _sizes(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    yield entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return

@@ -1,0 +1,83 @@
+"""Cells as matrices: the levels of one method down, those of another across, all else equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from netbench.read.cells import CellResult
+from netbench.read.result import Result
+from netbench.read.shown_levels import shown
+
+METHODS = ("send", "receive", "tool")
+"""Factors that name a way to move bytes."""
+NO_TOOL = "none"
+COPIES = ("dd", "cp", "cat")
+"""Tools that copy on one host: nothing is sent."""
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """The cells of one pair and one context. `down` and `across` are factors with the levels that
+    have a cell; `cells` are by both levels.
+    """
+
+    down: str
+    across: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    pair: str
+    context: Mapping[str, str]
+    cells: Mapping[tuple[str, str], CellResult]
+
+    def where(self, with_pair: bool) -> list[str]:
+        """The levels that all cells of the matrix have, and their pair where that tells it from
+        others: `source=zero`.
+        """
+        levels = [f"{k}={shown(v)}" for k, v in self.context.items() if (k, v) != ("tool", NO_TOOL)]
+        return [self.pair, *levels] if with_pair else levels
+
+    def at(self, row: str, column: str) -> CellResult | None:
+        """The cell of two levels; None: the plan has none."""
+        return self.cells.get((row, column))
+
+
+def method_factors(result: Result) -> tuple[str, str] | None:
+    """The first two factors that name methods and are swept over several levels."""
+    levels = {
+        name: {cell.factors[name] for cell in result.cells if name in cell.factors}
+        for name in METHODS
+        if name in result.swept
+    }
+    several = [name for name, each in levels.items() if len(each) > 1]
+    return (several[0], several[1]) if len(several) > 1 else None
+
+
+def pivots(result: Result, cells: Sequence[CellResult]) -> list[Pivot]:
+    """The matrices of a result in the order of its cells: those of two levels or more each way."""
+    factors = method_factors(result)
+    if factors is None:
+        return []
+    together: dict[tuple[str, tuple[tuple[str, str], ...]], list[CellResult]] = {}
+    for cell in cells:
+        if set(factors) <= cell.factors.keys():
+            others = tuple((k, v) for k, v in cell.factors.items() if k not in factors)
+            together.setdefault((cell.pair, others), []).append(cell)
+    made = (
+        _pivot(*factors, pair, dict(context), each) for (pair, context), each in together.items()
+    )
+    return [pivot for pivot in made if len(pivot.rows) > 1 and len(pivot.columns) > 1]
+
+
+def _pivot(
+    down: str, across: str, pair: str, context: Mapping[str, str], cells: Sequence[CellResult]
+) -> Pivot:
+    return Pivot(
+        down,
+        across,
+        tuple(dict.fromkeys(cell.factors[down] for cell in cells)),
+        tuple(dict.fromkeys(cell.factors[across] for cell in cells)),
+        pair,
+        context,
+        {(cell.factors[down], cell.factors[across]): cell for cell in cells},
+    )

@@ -1,0 +1,220 @@
+"""A result: everything that analysis keeps of a result folder."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from netbench.model import Compare, Repeat
+from netbench.read.meter_choice import Contradiction
+from netbench.read.metrics import NO_UNITS, Metric, describe
+from netbench.read.noise import foreign_loads
+from netbench.read.planned import handled_by, has_boots
+from netbench.read.proofs import ProofKey, ProofTotal
+from netbench.read.readbacks import Readback
+from netbench.read.usage import UsageKey, Used
+from netbench.result.files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
+from netbench.result.journal import Journal, LeftChanged
+from netbench.stats.boots import KERNEL
+from netbench.stats.pairs import Rounds, rounds
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result folder in memory.
+
+    runs: one row a run in order of execution: run cell pair block boot round (of those that run
+    side by side, from 1; only in campaigns of several pairs) build (0: its kernel has one) status
+    reason started engaged (why the mechanism did not engage, or "") excluded (why an ok run is not
+    pooled with the others: facts that changed) noise (what disturbed its block), one column a
+    factor, one a metric (NaN: that run has none). control_runs: those of controls, which
+    nothing else here has. proofs, used: by cell, pair, side and counter, over the runs that count.
+    readbacks: what was asked and read of each setting. moved: (cell, pair, change) -> runs in which
+    it moved unasked. noise: the entries of noise.jsonl. shared: by pair, whether both ends are on
+    one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
+    contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
+    of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
+    units: of the metrics that tools print. truncated: the last line was cut. repeat: where hosts
+    are booted its `max` is its `min`, since nothing stops early there.
+    """
+
+    path: Path
+    plan: PlanFile
+    hosts: Hosts
+    about: str
+    repeat: Repeat
+    compare: Compare | None
+    factors: tuple[str, ...]
+    metrics: tuple[str, ...]
+    runs: pd.DataFrame
+    control_runs: pd.DataFrame
+    proofs: Mapping[ProofKey, ProofTotal]
+    readbacks: Sequence[Readback]
+    moved: Mapping[tuple[str, str, str], int]
+    noise: Sequence[NoiseEntry]
+    shared: Mapping[str, bool]
+    meters: Mapping[str, Sequence[str]]
+    contradicted: Sequence[Contradiction]
+    used: Mapping[UsageKey, Used]
+    asked: Mapping[str, str] | None = None
+    units: Mapping[str, str] = field(default_factory=lambda: NO_UNITS)
+    truncated: bool = False
+
+    def describe(self, metric: str) -> Metric:
+        """What a metric of this result is. Errors: KeyError where it has none of that name."""
+        return describe(metric, self.units)
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @cached_property
+    def ended(self) -> str:
+        """How its last controller ended: `done`, `limit`, `interrupted`, `lost`; "" while it runs
+        or when it was killed.
+        """
+        return self._journal.ended()
+
+    @cached_property
+    def left_changed(self) -> list[LeftChanged]:
+        """What was not as before once everything was put back."""
+        return self._journal.left_changed()
+
+    @property
+    def _journal(self) -> Journal:
+        file = self.path / "journal.jsonl"
+        return Journal(file if file.is_file() else None)
+
+    @cached_property
+    def foreign_loads(self) -> Mapping[tuple[str, int], float]:
+        """CPUs that others used on the kernel of a host in a block, where there were such."""
+        return foreign_loads(self.noise, self.ticks)
+
+    @property
+    def handled(self) -> tuple[str, ...]:
+        """What the campaign sets itself: factors, and settings that it holds."""
+        return handled_by(self.plan)
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
+        does not hold it equal.
+        """
+        return self.plan.swept or self.factors
+
+    @cached_property
+    def in_boots(self) -> bool:
+        """Whether netbench booted the hosts."""
+        return has_boots(self.plan, self.repeat)
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """In which round of the plan each boot was, by its blocks: a resumed campaign may have
+        booted twice for one.
+
+        Without boots in the plan: how many boots of its kernel precede it.
+        """
+        planned = [each.kernel for each in self.plan.boots for _ in range(each.blocks)]
+        ok = self.runs[self.runs["status"] == "ok"]
+        first = {
+            int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()
+        }
+        if planned and all(
+            block < len(planned) and planned[block] == self.kernels[boot]
+            for boot, block in first.items()
+        ):
+            slots = list(accumulate(each.blocks for each in self.plan.boots))
+            order = [each.kernel for each in self.plan.boots]
+            places = {boot: bisect_right(slots, block) for boot, block in first.items()}
+            return {boot: order[:place].count(order[place]) for boot, place in places.items()}
+        return rounds(
+            [b for b, kernel in self.kernels.items() if kernel == each]
+            for each in dict.fromkeys(self.kernels.values())
+        )
+
+    @cached_property
+    def kernels(self) -> Mapping[int, str]:
+        """The level of the factor `kernel` in each boot that has a run, in order; "" where kernels
+        are not swept.
+
+        Runs that failed because a kernel did not come up carry the number of the boot before them:
+        ok ones are asked first.
+        """
+        frame = self.runs.iloc[np.argsort((self.runs["status"] == "ok").to_numpy(), kind="stable")]
+        levels = frame[KERNEL].astype("object") if KERNEL in self.factors else [""] * len(frame)
+        level_of = dict(zip(frame["boot"].tolist(), levels, strict=True))
+        return {boot: str(level_of[boot]) for boot in sorted(level_of)}
+
+    @cached_property
+    def builds(self) -> Mapping[str, int]:
+        """How many builds each level of the factor `kernel` was planned to have; 1 where it has no
+        more.
+        """
+        most = {each.kernel: 1 for each in self.plan.boots}
+        for each in self.plan.boots:
+            most[each.kernel] = max(most[each.kernel], each.build or 1)
+        return most
+
+    def ticks(self, host: str) -> int:
+        """Clock ticks of a host in a second; those of nearly all kernels where its facts miss."""
+        return next((entry.clock_ticks for entry in self.hosts.get(host, ())), 100)
+
+    def kernel_of(self, entry: HostEntry) -> str:
+        """The level of `kernel` that an entry of facts.json is of; "" where kernels are not swept,
+        or none of them was booted.
+        """
+        if not any(self.kernels.values()):
+            return ""
+        return self.kernels.get(entry.boot, "") if entry.on is None else entry.on
+
+    @cached_property
+    def emulated(self) -> tuple[str, ...]:
+        """Pairs of which a host's CPU is software: what was measured there is no speed of any
+        machine.
+        """
+        return self._pairs_where(lambda entry: entry.is_emulated)
+
+    @cached_property
+    def virtual_machines(self) -> tuple[str, ...]:
+        """Pairs of which a host is a lab's guest under KVM, and none is emulated: what was measured
+        there costs what it costs in a virtual machine.
+        """
+        pairs = self._pairs_where(lambda entry: entry.is_virtual_machine)
+        return tuple(pair for pair in pairs if pair not in self.emulated)
+
+    def _pairs_where(self, true: Callable[[HostEntry], bool]) -> tuple[str, ...]:
+        """Pairs of which a host has such an entry, in the plan's order."""
+        hosts = {host for host, entries in self.hosts.items() if any(map(true, entries))}
+        return tuple(pair for pair in self.plan.pairs if hosts & set(pair.split(">")))
+
+    @property
+    def cells(self) -> tuple[PlannedCell, ...]:
+        """The plan's cells, in its order, without controls."""
+        return tuple(cell for cell in self.plan.cells if not cell.control)
+
+    @property
+    def controls(self) -> tuple[PlannedCell, ...]:
+        """The plan's controls, in its order."""
+        return tuple(cell for cell in self.plan.cells if cell.control)
+
+    @property
+    def failed(self) -> pd.DataFrame:
+        """The runs that failed."""
+        return self.runs[self.runs["status"] == "failed"]
+
+    @cached_property
+    def ok(self) -> pd.DataFrame:
+        """The runs that count: ok, and made under the facts that hold at the end."""
+        return counting(self.runs)
+
+
+def counting(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of a frame that count."""
+    return runs[(runs["status"] == "ok") & (runs["excluded"] == "")]

@@ -1,0 +1,206 @@
+"""Verdicts: intervals of a family of comparisons, corrected for their number, and what they show.
+
+All comparisons of one metric by one factor are one family, corrected by Holm's step-down rule (Holm
+1979, doi:10.2307/4615733): the k-th smallest of m p values is tested at alpha / (m - k + 1), and
+its interval has that confidence; from the first that fails on, the level stays. So an interval
+excludes 1 exactly where Holm's rule rejects, and the promise is of verdicts: any of a family is
+false as seldom as the confidence says. It is not of intervals: all of a family hold their ratio at
+once in 90 to 92% of campaigns where single ones do in 95%.
+
+Equivalence is a family of its own, with its own order: two one-sided tests of the margin's ends,
+each at the same share of errors (Schuirmann 1987, doi:10.1007/BF01068419). It is shown where the
+interval that leaves that share out at either end (90% for one comparison at 95%) lies within the
+margin; an equivalent comparison shows that interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from scipy.special import chdtri, stdtr, stdtrit
+
+from netbench.model import Repeat
+from netbench.read.metrics import describe
+from netbench.stats.boots import BOOTED
+from netbench.stats.comparison import CAMPAIGN, Comparison
+from netbench.stats.dependence import SHARED
+from netbench.stats.intervals import Numbers, ratio_confidence
+
+Some = Numbers | float
+FIXED = (*BOOTED, CAMPAIGN)  # units whose number nobody chooses by looking at results
+MOST_RUNS = 10_000  # no larger number of runs is named as what would reach a width
+ENOUGH_FREEDOM = 25  # of a deviation from which a number of runs is told
+RANGE = (0.05, 0.95)  # upper tails of chi-squared: the range of a deviation that holds 90%
+ALIKE = 1.5  # deviations within this factor are pooled
+
+
+def tested(empty: Comparison, d: float, error: float, freedom: float) -> Comparison:
+    """The comparison with its ratio and p, from the mean log difference and its standard error;
+    freedom: of Student's t.
+    """
+    p = float(p_different(d, error, freedom))
+    return empty.but(ratio=math.exp(d), p=p, error=error, freedom=freedom)
+
+
+def p_different(d: Some, error: Some, freedom: Some) -> Numbers:
+    """Two-sided p of a log difference of 0."""
+    return np.asarray(2 * stdtr(freedom, -np.abs(_t(d, error))))
+
+
+def p_outside(d: Some, error: Some, freedom: Some, margin: float) -> Numbers:
+    """Twice the larger p of the two one-sided tests that the ratio lies below the margin's upper
+    end and above its lower one: at most 1 - confidence exactly where the interval of that
+    confidence lies within the margin.
+    """
+    room = np.minimum(math.log1p(margin) - d, d - math.log1p(-margin))
+    return np.asarray(np.minimum(1.0, 2 * stdtr(freedom, -_t(room, error))))
+
+
+def _t(d: Some, error: Some) -> Numbers:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.divide(d, error)
+    return np.where(np.isnan(t), 0.0, t)
+
+
+def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
+    """Give each comparison of one family its interval, verdict and needed n; order is kept."""
+
+    def outside(c: Comparison) -> float:
+        if c.margin is None or math.isnan(c.p):
+            return math.nan
+        return float(p_outside(math.log(c.ratio), c.error, c.freedom, c.margin))
+
+    if not family:
+        return []
+    fixed = all(c.unit in FIXED for c in family)  # their number is not chosen by looking
+    different, equivalent = (
+        holm(
+            np.array([p(c) for c in family]),
+            partial(ratio_confidence, repeat, sides=sides, fixed=fixed),
+        )
+        for sides, p in ((2, lambda c: c.p), (1, outside))
+    )
+    comparisons = [
+        c if math.isnan(c.p) else judged(c, *levels)
+        for c, *levels in zip(family, different.tolist(), equivalent.tolist(), strict=True)
+    ]
+    spreads = _Spreads(comparisons)
+    return [
+        c.but(needed=needed) if (needed := _needed(c, spreads, repeat)) else c for c in comparisons
+    ]
+
+
+def holm(p: Numbers, confidence: Callable[[int], float]) -> Numbers:
+    """The confidence of the interval that decides each test of families along the last axis, by
+    Holm's rule; p: two-sided, NaN for what is not tested; confidence: that of so many tests at
+    once.
+    """
+    size = p.shape[-1]
+    order = np.argsort(p, axis=-1)  # NaN last
+    tested = np.count_nonzero(~np.isnan(p), axis=-1, keepdims=True)
+    levels = np.array([confidence(max(left, 1)) for left in range(size + 1)])
+    at = levels[np.maximum(tested - np.arange(size), 0)]
+    fails = np.take_along_axis(p, order, axis=-1) > 1 - at
+    first = np.where(fails.any(axis=-1), fails.argmax(axis=-1), size)[..., None]
+    at = np.take_along_axis(at, np.minimum(np.arange(size), first), axis=-1)
+    found = np.empty(p.shape)
+    np.put_along_axis(found, order, at, axis=-1)
+    return found
+
+
+def judged(comparison: Comparison, level: float, within: float = math.nan) -> Comparison:
+    """The comparison with its verdict, and the interval that shows it: at `level`, or at `within`
+    where that lies in the margin.
+    """
+    if comparison.margin is not None and not math.isnan(within):
+        inside = at_level(comparison, within)
+        if 1 - comparison.margin <= inside.low and inside.high <= 1 + comparison.margin:
+            share = 2 * (1 - comparison.confidence)
+            return inside.but(verdict="equivalent", confidence=1 - share)
+    shown = at_level(comparison, level)
+    known = comparison.better
+    better = describe(comparison.metric).better if known is None else known
+    if shown.low <= 1 <= shown.high or better == 0:
+        return shown.but(verdict="inconclusive")
+    return shown.but(verdict="better" if (shown.low > 1) == (better > 0) else "worse")
+
+
+def at_level(comparison: Comparison, level: float) -> Comparison:
+    """The comparison with its interval of confidence `level`."""
+    d = math.log(comparison.ratio)
+    half = _quantile(comparison.freedom, level) * comparison.error
+    return comparison.but(low=math.exp(d - half), high=math.exp(d + half), corrected=level)
+
+
+def stands(comparison: Comparison, d: float, error: float, freedom: float) -> bool:
+    """Whether a verdict would be the same with this log difference and standard error."""
+    c = comparison.but(ratio=math.exp(d), error=error, freedom=freedom)
+    within = c.corrected if c.verdict == "equivalent" else math.nan
+    again = judged(c, c.corrected, within)
+    return again.verdict == comparison.verdict
+
+
+def _quantile(freedom: float, confidence: float) -> float:
+    """Two-sided quantile of Student's t."""
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def _needed(c: Comparison, family: _Spreads, repeat: Repeat) -> tuple[int, int] | None:
+    """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
+    where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
+    freedom, boots or builds as units, or beyond MOST_RUNS.
+    """
+    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
+        return None
+    sd, freedom = family.pooled(c)
+    room = math.log1p(repeat.precision)
+    if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
+        return None
+    inflation = c.error * math.sqrt(c.n) / c.sd if c.against is None else 1.0
+    samples = 1 if c.against is None else 2
+    spreads = (sd * inflation * math.sqrt(freedom / chdtri(freedom, q)) for q in RANGE)
+    low, high = (reaching(spread, c.corrected, room, samples) for spread in spreads)
+    return (max(low, c.n + 1), high) if low and high and high > c.n else None
+
+
+class _Spreads:
+    """The deviations of a family of comparisons."""
+
+    def __init__(self, family: Sequence[Comparison]) -> None:
+        several = [c for c in family if c.n > 1]
+        self._unit = np.array([c.unit for c in several])
+        self._sd, self._freedom = np.array([(c.sd, c.freedom) for c in several]).reshape(-1, 2).T
+
+    def pooled(self, c: Comparison) -> tuple[float, float]:
+        """The deviation of a unit's log difference and its degrees of freedom, from all comparisons
+        with much the same deviation. Those share their baseline, so that they count less.
+        """
+        alike = (c.sd / ALIKE < self._sd) & (self._sd < c.sd * ALIKE) & (self._unit == c.unit)
+        free, sd = self._freedom[alike], self._sd[alike]
+        together = float(free.sum())
+        variance = float((free * sd**2).sum()) / together
+        return math.sqrt(variance), together / (1 + (len(sd) - 1) * SHARED)
+
+
+def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:
+    """The smallest n whose interval has a half-width (of the log ratio) of at most `room`.
+
+    sd: of a paired difference, or with two samples the root of the sum of their variances. None
+    beyond MOST_RUNS.
+    """
+    for n in _candidates():
+        if _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) <= room:
+            return n
+    return None
+
+
+def _candidates() -> list[int]:
+    """2, 3, 4 ... in steps of at most 2%, to MOST_RUNS."""
+    n, sizes = 2, []
+    while n <= MOST_RUNS:
+        sizes.append(n)
+        n += max(1, n // 50)
+    return sizes

@@ -1,0 +1,104 @@
+"""Bundles: one archive of a result, with its report, its letter and how to repeat it. What reads a
+result folder reads a bundle as well.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from netbench.base.errors import ReportError, StoreError
+from netbench.base.opening import files_inside, open_file
+from netbench.base.whole_file import replacing
+
+SUFFIX = ".zip"
+ABOUT = "README.txt"
+REPORTS = "report"
+SMALL, RATIO = 64 << 20, 100
+"""A bundle of results unpacks to no more than so many bytes and so many times its size."""
+_DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
+    *(NotImplementedError, RuntimeError, IndexError, MemoryError),
+)
+_unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = {}  # removed when this process ends
+
+
+def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
+    """Write a result folder as an archive, whole or not at all; `reports` is a folder with what was
+    made of it, `about` the text of its README. Errors: PlaceError; StoreError.
+    """
+    folder = inside(path)
+    with (
+        replacing(file, "choose another place with --output") as draft,
+        zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
+    ):
+        archive.writestr(str(folder / ABOUT), about)
+        for root, below in ((path, folder), (reports, folder / REPORTS)):
+            for each in _files(root):
+                _add(archive, each, each.relative_to(root), below)
+
+
+def _add(archive: zipfile.ZipFile, file: Path, name: Path, below: PurePosixPath) -> None:
+    """Add a file as it is when it is opened. Errors: StoreError where it has become a link since it
+    was found.
+    """
+    try:
+        source = open_file(file, len(name.parts))
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    with source:
+        status = os.fstat(source.fileno())
+        when = max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))
+        entry = zipfile.ZipInfo(str(below / name.as_posix()), when)
+        entry.compress_type, entry.external_attr = archive.compression, status.st_mode << 16
+        with archive.open(entry, "w", force_zip64=True) as target:
+            shutil.copyfileobj(source, target)
+
+
+def inside(path: Path) -> PurePosixPath:
+    """Where a bundle holds a result: NAME/TIME-ID."""
+    whole = path.resolve()
+    return PurePosixPath(whole.parent.name, whole.name)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The files of a result, without drafts that a kill left and without its earlier reports."""
+    for each in files_inside(root):
+        first = each.relative_to(root).parts[0]
+        if not each.name.startswith(".") and first not in (REPORTS, ABOUT):
+            yield each
+
+
+def folder_of(path: Path) -> Path:
+    """The folder of a result: itself, or what a bundle holds, unpacked until this process ends.
+    Errors: ReportError for a file that is no bundle; StoreError where it cannot be unpacked.
+    """
+    if not path.is_file():
+        return path
+    if path not in _unpacked:
+        folder = tempfile.TemporaryDirectory(prefix="netbench-bundle-")
+        try:
+            with zipfile.ZipFile(path) as archive:
+                size, most = sum(e.file_size for e in archive.infolist()), path.stat().st_size
+                if size > SMALL + RATIO * most:
+                    raise ValueError(f"it would unpack to {size >> 20} MiB")
+                archive.extractall(folder.name)  # which lets no name lead out of the folder
+        except _DAMAGED as error:
+            folder.cleanup()
+            raise ReportError(f"{path} is no bundle: {error}; `bundle R` makes one") from error
+        except OSError as error:
+            folder.cleanup()
+            what = f"cannot unpack {path}: {error.strerror}"
+            raise StoreError(f"{what}; free some space in {tempfile.gettempdir()}") from error
+        _unpacked[path] = folder
+    found = sorted(Path(_unpacked[path].name).glob("**/records.jsonl"))
+    if not found:
+        raise ReportError(f"{path} is no bundle: it holds no records.jsonl; `bundle R` makes one")
+    return found[0].parent

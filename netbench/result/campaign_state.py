@@ -1,0 +1,148 @@
+"""What `resume` and `restore` act on: the account's own campaign.yaml, plan.json and journal of
+each campaign that it has begun, out of reach of whoever may write its result.
+
+    $XDG_STATE_HOME/netbench/campaigns/ID/ campaign.yaml plan.json journal.jsonl result
+
+A result names its ID, and has copies for its readers. Errors of all of it: StoreError; PlaceError
+where a new campaign has no place.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from netbench.base.errors import PlaceError, StoreError
+from netbench.base.json_lines import cannot_read
+from netbench.base.opening import force_names, make_folder, read_inside, write_new
+from netbench.base.ownership import refuse_foreign
+from netbench.result.files import CAMPAIGN_FILES
+from netbench.result.journal import Journal
+
+ID, RESULT = "id", "result"
+_ID = re.compile(rb"[0-9a-f]{32}\n")
+_KEPT_SECONDS = 30 * 86400.0
+
+
+def state_folder() -> Path:
+    """Where the account's state is: below $XDG_STATE_HOME, where that is an absolute path, or
+    ~/.local/state. Errors: RuntimeError where the account has no home.
+    """
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "netbench"
+
+
+class CampaignState:
+    """The state of one campaign, which is there."""
+
+    def __init__(self, path: Path) -> None:
+        for each in (*list(path.parents)[1::-1], path):
+            refuse_foreign(each, private=each == path)
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.jsonl"
+
+    @property
+    def result(self) -> Path:
+        """Where the campaign's result was when a controller last used it."""
+        return Path(os.fsdecode(self.read(RESULT)))
+
+    def read(self, name: str) -> bytes:
+        """One of its files."""
+        try:
+            return read_inside(self.path / name)
+        except OSError as error:
+            raise cannot_read(self.path / name, error) from error
+
+    def lock(self, result: Path) -> None:
+        """Take the campaign for this process, whose result is here now."""
+        try:
+            self._lock = os.open(self.journal, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.result != result.absolute():
+                write_new(self.path / RESULT, os.fsencode(result.absolute()), forced=True)
+        except BlockingIOError as error:
+            self.close()
+            raise StoreError(
+                f"{result} is in use by another netbench; wait until it ends, or stop it"
+            ) from error
+        except OSError as error:
+            self.close()
+            raise cannot_read(self.path, error) from error
+
+    def close(self) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = None
+
+    def forget(self) -> None:
+        """Remove it: nothing is left to be done for its campaign."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
+    """The state of a new campaign, on the disk. `files`: its CAMPAIGN_FILES."""
+    try:
+        folder = state_folder() / "campaigns" / secrets.token_hex(16)
+        make_folder(folder, 0o700)
+        for name in CAMPAIGN_FILES:
+            write_new(folder / name, files[name], forced=True)
+        write_new(folder / RESULT, os.fsencode(result.absolute()), forced=True)
+        write_new(folder / "journal.jsonl", b"", forced=True)
+        force_names(folder)
+    except (OSError, RuntimeError) as error:
+        raise PlaceError(
+            f"cannot keep what would put hosts back: {error}; set XDG_STATE_HOME to a folder of"
+            " your own"
+        ) from error
+    _prune()
+    return CampaignState(folder)
+
+
+def find(result: Path) -> CampaignState | None:
+    """The state of a result's campaign; None where this account has none."""
+    try:
+        identity = read_inside(result / ID, most=64)
+        folder = state_folder() / "campaigns" / identity.decode().strip()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    return CampaignState(folder) if _ID.fullmatch(identity) and _is_whole(folder) else None
+
+
+def named(identity: str) -> CampaignState | None:
+    """The state of the campaign of this ID; None where this account has none."""
+    return next((state for state in states() if state.path.name == identity), None)
+
+
+def states() -> Iterator[CampaignState]:
+    """The state of each campaign of this account, the oldest first."""
+    try:
+        folders = sorted((state_folder() / "campaigns").iterdir(), key=os.path.getmtime)
+    except (OSError, RuntimeError):
+        return
+    yield from (CampaignState(folder) for folder in folders if _is_whole(folder))
+
+
+def _is_whole(folder: Path) -> bool:
+    return (folder / "journal.jsonl").is_file()  # which is written last
+
+
+def _prune() -> None:
+    """Forget campaigns that no controller has acted on for long, where nothing is left to be put
+    back.
+    """
+    with suppress(StoreError, OSError):
+        for state in states():
+            is_old = time.time() - state.journal.stat().st_mtime > _KEPT_SECONDS
+            if is_old and not Journal(state.journal).left():
+                state.forget()

@@ -1,0 +1,223 @@
+"""Frozen dataclasses as JSON objects: a field's name is the key, and pydantic checks the value by
+the field's type.
+
+A field with a default is left out of the JSON object while it has that default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
+
+import pydantic
+from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+
+from netbench.base.errors import StoreError
+
+SCHEMA = 2
+"""The version of what netbench writes into a result folder."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """In an Annotated type: what the message for a wrong value says was expected."""
+
+    what: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.custom_error_schema(
+            handler(source), "expected", custom_error_message=self.what
+        )
+
+
+Int64 = Annotated[int, pydantic.Field(ge=-(2**63), le=2**64 - 1)]
+Integer = Annotated[Int64, Expected("a whole number")]
+"""A whole number that the engine's u64 or i64 holds."""
+IntegerPair = Annotated[tuple[Integer, Integer], Expected("a list of 2 whole numbers")]
+TextPair = Annotated[tuple[str, str], Expected("a list of 2 texts")]
+Scalar = Annotated[
+    bool | str | Integer | float | None, Expected("a text, a number, true, false or null")
+]
+
+
+def about(text: str, unit: str = "", rest: bool = False) -> Mapping[str, Any]:
+    """Metadata of a field: what it is and its unit. `rest`: it holds every key of the JSON object
+    that is no other field's.
+    """
+    return {"about": text, "unit": unit, "rest": rest}
+
+
+class JsonObject:
+    """The base of dataclasses that are JSON objects of a result folder."""
+
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+    head: ClassVar[Mapping[str, Any]] = {}
+    """The keys on disk that are no fields, each with its type."""
+    optional: ClassVar[Mapping[str, Any]] = {}
+    """Such keys that may be missing."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        if any(each.metadata.get("rest") for each in fields(source)):
+            return _schema_with_rest(source, handler)
+        schema = handler(source)
+        dataclass_schema: Any = handler.resolve_ref_schema(schema)
+        keys = {name: handler.generate_schema(kind) for name, kind in cls.head.items()} | {
+            name: core_schema.with_default_schema(handler.generate_schema(kind), default=None)
+            for name, kind in cls.optional.items()
+        }
+        dataclass_schema["schema"]["fields"][:0] = [
+            core_schema.dataclass_field(name, key, init_only=True) for name, key in keys.items()
+        ]
+        return schema
+
+
+def _schema_with_rest(kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """The schema of a dataclass whose last field is the `rest`: pydantic's dataclasses check no
+    keys beside their fields, its models do.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    *named, rest = fields(kind)
+    keys = core_schema.model_fields_schema(
+        {
+            each.name: _field_schema(each, handler.generate_schema(hints[each.name]))
+            for each in named
+        },
+        extras_schema=handler.generate_schema(hints[rest.name].__args__[1]),
+        extra_behavior="allow",
+    )
+
+    def make(checked: tuple[dict[str, Any], dict[str, Any], set[str]]) -> Any:
+        value = object.__new__(kind)
+        value.__dict__.update(checked[0])
+        value.__dict__[rest.name] = checked[1]
+        return value
+
+    return core_schema.no_info_after_validator_function(make, keys)
+
+
+def _field_schema(field: Field[Any], schema: CoreSchema) -> core_schema.ModelField:
+    if _has_default(field):
+        schema = core_schema.with_default_schema(schema, default=_default(field))
+    return core_schema.model_field(schema)
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
+    """A JSON object as a frozen dataclass. `what` it is (`a record`), and `where` (`FILE:LINE`).
+    Errors: StoreError with both, and the path of the first wrong value.
+    """
+    try:
+        return _adapter(kind).validate_json(data)  # type: ignore[no-any-return]
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)
+    for each in wrong:
+        if each["loc"] == ("schema",):
+            raise other_schema(where)
+    first = wrong[0]
+    if first["type"] == "json_invalid":
+        raise unreadable(where, f"not JSON: {first['ctx']['error']}")
+    if not first["loc"] and first["type"] in _OBJECTS:
+        raise unreadable(where, "not a JSON object")
+    raise flawed(where, what, _describe(first))
+
+
+def of_json(kind: Callable[..., T], value: Mapping[str, object]) -> T:
+    """A JSON object, of this schema but without `schema`, as a frozen dataclass. Errors:
+    ValidationError.
+    """
+    return _adapter(kind).validate_json(  # type: ignore[no-any-return]
+        json.dumps({"schema": SCHEMA, **value})
+    )
+
+
+def to_json(value: Any) -> Any:
+    """A frozen dataclass as a JSON object; any other value as JSON."""
+    if is_dataclass(value):
+        raw: dict[str, Any] = {}
+        for each in fields(value):
+            item = getattr(value, each.name)
+            if each.metadata.get("rest"):
+                raw |= to_json(item)
+            elif not _has_default(each) or item != _default(each):
+                raw[each.name] = to_json(item)
+        return raw
+    if isinstance(value, Mapping):
+        return {name: to_json(item) for name, item in value.items()}
+    return [to_json(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def unreadable(where: object, why: str) -> StoreError:
+    """The error for a file of a result folder, or a line of it (`FILE:LINE`), that is damaged."""
+    return StoreError(f"{where}: {why}; restore it from a copy, or run the campaign again")
+
+
+def flawed(where: object, what: str, why: object) -> StoreError:
+    """The error for a file or a line that is JSON, but not `what` (`a record`) is."""
+    return unreadable(where, f"not {what} as docs/records.md says ({why})")
+
+
+def other_schema(where: object) -> StoreError:
+    """The error for a file or a line that another version of netbench wrote."""
+    return StoreError(
+        f"{where}: expected schema {SCHEMA}; read it with the version of netbench that wrote it"
+    )
+
+
+_OBJECTS = ("dict_type", "dataclass_type", "model_type", "model_attributes_type")
+_EXPECTED = {
+    **dict.fromkeys(_OBJECTS, "an object"),
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "too_short": "one entry or more",
+}
+"""What was expected, by pydantic's type of error."""
+
+
+def _describe(error: ErrorDetails) -> str:
+    """The path of a wrong value, what was expected there, and what is there."""
+    *parents, key = map(str, error["loc"])
+    if error["type"] == "missing":
+        return _at(parents, f"no {key!r}")
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return _at(parents, f"unknown key {key!r}")
+    if error["type"] == "expected":
+        expected = error["msg"]
+    elif error["type"] == "literal_error":
+        expected = f"one of {error['ctx']['expected']}".replace("'", "")
+    else:
+        expected = _EXPECTED.get(error["type"], "another value")
+    return _at([*parents, key], f"expected {expected}, found {_shown(error['input'])}")
+
+
+def _at(path: list[str], why: str) -> str:
+    return f"{'.'.join(path)}: {why}" if path else why
+
+
+def _shown(value: object) -> str:
+    """A value for a message, cut to 60 characters."""
+    return "an object" if isinstance(value, dict) else ascii(value)[:60]

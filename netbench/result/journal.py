@@ -1,0 +1,423 @@
+"""The journal: journal.jsonl, what must be known after a crash. Each entry is one line with its
+`time` and `kind`, forced to the disk before what it announces is done.
+
+The journal that is acted on is in the account's state (netbench/result/campaign_state.py); that of a
+result is a copy. Keys that say where the controller was, `machine` and `netns`, are of both.
+
+Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
+has `about`, as in netbench/result/record.py.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict
+
+from netbench.base.cancel import held_back
+from netbench.base.errors import PlaceError, StoreError
+from netbench.base.json_lines import JsonLines, now, to_line
+from netbench.base.opening import opener
+from netbench.result import codec
+from netbench.result.codec import Integer, JsonObject, TextPair, about
+
+Why = Literal["done", "limit", "interrupted", "lost"]
+
+
+_NUMBER = about("the change's number, from 1")
+_BOOT = about("the boot's number, from 1")
+_HOST = about("the host's name in the campaign")
+_BOOT_ID = about("/proc/sys/kernel/random/boot_id")
+_RELEASE = about("the kernel's release, as `uname -r` prints it")
+
+
+class _Entry(JsonObject):
+    """What has the keys of `_Head` on disk beside its fields."""
+
+    head: ClassVar = {"time": str, "kind": str}
+    optional: ClassVar = {"machine": str, "netns": Integer, "mac": str}  # mac: of older results
+
+
+@dataclass(frozen=True)
+class Change(_Entry):
+    """A change of a host, written before it is made."""
+
+    number: Integer = field(metadata=_NUMBER)
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=about("the boot of the host that the change is made in"))
+    setting: str = field(metadata=about("the setting's name, without its side"))
+    op: str = field(metadata=about("the worker's operation: `file exec features link ...`"))
+    target: tuple[str, ...] = field(metadata=about("the operation's arguments"))
+    value: str | None = field(metadata=about("what is set"))
+    before: str = field(metadata=about("what was read before the change"))
+    undo: tuple[str, ...] = field(
+        default=(), metadata=about("of a command: the program and arguments that undo it")
+    )
+    look: tuple[str, ...] = field(
+        default=(), metadata=about("of a command: the program and arguments that print `before`")
+    )
+
+    def __str__(self) -> str:
+        if self.op == "neighbours":
+            return f"{self.setting} (what moved along)"
+        return f"{self.setting} ({self.op} {' '.join(self.target)})"
+
+
+@dataclass(frozen=True)
+class Restored(_Entry):
+    """Changes of a host that are undone."""
+
+    numbers: tuple[Integer, ...] = field(metadata=about("the numbers of the changes"))
+    host: str = field(metadata=_HOST)
+
+
+@dataclass(frozen=True)
+class LeftChanged(_Entry):
+    """What was not as before once everything was put back, and no setting accounts for."""
+
+    host: str = field(metadata=_HOST)
+    values: Mapping[str, TextPair] = field(metadata=about("what it is -> before and after"))
+
+    def __str__(self) -> str:
+        changes = (f"{name} {was} -> {now}" for name, (was, now) in self.values.items())
+        return f"{self.host}: {'; '.join(changes)}"
+
+
+@dataclass(frozen=True)
+class MadeSink(_Entry):
+    """A file that this campaign made, and may write again."""
+
+    path: str = field(metadata=about("the file's path on the host"))
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=about("the boot that `device` is a number of"))
+    device: int = field(metadata=about("the device that holds the file, as stat(2)"))
+    inode: int = field(metadata=about("its inode there"))
+
+
+@dataclass(frozen=True)
+class Ended(_Entry):
+    """How a controller ended."""
+
+    why: Why = field(metadata=about("`done`, `limit`, `interrupted` or `lost`"))
+
+
+@dataclass(frozen=True)
+class OriginalKernel(_Entry):
+    """What a host ran before it was first booted; written before it is touched."""
+
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+    release: str = field(metadata=_RELEASE)
+    command_line: str = field(metadata=about("/proc/cmdline"))
+
+
+@dataclass(frozen=True)
+class ModulesShown(_Entry):
+    """Modules of a copied kernel are shown below /lib/modules while its initrd is made; written
+    before.
+    """
+
+    host: str = field(metadata=_HOST)
+    place: str = field(metadata=about("the folder there, named after the release"))
+    mounted: bool = field(metadata=about("whether it is a mount over a folder, else a link"))
+
+
+@dataclass(frozen=True)
+class ModulesHidden(_Entry):
+    """They are not shown there any more."""
+
+    host: str = field(metadata=_HOST)
+    place: str = field(metadata=about("the folder"))
+
+
+@dataclass(frozen=True)
+class BootBegun(_Entry):
+    """A boot of a host, written before the host is told to boot."""
+
+    number: Integer = field(metadata=_BOOT)
+    kernel: str = field(metadata=about('the kernel\'s name in the campaign; "": the original one'))
+    host: str = field(metadata=_HOST)
+    release: str = field(metadata=about("the release that is expected"))
+    boot_id: str = field(metadata=about("the boot that the host is in before"))
+
+
+@dataclass(frozen=True)
+class Booted(_Entry):
+    """A host runs the kernel that it was booted on."""
+
+    number: Integer = field(metadata=_BOOT)
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+    release: str = field(metadata=_RELEASE)
+
+
+@dataclass(frozen=True)
+class Back(_Entry):
+    """A host runs its original kernel and command line again."""
+
+    host: str = field(metadata=_HOST)
+    boot_id: str = field(metadata=_BOOT_ID)
+
+
+Entry = (
+    Change
+    | Restored
+    | LeftChanged
+    | MadeSink
+    | Ended
+    | OriginalKernel
+    | ModulesShown
+    | ModulesHidden
+    | BootBegun
+    | Booted
+    | Back
+)
+ENTRIES: Mapping[str, Callable[..., Entry]] = {
+    "change": Change,
+    "restored": Restored,
+    "left_changed": LeftChanged,
+    "made_sink": MadeSink,
+    "ended": Ended,
+    "original_kernel": OriginalKernel,
+    "modules_shown": ModulesShown,
+    "modules_hidden": ModulesHidden,
+    "boot": BootBegun,
+    "booted": Booted,
+    "back": Back,
+}
+"""The types of entries by their `kind`."""
+_KINDS = {entry: kind for kind, entry in ENTRIES.items()}
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What every entry has."""
+
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="ignore")
+    time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
+    kind: str = field(metadata=about("what the entry says: one of ENTRIES"))
+    machine: str = field(default="", metadata=about("which machine the controller was on"))
+    netns: Integer = field(
+        default=0, metadata=about("the inode of the network namespace that it was in")
+    )
+
+
+@cache
+def own_machine() -> str:
+    """Which machine this is, without telling its id (machine-id(5) asks for that)."""
+    with suppress(OSError):
+        if identity := Path("/etc/machine-id").read_bytes().strip():
+            return hmac.new(identity, b"netbench", "sha256").hexdigest()[:16]
+    return os.uname().nodename
+
+
+def own_netns() -> int:
+    """The inode of this process's network namespace."""
+    return os.stat("/proc/self/ns/net").st_ino
+
+
+def entry_json(entry: Entry) -> dict[str, Any]:
+    """An entry as the JSON object of its line, as this process writes it now."""
+    head = _Head(now(), _KINDS[type(entry)], own_machine(), own_netns())
+    return {**codec.to_json(head), **codec.to_json(entry)}
+
+
+def parse_entry(line: bytes, where: object) -> Entry:
+    """A line of a journal. Errors: StoreError with `where` (`FILE:LINE`)."""
+    return _parse(line, where)[1]
+
+
+def _parse(line: bytes, where: object) -> tuple[_Head, Entry]:
+    what = "an entry of the journal"
+    head = codec.read(_Head, line, where, what)
+    if head.kind not in ENTRIES:
+        raise codec.flawed(where, what, f"unknown kind {head.kind!r}; kinds: {', '.join(ENTRIES)}")
+    return head, codec.read(ENTRIES[head.kind], line, where, what)
+
+
+def entry_end(line: bytes, where: object) -> tuple[str, str] | None:
+    """How and when a controller ended, of a line that says so; None for others. Errors: as of
+    parse_entry.
+    """
+    head, entry = _parse(line, where)
+    return (entry.why, head.time) if isinstance(entry, Ended) else None
+
+
+class Journal:
+    """The journal of a campaign, read and written by any thread. Errors: StoreError.
+
+    Without a path it is kept in memory: for what looks at hosts and changes nothing.
+    """
+
+    def __init__(self, path: Path | None = None, copy: Path | None = None, why: str = "") -> None:
+        """`copy`: for readers of the result. `why` nothing that a host must be put back from can be
+        kept; "" where it can.
+        """
+        self._path, self._lines = path, JsonLines(path) if path else None
+        self._copy = JsonLines(copy) if copy else None
+        self._why = why
+        self._lost: StoreError | None = None  # why the copy has ended
+        self._read: list[tuple[_Head, Entry]] | None = None
+        self._lock = Lock()
+
+    def begin(self) -> bool:
+        """Remove what a kill left of a last line, and bring the copy up to date; False where that
+        is another journal's. Errors: OSError. After both there is no copy.
+        """
+        if self._lines is None or self._copy is None:
+            return True
+        copied, self._copy = self._copy, None
+        for lines in (self._lines, copied):
+            lines.cut_unfinished()
+        with self._lines.path.open("rb") as own, open(copied.path, "rb+", opener=opener) as copy:
+            while piece := copy.read(1 << 16):
+                if own.read(len(piece)) != piece:
+                    return False
+            shutil.copyfileobj(own, copy)
+        self._copy = copied
+        return True
+
+    def write(self, entry: Entry) -> None:
+        """Add an entry: it is on the disk when this returns. An interrupt waits, and a copy that
+        cannot be written ends, which is an error at the end: it would miss a line in the middle.
+        """
+        if self._why and not isinstance(entry, MadeSink | Ended | LeftChanged):
+            raise PlaceError(self._why)
+        with held_back, self._lock:
+            known, line = self._known(), to_line(entry_json(entry))
+            if self._lines:
+                self._lines.append_line(line, force=True)
+            try:
+                if self._copy:
+                    self._copy.append_line(line)
+            except StoreError as error:
+                self._copy, self._lost = None, error
+            known.append(_parse(line, self._path))
+        if self._lost and isinstance(entry, Ended):
+            raise self._lost
+
+    def _known(self) -> list[tuple[_Head, Entry]]:
+        """All whole entries; read once, since all hosts of a fleet are asked about."""
+        if self._read is None:
+            lines = self._lines or ()
+            self._read = [_parse(line, f"{self._path}:{number}") for number, line in lines]
+        return self._read
+
+    def entries(self) -> list[Entry]:
+        """All whole entries, in order."""
+        with self._lock:
+            return [entry for _, entry in self._known()]
+
+    def left(self) -> bool:
+        """Whether a host is not known to be as it was."""
+        hosts = {each.host for each in self.entries() if isinstance(each, Change | ModulesShown)}
+        return bool(self.original_kernels()) or any(
+            self.outstanding(host) or self.modules_shown(host) for host in hosts
+        )
+
+    def here(self, host: str, boot_id: str, is_local: bool) -> tuple[list[Change], list[str]]:
+        """Changes of a host, present in this boot, that are put back from here, the last first; and
+        why not the others: those of a controller elsewhere may be of another host of that name.
+        """
+        with self._lock:
+            heads = {e.number: head for head, e in self._known() if type(e) is Change}
+        changes, elsewhere = [], []
+        for change in self.outstanding(host):
+            head = heads[change.number]
+            where = ""
+            if change.boot_id != boot_id and head.machine not in ("", own_machine()):
+                where = f"on the machine {head.machine}"
+            if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
+                where = f"in the network namespace {head.netns}"
+            if where:
+                elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
+            else:
+                changes.append(change)
+        return changes, elsewhere
+
+    def ended(self) -> str:
+        """How the last controller ended; "" where none has ended yet."""
+        ends = [each.why for each in self.entries() if isinstance(each, Ended)]
+        return ends[-1] if ends else ""
+
+    def made_sinks(self) -> list[MadeSink]:
+        """Files that this campaign made."""
+        return [each for each in self.entries() if isinstance(each, MadeSink)]
+
+    def left_changed(self) -> list[LeftChanged]:
+        """What was not as before once everything was put back."""
+        return [each for each in self.entries() if isinstance(each, LeftChanged)]
+
+    def last_change(self) -> int:
+        """The number of the last change; 0 where there is none."""
+        return max((each.number for each in self.entries() if type(each) is Change), default=0)
+
+    def outstanding(self, host: str) -> list[Change]:
+        """Changes of a host that are not undone, the last first."""
+        return outstanding(self.entries(), host)
+
+    def last_boot(self) -> int:
+        """The number of the last boot that was begun; 0 where there is none."""
+        return max((each.number for each in self.entries() if type(each) is BootBegun), default=0)
+
+    def original_kernels(self) -> dict[str, OriginalKernel]:
+        """What hosts ran before they were booted, of those that are not back, by host."""
+        found: dict[str, OriginalKernel] = {}
+        for entry in self.entries():
+            if isinstance(entry, OriginalKernel):
+                found[entry.host] = entry
+            elif isinstance(entry, Back):
+                found.pop(entry.host, None)
+        return found
+
+    def modules_shown(self, host: str) -> list[ModulesShown]:
+        """Modules that are still shown below /lib/modules of a host, or were meant to be."""
+        shown: dict[str, ModulesShown] = {}
+        for entry in self.entries():
+            if isinstance(entry, ModulesShown) and entry.host == host:
+                shown[entry.place] = entry
+            elif isinstance(entry, ModulesHidden) and entry.host == host:
+                shown.pop(entry.place, None)
+        return list(shown.values())
+
+    def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
+        """The last entry about boots of a host."""
+        return next(
+            (
+                each
+                for each in reversed(self.entries())
+                if isinstance(each, BootBegun | Booted | Back) and each.host == host
+            ),
+            None,
+        )
+
+    def left_boot_id(self, host: str) -> str:
+        """The boot that a host was in when it was last told to boot; "" where it never was."""
+        begun = [e for e in self.entries() if isinstance(e, BootBegun) and e.host == host]
+        return begun[-1].boot_id if begun else ""
+
+    def seen_boot_id(self, host: str) -> str:
+        """The boot that a host was last seen in; "" where it never was."""
+        seen = [e for e in self.entries() if isinstance(e, _SEEN) and e.host == host]
+        return next((each.boot_id for each in reversed(seen) if each.boot_id), "")
+
+
+_SEEN = Change | OriginalKernel | BootBegun | Booted | Back
+
+
+def outstanding(entries: Iterable[Entry], host: str) -> list[Change]:
+    """Changes of a host that a journal does not know undone, the last first."""
+    mine: Sequence[Change | Restored] = [
+        each for each in entries if isinstance(each, Change | Restored) and each.host == host
+    ]
+    undone = {number for each in mine if type(each) is Restored for number in each.numbers}
+    return [e for e in reversed(mine) if isinstance(e, Change) and e.number not in undone]

@@ -1,0 +1,60 @@
+"""What a report quotes of campaign.yaml. netbench/result/files.py reads the other files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from netbench.base.errors import StoreError
+from netbench.base.opening import read_inside
+from netbench.result.codec import unreadable
+
+LONGEST, MOST_VALUES = 1 << 20, 1_000_000
+"""Bytes of a campaign.yaml, and its values with aliases written out."""
+
+
+@dataclass(frozen=True)
+class CampaignWords:
+    """What is taken from campaign.yaml: its `about`, and what it writes of the transfer and of
+    settings and tools (`transfer.chunk` -> `64K`; None where it cannot be read).
+    """
+
+    about: str = ""
+    asked: Mapping[str, str] | None = None
+
+
+def read_campaign(folder: Path) -> CampaignWords:
+    """The words of campaign.yaml; empty where it is not there or cannot be read."""
+    try:
+        document = read_keys(folder / "campaign.yaml")
+    except StoreError:
+        return CampaignWords()
+    parts = {name: document.get(name) for name in ("transfer", "settings", "tools")}
+    asked = {
+        f"{name}.{key}": value if isinstance(value, str) else json.dumps(value)
+        for name, part in parts.items()
+        if isinstance(part, dict)
+        for key, value in part.items()
+    }
+    return CampaignWords(str(document.get("about", "")), asked)
+
+
+def read_keys(file: Path) -> Mapping[str, Any]:
+    """The keys of a campaign.yaml, each scalar as it was written. Errors: StoreError."""
+    try:
+        document = yaml.load(read_inside(file, most=LONGEST), Loader=yaml.BaseLoader)
+        values, room = [document], MOST_VALUES
+        while values and room:
+            value, room = values.pop(), room - 1
+            if isinstance(value, dict | list):
+                values += value.values() if isinstance(value, dict) else value
+        if values or not isinstance(document, dict):
+            raise ValueError("no campaign")
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise unreadable(file, f"cannot be read: {error}") from error
+    return document

@@ -1,0 +1,206 @@
+"""A copy of a result without what says whose it is: names of hosts, groups, links, domains and
+users, addresses, and the kernel's command line. Numbers, and what explains them, stay as they were
+measured.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from netbench.base.errors import PlaceError, StoreError
+from netbench.base.hostlist import NOTATION, expand, fold
+from netbench.base.json_lines import JsonLines, cannot_read
+from netbench.base.opening import files_inside, read_inside
+from netbench.result.reading import read_keys
+
+REDACTED = "redacted"
+_NAMED = {"groups": "group", "links": "link"}
+"""Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
+SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
+"""Names of hosts that say no more than what a host does."""
+_FREE_TEXT = (
+    *("log.txt", "journal.jsonl", "samples/*.txt", "report", "id", "parts"),
+    "signature.json",  # of older results
+)
+"""What a redacted copy leaves out: nobody can say what names such text may hold."""
+_WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
+_HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
+_ADDRESS = re.compile(r"(?<![\w.:-])[0-9A-Fa-f:]*[:.][0-9A-Fa-f:.]*[0-9A-Fa-f:](?![\w-])")
+_MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+_NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
+
+
+class Redaction:
+    """What stands for each name and address, the same wherever it occurs."""
+
+    def __init__(self, campaign: Mapping[str, Any]) -> None:
+        """`campaign`: the keys of campaign.yaml."""
+        self._names = dict(_names(campaign))
+        self._addresses: dict[str, str] = {}
+        longest = sorted(self._names, key=len, reverse=True)
+        among = "|".join(map(re.escape, longest))
+        self._named = re.compile(rf"(?<!\w)(?:{among})(?!\w)" if among else r"(?!)")
+
+    def text(self, text: str, addresses: bool = True) -> str:
+        """A text with what stands for its names and, if so wanted, its addresses."""
+        text = NOTATION.sub(self._notation, text)
+        text = self._named.sub(lambda found: self._names[found[0]], text)
+        text = _HOME.sub(lambda found: self._user(found[0]), text)
+        return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
+
+    def value(self, value: Any, key: str = "") -> Any:
+        """A value of a JSON file; `key` is what it is the value of."""
+        if isinstance(value, str):
+            return self.text(value, addresses=not any(word in key for word in _NUMBERED))
+        if isinstance(value, list):
+            return [self.value(each, key) for each in value]
+        if not isinstance(value, dict):
+            return value
+        named = self._names if key in ("hosts", *_NAMED) else {}
+        found = {named.get(k, k): self.value(v, k) for k, v in value.items()}
+        if found.get("command_line") is not None:
+            found["command_line"] = None
+        if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
+            found["missing"] = {**found.get("missing", {}), "command_line": REDACTED}
+        return found
+
+    def _notation(self, found: re.Match[str]) -> str:
+        """A notation of what stands for its names; one of other things as it is."""
+        try:
+            names = expand(found[0])
+        except ValueError:
+            return found[0]
+        if not all(name in self._names for name in names):
+            return found[0]
+        return fold([self._names[name] for name in names])
+
+    def _user(self, name: str) -> str:
+        if name not in self._names.values():
+            name = self._names.setdefault(name, f"user{len(self._names) + 1}")
+        return name
+
+    def _address(self, word: str) -> str:
+        """An address out of those that are kept for documents (RFC 5737, 3849 and 7042)."""
+        told = self._addresses.get(word) or _stand_in(word, len(self._addresses) + 1)
+        if told != word:
+            self._addresses[word] = told
+        return told
+
+
+def _stand_in(word: str, number: int) -> str:
+    """What stands for an address; a word that is none, or the same everywhere, for itself."""
+    if _MAC.fullmatch(word):
+        return f"00:00:5e:00:53:{number % 256:02x}"
+    try:
+        address = ipaddress.ip_address(word)
+    except ValueError:
+        return word
+    if address.is_loopback or address.is_unspecified:
+        return word
+    if address.version == 6:
+        return f"2001:db8::{number:x}"
+    networks = ("192.0.2", "198.51.100", "203.0.113")
+    return f"{networks[number // 254 % 3]}.{number % 254 + 1}"
+
+
+def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What identifies the hosts of a campaign, and what stands for it."""
+    hosts = campaign.get("hosts")
+    for number, (name, said) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
+        keys = said if isinstance(said, dict) else {"ssh": said}
+        user, _, target = str(keys.get("ssh") or "").rpartition("@")
+        host = next(iter(_WORDS.findall(target)), "")
+        for word in {str(name), host, str(keys.get("address") or "")} - SIDES - {""}:
+            if _stand_in(word, 1) != word:
+                continue  # an address, which is found by its form
+            yield word, f"host{number}"
+            label, _, domain = word.partition(".")
+            if domain:
+                yield from ((label, f"host{number}"), (domain, "example"))
+        for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
+            yield each, f"user{number}"
+    used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))
+    for key, word in _NAMED.items():
+        named = campaign.get(key)
+        for number, name in enumerate(named if isinstance(named, dict) else (), 1):
+            if name not in used | SIDES:
+                yield name, f"{word}{number}"
+
+
+def _every_word(value: object) -> Iterator[str]:
+    """Each key and word of a campaign."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from (str(key), *_every_word(below))
+    elif isinstance(value, list):
+        for below in value:
+            yield from _every_word(below)
+    else:
+        yield str(value)
+
+
+def redacted(path: Path, into: Path) -> Path:
+    """Copy a result folder into a folder that is there, without what identifies its site. The copy,
+    whose name and parent's are the original's. Errors: StoreError; PlaceError.
+    """
+    try:
+        redaction = Redaction(read_keys(path / "campaign.yaml"))
+    except StoreError as error:
+        raise StoreError(
+            f"{path / 'campaign.yaml'}: cannot be read, and so the names that --redact hides are"
+            " not known; make the report without it"
+        ) from error
+    copy = into / path.parent.resolve().name / path.resolve().name
+    left_out = {each for pattern in _FREE_TEXT for each in path.glob(pattern)}
+    copy.mkdir(parents=True)
+    for file in files_inside(path):
+        if left_out.isdisjoint((file, *file.parents)) and not file.name.startswith("."):
+            _copy(file, copy / file.relative_to(path), _way(redaction, file))
+    return copy
+
+
+def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
+    """How a file of a result is rewritten."""
+
+    def lines(file: Path) -> Iterator[str]:
+        found = JsonLines(file)
+        for number, line in found:
+            try:
+                yield f"{json.dumps(redaction.value(json.loads(line)), ensure_ascii=False)}\n"
+            except (ValueError, RecursionError) as error:
+                raise StoreError(f"{found.where(number)}: no JSON; {_REMEDY}") from error
+        if found.truncated:
+            yield "{"  # as unfinished as it was
+
+    def document(file: Path) -> Iterator[str]:
+        try:
+            value = redaction.value(json.loads(read_inside(file)))
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
+        yield json.dumps(value, indent=1, ensure_ascii=False)
+
+    def text(file: Path) -> Iterator[str]:
+        yield redaction.text(read_inside(file).decode("utf-8", "replace"))
+
+    if file.suffix == ".jsonl":
+        return lines
+    return document if file.suffix == ".json" else text
+
+
+_REMEDY = "`report` without --redact says what is wrong with the result"
+
+
+def _copy(file: Path, to: Path, way: Callable[[Path], Iterator[str]]) -> None:
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        with to.open("w") as out:
+            out.writelines(way(file))
+    except OSError as error:
+        if error.filename == str(file):
+            raise cannot_read(file, error) from error
+        raise PlaceError(f"cannot write {to}: {error.strerror}; free some space") from error

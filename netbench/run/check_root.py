@@ -1,0 +1,116 @@
+"""What of a campaign takes root on its hosts, as exact operations, and hosts that give none."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from netbench.base.errors import EngineError
+from netbench.base.units import count, listed
+from netbench.engine.worker import Worker
+from netbench.model import Campaign, Cell, SettingLevel
+from netbench.run.finding import Finding
+from netbench.run.worker_pool import WorkerPool
+from netbench.settings.base import Operation, SettingContext
+from netbench.settings.catalogue import find
+
+NAMED = 4  # settings; the rest are counted
+
+
+def who_reads(pool: WorkerPool, host: str) -> Worker:
+    """The worker through which a host's settings are looked at: its helper, or, where the host
+    gives no root, a mover. Errors: those of starting it.
+    """
+    return pool.host_worker(host) if host in pool.refused else pool.holder(host)
+
+
+def check_root(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """A finding a host, with what needs root there, and how many cells do; and one with what an
+    administrator runs, which is the same for many hosts where the reasons are not.
+    """
+    for host, error in pool.refused.items():
+        why, _, lines = str(error).removeprefix(f"{host}: ").partition("\n")
+        if host in pool.needing:
+            level, what = "error", _needs(campaign)
+        else:
+            level, what = "warning", "profile needs root, so there will be none"
+        yield Finding(level, host, f"{what}: {why}")
+        if lines:
+            yield Finding(level, host, f"an administrator of each host allows it by\n{lines}")
+    yield from _profile(campaign, pool)
+
+
+def _profile(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """What a profile needs, of each host that gives root."""
+    if campaign.profile is None:
+        return
+    operation = f"ready {campaign.profile.frequency}"
+    for host in campaign.roles:
+        if host in pool.refused:
+            continue
+        why = why_not_profiled(pool, host, campaign.profile.frequency)
+        if why:
+            what = f"profile: there will be none: {why.message}"
+            yield Finding("warning", host, what, why.remedy)
+        else:
+            yield Finding("ok", host, f"needs root: profile sampling '{operation}' (profile)")
+
+
+def why_not_profiled(pool: WorkerPool, host: str, frequency: int) -> EngineError | None:
+    """Why a host allows no profile; None where it does."""
+    try:
+        pool.helper(host).ask_permission("profile", "sampling", f"ready {frequency}")
+    except EngineError as error:
+        return error
+    return None
+
+
+def _needs(campaign: Campaign) -> str:
+    """`tso and mtu need root, in 2 of 4 cells`."""
+    needing = [cell for cell in campaign.cells if _changes(campaign, cell)]
+    keys = dict.fromkeys(key for cell in needing for key in _changes(campaign, cell))
+    which = f"{len(needing)} of {count(len(campaign.cells), 'cell')}"
+    if len(needing) == len(campaign.cells):
+        which = "every cell"
+    else:
+        which += ", which `exclude:` or the rows of `include:` can leave out"
+    verb = "needs" if len(keys) == 1 else "need"
+    return f"{listed(list(keys), NAMED, ', ')} {verb} root, in {which}"
+
+
+def _changes(campaign: Campaign, cell: Cell) -> list[str]:
+    """The keys of a cell that change a host."""
+    boots = ["kernel"] if cell.kernel else ["repeat.boots"] if campaign.boots_hosts else []
+    return [*(f"settings.{key}" for key in campaign.settings), *cell.settings, *boots]
+
+
+def needing_root(
+    place: SettingContext, key: str, level: SettingLevel, campaign: Campaign
+) -> Iterator[Finding]:
+    """The operations that give a host a level which it has not, each an error where the host's
+    own file forbids it.
+    """
+    setting_and_name = find(key, campaign.commands)
+    assert setting_and_name is not None, "it was looked at before"
+    setting, what = setting_and_name
+    try:
+        operations = setting.changes(what, level.value, place)
+    except (EngineError, ValueError):
+        return  # what it reads now is only known once other settings are applied
+    for operation in operations:
+        try:
+            place.worker.ask_permission(
+                operation.op, operation.target, operation.value, operation.undo
+            )
+        except EngineError as error:
+            yield Finding("error", place.host, f"{key}: {level}: {error.message}", error.remedy)
+        else:
+            yield Finding("ok", place.host, f"needs root: {in_words(operation)} ({key}: {level})")
+
+
+def in_words(operation: Operation) -> str:
+    """An operation, its target, and what it writes."""
+    words = f"{operation.op} {shlex.join(operation.target)}"
+    if operation.value is not None:
+        words += f" {shlex.quote(' '.join(operation.value.split()))}"
+    return f"{words}, undone by {shlex.join(operation.undo)}" if operation.undo else words

@@ -1,0 +1,382 @@
+"""The conductor: one loop over the steps of a plan, one record a run, until every cell is
+closed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from netbench.base.errors import (
+    BootError,
+    EngineError,
+    LimitReached,
+    Lost,
+    RequestError,
+    StoreError,
+)
+from netbench.engine.catalogue import Row
+from netbench.model import Campaign
+from netbench.plan.plan import Boot, Key, Plan, ProfileRun, Unit
+from netbench.plan.plan_json import plan_json
+from netbench.read.epochs import not_pooled
+from netbench.result import codec
+from netbench.result.journal import Ended, Why
+from netbench.result.store import Store
+from netbench.run.boot_acceptance import BootAcceptance
+from netbench.run.boots import Boots
+from netbench.run.check import check
+from netbench.run.finding import Finding, together
+from netbench.run.held_settings import HeldSettings
+from netbench.run.host_facts import read_all
+from netbench.run.host_locks import HostLocks, refuse_busy, result_name
+from netbench.run.idle_counts import IdleCounts
+from netbench.run.noise import NoiseMonitor
+from netbench.run.profile_runner import ProfileRunner
+from netbench.run.profiles_due import profiles_due
+from netbench.run.progress import Progress, Silent
+from netbench.run.recorder import Recorder
+from netbench.run.resumable import refuse_another, without_given_up
+from netbench.run.run_history import RunHistory, described, is_finished, made_sinks
+from netbench.run.runner import Runner
+from netbench.run.seconds import Told
+from netbench.run.sinks import MadeSinks
+from netbench.run.unit_settings import UnitSettings
+from netbench.run.unit_steps import UnitSteps
+from netbench.run.waves import Waves
+from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
+
+__all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
+
+LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (with the reason in
+    `reason`).
+    """
+
+    path: Path
+    why: str
+    failed: bool
+    reason: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's exit status (docs/reference/command-line.md)."""
+        if self.why == "interrupted":
+            return 130
+        return 1 if self.failed or self.why == "lost" else 0
+
+
+def start(
+    campaign: Campaign,
+    results: Path,
+    progress: Progress | None = None,
+    channels: ChannelFactory = open_channel,
+    seconds: Told | None = None,
+) -> Conclusion:
+    """Run a campaign into a new folder below `results`. `seconds`: who is told what a run moves
+    while it lasts. Errors: RequestError before anything is run; StoreError.
+    """
+    progress = progress or Silent()
+    plan = Plan(campaign)
+    with WorkerPool(campaign, channels) as pool:
+        refuse_errors(check(campaign, pool), progress)
+        plan = replace(plan, boot_ids=pool.boot_ids())
+        planned = plan_json(plan) | {"rows": codec.to_json(described(_rows(pool, campaign)))}
+        refuse_busy(pool)
+        store = Store.create(results, campaign.name, campaign.text, planned)
+        store.lock()
+        try:
+            return Conductor(store, plan, pool, progress, seconds).conduct()
+        finally:
+            store.close()
+
+
+def resume(
+    path: Path,
+    campaign: Campaign,
+    progress: Progress | None = None,
+    channels: ChannelFactory = open_channel,
+) -> Conclusion:
+    """Go on with the campaign of a result folder, in the same order. A finished one is left alone.
+
+    Pairs that were given up, and hosts that no other pair uses, are left out. Errors: StoreError
+    when another controller writes it, when others may have changed it, or when its campaign is no
+    longer the one that its records are of.
+    """
+    progress = progress or Silent()
+    store = Store.open(path)
+    plan = Plan(campaign)
+    store.lock()
+    try:
+        refuse_another(store, plan)
+        there = without_given_up(campaign, store, progress)
+        with WorkerPool(there, channels) as pool:
+            _boots(store, there, pool, progress).finish_boots()
+            refuse_errors(check(there, pool, made_sinks(store)), progress)
+            known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
+            plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
+            return Conductor(store, plan, pool, progress, there=there).conduct()
+    finally:
+        store.close()
+
+
+def refuse_errors(findings: Iterable[Finding], progress: Progress) -> None:
+    """Say the warnings; RequestError with all errors, if there are any."""
+    errors = [finding for finding in findings if finding.level == "error"]
+    if errors:
+        raise RequestError("\n".join(map(str, together(errors))))
+    for finding in findings:
+        if finding.level == "warning":
+            progress.say(str(finding))
+
+
+def _rows(pool: WorkerPool, campaign: Campaign) -> tuple[Row, ...]:
+    """What the engine can do: the same on all hosts."""
+    return pool.worker(campaign.pairs[0].sender, "sender").catalogue.rows
+
+
+def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progress) -> Boots:
+    def say(line: str) -> None:
+        store.note(line)
+        progress.say(line)
+
+    return Boots(campaign, pool, store.journal, say)
+
+
+class Conductor:
+    """Executes a plan on hosts whose workers are there: block by block, boot by boot."""
+
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        pool: WorkerPool,
+        progress: Progress,
+        seconds: Told | None = None,
+        there: Campaign | None = None,
+    ) -> None:
+        """there: what of the plan's campaign has hosts in the pool; left out: all of it."""
+        campaign = there or plan.campaign
+        self._plan = plan
+        self._campaign = campaign
+        self._pool = pool
+        self._store = store
+        self._progress = progress
+        self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
+        locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
+        self._held = HeldSettings(campaign, pool, locks, store.journal, self._say)
+        sinks = MadeSinks(store.journal)
+        self._idle = IdleCounts(campaign, pool, store.note)
+        self._steps = UnitSteps(
+            pool,
+            UnitSettings(campaign, self._held),
+            Runner(campaign, pool, sinks, self._idle, seconds),
+            ProfileRunner(campaign, pool, sinks),
+            self._recorder,
+            store,
+        )
+        self._waves = Waves(plan, self._steps, self._recorder, pool.interrupt, self._say)
+        self._boots = _boots(store, campaign, pool, progress)
+        self._acceptance = BootAcceptance(campaign, pool, store.stored_facts)
+        self._noise = NoiseMonitor(campaign, pool, store.noise)
+        self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
+        self._begun = time.monotonic()
+
+    def conduct(self) -> Conclusion:
+        """Blocks until no cell is open, the limit is reached, a host is lost or the user
+        interrupts. Errors: HostBusy; EngineError; StoreError.
+        """
+        self._begin()
+        why: Why
+        try:
+            with self._limited():
+                why, reason = self._blocks()
+                if why == "done":
+                    why, reason = self._profiles()
+        except LimitReached:
+            why, reason = LIMIT
+        except KeyboardInterrupt:
+            why, reason = "interrupted", "interrupted from the keyboard"
+        except Lost as error:
+            why, reason = "lost", str(error)
+        except (EngineError, TimeoutError) as error:
+            remedy = f"`restore {self._store.path}` puts back what is left changed"
+            why, reason = "lost", f"{error}; {remedy}"
+        except BaseException:
+            self._progress.end()
+            if unrestored := self._restore():
+                self._progress.say(unrestored)
+            raise
+        self._progress.end()
+        unrestored = self._restore()
+        if unrestored:
+            why, reason = "lost", f"{reason}; {unrestored}" if why == "lost" else unrestored
+        return self._end(why, reason)
+
+    def _say(self, line: str) -> None:
+        self._store.note(line)
+        self._progress.say(line)
+
+    def _begin(self) -> None:
+        """Lock the hosts, keep their facts, and replay the records that there are."""
+        self._held.claim()
+        hosts = self._recorder.keep_facts(
+            self._held.described(read_all(self._campaign, self._pool))
+        )
+        ledger = self._recorder.ledger
+        for line in not_pooled(hosts, self._campaign.handled, ledger.runs):
+            self._progress.say(line)
+        self._progress.begin(self._plan, ledger, self._store.path)
+        self._store.note(
+            f"campaign {self._campaign.name}: {ledger.size} cells, seed {self._campaign.seed},"
+            f" block {ledger.block}"
+        )
+
+    def _blocks(self) -> tuple[Why, str]:
+        while not self._recorder.ledger.finished:
+            boot = self._plan.boot(self._recorder.ledger.block)
+            if boot and boot != self._booted and self._wanted():
+                if self._out_of_time():
+                    return LIMIT
+                self._boot(boot)
+            if not boot or self._wanted():
+                self._idle.measure()
+                with self._noise.around(self._recorder.ledger.block):
+                    in_time = self._block()
+                if not in_time:
+                    return LIMIT
+            self._recorder.ledger.next_block()
+        return "done", ""
+
+    def _profiles(self) -> tuple[Why, str]:
+        """The profile runs, once all measured runs are done: those of one kernel after another,
+        first of the one that the hosts are on.
+        """
+        due = profiles_due(self._store, self._plan)
+        if not due:
+            return "done", ""
+        if not self._plan.boots:
+            return self._profile(due, None)
+        here = self._booted.kernel if self._booted else None
+        for kernel in sorted(self._plan.kernels, key=lambda kernel: kernel != here):
+            steps = list(self._plan.profiles(due, kernel, 0))
+            if not steps:
+                continue
+            if self._out_of_time():
+                return LIMIT
+            if kernel != here and (why := self._boot(self._plan.boot_on(kernel))):
+                for step in steps:
+                    if isinstance(step, ProfileRun):
+                        self._steps.keep_unprofiled(step, why)
+                continue
+            if (ended := self._profile(due, kernel))[0] != "done":
+                return ended
+        return "done", ""
+
+    def _profile(self, due: set[tuple[Key, int]], kernel: str | None) -> tuple[Why, str]:
+        for step in self._plan.profiles(due, kernel, self._recorder.boot):
+            if self._out_of_time():
+                return LIMIT
+            self._steps.execute(step)
+        return "done", ""
+
+    def _wanted(self) -> list[Unit]:
+        """What the present block still has to do."""
+        ledger = self._recorder.ledger
+        return self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
+
+    def _block(self) -> bool:
+        """One pass over the open units; False when the time is up."""
+        ledger, boot = self._recorder.ledger, self._recorder.boot
+        keys = [key for key in ledger.keys if key not in ledger.done]
+        for steps in self._plan.block(ledger.block, ledger.is_open, keys, boot, ledger.joins):
+            if self._out_of_time():
+                return False
+            self._waves.execute(steps)
+        self._waves.end_block()
+        return True
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """What waits for a worker raises LimitReached once the campaign's time is over."""
+        limit = self._campaign.limit
+        if limit is None:
+            yield
+            return
+        left = max(0.0, self._begun + limit / 1e9 - time.monotonic())
+        timer = threading.Timer(
+            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT[1])]
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()  # it may be at it: an interrupt after this would end the undoing
+
+    def _out_of_time(self) -> bool:
+        limit = self._campaign.limit
+        return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
+
+    def _boot(self, step: Boot) -> str:
+        """Every host onto a kernel; where that does not work, what is left of the kernel's cells
+        has failed. The reason then, or "".
+        """
+        self._booted = None
+        self._held.restore()
+        self._noise.forget()
+        try:
+            self._boots.bring_up(step.kernel, lambda number: self._accept(number, step), step.build)
+        except BootError as error:
+            self._pool.start_all()
+            reason = f"boot: {step.kernel or 'original kernel'}: {error}"
+            for unit in self._wanted():
+                self._recorder.keep_unmeasured(unit, "failed", reason)
+            return reason
+        self._booted = step
+        return ""
+
+    def _accept(self, number: int, step: Boot) -> str:
+        """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
+        "".
+        """
+        self._pool.start_all()
+        self._held.claim()
+        entries, why = self._acceptance.wait(step.kernel, step.build)
+        if not why:
+            block = self._recorder.ledger.block
+            self._recorder.keep_facts(self._held.described(entries), number)
+            while self._recorder.ledger.block < block:
+                self._recorder.ledger.next_block()
+        return why
+
+    def _restore(self) -> str:
+        """Put every setting and kernel back; what could not be, and what to do, or ""."""
+        errors: list[str] = []
+        self._pool.clear_interrupt()
+        for put_back in (self._held.restore, self._boots.back):
+            try:
+                put_back()
+            except (EngineError, Lost, StoreError, TimeoutError) as error:
+                errors.append(str(error))
+        if not errors:
+            return ""
+        return (
+            f"not everything was put back: {'; '.join(errors)}; `restore {self._store.path}` tries"
+            " again"
+        )
+
+    def _end(self, why: Why, reason: str) -> Conclusion:
+        self._store.journal.write(Ended(why))
+        ledger = self._recorder.ledger
+        self._store.note(f"{why} after {ledger.runs} runs" + (f": {reason}" if reason else ""))
+        return Conclusion(self._store.path, why, ledger.failed, reason)

@@ -1,0 +1,239 @@
+"""The settings that a campaign holds on its hosts: each host locked, each change journalled.
+
+Below those that the campaign names are its own (own_settings.py). Where they cannot be held the
+campaign goes on without them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused
+from netbench.engine.worker import Worker
+from netbench.model import Campaign
+from netbench.result.files import HostEntry
+from netbench.result.journal import Change, Journal, LeftChanged
+from netbench.run.host_locks import HostLocks
+from netbench.run.own_settings import own_settings
+from netbench.run.retry import retry
+from netbench.run.setting_context import context_of
+from netbench.run.worker_pool import WorkerPool
+from netbench.settings import neighbours
+from netbench.settings.base import Operation
+from netbench.settings.put_back import put_back
+from netbench.settings.scope import HostSettings
+from netbench.settings.tcp_metrics import NO_SAVE, SAVED
+
+NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
+"""The campaign's own change of every host, along with which nothing moves."""
+OWN_SCOPE, NAMED_SCOPE = 0, 1  # of the worker: the campaign's own settings, those that it names
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What is held through a worker."""
+
+    worker: Worker
+    own: HostSettings
+    named: HostSettings
+
+
+@dataclass(frozen=True)
+class _Found:
+    """How a host was before the first change in a boot: what `neighbours` reads of all."""
+
+    boot_id: str
+    text: str
+
+
+class HeldSettings:
+    """The settings of each host, through the worker that it has now."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        locks: HostLocks,
+        journal: Journal,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._campaign = campaign
+        self._pool = pool
+        self._locks = locks
+        self._journal = journal
+        self._hosts: dict[str, _Held] = {}
+        self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
+        self._say = say
+        self._learnt: dict[str, dict[Operation, str]] = {}  # by host
+        self._found: dict[str, _Found] = {}
+        self._number_lock = threading.Lock()
+        self._last_change = journal.last_change()
+
+    def claim(self) -> None:
+        """Lock every host, and put back what an earlier worker of this campaign left. Errors:
+        HostBusy; EngineError; Lost.
+
+        Hosts of one kernel take turns: what the second finds there the first has set, and the
+        first is the last to put back what it found.
+        """
+        order = reversed(self._restore_order(self._campaign.roles))
+        self._in_turns({host: self._pool.holder(host).hello.boot_id for host in order}, self.of)
+
+    def _in_turns(self, kernels: Mapping[str, str], act: Callable[[str], object]) -> None:
+        """Do something on many hosts at the same time, and on those of one kernel in this order;
+        `kernels`: of each host. The first error ends the turns of its kernel, and is raised.
+        """
+        mates: dict[str, list[str]] = {}
+        for host, kernel in kernels.items():
+            mates.setdefault(kernel, []).append(host)
+        groups = {hosts[0]: hosts for hosts in mates.values()}
+
+        def take_turns(host: str) -> None:
+            for mate in groups.get(host, ()):
+                act(mate)
+
+        self._pool.each(take_turns)
+
+    def of(self, host: str) -> HostSettings:
+        """A host's settings. A worker that is new has locked the host first, has put back what the
+        one before left, and holds the campaign's own. Errors: as claim.
+        """
+        held = self._hosts.get(host)
+        if held is None or held.worker is not self._pool.holder(host):
+            held = self._take_over(host)
+            self._hold_own(host, held.own)
+        return held.named
+
+    def renew(self, host: str) -> None:
+        """Hold the campaign's own settings again where the helper that held them was lost. A host
+        that is not free for that goes without. Errors: EngineError; Lost.
+        """
+        if self._pool.has_helper(host) and host not in self._refused:
+            try:
+                self.of(host)
+            except HostBusy as error:
+                self._refused[host] = str(error)
+
+    def described(self, entries: Mapping[str, HostEntry]) -> dict[str, HostEntry]:
+        """Entries of facts.json with what of the campaign's own is not held there, and why."""
+        return {
+            host: replace(entry, not_held=self._not_held(host)) for host, entry in entries.items()
+        }
+
+    def _not_held(self, host: str) -> dict[str, str]:
+        why = self._refused.get(host) or self._pool.no_root.get(host)
+        return dict.fromkeys(own_settings(self._campaign, host), why) if why else {}
+
+    def _take_over(self, host: str) -> _Held:
+        """Lock a host, and put back what an earlier worker left. Errors: as claim."""
+        worker = self._pool.holder(host)
+        self._locks.lock(host)
+        boot_id = worker.hello.boot_id
+        changes, elsewhere = self._left(host, worker)
+        for line in elsewhere:
+            self._locks.say(line)
+        for _ in put_back(worker, boot_id, changes, self._journal.write):
+            pass
+        if self._pool.has_helper(host) and self._boot_of(host) != boot_id:
+            try:
+                text = worker.operate(neighbours.OP, neighbours.ALL)[0]
+                self._found[host] = _Found(boot_id, text)
+            except EngineError as error:
+                self._say(f"{host}: what it is left with is not compared at the end: {error}")
+        place = context_of(self._campaign, host, worker)
+        own, named = (
+            HostSettings(
+                place,
+                self._campaign.commands,
+                self._journal.write,
+                self._next_change,
+                boot_id,
+                scope,
+                self._learnt.setdefault(host, {NO_METRICS: ""}),
+            )
+            for scope in (OWN_SCOPE, NAMED_SCOPE)
+        )
+        self._hosts[host] = _Held(worker, own, named)
+        return self._hosts[host]
+
+    def _hold_own(self, host: str, settings: HostSettings) -> None:
+        if not self._pool.has_helper(host):
+            return
+        try:
+            settings.hold([own_settings(self._campaign, host)])
+        except (SettingRefused, PlaceError) as error:
+            self._refused[host] = str(error)
+
+    def restore(self) -> None:
+        """Put back everything, on every host, many at the same time; of hosts that share a kernel
+        the last claimed first: receivers, then senders. By the journal what a worker held that is
+        lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not be; others
+        are put back.
+        """
+        boot_ids = self._pool.boot_ids()
+        order = self._restore_order(self._hosts)
+        failed: dict[str, EngineError | Lost | TimeoutError] = {}
+
+        def restore(host: str) -> None:
+            try:
+                self._restore(host)
+            except (EngineError, Lost, TimeoutError) as error:
+                failed[host] = error
+
+        self._in_turns({host: boot_ids.get(host, host) for host in order}, restore)
+        for host in self._restore_order(self._found.keys() - failed.keys()):
+            try:
+                self._look(host)
+            except (EngineError, Lost, TimeoutError) as error:  # all that was to be put back is
+                self._say(f"{error}; so what {host} is left with was not compared")
+        for host in self._restore_order(failed):
+            raise failed[host]
+
+    def _boot_of(self, host: str) -> str:
+        return self._found[host].boot_id if host in self._found else ""
+
+    def _look(self, host: str) -> None:
+        """Compare a host with how it was found, and say what no setting accounts for, once. Errors:
+        as restore.
+        """
+        worker = self._pool.holder(host)
+        if worker.hello.boot_id != self._boot_of(host):
+            return
+        before, text = self._found[host].text, worker.operate(neighbours.OP, neighbours.ALL)[0]
+        moved = neighbours.difference(neighbours.parse(before), neighbours.parse(text))
+        self._found[host] = _Found(worker.hello.boot_id, text)
+        if moved:
+            values = {neighbours.name_of(key): values for key, values in moved.items()}
+            left = LeftChanged(host, values)
+            self._journal.write(left)
+            self._say(
+                f"{left}: no setting accounts for this; another program changed it, or the kernel"
+                " along with a setting: put it back by hand where it matters"
+            )
+
+    def _restore_order(self, hosts: Iterable[str]) -> list[str]:
+        roles = self._campaign.roles
+        return sorted(hosts, key=lambda host: (roles[host], host))
+
+    def _restore(self, host: str) -> None:
+        held = self._hosts[host]
+        if self._pool.is_current(host, held.worker):
+            try:
+                held.named.undo()
+                held.own.undo()
+            except (Lost, TimeoutError):
+                self._pool.dismiss_holder(host)
+        if self._left(host, held.worker)[0]:
+            retry(lambda: self._take_over(host), lambda _: self._pool.dismiss_holder(host))
+
+    def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
+        is_local = self._campaign.hosts[host].ssh is None
+        return self._journal.here(host, worker.hello.boot_id, is_local)
+
+    def _next_change(self) -> int:
+        """The number of the next change: hosts of several pairs change at the same time."""
+        with self._number_lock:
+            self._last_change += 1
+            return self._last_change

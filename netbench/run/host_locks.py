@@ -1,0 +1,168 @@
+"""Locks of a campaign's hosts: one campaign of an account, and one that has root, at a time.
+
+A campaign with root takes a lock that only root can take, and that of the account which it logs in
+with. Of campaigns of other accounts it knows only what they say of themselves: these are a caution.
+
+A worker that was lost, or that belongs to an earlier controller of the same result, is waited for:
+what it still puts back would undo what is set now. One that is stopped would never end: it is
+killed, and what it held is undone from the journal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+
+from netbench.base.errors import EngineError, HostBusy
+from netbench.engine.worker import Worker
+from netbench.model import Campaign
+from netbench.result.store import Store
+from netbench.run.worker_pool import WorkerPool
+from netbench.settings.catalogue import find, side_of
+
+LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
+LOCK_PAUSE = 0.2
+UNNAMED = ("", "unknown")  # released since it was refused; taken, but its file not yet written
+BUSY = (
+    "the campaign {} is using this host (process {} there); wait for it to end, or stop it; where"
+    " it is dead already, `restore` its result"
+)
+OTHERS = (
+    "another account's campaign {} seems to use this host, and would disturb this one; agree on who"
+    " measures when"
+)
+_NAME = re.compile(r"[!-~]{1,60}")
+_UNFIT = re.compile(r"[^!-~]")
+HANGS = (
+    "a lost worker of this campaign (process {}) has not exited within {:.0f} s: it waits in the"
+    " kernel for a device, or for an NFS server that does not answer; see `dmesg` on the host, and"
+    " run `resume` when the worker has exited"
+)
+
+
+class HostLocks:
+    """The locks that a campaign's workers hold for one result."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        pool: WorkerPool,
+        result: str,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        """`result`: what other campaigns are told, as `result_name` gives it. `say` gets a line for
+        each campaign of another account.
+        """
+        self._pool = pool
+        self.say = say
+        self._said: set[tuple[str, str]] = set()
+        self._result = result
+        self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
+        self._name = self._new_name()
+        self._locked: dict[
+            str, tuple[Worker, str]
+        ] = {}  # by host: the worker that locked it, the name
+
+    def lock(self, host: str) -> None:
+        """Lock a host through its present worker. Errors: HostBusy; Lost."""
+        worker = self._pool.holder(host)
+        name = self._new_name() if host in self._locked else self._name
+        for scope in self._scopes:
+            self._take(worker, scope, name)
+        if (mover := self._pool.host_worker(host)) is not worker:
+            self._take(mover, "host", name)
+        self._locked[host] = worker, name
+        self._name_others(host, mover)
+
+    def _name_others(self, host: str, worker: Worker) -> None:
+        """Say which campaigns of other accounts claim to use a host."""
+        others = {_result(hint) for hint in _lines(worker, "hints")} - {self._result}
+        for other in sorted(others):
+            if (host, other) not in self._said:
+                self._said.add((host, other))
+                self.say(f"{host}: {OTHERS.format(other)}")
+
+    def _new_name(self) -> str:
+        """Hosts that share a namespace share its lock by sharing a name. A worker that was lost has
+        locked under another one.
+        """
+        return f"{self._result}+{os.urandom(4).hex()}"
+
+    def _take(self, worker: Worker, scope: str, name: str) -> None:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                worker.operate("lock", scope, name)
+                return
+            except EngineError as error:
+                holder, pid = _holder(worker, scope)
+                if self._is_ours(holder):
+                    return
+                changed_hands = holder in UNNAMED and not error.errno
+                if not changed_hands and _result(holder) != self._result:
+                    why = BUSY.format(_result(holder), pid) if holder else str(error)
+                    raise HostBusy(f"{worker.host}: {why}") from error
+                if pid:
+                    worker.end_stopped(pid)
+                if time.monotonic() > deadline:
+                    raise HostBusy(f"{worker.host}: {HANGS.format(pid, LOCK_SECONDS)}") from error
+            time.sleep(LOCK_PAUSE)
+
+    def _is_ours(self, holder: str) -> bool:
+        """Whether a present worker of this campaign holds a lock, of a host that shares it."""
+        return any(
+            name == holder and self._pool.is_current(host, worker)
+            for host, (worker, name) in dict(self._locked).items()
+        )
+
+
+def result_name(campaign: Campaign, store: Store) -> str:
+    """The holder that other campaigns see on locked hosts: the campaign's name and its folder's,
+    which may have been renamed.
+    """
+    return f"{campaign.name[:24]}/{_UNFIT.sub('_', store.path.resolve().name)[:26]}"
+
+
+def refuse_busy(pool: WorkerPool) -> None:
+    """Look whether another campaign uses a host, before anything is made for this one. Errors:
+    HostBusy.
+    """
+
+    def look(host: str) -> None:
+        for worker in (pool.host_worker(host), pool.holder(host)):
+            holder, pid = _holder(worker, "host")
+            if holder:
+                raise HostBusy(f"{host}: {BUSY.format(_result(holder), pid)}")
+
+    pool.each(look)
+
+
+def changes_kernel(campaign: Campaign) -> bool:
+    """Whether a setting of a campaign is seen in all network namespaces of a kernel."""
+    keys = {key for cell in campaign.cells for key in cell.settings} | campaign.settings.keys()
+    settings = (find(side_of(key)[1], campaign.commands) for key in keys)
+    return any(setting.is_whole_kernel(what) for setting, what in filter(None, settings))
+
+
+def _result(holder: str) -> str:
+    """The result that a lock is held for."""
+    return holder.rpartition("+")[0] or holder
+
+
+def _holder(worker: Worker, scope: str) -> tuple[str, int]:
+    """The holder of a lock and its pid on the host; ("", 0) where it has none, or none that can be
+    read.
+    """
+    name, pid, *_ = [*_lines(worker, scope), "", ""]
+    return name, int(pid) if pid.isdecimal() else 0
+
+
+def _lines(worker: Worker, what: str) -> list[str]:
+    """What the operation `lock` reads, without what is no name of a holder."""
+    try:
+        lines = worker.operate("lock", what)[0].splitlines()
+    except EngineError:
+        return []
+    return [line for line in lines if _NAME.fullmatch(line)]

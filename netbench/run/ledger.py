@@ -1,0 +1,300 @@
+"""What is known of every unit so far, from its records alone: which are closed, and why.
+
+Replaying the records of a result gives the same ledger, which is what `resume` stands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, KeysView, Mapping
+from dataclasses import dataclass, field
+
+from netbench.plan.plan import Key, Plan, Unit
+from netbench.read.accounts import Account
+from netbench.read.derive import metrics_of
+from netbench.read.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
+from netbench.result.files import Hosts
+from netbench.result.record import Record
+from netbench.run.trail import Trail
+from netbench.stats.closing import Standing, group_closings, groups, target_of
+from netbench.stats.pairs import Rounds, rounds
+from netbench.stats.stopping import Assessment, most
+
+FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
+FINAL = ("unsupported", "refused")
+LOST = "lost: "  # how the reason begins with which units of a pair that was given up have failed
+HOPELESS = ("verify:", "boot:", LOST)  # how reasons begin that another run would meet too
+
+
+SHOWN = "throughput"  # beside the chosen metrics, for who watches
+LOOKS = 100  # cells of more blocks are looked at less often: each hundredth block more
+
+
+@dataclass
+class Tally:
+    """The ok runs of one cell on one pair, of one epoch: values by metric and block, the boot of
+    each block that is not in boot 0, and the boots of all. `closed`: why it wants no more of them,
+    "" while it does.
+    """
+
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+    boots: dict[int, int] = field(default_factory=dict)
+    visited: set[int] = field(default_factory=set)
+    runs: int = 0
+    closed: str = ""
+
+    def add(
+        self, block: int, boot: int, metrics: Mapping[str, float], chosen: Iterable[str]
+    ) -> None:
+        """Take in the metrics of an ok run. A second run of a block replaces the first."""
+        self.runs += 1
+        if boot:
+            self.boots[block] = boot
+        if metrics:
+            self.visited.add(boot)
+        for name in [name for name in (*chosen, SHOWN) if name in metrics] or metrics:
+            self.values.setdefault(name, {})[block] = metrics[name]
+
+
+class _Account:
+    """What became of one unit, in whatever epoch."""
+
+    __slots__ = ("failures", "given_up", "lost", "place", "tallies", "unit")
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.place: Stratum = unit.pair.name, unit.cell.factors.get(KERNEL, "")
+        self.tallies: dict[Epoch | None, Tally] = {}
+        self.failures = 0  # in a row
+        self.lost = (
+            0  # runs that failed and are not repeated, since boots decide how many there are
+        )
+        self.given_up = ""  # the reason
+
+    def tally(self, epoch: Epoch | None) -> Tally:
+        """That of an epoch."""
+        tally = self.tallies.get(epoch)
+        if tally is None:
+            tally = self.tallies[epoch] = Tally()
+        return tally
+
+
+class Ledger:
+    """Units' values and whether they are closed; evaluated between blocks
+    only.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        ticks: Mapping[str, int],
+        shared: Mapping[str, bool],
+        accounts: Mapping[str, Account],
+        hosts: Hosts | None = None,
+    ) -> None:
+        """`ticks`: of each host, in a second. `shared`: of each pair, whether both ends are on one
+        kernel. `hosts`: the entries of facts.json; without them all runs are of one epoch.
+        """
+        self._compare = plan.campaign.compare
+        self._handled = plan.campaign.handled
+        self._repeat = plan.repeat
+        self._blocks = plan.blocks
+        self._ticks, self._shared, self._metering = ticks, shared, accounts
+        self._units = {unit.key: unit for unit in plan.units}
+        self._accounts = {key: _Account(unit) for key, unit in self._units.items()}
+        self._baselines = plan.controls
+        self._open = {key for key in self._accounts if key not in self._baselines}
+        self._of_place: dict[Stratum, list[Key]] = {}
+        for key in self._open:
+            self._of_place.setdefault(self._accounts[key].place, []).append(key)
+        self._epochs = Epochs(hosts or {}, self._handled)
+        self._latest = Latest(self._epochs)
+        factors = {
+            key: unit.cell.factors
+            for key, unit in self._units.items()
+            if key not in self._baselines
+        }
+        swept = [factor.name for factor in plan.campaign.factors]
+        self._target = target_of(plan.compared, self._compare, self._repeat)
+        self._groups = groups(factors, swept, self._compare)
+        self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
+        self._number_of = {key: number for number, key in enumerate(self._accounts)}
+        self.block = 0
+        self.done: set[Key] = set()  # in the present block
+        self.runs = 0
+        self.trail = Trail()
+        self.hosts = hosts or {}
+
+    def go_on_with(self, later: Ledger) -> bool:
+        """Take over what `later`, which has no records, knows of the hosts. Returns False where it
+        would see the runs so far in another light: then they must be replayed.
+        """
+        if (later._ticks, later._shared) != (self._ticks, self._shared):
+            return False
+        if not later._epochs.extend(self._epochs):
+            return False
+        self._epochs, self.hosts = later._epochs, later.hosts
+        self._latest.go_on_with(later._epochs)
+        return True
+
+    def add(self, record: Record) -> None:
+        """Take in a record; one of a later block first closes what the earlier blocks decided."""
+        while record.block > self.block:
+            self.next_block()
+        key = record.cell, record.pair
+        self.runs = max(self.runs, record.run)
+        self.trail.add(record)
+        account = self._accounts.get(key)
+        if account is None or record.status == "interrupted":
+            return
+        self.done.add(key)
+        if record.status == "ok":
+            self._add_ok(account, record)
+            return
+        account.failures += 1
+        account.lost += self._blocks is not None and record.status == "failed"
+        hopeless = record.status in FINAL or record.reason.startswith(HOPELESS)
+        if hopeless or account.failures >= FAILURES_IN_A_ROW:
+            account.given_up = record.status
+            self._open.discard(key)
+
+    def _add_ok(self, account: _Account, record: Record) -> None:
+        account.failures = 0
+        place = stratum(record)
+        epoch = self._epochs.of(record.pair, record.run, record.boot)
+        if self._latest.epoch(place) != epoch:
+            self._latest.see(place, epoch)
+            self._reopen(place)
+        shared = self._shared.get(record.pair, False)
+        metrics = metrics_of(record, self._ticks, shared, self._metering)
+        account.tally(epoch).add(record.block, record.boot, metrics, self._repeat.metrics)
+        if SHOWN in metrics:
+            self.trail.recent.append(metrics[SHOWN])
+
+    def _reopen(self, place: Stratum) -> None:
+        """Other tallies count in a stratum now, which may be closed or not."""
+        for key in self._of_place.get(place, ()):
+            account = self._accounts[key]
+            if account.given_up or self._tally(account).closed:
+                self._open.discard(key)
+            else:
+                self._open.add(key)
+
+    def _tally(self, account: _Account) -> Tally:
+        """What counts of a unit now."""
+        return account.tally(self._latest.epoch(account.place))
+
+    def is_open(self, key: Key) -> bool:
+        """Whether that unit still wants runs; a control does while its baseline does."""
+        if key in self._baselines:
+            return self._baselines[key] in self._open and not self._accounts[key].given_up
+        return key in self._open
+
+    def joins(self, key: Key) -> bool:
+        """Whether a unit that is closed may have a run more, beside others that want one."""
+        account = self._accounts[key]
+        return not account.given_up and self._tally(account).runs < self._repeat.max
+
+    def assessment(self, key: Key) -> Assessment:
+        """Where a unit stands."""
+        return self._standing(self._accounts[key]).alone(self._repeat)
+
+    def status(self, key: Key) -> str:
+        """`open`, why a unit is closed (`converged`, `max`), or what it was given up as (`failed`,
+        `refused`, `unsupported`).
+        """
+        account = self._accounts[key]
+        return account.given_up or ("open" if self.is_open(key) else self._tally(account).closed)
+
+    def tally(self, key: Key) -> Tally:
+        """What counts of a unit now."""
+        return self._tally(self._accounts[key])
+
+    def _standing(self, account: _Account) -> Standing:
+        tally = self._tally(account)
+        return Standing(
+            account.unit.cell.factors,
+            tally.values,
+            account.given_up,
+            tally.runs,
+            tally.boots,
+            account.lost,
+        )
+
+    def rounds(self) -> Rounds:
+        """The rounds of boots by the compared factor's levels."""
+        by_level: dict[str | None, set[int]] = {}
+        for account in self._accounts.values() if self._compare else ():
+            level = account.unit.cell.factors.get(self._compare.factor) if self._compare else None
+            by_level.setdefault(level, set()).update(self._tally(account).visited)
+        return rounds(by_level.values())
+
+    def next_block(self) -> None:
+        """Close what is decided and begin the next block."""
+        order = self.rounds()
+        due = {self._group_of[key] for key in self._open if self._is_due(self._accounts[key])}
+        for keys in (self._groups[at] for at in sorted(due)):
+            if self._is_early(keys):
+                continue
+            group = {key: self._standing(self._accounts[key]) for key in keys}
+            for key, reason in group_closings(group, self._compare, self._target, order).items():
+                self._tally(self._accounts[key]).closed = reason
+                if reason:
+                    self._open.discard(key)
+                else:
+                    self._open.add(key)
+        self.block += 1
+        self.done = set()
+
+    def _is_due(self, account: _Account) -> bool:
+        """Whether an open unit is looked at after this block."""
+        runs = self._tally(account).runs
+        return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
+
+    def _is_early(self, group: Iterable[Key]) -> bool:
+        """Whether no unit of a group has the least number of runs that any could close with."""
+        accounts = (self._accounts[key] for key in group)
+        return all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a unit was given up, or has nothing but failures to show; or there is nothing but
+        refusals.
+        """
+        ends = {a.given_up for key, a in self._accounts.items() if key not in self._baselines}
+        return any(
+            account.given_up == "failed"
+            or (account.failures and self.is_open(key) and not self._tally(account).runs)
+            for key, account in self._accounts.items()
+        ) or ("refused" in ends and ends <= {*FINAL})
+
+    def is_possible(self, block: int, records: int) -> bool:
+        """Whether the last of so many records can be of that block: without boots, every block
+        leaves a record or more.
+        """
+        return block < (records if self._blocks is None else self._blocks)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to be run."""
+        return not self._open or (self._blocks is not None and self.block >= self._blocks)
+
+    @property
+    def keys(self) -> KeysView[Key]:
+        """All units, controls too."""
+        return self._accounts.keys()
+
+    @property
+    def open_keys(self) -> list[Key]:
+        """Units that still want runs, in file order."""
+        controls = filter(self.is_open, self._baselines)
+        return sorted((*self._open, *controls), key=self._number_of.__getitem__)
+
+    @property
+    def open_count(self) -> int:
+        """How many units still want runs; controls keep none waiting."""
+        return len(self._open)
+
+    @property
+    def size(self) -> int:
+        """How many units there are beside controls."""
+        return len(self._accounts) - len(self._baselines)

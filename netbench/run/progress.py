@@ -1,0 +1,118 @@
+"""What is told while a campaign runs, always on standard error: plain lines here; netbench/live/
+has the view of a terminal.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from netbench.base.control_characters import escape_controls
+from netbench.base.units import count, format_duration
+from netbench.plan.plan import Plan
+from netbench.result.record import Record
+from netbench.run.ledger import Ledger
+from netbench.stats.stopping import Assessment
+
+WIDTH = 80
+
+
+class Progress(Protocol):
+    """Who is told what the conductor does."""
+
+    def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
+        """A campaign begins or goes on; the ledger stands where its records end."""
+
+    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+        """A run is over; `left` is the estimated time in seconds."""
+
+    def say(self, message: str) -> None:
+        """Something the user should know."""
+
+    def end(self) -> None:
+        """The campaign is over."""
+
+
+class Silent:
+    """Says nothing: for notebooks and tests."""
+
+    def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
+        pass
+
+    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class Lines:
+    """One line a run at most, and no more than one every few seconds: for logs."""
+
+    def __init__(self, out: TextIO | None = None, every: float = 5.0) -> None:
+        self._out = out or sys.stderr
+        self._every = every
+        self._last = 0.0
+        self._metrics: tuple[str, ...] = ()
+
+    def _print(self, text: str) -> None:
+        self.show(self.folded(text))
+
+    def show(self, text: str) -> None:
+        """Print a text as it is."""
+        try:
+            print(escape_controls(text), file=self._out, flush=True)
+        except OSError:
+            return  # the terminal is gone; the campaign goes on, log.txt has it all
+
+    @staticmethod
+    def folded(text: str) -> str:
+        """A message in lines of 80 columns."""
+        return "\n".join(map(_fold, escape_controls(text).split("\n")))
+
+    def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
+        self._metrics = plan.repeat.metrics
+        self._print(f"{count(ledger.size, 'cell')}, at least {count(plan.runs_total, 'run')}")
+
+    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+        if time.monotonic() - self._last < self._every:
+            return
+        self._last = time.monotonic()
+        text = standing(ledger.assessment((record.cell, record.pair)), self._metrics)
+        closed = ledger.size - ledger.open_count
+        self._print(
+            f"run {record.run}: {record.cell}: {text}; {closed} of {count(ledger.size, 'cell')}"
+            f" closed, {format_duration(left)} left"
+        )
+
+    def say(self, message: str) -> None:
+        self._print(message)
+
+    def end(self) -> None:
+        pass
+
+
+def _fold(line: str) -> str:
+    indent = " " * (len(line) - len(line.lstrip())) * 2
+    return textwrap.fill(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
+    """A cell's first chosen metric: its running mean and half-width."""
+    from netbench.read.metrics import METRICS
+
+    for name in (*metrics, "throughput", *assessment.intervals):
+        if name in assessment.intervals:
+            interval = assessment.intervals[name]
+            width = f" ± {interval.half_width:.2g}" if interval.known else ""
+            unit = METRICS[name.partition(".")[0]].unit if name.partition(".")[0] in METRICS else ""
+            return f"{name} {interval.mean:.3g}{width} {unit}".rstrip()
+    return "no metric yet"

@@ -1,0 +1,137 @@
+"""What a worker's vectors say: a record's raw counters and proofs, lines of samples, read-backs.
+Pure. Groups and counters follow the engine's descriptors, so their mappings are raw JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from netbench.base.units import format_size
+from netbench.engine.binding import Edge, Vector
+from netbench.engine.catalogue import Catalogue, Row
+
+Line = dict[str, Any]
+"""A line of samples: `side`, `ns`, perhaps `edge`, and by group its counters."""
+Number = int | list[int] | None
+"""A counter at one edge, or for each stream; None where it could not be read."""
+
+
+def _value(row: Row, numbers: tuple[int | None, ...]) -> Number:
+    """A counter's number, or numbers; None where one of them could not be read."""
+    if not numbers or None in numbers:
+        return None
+    return [n for n in numbers if n is not None] if row.per == "stream" else numbers[0]
+
+
+def _edges(
+    vectors: Iterable[Vector], kind: str, catalogue: Catalogue
+) -> Iterator[tuple[Row, dict[int, Vector]]]:
+    """Each row of that kind with its vectors by edge."""
+    by_row: dict[int, dict[int, Vector]] = {}
+    for vector in vectors:
+        if catalogue.rows[vector.row].kind == kind:
+            by_row.setdefault(vector.row, {})[vector.edge] = vector
+    return ((catalogue.rows[row], edges) for row, edges in by_row.items())
+
+
+def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
+    """`{meter: {counter: [opening, closing]}, time_ns: [opening, closing]}`; a counter that is
+    missing at an edge is left out.
+    """
+    side: dict[str, Any] = {}
+    for row, edges in _edges(vectors, "counter", catalogue):
+        if beside(row) or not {Edge.OPEN, Edge.CLOSE} <= edges.keys():
+            continue
+        side.setdefault("time_ns", [edges[Edge.OPEN].ns, edges[Edge.CLOSE].ns])
+        values = [_value(row, edges[edge].numbers) for edge in (Edge.OPEN, Edge.CLOSE)]
+        if None not in values:
+            side.setdefault(row.owner, {})[row.name] = values
+    return side
+
+
+def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
+    """`{proof: [opening, closing, drained]}`, each with one number a stream. Of a histogram each
+    power of two that occurred is a counter of its own, `{splice_in.64K: [0, 12, 12]}`.
+    """
+    values_by_name: dict[str, list[Number]] = {}
+    for row, edges in _edges(vectors, "proof", catalogue):
+        if row.per == "length":
+            values_by_name |= _histogram(row, [edges[edge].numbers for edge in sorted(edges)])
+            continue
+        values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
+        if None not in values:
+            values_by_name[row.name] = values
+    return values_by_name
+
+
+def _histogram(row: Row, edges: list[tuple[int | None, ...]]) -> dict[str, list[Number]]:
+    return {
+        f"{row.name}.{format_size(2**power)}": list(counted)
+        for power, counted in enumerate(zip(*edges, strict=True))
+        if counted[-1]
+    }
+
+
+def beside(row: Row) -> bool:
+    """Counters that go to samples/ and not into the record: per CPU (too many), and gauges (their
+    difference means nothing).
+    """
+    return row.per == "cpu" or "gauge" in row.flags
+
+
+def edge_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[Line]:
+    """Lines of samples with what `beside` names, one for each edge of the window; the number of an
+    offline CPU is null.
+    """
+    lines: dict[int, Line] = {}
+    for row, edges in _edges(vectors, "counter", catalogue):
+        for edge, vector in edges.items():
+            if beside(row) and edge in (Edge.OPEN, Edge.CLOSE):
+                line = lines.setdefault(
+                    edge, {"side": side, "edge": Edge(edge).name.lower(), "ns": vector.ns}
+                )
+                line.setdefault(row.owner, {})[row.name] = list(vector.numbers)
+    yield from lines.values()
+
+
+def sample_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> Iterator[Line]:
+    """Lines of samples in time order."""
+    line: Line = {}
+    for vector in vectors:
+        row = catalogue.rows[vector.row]
+        if line and line["ns"] != vector.ns:
+            yield line
+            line = {}
+        if not line:
+            line = {"side": side, "ns": vector.ns}
+        value = _value(row, vector.numbers)
+        if value is not None:
+            line.setdefault(row.owner, {})[row.name] = value
+    if line:
+        yield line
+
+
+def around(
+    vectors: Iterable[Vector], catalogue: Catalogue, names: Collection[str]
+) -> dict[str, tuple[int, int]]:
+    """Read-backs that were taken before and after a run, both of them, by name."""
+    pairs: dict[str, tuple[int, int]] = {}
+    for row, edges in _edges(vectors, "readback", catalogue):
+        if row.name in names and {Edge.OPEN, Edge.DRAINED} <= edges.keys():
+            before, after = edges[Edge.OPEN].numbers[0], edges[Edge.DRAINED].numbers[0]
+            if before is not None and after is not None:
+                pairs[row.name] = before, after
+    return pairs
+
+
+def readbacks(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
+    """Read-backs by name: a text, a number, or a number for each stream."""
+    by_name: dict[str, Any] = {}
+    for vector in vectors:
+        row = catalogue.rows[vector.row]
+        if row.kind == "readback":
+            by_name[row.name] = (
+                vector.text if vector.text is not None else _value(row, vector.numbers)
+            )
+    return by_name

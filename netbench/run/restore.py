@@ -1,0 +1,86 @@
+"""Putting back what a dead campaign left changed, from the journal of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
+from netbench.model import Campaign
+from netbench.result.campaign_state import CampaignState
+from netbench.result.store import Store
+from netbench.run.boots import Boots
+from netbench.run.host_locks import HostLocks, result_name
+from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
+from netbench.settings.put_back import put_back
+
+
+def restore(
+    state: CampaignState, campaign: Campaign, channels: ChannelFactory = open_channel
+) -> list[str]:
+    """What was done on each host; the journal knows it afterwards. Errors: StoreError, HostError,
+    EngineError.
+    """
+    store = Store(state.result, state)
+    state.lock(store.path)
+    try:
+        with suppress(OSError):  # the result may be gone
+            store.journal.begin()
+        return _put_back(store, campaign, channels)
+    finally:
+        store.close()
+
+
+def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> list[str]:
+    """Boots first, then settings."""
+    journal = store.journal
+    left = [host for host in campaign.hosts if journal.outstanding(host)]
+    lines: list[str] = []
+    with WorkerPool(campaign, channels) as pool:
+        boots = Boots(campaign, pool, journal, store.note)
+        locks = HostLocks(campaign, pool, result_name(campaign, store))
+        failed: list[NetbenchError] = []
+
+        def boot_back() -> None:
+            for host in boots.touched():
+                _refuse_others(locks, host)
+            lines.extend(boots.back())
+
+        def put_settings_back(host: str) -> None:
+            locks.lock(host)
+            worker = pool.helper(host)
+            boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
+            changes, elsewhere = journal.here(host, boot_id, is_local)
+            for line in put_back(worker, boot_id, changes, journal.write):
+                lines.append(f"{host}: {line}")
+            if elsewhere:
+                raise HostError("\n".join(elsewhere))
+
+        receivers_first = sorted(left, key=lambda host: campaign.roles[host])
+        acts: list[Callable[[], None]] = [lambda: lines.extend(boots.finish_boots()), boot_back]
+        acts += [partial(put_settings_back, host) for host in receivers_first]
+        for act in acts:
+            try:
+                act()
+            except HostBusy:
+                raise
+            except NetbenchError as error:  # the others can still be put back
+                failed.append(error)
+    if failed and not lines and len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise HostError("\n".join([*lines, *map(str, failed)]))
+    return lines
+
+
+def _refuse_others(locks: HostLocks, host: str) -> None:
+    """A host that another campaign uses is not booted; one that does not answer is used by none.
+    Errors: HostBusy.
+    """
+    try:
+        locks.lock(host)
+    except HostBusy:
+        raise
+    except Lost:
+        return

@@ -1,0 +1,203 @@
+"""A transfer by the engine: the jobs of both workers, the run, and what it measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from netbench.base.errors import ProtocolError, RequestError
+from netbench.engine.binding import SAME, Vector
+from netbench.engine.worker import Outcome
+from netbench.model import Transfer
+from netbench.result.record import Proof, SettingNote, Settings
+from netbench.run import job, readings
+from netbench.run.check_direct import without_direct_io
+from netbench.run.check_files import is_character_device
+from netbench.run.ends import End, Ends
+from netbench.run.exchange import Exchange, Watch, exchange, give_up
+from netbench.run.measurement import Measurement, side_counters
+from netbench.run.sinks import MadeSinks
+
+NOTES = (
+    "resident",
+    "source_size",
+    "resident_after",
+    "fsync_ns",
+)  # read-backs that a record keeps beside the counters
+AROUND = ("sink_resident", "sink_dirty")  # those of before and after
+COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
+DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
+
+
+def measure(
+    transfer: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    watch: Watch | None = None,
+    report: int = 0,
+    start: Callable[[], None] = lambda: None,
+) -> Measurement:
+    """Move data once. `watch`: what else is done then; `report`: how often, in ns, the workers send
+    samples meanwhile, 0: after it; `start` returns when data may move. Errors: EngineError;
+    TimeoutError; Lost.
+    """
+    done = _execute(transfer, ends, sinks, {"report": report} if report else None, watch, start)
+    sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
+    sender, receiver = (_readbacks(*side) for side in sides)
+    counters = (
+        side_counters(ends.sender, done.sender.result, **_notes(transfer, sender)),
+        side_counters(
+            ends.receiver,
+            done.receiver.result,
+            **_notes(transfer, receiver),
+            **readings.around(done.receiver.result, ends.receiver.worker.catalogue, AROUND),
+        ),
+    )
+    for side in counters:
+        if side.time_ns is None or "flow" not in side.meters:
+            raise ProtocolError(f"{side.host}: the worker's result has no window{SAME}")
+    return Measurement(
+        *counters,
+        Settings(
+            _socket_settings({"send_buffer": transfer.send_buffer}, transfer, sender),
+            _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, receiver),
+            {},
+        ),
+        Proof(*(readings.proofs(one.result, end.worker.catalogue) for end, one in sides)),
+        [line for side in sides for line in _lines(*side)],
+    )
+
+
+def claim_sink(cell: Transfer, receiver: End, sinks: MadeSinks) -> None:
+    """Make the file of a sink, or see that this campaign may write it, for a program that will.
+    Errors: EngineError where it may not; Lost.
+    """
+    worker = receiver.worker
+    options = job.receiver_options(cell, os.urandom(16), (), (), sinks.on(worker))
+    try:
+        ready = worker.prepare(options | {"address": receiver.address})
+        read = readings.readbacks(ready, worker.catalogue)
+        sinks.add(worker, job.sink_paths(cell), read.get("sink_device"), read.get("sink_inode"))
+    finally:
+        give_up(worker)
+
+
+def why_unverified(transfer: Transfer, ends: Ends) -> str:
+    """Why what arrives cannot be looked at; "" where it can. Errors: Lost."""
+    if transfer.sink.path and is_character_device(ends.receiver.worker, transfer.sink.path):
+        return f"the sink {transfer.sink.path} keeps nothing that could be read again"
+    return ""
+
+
+def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
+    """Show that what arrives is what was sent. What is wrong, or "" (also where nothing is
+    delivered).
+
+    Errors: as measure.
+    """
+    send = ends.sender.worker.catalogue.send[transfer.send]
+    receive = ends.receiver.worker.catalogue.receive[transfer.receive]
+    fetches = send.has("fetches") and receive.has("fetches")
+    if not fetches and not (send.has("delivers") and receive.has("delivers")):
+        return ""
+    size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
+    bounds: dict[str, Any] = (
+        {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
+    )
+    # Paced verification would only take longer: the bytes are the same.
+    short = replace(transfer, **bounds, warmup=0, sample=0, rate=None)
+    done = _execute(short, ends, sinks, {"verify": 1})
+    sent = _readbacks(ends.sender, done.sender).get("digest")
+    arrived = _readbacks(ends.receiver, done.receiver).get("digest")
+    if sent is None or sent != arrived:
+        return (
+            f"verify: what arrived is not what was sent: digests {sent} and {arrived} over"
+            f" {size} bytes; {DISTRUST}"
+        )
+    return ""
+
+
+def _execute(
+    transfer: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    more: job.Options | None = None,
+    watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
+) -> Exchange:
+    """Both jobs, with `more` options. Files of the sink are journalled as soon as the receiver has
+    made them, whatever becomes of the run.
+    """
+    send, receive = _jobs(transfer, ends, sinks)
+
+    def journal_sinks(ready: tuple[Vector, ...]) -> None:
+        worker = ends.receiver.worker
+        read = readings.readbacks(ready, worker.catalogue)
+        sinks.add(worker, job.sink_paths(transfer), read.get("sink_device"), read.get("sink_inode"))
+
+    return exchange(
+        ends.sender.worker,
+        ends.receiver.worker,
+        send | (more or {}),
+        receive | (more or {}),
+        prepared=journal_sinks,
+        watch=watch,
+        start=start,
+    )
+
+
+def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options, job.Options]:
+    sender, receiver = ends
+    send_method = sender.worker.catalogue.send[transfer.send]
+    receive_method = receiver.worker.catalogue.receive[transfer.receive]
+    for side, method in (("send", send_method), ("receive", receive_method)):
+        if method.row.why:
+            raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
+    for _, why in without_direct_io(transfer, send_method, receive_method):
+        raise RequestError(why)
+    token = os.urandom(16)
+    send = job.sender_options(
+        transfer, token, sender.cpus, [row.name for row in send_method.options]
+    )
+    receive = job.receiver_options(
+        transfer,
+        token,
+        receiver.cpus,
+        [row.name for row in receive_method.options],
+        sinks.on(receiver.worker),
+    )
+    if receive_method.has("fetches"):
+        receive |= job.fetched(transfer, sender.address)
+    if sender.host.address:
+        send["local_address"] = receive["peer_address"] = sender.address
+    address: job.Options = {"address": receiver.address}
+    return send | address | sender.metering, receive | address | receiver.metering
+
+
+def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:
+    return readings.readbacks(outcome.result, end.worker.catalogue)
+
+
+def _notes(transfer: Transfer, read: Mapping[str, Any]) -> dict[str, Any]:
+    notes = {name: read[name] for name in NOTES if read.get(name) is not None}
+    notes |= {name: read[name] for name in COUNTS if read.get(name)}
+    return notes | ({"cache": transfer.cache} if "resident" in notes else {})
+
+
+def _socket_settings(
+    buffer: Mapping[str, int | None], transfer: Transfer, read: Mapping[str, Any]
+) -> dict[str, SettingNote]:
+    """What was asked of one side's sockets, and what they read, where the kernel has a say."""
+    asked = {**buffer, "congestion": transfer.congestion}
+    return {name: SettingNote(value, read[name]) for name, value in asked.items() if name in read}
+
+
+def _lines(end: End, outcome: Outcome) -> list[Mapping[str, Any]]:
+    """One side's lines of samples/."""
+    catalogue = end.worker.catalogue
+    return [
+        *readings.edge_lines(end.side, outcome.result, catalogue),
+        *readings.sample_lines(end.side, outcome.samples, catalogue),
+    ]

@@ -1,0 +1,331 @@
+"""The workers of a campaign: on each host a mover for each role that it has, and, where the
+campaign changes hosts, a helper. They are started when first needed, alive until the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from netbench.base.cancel import side_by_side
+from netbench.base.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
+from netbench.engine.heartbeat import Heartbeat
+from netbench.engine.worker import Worker
+from netbench.hosts.base import Channel
+from netbench.hosts.local import LocalChannel
+from netbench.model import Campaign, Host, Pair
+from netbench.run.meter_files import lend
+from netbench.run.open_files import allow_files
+from netbench.run.own_settings import NO_ROOT, own_settings
+
+ChannelFactory = Callable[[Host], Channel]
+RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
+RECONNECT_PAUSE = 0.5
+INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
+HELPER = "helper"  # in place of a role
+AT_ONCE = 32  # hosts that are contacted in parallel
+
+
+def open_channel(host: Host) -> Channel:
+    """The way to a host. Errors: HostError."""
+    if host.ssh is None:
+        return LocalChannel(host.name)
+    from netbench.hosts.ssh.channel import SshChannel
+
+    return SshChannel(
+        host.name,
+        host.ssh,
+        ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None,
+    )
+
+
+class WorkerPool:
+    """Workers by host and role (`sender`, `receiver`; `helper`); a context manager that stops all
+    of them.
+    """
+
+    def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
+        self._hosts = campaign.hosts
+        self._roles = campaign.roles
+        self._open = channels
+        self._channels: dict[str, Channel] = {}
+        self._workers: dict[tuple[str, str], Worker] = {}
+        senders = [(pair.sender, "sender") for pair in campaign.pairs]
+        receivers = [(pair.receiver, "receiver") for pair in campaign.pairs]
+        self.needing = {host for host in self._roles if campaign.needs_root(host)}
+        wants = [host for host in self._roles if campaign.wants_root(host)]
+        helpers = [(host, HELPER) for host in wants]
+        self._wanted = list(dict.fromkeys(senders + receivers + helpers))
+        allow_files(len(self._wanted))
+        self._holding = {host for host in self._roles if own_settings(campaign, host)}
+        self._with_helper = set(wants)
+        self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
+        self._lost: set[str] = set()
+        self._gone: set[str] = set()  # hosts that were lost and did not come back in time
+        self._patient_since: float | None = None  # when a host was lost, and none has been back
+        self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
+        self._boot_ids: dict[str, str] = {}
+        self._interrupt: KeyboardInterrupt | None = None
+        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, with why
+        self._rootless: dict[str, RootRefused] = {}  # those that give none for a meter
+        self._meters = campaign.meters
+        self.lent: dict[str, list[str]] = {}  # by host, meters whose files a helper has opened
+        self._heartbeat = Heartbeat()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def worker(self, host: str, role: str) -> Worker:
+        """The worker of that host and role. Errors: Lost."""
+        key = host, role
+        if key not in self._workers:
+            was_lost = host in self._lost or key in self._left
+            worker = self._restart(host, role) if was_lost else self._start(host, role)
+            self._refuse_another_boot(host, worker)
+            if key in self._left:
+                worker.end_stopped(self._left.pop(key))
+            self._workers[key] = worker
+            if self._interrupt:  # which came while it was started
+                worker.interrupt(self._interrupt)
+            self._heartbeat.add(worker)
+            if role != HELPER:
+                self.lent[host] = lend(worker, self._meters, lambda: self._meter_helper(host))
+        return self._workers[key]
+
+    def _meter_helper(self, host: str) -> Worker:
+        """The worker that opens what a host's meters need root for. Errors: as worker."""
+        if host in self._rootless:
+            raise self._rootless[host]
+        try:
+            return self.helper(host)
+        except RootRefused as error:
+            self._rootless[host] = error
+            raise
+
+    def host_worker(self, host: str) -> Worker:
+        """The mover that is asked about a host. Errors: as worker."""
+        return self.worker(host, self._roles[host])
+
+    def holder(self, host: str) -> Worker:
+        """The worker that holds a host's lock and settings: its helper, or, where there is none
+        and need be none, the one that is asked about it. Errors: as worker.
+        """
+        return self.worker(host, self._holding_role(host))
+
+    def helper(self, host: str) -> Worker:
+        """The worker that changes a host. Errors: as worker."""
+        return self.worker(host, HELPER)
+
+    def pair_workers(self, pair: Pair) -> tuple[Worker, Worker]:
+        """The sender's and the receiver's worker. Errors: as worker."""
+        return self.worker(pair.sender, "sender"), self.worker(pair.receiver, "receiver")
+
+    def channel(self, host: str) -> Channel:
+        """The way to a host, opened where there is none."""
+        if host not in self._channels:
+            self._channels[host] = self._open(self._hosts[host])
+        return self._channels[host]
+
+    def _start(self, host: str, role: str) -> Worker:
+        if self._interrupt:
+            raise self._interrupt
+        channel = self.channel(host)
+        if role == HELPER:
+            return Worker(channel.start_helper(), host)
+        return Worker(channel.start_mover(self._hosts[host].run_as), host)
+
+    def _restart(self, host: str, role: str) -> Worker:
+        """A worker on a host that was lost, which may take a while to come back. Hosts that are
+        lost one after another, with nothing done between, are waited for once: a switch or a rack
+        takes all of them along. Errors: HostGone.
+        """
+        self._patient_since = since = self._patient_since or time.monotonic()
+        seconds = 0.0 if host in self._gone else RECONNECT_SECONDS
+        while True:
+            try:
+                worker = self._start(host, role)
+            except Lost as error:
+                if time.monotonic() > since + seconds:
+                    self._gone.add(host)
+                    within = f"within {RECONNECT_SECONDS:.0f} s"
+                    raise HostGone(f"{error}; no lost host was back {within}") from error
+                self.disconnect(host)
+                time.sleep(RECONNECT_PAUSE)
+            else:
+                self._lost.discard(host)
+                self._gone.discard(host)
+                self.reached()
+                return worker
+
+    def reached(self) -> None:
+        """Hosts answer: one that is lost from now on is waited for anew."""
+        self._patient_since = None
+
+    def _refuse_another_boot(self, host: str, worker: Worker) -> None:
+        """What was set and read of a host holds for one boot: after a reboot of its own it is
+        another host. Errors: HostGone.
+        """
+        now = worker.hello.boot_id
+        before = self._boot_ids.setdefault(host, now)
+        if before != now:
+            worker.abandon()
+            raise HostGone(
+                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why"
+                " (its console, `last -x`), then resume"
+            )
+
+    def start_all(self, changes: bool = True) -> None:
+        """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
+        Without `changes` to come, no helper is started that only the campaign's own settings are
+        for. Errors: HostsLost with what is wrong with each host that failed.
+        """
+        errors: dict[str, NetbenchError] = {}
+
+        def start(host: str) -> None:
+            try:
+                for name, role in self._wanted:
+                    if name == host:
+                        self.worker(name, role)
+                if changes:
+                    self._start_useful_helper(host)
+            except RootRefused as error:
+                self.refused[host] = error
+            except (Lost, EngineError) as error:
+                errors[host] = error
+
+        self.each(start)
+        if errors:
+            raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
+
+    def _start_useful_helper(self, host: str) -> None:
+        """A helper that nothing needs, for the campaign's own settings: where there is one already,
+        or the login is root. The campaign goes on without it.
+        """
+        if host in self._with_helper or host not in self._holding:
+            return
+        is_root = self.host_worker(host).hello.user == 0 or self._hosts[host].run_as
+        if not is_root and (host, HELPER) not in self._workers:
+            self.no_root[host] = NO_ROOT
+            return
+        try:
+            self.helper(host)
+        except (Lost, EngineError) as error:
+            self.no_root[host] = str(error)
+        else:
+            self._with_helper.add(host)
+
+    def has_helper(self, host: str) -> bool:
+        """Whether a helper is kept on a host."""
+        return host in self._with_helper and host not in self.refused
+
+    def each(self, act: Callable[[str], None]) -> None:
+        """Do something for every host that takes part, many at the same time; the first error is
+        raised when all are done. After Ctrl-C those that wait for a worker give up, and what goes
+        on nevertheless is left to itself after INTERRUPT_SECONDS.
+        """
+        hosts = dict.fromkeys(host for host, _ in self._wanted)
+        acts = [partial(act, host) for host in hosts]
+        side_by_side(acts, self.interrupt, AT_ONCE, INTERRUPT_SECONDS)
+
+    def dismiss(self, host: str, role: str) -> None:
+        """Abandon a worker that is lost; the next call of `worker` starts another, as soon as the
+        host is back.
+        """
+        self._lost.add(host)
+        worker = self._workers.pop((host, role), None)
+        if worker is not None:
+            self._left[host, role] = worker.hello.pid
+            self._heartbeat.remove(worker)
+            worker.abandon()
+
+    def dismiss_pair(self, pair: Pair) -> None:
+        """Dismiss all workers of a pair: after one was lost the others may hold half a run, or
+        settings that were undone meanwhile.
+        """
+        for host, role in ((pair.sender, "sender"), (pair.receiver, "receiver")):
+            self.dismiss(host, role)
+            self.dismiss(host, HELPER)
+
+    def dismiss_lost(self, pair: Pair) -> None:
+        """Dismiss all workers of a pair if one of them is known to be lost."""
+        hosts = pair.sender, pair.receiver
+        if any(worker.lost for (host, _), worker in self.workers().items() if host in hosts):
+            self.dismiss_pair(pair)
+
+    def release(self, host: str) -> None:
+        """Stop a host's workers before the host is booted."""
+        for key in [key for key in list(self._workers) if key[0] == host]:
+            worker = self._workers.pop(key)
+            self._heartbeat.remove(worker)
+            worker.close()
+        self._forget_boot(host)
+
+    def forget(self, host: str) -> None:
+        """Give up a host's workers without waiting for them: the host is going down."""
+        for key in [key for key in list(self._workers) if key[0] == host]:
+            self.dismiss(*key)
+        self._forget_boot(host)
+
+    def _forget_boot(self, host: str) -> None:
+        self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
+        self._boot_ids.pop(host, None)
+        self._lost.discard(host)
+
+    def disconnect(self, host: str) -> None:
+        """Close the channel to a host; the next call opens another."""
+        channel = self._channels.pop(host, None)
+        if channel is not None:
+            channel.close()
+
+    def boot_id(self, host: str) -> str:
+        """What tells the kernel that a host runs from all others: hosts with equal ids share one
+        kernel.
+        """
+        return self._boot_ids[host]
+
+    def boot_ids(self) -> Mapping[str, str]:
+        """Those of all hosts that have had a worker since they were booted."""
+        return dict(self._boot_ids)
+
+    def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
+        """Make whoever waits for a worker, or for a new one, raise this (left out: as by Ctrl-C) in
+        its own thread.
+        """
+        self._interrupt = reason or KeyboardInterrupt()
+        for worker in list(self._workers.values()):
+            worker.interrupt(self._interrupt)
+
+    def clear_interrupt(self) -> None:
+        """After `interrupt`: workers can be waited for again, to put back what they hold."""
+        self._interrupt = None
+        for worker in list(self._workers.values()):
+            worker.clear_interrupt()
+
+    def is_current(self, host: str, worker: object) -> bool:
+        """Whether this is the host's present worker, as `holder` gives it."""
+        return self._workers.get((host, self._holding_role(host))) is worker
+
+    def dismiss_holder(self, host: str) -> None:
+        """Dismiss the worker that holds a host's settings."""
+        self.dismiss(host, self._holding_role(host))
+
+    def _holding_role(self, host: str) -> str:
+        return HELPER if host in self.needing or self.has_helper(host) else self._roles[host]
+
+    def workers(self) -> Mapping[tuple[str, str], Worker]:
+        """Those that are there."""
+        return dict(self._workers)
+
+    def close(self) -> None:
+        """Stop all workers at the same time, and close the channels."""
+        self._heartbeat.stop()
+        closing = [worker.close for worker in self._workers.values()]
+        side_by_side(closing, lambda: None, AT_ONCE)
+        self._workers.clear()
+        for channel in list(self._channels.values()):
+            channel.close()

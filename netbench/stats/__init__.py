@@ -1,0 +1,1 @@
+"""Arrays in, intervals and verdicts out; no file and no record."""

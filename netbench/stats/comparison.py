@@ -1,0 +1,197 @@
+"""A comparison: the ratio of two means with its interval and verdict, and its sentence: "tso=on
+moves 84.1% more than tso=off, 95% interval 80.2 to 88.1%".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from netbench.base.units import count
+from netbench.stats.failures import Failures
+from netbench.stats.intervals import NAN
+from netbench.stats.words import bounds, change, times
+
+DEPENDENT, MODES, CARRIED, WITHIN_CONTROL = "dependence", "modes", "carry_over", "control"
+FLAGS = {
+    DEPENDENT: "runs follow each other, so that this could turn",
+    MODES: "runs lie in two modes further apart than that, so that this could turn",
+    CARRIED: "runs may hand that much to the next, so that this could turn",
+    WITHIN_CONTROL: "no larger than what the control shows",
+}
+"""What puts a verdict in doubt, in words."""
+CAMPAIGN = "campaign"  # the unit where each result is one value
+RESULT = "result"
+"""The factor of a comparison of results, or of states: its levels name themselves."""
+SURE = ("better", "worse", "equivalent")
+VERDICTS = (*SURE, "inconclusive")
+NO_VERDICT = "no verdict"
+"""In place of a verdict, where what was measured cannot carry one (grounds.py)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One level against the baseline, in one context (levels of the other factors) and pair.
+
+    `ratio`, `low`, `high`: level over baseline; NaN when unknown. `p`: two-sided, of ratio 1,
+    uncorrected. `n` pairs of `unit` (`block`, `boot`, `build` or `campaign`); where nothing is
+    paired, `n` and `against` are the units (`run`, `boot` or `build`) of level and of baseline.
+    `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the
+    deviation that it comes from. `needed`: the range of total n (of each, if not paired) at which
+    the interval of an inconclusive one would be as narrow as asked, None where the data cannot
+    tell. `why`: why there is no interval. Of two results, `earlier` is the number of earlier
+    results whose spread is in the interval, `between` the standard deviation of their mean
+    logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
+    `failures`: of both levels, where any run failed.
+    """
+
+    factor: str
+    level: str
+    baseline: str
+    context: Mapping[str, str]
+    pair: str
+    metric: str
+    n: int
+    unit: str = "block"
+    ratio: float = NAN
+    low: float = NAN
+    high: float = NAN
+    p: float = NAN
+    confidence: float = NAN  # of the family
+    corrected: float = NAN  # of this interval alone, after widening and Holm's correction
+    sd: float = NAN  # of the log differences
+    error: float = NAN
+    freedom: float = NAN
+    against: int | None = None  # None: paired
+    margin: float | None = None
+    verdict: str = "inconclusive"
+    needed: tuple[int, int] | None = None
+    why: str = ""
+    unsettled: str = ""
+    earlier: int | None = None  # None: within one result
+    between: float = NAN
+    better: int | None = None  # whether more is; None: as the metric of that name has it
+    flags: tuple[str, ...] = ()  # of FLAGS
+    failures: Failures | None = None
+
+    def but(self, **changes: Any) -> Comparison:
+        """As dataclasses.replace, which takes seven times as long: there are thousands, each made
+        in some ten steps.
+        """
+        if not changes.keys() <= self.__dict__.keys():
+            raise TypeError(f"no such field: {sorted(changes.keys() - self.__dict__.keys())}")
+        made = object.__new__(Comparison)
+        made.__dict__.update(self.__dict__, **changes)
+        return made
+
+    @property
+    def lacks_history(self) -> bool:
+        """Whether it is of two results, without earlier ones that tell how far campaigns lie apart:
+        one has no spread.
+        """
+        return self.earlier is not None and self.earlier < 2
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Level and baseline in words, with the factor; those of two results say enough."""
+        if self.factor == RESULT:
+            return self.level, self.baseline
+        return f"{self.factor}={self.level}", f"{self.factor}={self.baseline}"
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in words, without its context."""
+        return "; ".join((_sentence(self), *(FLAGS[flag] for flag in self.flags)))
+
+
+def _verb(metric: str) -> tuple[str, str]:
+    """The words for a metric: (verb, object)."""
+    bare, _, meter = metric.partition(".")
+    by = f", by {meter}" if meter else ""
+    who, _, what = bare.partition("_")
+    if bare == "throughput":
+        return "moves", ""
+    on = {"sender": " on the sender", "receiver": " on the receiver", "system": ""}.get(who, "")
+    thing = {
+        "cpu": "CPU",
+        "demand": "CPU per KB",
+        "user_cpu": "user CPU",
+        "kernel_cpu": "kernel CPU",
+    }.get(what)
+    if thing:
+        return "uses", f" {thing}{on}{by}"
+    return {
+        "retransmits": ("retransmits", ""),
+        "steps": ("makes", " steps"),
+        "fsync_time": ("spends", " time in fsync(2)"),
+    }.get(bare, ("has", f" {bare}{by}"))
+
+
+def _sentence(c: Comparison) -> str:
+    """One comparison as a sentence, without its context (the other factors' levels)."""
+    does, thing = _verb(c.metric)
+    level, baseline = c.names
+    if math.isnan(c.ratio):
+        return f"{level} against {baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
+    if math.isnan(c.low):
+        return f"{level} {does} {change(c.ratio)}{thing} than {baseline}, but {c.why}: inconclusive"
+    interval = f"{_percent(c)} interval {_short(c)}{', unpaired' if c.against is not None else ''}"
+    if c.verdict == "equivalent":
+        return (
+            f"{level} {does} as much{thing} as {baseline}, within the margin of {c.margin:.2%}:"
+            f" {interval}".replace(".00%", "%")
+        ) + _despite(c)
+    claim = f"{level} {does} {change(c.ratio)}{thing} than {baseline}, {interval}"
+    if c.verdict in SURE:
+        return claim + times(c.ratio) + _despite(c)
+    if c.unsettled:
+        return f"{claim}: {c.verdict}, {c.unsettled}"
+    if not c.needed:
+        return f"{claim}: inconclusive"
+    each = "" if c.against is None else " of each"
+    return (
+        f"{claim}: inconclusive, {numbers(c.needed)} {c.unit}s{each} would make it as narrow as"
+        " asked"
+    )
+
+
+def numbers(needed: tuple[int, int]) -> str:
+    """A range of n in words: `40 to 70`, `40`."""
+    return " to ".join(dict.fromkeys(str(n) for n in needed))
+
+
+def _despite(c: Comparison) -> str:
+    """What a verdict stands in spite of."""
+    if c.failures is None:
+        return ""
+    failed = c.failures.failed + c.failures.baseline_failed
+    are = "is" if failed == 1 else "are"
+    return f", even if the {count(failed, 'run')} that failed {are} ranked last"
+
+
+def failures_said(failures: Failures, level: str, baseline: str) -> str:
+    """`3 of 20 runs of send=splice failed and 1 of 20 of send=write`."""
+    f = failures
+    counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
+    told = [
+        f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
+    ]
+    return f"{' and '.join(told)} failed"
+
+
+def _percent(c: Comparison) -> str:
+    """The confidence of a comparison's interval: `95%`, `98.3%`."""
+    return f"{c.confidence * 100:.3g}%"
+
+
+def _short(c: Comparison) -> str:
+    """The interval without a direction where the sentence has already said it."""
+    text = bounds(c.low, c.high)
+    same = (c.low >= 1) == (c.high >= 1)
+    return (
+        text.removesuffix(" more").removesuffix(" less")
+        if same and c.verdict != "equivalent"
+        else text
+    )

@@ -1,0 +1,80 @@
+"""`make size`: lines and files of each room beside their budgets (wc -l, as formatted)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TRUNK = {
+    "cli and api": ("cli api listing", 2_400),
+    "campaign and model": ("campaign model", 5_100),
+    "plan": ("plan", 550),
+    "result": ("result", 1_900),
+    "base": ("base starter", 1_200),
+    "hosts and facts": ("hosts facts", 2_900),
+    "engine": ("engine", 1_400),
+    "settings": ("settings", 1_500),
+    "tools": ("tools", 650),
+    "run": ("run", 5_000),
+    "stats": ("stats", 3_300),
+    "read": ("read results", 3_800),
+    "report": ("report", 4_600),
+    "live": ("live", 750),
+    "tables": ("tables", 650),
+}
+ADD_ONS = {
+    "kernels": ("kernels", 3_500),
+    "lab": ("lab", 2_500),
+    "fleet": ("fleet", 2_300),
+}
+
+
+def files(folder: str, *suffixes: str) -> list[Path]:
+    """The files of that folder with one of these suffixes, in order."""
+    return sorted(file for file in (ROOT / folder).rglob("*") if file.suffix in suffixes)
+
+
+def lines(found: Iterable[Path]) -> int:
+    return sum(file.read_bytes().count(b"\n") for file in found)
+
+
+def of_rooms(names: str) -> list[Path]:
+    """The Python files of these rooms, each a folder or one file."""
+    return [
+        file for name in names.split() for file in files("netbench", ".py") if _room(file) == name
+    ]
+
+
+def _room(file: Path) -> str:
+    return file.relative_to(ROOT / "netbench").parts[0].removesuffix(".py")
+
+
+def shared_names(found: Iterable[Path]) -> int:
+    """Files whose basename another has too, __init__.py apart."""
+    names = Counter(file.name for file in found if file.name != "__init__.py")
+    return sum(number for number in names.values() if number > 1)
+
+
+def table() -> list[tuple[str, int, int]]:
+    """Rows of what, how many today, at most."""
+    python = files("netbench", ".py")
+    rooms = {**TRUNK, **ADD_ONS}
+    return [
+        ("netbench/, lines of Python", lines(python), 44_000),
+        ("netbench/, files", len(python), 370),
+        ("trunk", sum(lines(of_rooms(names)) for names, _ in TRUNK.values()), 35_700),
+        ("native/src", lines(files("native/src", ".c", ".h")), 18_500),
+        ("tests/, lines of Python", lines(files("tests", ".py")), 35_000),
+        ("native/tests", lines(files("native/tests", ".c", ".h")), 4_500),
+        ("tools/", lines(files("tools", ".py", ".c", ".h", ".sh")), 3_200),
+        ("modules at the top of netbench/", sum(file.parent.name == "netbench" for file in python), 9),
+        ("files that share a basename", shared_names(python), 50),
+        *((f"  {room}", lines(of_rooms(names)), most) for room, (names, most) in rooms.items()),
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    for what, today, most in table():
+        print(f"{what:34} {today:>7,} {most:>7,}{'  over' if today > most else ''}")
