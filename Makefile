@@ -21,8 +21,8 @@ RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
 # of netbench again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages resolve \
-	constraints
+.PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages \
+	resolve constraints
 all: .make/built
 
 include native/Makefile

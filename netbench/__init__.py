@@ -48,7 +48,7 @@ _API = (
     "Results",
     "load",
     "transfer",
-)  # a name that is not here never imports the API (`from netbench import plan` asks for it first)
+)  # a name that is not here never imports the API: `from netbench import plan` asks for it first
 
 
 def __dir__() -> list[str]:

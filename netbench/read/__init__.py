@@ -1,1 +1,1 @@
-"""Reading results: records to frames, metrics, comparisons and cautions. `load.py` alone reads files."""
+"""Reading results: records to frames, metrics, comparisons and cautions."""

@@ -1,8 +1,8 @@
 """The journal: journal.jsonl, what must be known after a crash. Each entry is one line with its
 `time` and `kind`, forced to the disk before what it announces is done.
 
-The journal that is acted on is in the account's state (netbench/result/campaign_state.py); that of a
-result is a copy. Keys that say where the controller was, `machine` and `netns`, are of both.
+The journal that is acted on is in the account's state (campaign_state.py); that of a result is a
+copy. Keys that say where the controller was, `machine` and `netns`, are of both.
 
 Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
 has `about`, as in netbench/result/record.py.

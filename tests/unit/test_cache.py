@@ -109,7 +109,9 @@ def test_an_entry_in_use_stays(here: Path) -> None:
 
 def test_to_use_an_entry_makes_it_young(here: Path) -> None:
     place = entry(here, "built/one", 91)
-    command = f"import pathlib\nfrom netbench import cache\ncache.use(pathlib.Path({str(place)!r}))"
+    command = (
+        f"import pathlib\nfrom netbench.base import cache\ncache.use(pathlib.Path({str(place)!r}))"
+    )
     subprocess.run((sys.executable, "-c", command), check=True)
     assert pruned() == []
     assert place.exists()

@@ -199,7 +199,7 @@ def test_other_frames_are_shown_as_pandas_does(result: netbench.Results) -> None
 
 
 def test_importing_netbench_is_cheap() -> None:
-    code = "import sys, netbench; from netbench import errors; sys.exit(bool({'pandas', 'numpy', 'matplotlib', 'fabric'} & set(sys.modules)))"
+    code = "import sys, netbench; from netbench.base import errors; sys.exit(bool({'pandas', 'numpy', 'matplotlib', 'fabric'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError):
         _ = netbench.nothing
