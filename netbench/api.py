@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,14 +93,13 @@ def check(campaign: Campaign) -> list[Finding]:
     """What prevents a campaign from running, and what will make it noisy. Changes no setting, and
     builds kernels from git. Errors: HostError, RequestError, WorkerLost.
     """
-    from netbench.lab import campaign_hosts
     from netbench.run.check import check
     from netbench.run.host_load import LOOK_SECONDS
     from netbench.run.progress import Lines
     from netbench.run.worker_pool import WorkerPool
 
     built = _with_built_kernels(campaign, Lines().say)
-    with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
+    with _hosts_of(built) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS, alone=True)
 
 
@@ -111,14 +110,12 @@ def start(
     Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
     RequestError before anything is run; StoreError.
     """
-    from netbench.kernels.built import pinned
-    from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
     from netbench.run import conductor
 
     progress = for_terminal(plain)
-    built = _with_built_kernels(pinned(campaign), progress.say, jobs)
-    with campaign_hosts(built) as ready:
+    built = _with_built_kernels(_pinned(campaign), progress.say, jobs)
+    with _hosts_of(built) as ready:
         return _announced(conductor.start(ready, results, progress))
 
 
@@ -133,10 +130,9 @@ def start_parts(
     `insecure`: also on a scheduler without TLS. Errors: RequestError, PlaceError, StoreError.
     """
     from netbench.fleet.dask_engine import run
-    from netbench.kernels.built import pinned
     from netbench.run.progress import Lines
 
-    return run(pinned(campaign), results, Lines(), scheduler, parts, insecure)
+    return run(_pinned(campaign), results, Lines(), scheduler, parts, insecure)
 
 
 def resume(path: Path, plain: bool = False) -> Conclusion | None:
@@ -145,7 +141,6 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     """
     from netbench import campaign
     from netbench.fleet.parts import as_planned
-    from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
@@ -161,7 +156,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
         progress.say(f"{path} is finished; nothing to do")
         return None
     refuse_another(store, Plan(begun))  # before its lab is made
-    with campaign_hosts(_with_built_kernels(begun, progress.say)) as ready:
+    with _hosts_of(_with_built_kernels(begun, progress.say)) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
 
@@ -169,12 +164,37 @@ def _with_built_kernels(
     campaign: Campaign, say: Callable[[str], None], jobs: int | None = None
 ) -> Campaign:
     """A lab that cannot be made is told before kernels are built for it."""
+    if not _builds_kernels(campaign):
+        return campaign
     from netbench.kernels.built import with_built_kernels
     from netbench.lab import require_lab
 
-    if any(kernel.git for kernel in campaign.kernels.values()):
-        require_lab(campaign)
+    require_lab(campaign)
     return with_built_kernels(campaign, say, jobs)
+
+
+def _pinned(campaign: Campaign) -> Campaign:
+    """The campaign with commits in place of revisions of kernels. Errors: RequestError."""
+    if not _builds_kernels(campaign):
+        return campaign
+    from netbench.kernels.built import pinned
+
+    return pinned(campaign)
+
+
+def _builds_kernels(campaign: Campaign) -> bool:
+    return any(kernel.git for kernel in campaign.kernels.values())
+
+
+def _hosts_of(campaign: Campaign) -> AbstractContextManager[Campaign]:
+    """The campaign with the hosts of its lab, which is up as long as the context; one without a lab
+    as it is. Errors: LabError, RequestError.
+    """
+    if campaign.lab is None:
+        return nullcontext(campaign)
+    from netbench.lab import campaign_hosts
+
+    return campaign_hosts(campaign)
 
 
 def merge(paths: Sequence[Path], folder: Path) -> Merged:
@@ -292,12 +312,11 @@ def transfer(
     the run failed.
     """
     from netbench import campaign
-    from netbench.lab import campaign_hosts
     from netbench.run import conductor
 
     one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
     with ExitStack() as stack:
-        cell = stack.enter_context(campaign_hosts(one_cell))
+        cell = stack.enter_context(_hosts_of(one_cell))
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
         conclusion = conductor.start(cell, Path(folder), seconds=seconds)
         if conclusion.why == "interrupted":
