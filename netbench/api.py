@@ -93,14 +93,12 @@ def check(campaign: Campaign) -> list[Finding]:
     """What prevents a campaign from running, and what will make it noisy. Changes no setting, and
     builds kernels from git. Errors: HostError, RequestError, WorkerLost.
     """
-    from netbench.lab import campaign_hosts
     from netbench.run.check import check
     from netbench.run.host_load import LOOK_SECONDS
     from netbench.run.progress import Lines
     from netbench.run.worker_pool import WorkerPool
 
-    built = _with_built_kernels(campaign, Lines().say)
-    with campaign_hosts(built) as ready, WorkerPool(ready) as pool:
+    with _made(campaign, Lines().say) as ready, WorkerPool(ready) as pool:
         return check(ready, pool, look=LOOK_SECONDS, alone=True)
 
 
@@ -111,14 +109,11 @@ def start(
     Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
     RequestError before anything is run; StoreError.
     """
-    from netbench.kernels.built import pinned
-    from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
     from netbench.run import conductor
 
     progress = for_terminal(plain)
-    built = _with_built_kernels(pinned(campaign), progress.say, jobs)
-    with campaign_hosts(built) as ready:
+    with _made(_pinned(campaign), progress.say, jobs) as ready:
         return _announced(conductor.start(ready, results, progress))
 
 
@@ -133,10 +128,9 @@ def start_parts(
     `insecure`: also on a scheduler without TLS. Errors: RequestError, PlaceError, StoreError.
     """
     from netbench.fleet.dask_engine import run
-    from netbench.kernels.built import pinned
     from netbench.run.progress import Lines
 
-    return run(pinned(campaign), results, Lines(), scheduler, parts, insecure)
+    return run(_pinned(campaign), results, Lines(), scheduler, parts, insecure)
 
 
 def resume(path: Path, plain: bool = False) -> Conclusion | None:
@@ -145,7 +139,6 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     """
     from netbench import campaign
     from netbench.fleet.parts import as_planned
-    from netbench.lab import campaign_hosts
     from netbench.live.progress import for_terminal
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
@@ -161,20 +154,43 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
         progress.say(f"{path} is finished; nothing to do")
         return None
     refuse_another(store, Plan(begun))  # before its lab is made
-    with campaign_hosts(_with_built_kernels(begun, progress.say)) as ready:
+    with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))
 
 
-def _with_built_kernels(
-    campaign: Campaign, say: Callable[[str], None], jobs: int | None = None
-) -> Campaign:
-    """A lab that cannot be made is told before kernels are built for it."""
-    from netbench.kernels.built import with_built_kernels
-    from netbench.lab import require_lab
+def _is_built(campaign: Campaign) -> bool:
+    """Whether it has kernels from git."""
+    return any(kernel.git for kernel in campaign.kernels.values())
 
-    if any(kernel.git for kernel in campaign.kernels.values()):
-        require_lab(campaign)
-    return with_built_kernels(campaign, say, jobs)
+
+def _pinned(campaign: Campaign) -> Campaign:
+    """With commits in place of revisions. Errors: RequestError."""
+    if not _is_built(campaign):
+        return campaign
+    from netbench.kernels.built import pinned
+
+    return pinned(campaign)
+
+
+@contextmanager
+def _made(
+    campaign: Campaign, say: Callable[[str], None], jobs: int | None = None
+) -> Iterator[Campaign]:
+    """The campaign with what is made for it: kernels from git, and hosts of its lab, which is up as
+    long as the context. A lab that cannot be made is told before kernels are built for it.
+    """
+    with ExitStack() as stack:
+        if _is_built(campaign):
+            from netbench.kernels.built import with_built_kernels
+            from netbench.lab import require_lab
+
+            require_lab(campaign)
+            campaign = with_built_kernels(campaign, say, jobs)
+        if campaign.lab is not None:
+            from netbench.lab import campaign_hosts
+
+            campaign = stack.enter_context(campaign_hosts(campaign))
+        yield campaign
 
 
 def merge(paths: Sequence[Path], folder: Path) -> Merged:
@@ -292,12 +308,11 @@ def transfer(
     the run failed.
     """
     from netbench import campaign
-    from netbench.lab import campaign_hosts
     from netbench.run import conductor
 
     one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
     with ExitStack() as stack:
-        cell = stack.enter_context(campaign_hosts(one_cell))
+        cell = stack.enter_context(_made(one_cell, lambda _: None))
         folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
         conclusion = conductor.start(cell, Path(folder), seconds=seconds)
         if conclusion.why == "interrupted":

@@ -135,7 +135,7 @@ def interface() -> Iterator[str]:
     and has no address.
     """
     made = subprocess.run(
-        ("ip", "link", "add", NEAR, "type", "veth", "peer", "name", FAR),
+        f"ip link add {NEAR} numrxqueues 4 numtxqueues 4 type veth peer name {FAR}".split(),
         capture_output=True,
         text=True,
         check=False,

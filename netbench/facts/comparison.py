@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from netbench.facts.registry import BY_NAME, FACTS
@@ -71,6 +72,17 @@ def shortened(one: str, other: str) -> tuple[str, str]:
     ahead = _common(a, b)
     behind = _common(a[ahead:][::-1], b[ahead:][::-1])
     return _middle(a, ahead, behind), _middle(b, ahead, behind)
+
+
+def version(release: str) -> list[tuple[int, int | str]]:
+    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and
+    6.9.0-rc7 before 6.9.0.
+    """
+    parts = re.findall(r"\d+|[^\d]+", release)
+    return [
+        *((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts),
+        (0, ""),
+    ]
 
 
 def _middle(words: list[str], ahead: int, behind: int) -> str:

@@ -10,14 +10,13 @@ from dataclasses import replace
 from netbench.base.errors import APT_INSTALL, EngineError, RequestError
 from netbench.base.units import listed
 from netbench.engine.catalogue import Named
-from netbench.kernels.boot import boot_method
 from netbench.model import Campaign, SettingLevel
 from netbench.plan.plan import Plan, Unit
 from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
-from netbench.run.boots import Boots
+from netbench.run.boots import boots_of
 from netbench.run.check_congestion import check_congestion
 from netbench.run.check_direct import check_direct
 from netbench.run.check_files import check_files, has_program
@@ -57,6 +56,7 @@ def check(
     """
     pool.start_all(changes=not alone)
     entries = read_all(campaign, pool)
+    boots = boots_of(campaign, pool, Journal(), lambda _: None)
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
         *_hosts(campaign, pool, entries),
@@ -64,7 +64,7 @@ def check(
         *check_root(campaign, pool),
         *_settings(campaign, pool),
         *check_overlap(campaign, pool),
-        *(_boots(campaign, pool) if not pool.refused.keys() & pool.needing else ()),
+        *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
         *(
             Finding("warning", one.host, one.what, one.remedy)
             for one in warnings(campaign, pool, entries, look)
@@ -259,19 +259,3 @@ def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign
         return setting.why_not(what, level.value, place)
     except (EngineError, ValueError) as error:
         return str(error)
-
-
-def _boots(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
-    """Hosts that cannot be booted on the campaign's kernels."""
-    if campaign.boots_hosts:
-        boots = Boots(campaign, pool, Journal(), lambda _: None)
-        why_not = boots.why_not()
-        yield from (
-            Finding("error", host, f"cannot be booted: {why}") for host, why in why_not.items()
-        )
-        yield from (
-            Finding("ok", host, f"needs root: boot {program}")
-            for host in campaign.roles
-            if host not in why_not
-            for program in boot_method(campaign.hosts[host].boot.kind).as_root
-        )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from netbench.base.errors import (
@@ -27,8 +28,7 @@ from netbench.read.epochs import not_pooled
 from netbench.result import codec
 from netbench.result.journal import Ended, Why
 from netbench.result.store import Store
-from netbench.run.boot_acceptance import BootAcceptance
-from netbench.run.boots import Boots
+from netbench.run.boots import boots_of
 from netbench.run.check import check
 from netbench.run.finding import Finding, together
 from netbench.run.held_settings import HeldSettings
@@ -119,7 +119,8 @@ def resume(
         refuse_another(store, plan)
         there = without_given_up(campaign, store, progress)
         with WorkerPool(there, channels) as pool:
-            _boots(store, there, pool, progress).finish_boots()
+            if boots := boots_of(there, pool, store.journal, partial(_say, store, progress)):
+                boots.finish_boots()
             refuse_errors(check(there, pool, made_sinks(store)), progress)
             known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
             plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
@@ -143,12 +144,9 @@ def _rows(pool: WorkerPool, campaign: Campaign) -> tuple[Row, ...]:
     return pool.worker(campaign.pairs[0].sender, "sender").catalogue.rows
 
 
-def _boots(store: Store, campaign: Campaign, pool: WorkerPool, progress: Progress) -> Boots:
-    def say(line: str) -> None:
-        store.note(line)
-        progress.say(line)
-
-    return Boots(campaign, pool, store.journal, say)
+def _say(store: Store, progress: Progress, line: str) -> None:
+    store.note(line)
+    progress.say(line)
 
 
 class Conductor:
@@ -170,6 +168,7 @@ class Conductor:
         self._pool = pool
         self._store = store
         self._progress = progress
+        self._say = partial(_say, store, progress)
         self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
         self._held = HeldSettings(campaign, pool, locks, store.journal, self._say)
@@ -184,8 +183,7 @@ class Conductor:
             store,
         )
         self._waves = Waves(plan, self._steps, self._recorder, pool.interrupt, self._say)
-        self._boots = _boots(store, campaign, pool, progress)
-        self._acceptance = BootAcceptance(campaign, pool, store.stored_facts)
+        self._boots = boots_of(campaign, pool, store.journal, self._say)
         self._noise = NoiseMonitor(campaign, pool, store.noise)
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
         self._begun = time.monotonic()
@@ -220,10 +218,6 @@ class Conductor:
         if unrestored:
             why, reason = "lost", f"{reason}; {unrestored}" if why == "lost" else unrestored
         return self._end(why, reason)
-
-    def _say(self, line: str) -> None:
-        self._store.note(line)
-        self._progress.say(line)
 
     def _begin(self) -> None:
         """Lock the hosts, keep their facts, and replay the records that there are."""
@@ -331,11 +325,28 @@ class Conductor:
         """Every host onto a kernel; where that does not work, what is left of the kernel's cells
         has failed. The reason then, or "".
         """
+        boots = self._boots
+        assert boots, "a plan with boots has a campaign that boots hosts"
         self._booted = None
         self._held.restore()
         self._noise.forget()
+
+        def accept(number: int) -> str:
+            """Take hosts that have just been booted: workers, locks, facts. What is wrong with
+            them, or "".
+            """
+            self._pool.start_all()
+            self._held.claim()
+            entries, why = boots.wait_until_ready(step, self._store.stored_facts())
+            if not why:
+                block = self._recorder.ledger.block
+                self._recorder.keep_facts(self._held.described(entries), number)
+                while self._recorder.ledger.block < block:
+                    self._recorder.ledger.next_block()
+            return why
+
         try:
-            self._boots.bring_up(step.kernel, lambda number: self._accept(number, step), step.build)
+            boots.bring_up(step.kernel, accept, step.build)
         except BootError as error:
             self._pool.start_all()
             reason = f"boot: {step.kernel or 'original kernel'}: {error}"
@@ -345,25 +356,12 @@ class Conductor:
         self._booted = step
         return ""
 
-    def _accept(self, number: int, step: Boot) -> str:
-        """Take hosts that have just been booted: workers, locks, facts. What is wrong with them, or
-        "".
-        """
-        self._pool.start_all()
-        self._held.claim()
-        entries, why = self._acceptance.wait(step.kernel, step.build)
-        if not why:
-            block = self._recorder.ledger.block
-            self._recorder.keep_facts(self._held.described(entries), number)
-            while self._recorder.ledger.block < block:
-                self._recorder.ledger.next_block()
-        return why
-
     def _restore(self) -> str:
         """Put every setting and kernel back; what could not be, and what to do, or ""."""
         errors: list[str] = []
         self._pool.clear_interrupt()
-        for put_back in (self._held.restore, self._boots.back):
+        boots_back = [self._boots.back] if self._boots else []
+        for put_back in (self._held.restore, *boots_back):
             try:
                 put_back()
             except (EngineError, Lost, StoreError, TimeoutError) as error:

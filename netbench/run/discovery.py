@@ -15,7 +15,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import EngineError, RequestError
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
-from netbench.kernels.boot.installed import version
+from netbench.facts.comparison import version
 from netbench.model import Campaign, Host
 from netbench.run.check import setting_levels
 from netbench.run.host_facts import read_host

@@ -10,7 +10,7 @@ from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.model import Campaign
 from netbench.result.campaign_state import CampaignState
 from netbench.result.store import Store
-from netbench.run.boots import Boots
+from netbench.run.boots import boots_of
 from netbench.run.host_locks import HostLocks, result_name
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.settings.put_back import put_back
@@ -38,14 +38,9 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     left = [host for host in campaign.hosts if journal.outstanding(host)]
     lines: list[str] = []
     with WorkerPool(campaign, channels) as pool:
-        boots = Boots(campaign, pool, journal, store.note)
+        boots = boots_of(campaign, pool, journal, store.note)
         locks = HostLocks(campaign, pool, result_name(campaign, store))
         failed: list[NetbenchError] = []
-
-        def boot_back() -> None:
-            for host in boots.touched():
-                _refuse_others(locks, host)
-            lines.extend(boots.back())
 
         def put_settings_back(host: str) -> None:
             locks.lock(host)
@@ -58,7 +53,15 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
                 raise HostError("\n".join(elsewhere))
 
         receivers_first = sorted(left, key=lambda host: campaign.roles[host])
-        acts: list[Callable[[], None]] = [lambda: lines.extend(boots.finish_boots()), boot_back]
+        acts: list[Callable[[], None]] = []
+        if boots:
+
+            def boot_back() -> None:
+                for host in boots.touched():
+                    _refuse_others(locks, host)
+                lines.extend(boots.back())
+
+            acts += [lambda: lines.extend(boots.finish_boots()), boot_back]
         acts += [partial(put_settings_back, host) for host in receivers_first]
         for act in acts:
             try:

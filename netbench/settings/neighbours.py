@@ -99,9 +99,13 @@ def name_of(key: Key, interface: str = "") -> str:
 
 
 def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
-    """Two values as reports show them: of an offload without what was requested."""
+    """Two values as reports show them: of an offload without what was requested, and none of what
+    was empty (a mask of a queue) and has gone.
+    """
     if key[0].startswith("features "):
         return before.partition(" ")[0], after.partition(" ")[0]
+    if after == NONE and not before.strip("0,"):
+        return NONE, NONE
     return before, after
 
 

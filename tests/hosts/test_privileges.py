@@ -430,6 +430,8 @@ RULES: Mapping[str, Rule] = {
     "rps": ("setting rps", file(f"{NET}/{LINK}/queues/rx-0/rps_cpus"),
             file(f"{NET}/{LINK}/queues/tx-0/xps_cpus"),
             f"`setting sysfs.class/net/{LINK}/queues/tx-0/xps_cpus`"),
+    "queues of channels": ("setting channels", file(f"{NET}/{LINK}/queues/tx-0/xps_cpus"),
+                           file(f"{NET}/{LINK}/mtu"), f"`setting sysfs.class/net/{LINK}/mtu`"),
     "busy_poll": ("setting busy_poll", sysctl("core/busy_read"), sysctl("core/rmem_max"),
                   "`sysctl net.core.rmem_max`"),
     "governor": ("setting governor", file(f"{CPUS}/cpufreq/policy0/scaling_governor"),

@@ -13,6 +13,7 @@ import struct
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,28 @@ VM, NET, QUEUE = Path("/proc/sys/vm"), Path("/proc/sys/net"), Path("/sys/block/l
 IPV4, IPV6 = NET / "ipv4", NET / "ipv6/conf"
 
 
+# /sys is of the network namespace that it was mounted in.
+IN_ITS_SYSFS = ("unshare", "-m", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
+
+
+@cache
+def keeper() -> subprocess.Popen[bytes]:
+    """A process that has the /sys of the tests' network namespace."""
+    argv = (*IN_ITS_SYSFS, "sh", "-c", "echo; exec cat")
+    kept = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert kept.stdout
+    assert kept.stdout.readline()
+    return kept
+
+
+def links() -> Path:
+    return Path(f"/proc/{keeper().pid}/root/sys/class/net")
+
+
+def helper() -> Worker:
+    return Worker(LocalProcess((*IN_ITS_SYSFS, *HELPER)), "here")
+
+
 def readable(folder: Path) -> Iterator[Path]:
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.stat().st_mode & 0o444 and file.name != "stat_refresh":
@@ -56,6 +79,9 @@ def host() -> dict[str, str]:
             {key: link.get(key) for key in ("mtu", "gso_max_size", "gso_ipv4_max_size", "qdisc")}
         )
         there[f"{name} features"] = out("ethtool", "-k", name)
+        for file in links().glob(f"{name}/queues/[rt]x-*/[rx]ps_*"):
+            with suppress(OSError):  # of one queue there is no xps_cpus
+                there[str(file)] = file.read_text()
     there["addresses"] = re.sub("[0-9]+sec|tentative ", "", out("ip", "address"))
     routes = re.sub("[0-9]+sec", "", out("ip", "route") + out("ip", "-6", "route"))
     there["routes"] = "".join(sorted(routes.splitlines(True)))
@@ -88,6 +114,17 @@ def scheduler() -> Callable[[], object]:
     return lambda: (QUEUE / "scheduler").write_text("none")
 
 
+def steered() -> Callable[[], object]:
+    """Four queues each way, steered otherwise than new ones are."""
+    out("ethtool", "-L", NEAR, "rx", "4", "tx", "4")
+    for name, value in (("rps_cpus", "1"), ("rps_flow_cnt", "64"), ("xps_cpus", "1")):
+        for queue in (0, 3):
+            way = "tx" if name == "xps_cpus" else "rx"
+            write(links() / NEAR / f"queues/{way}-{queue}" / name, value)
+    write(links() / NEAR / "queues/tx-2/xps_rxqs", "2")
+    return lambda: out("ethtool", "-L", NEAR, "rx", "1", "tx", "1")
+
+
 ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "ratio": (dirty_bytes, "sysctl.vm.dirty_ratio", "30"),
     "bytes": (lambda: write(VM / "dirty_ratio", "21"), "sysctl.vm.dirty_bytes", "256000000"),
@@ -109,7 +146,17 @@ ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
     "offloads": (uppers, "sg", "off"),
+    "queues": (steered, "channels", "{rx: 2, tx: 2}"),
     "scheduler": (scheduler, "sysfs.block/loop7/queue/scheduler", "none"),
+}
+
+
+OF_QUEUES = f"class/net/{NEAR}/queues"
+FEWER_QUEUES = {
+    f"{OF_QUEUES}/rx-3/rps_cpus": ("1", "none"),
+    f"{OF_QUEUES}/rx-3/rps_flow_cnt": ("64", "none"),
+    f"{OF_QUEUES}/tx-2/xps_rxqs": ("2", "none"),
+    f"{OF_QUEUES}/tx-3/xps_cpus": ("1", "none"),
 }
 
 
@@ -126,7 +173,7 @@ def loses_its_controller(held: Any, worker: Worker, journal: list[Any]) -> None:
 def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
     os.kill(worker.hello.pid, signal.SIGKILL)
     worker.abandon()
-    second = Worker(open_channel(Host("here")).start_helper(), "here")
+    second = helper()
     try:
         list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
     finally:
@@ -144,12 +191,13 @@ def test_what_moves_along_comes_back(
         pytest.skip("no loop device here")
     undo = prepare()
     before = host()
-    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    worker = helper()
     journal: list[Any] = []
     try:
         held = holder(SettingContext("here", worker, ADDRESS, interface), worker, journal)
         moved = held.hold(parsed([{}, {name: level}, {}])).moved
         assert moved, "something did move"
+        assert row != "queues" or moved == FEWER_QUEUES
         assert host() != before
         held.undo()
         assert {k: v for k, v in host().items() if v != before.get(k)} == {}
@@ -388,9 +436,6 @@ def test_what_others_change_meanwhile_is_left(interface: str) -> None:
             file.write_text("1")
 
 
-IN_ITS_SYSFS = ("unshare", "-m", "sh", "-c", 'mount -t sysfs sysfs /sys && exec "$@"', "sh")
-
-
 @pytest.mark.parametrize(
     ("step", "name", "value", "refused"),
     [
@@ -406,7 +451,7 @@ def test_what_files_of_an_interface_would_lose_is_refused(
 ) -> None:
     out("ip", *step.split())
     before = host()
-    worker = Worker(LocalProcess((*IN_ITS_SYSFS, *HELPER)), "here")
+    worker = helper()
     try:
         with pytest.raises(EngineError, match=refused) if refused else nullcontext():
             worker.operate("file", f"/sys/class/net/{veth}/{name}", value, hold=True)

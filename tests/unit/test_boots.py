@@ -17,11 +17,14 @@ from hypothesis import strategies as st
 
 from netbench.base.errors import BootError, HostError
 from netbench.engine.worker import Worker
+from netbench.facts.comparison import version
 from netbench.hosts.base import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.kernels.boot import METHODS, boot_method, installed
 from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.boots import Boots, joined, original_states
 from netbench.kernels.boot.command import Command as CommandMethod
+from netbench.kernels.boot.console import CONSOLE_LINES, PANIC, excerpt
 from netbench.kernels.boot.copied import release_of
 from netbench.kernels.boot.grub import entry_of
 from netbench.kernels.boot.machine import Machine
@@ -29,8 +32,6 @@ from netbench.kernels.boot.state import State, is_of
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
 from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
 from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
-from netbench.run.boot_console import CONSOLE_LINES, PANIC, excerpt
-from netbench.run.boots import Boots, joined, original_states
 from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
 from tests.support.local import Command
@@ -182,7 +183,7 @@ def test_versions_are_put_in_order_by_their_numbers() -> None:
         "6.12.3",
     ]
     backwards = ordered[::-1]
-    assert sorted(backwards, key=installed.version) == ordered
+    assert sorted(backwards, key=version) == ordered
 
 
 class Files(Machine):

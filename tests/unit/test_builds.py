@@ -11,13 +11,13 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import CampaignError
+from netbench.kernels.boot.acceptance import why_not_ready
 from netbench.kernels.built import pinned, with_built_kernels
 from netbench.kernels.compile import build
 from netbench.model import Kernel, build_name
 from netbench.plan.plan import Boot, Plan
 from netbench.plan.plan_json import plan_json
 from netbench.result.files import HostEntry
-from netbench.run.boot_acceptance import BootAcceptance
 from netbench.run.progress import Silent
 from netbench.run.worker_pool import WorkerPool
 from tests.support.kernel_repository import Lines, Repository
@@ -182,6 +182,7 @@ def test_a_boot_is_accepted_by_what_earlier_boots_of_its_build_were() -> None:
 
     wanted = parsed(DEBS, DEBS)
     stored = {"snd": [entry(1, "6.1"), entry(2, "6.2")]}
-    acceptance = BootAcceptance(wanted, cast(WorkerPool, Answering()), lambda: stored)
-    assert acceptance._why_not_ready({"snd": entry(2, "6.2")}) == ""
-    assert "kernel was 6.1, then 6.2" in acceptance._why_not_ready({"snd": entry(1, "6.2")})
+    pool = cast(WorkerPool, Answering())
+    assert why_not_ready(wanted, pool, stored, {"snd": entry(2, "6.2")}) == ""
+    why = why_not_ready(wanted, pool, stored, {"snd": entry(1, "6.2")})
+    assert "kernel was 6.1, then 6.2" in why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from netbench.run.clock_rates import Look, look, rates, why_wrong
+from netbench.kernels.boot.acceptance import Look, look, rates, why_wrong
 
 MS = 10**6
 

@@ -23,25 +23,15 @@ PARTS = (
     "orchestration",
     "ledger",
     "watch",
-    "lab",
-    "kernels",
     "instructions",
-    "shared_threads",
-    "uring",
-    "wait",
-    "many_streams",
     "null",
     "meters",
-    "softirq_load",
     "meter_cost",
-    "symbols",
     "truth",
     "report",
     "fleet",
 )
-GROUPS = {  # a word for several parts
-    "methods": ("instructions", "shared_threads", "uring", "wait", "many_streams", "null"),
-}
+GROUPS = {"methods": ("instructions", "null")}  # a word for several parts
 
 
 def machine() -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from netbench.base.errors import LabRefused
 from netbench.hosts.ssh.channel import SshChannel
 from netbench.lab import Lab
-from tools.bench.lab import _check, _lab, _pairs
+from tools.bench.orchestration import check_seconds, lab_of, pairs_file
 from tools.bench.table import Row
 
 HOSTS = 200
@@ -34,9 +34,9 @@ HOW = (
 def rows() -> list[Row]:
     """Both rows; with why, where there can be no lab."""
     try:
-        with _lab(HOSTS) as made, tempfile.TemporaryDirectory() as name:
+        with lab_of(HOSTS) as made, tempfile.TemporaryDirectory() as name:
             connected = _connect(made, Path(name))
-            checked = _check(_pairs(Path(name) / "fleet.yaml", made.block()))
+            checked = check_seconds(pairs_file(Path(name) / "fleet.yaml", made.block()))
     except LabRefused as error:
         return [Row(what, f"not measured: {error}", "", "", "", None) for what in (CHECK, CONNECT)]
     return [_row(CHECK, checked, CHECK_SECONDS), _row(CONNECT, connected, CONNECT_SECONDS)]

@@ -7,13 +7,15 @@ import tempfile
 from pathlib import Path
 
 from netbench import api, campaign
-from netbench.results import Results
-from tools.bench.table import Part, Row
+from tools.bench import comparisons
+from tools.bench.table import Part
 
 CAMPAIGN = Path(__file__).resolve().parents[2] / "campaigns" / "peers.yaml"
-WANTED = {
-    "throughput": ("throughput", "Gb/s", "lower bound at least 0.98"),
-    "system_demand": ("CPU", "µs/KB", "upper bound at most 1.02"),
+BUDGETS = {
+    "throughput": comparisons.low_at_least(0.98),
+    "system_demand": comparisons.Budget(
+        "upper bound at most 1.02", lambda ratio, low, high: high <= 1.02
+    ),
 }
 HOW = (
     "`campaigns/peers.yaml`: {runs} runs in {blocks} random complete blocks, chunks of 128K, both"
@@ -37,42 +39,22 @@ NOTES = (
 
 def measure() -> Part:
     """Run the campaign until the ratios are known to 1.5%, or 60 blocks."""
+    argv = ["iperf3", "--version"]
+    version = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
     with tempfile.TemporaryDirectory() as folder:
-        conclusion = api.start(campaign.load(CAMPAIGN), Path(folder))
-        results = api.load(conclusion.path)
-        tables = [results.compare("tool", "iperf3", metric) for metric in WANTED]
-        rows = [_row(record, results) for table in tables for record in table.to_dict("records")]
+        results = api.load(api.start(campaign.load(CAMPAIGN), Path(folder)).path)
+        rows = [
+            row
+            for metric, budget in BUDGETS.items()
+            for row in comparisons.rows(results, "tool", "iperf3", metric, _name(metric), budget)
+        ]
         how = HOW.format(
-            runs=len(results.runs), blocks=int(results.runs["block"].max()) + 1, version=_version()
+            runs=len(results.runs),
+            blocks=int(results.runs["block"].max()) + 1,
+            version=version.split("(")[0].strip(),
         )
     return Part("Beside iperf3", how, tuple(rows), NOTES)
 
 
-def _version() -> str:
-    return (
-        subprocess.run(["iperf3", "--version"], check=True, capture_output=True, text=True)
-        .stdout.split("(")[0]
-        .strip()
-    )
-
-
-def _row(record: dict[object, object], results: Results) -> Row:
-    metric = str(record["metric"])
-    what, unit, budget = WANTED[metric]
-    low, high = float(str(record["low"])), float(str(record["high"]))
-    cells = results.cells
-    mine = cells[
-        (cells["metric"] == metric)
-        & (cells["send"] == record["send"])
-        & (cells["streams"] == record["streams"])
-    ]
-    mean = {str(row["tool"]): f"{row['mean']:.4g} {unit}" for row in mine.to_dict("records")}
-    return Row(
-        f"{record['send']}, {record['streams']} stream{'' if record['streams'] == '1' else 's'}:"
-        f" {what}",
-        mean.get("none", "missing"),
-        mean.get("iperf3", "missing"),
-        f"{float(str(record['ratio'])):.3f} ({low:.3f} to {high:.3f}), n = {record['n']}",
-        budget,
-        low >= 0.98 if metric == "throughput" else high <= 1.02,
-    )
+def _name(metric: str) -> comparisons.Naming:
+    return lambda levels: f"{levels['send']}, streams: {levels['streams']}: {metric}"

@@ -28,22 +28,17 @@ enum { STATES = 10 /* CPUIDLE_STATE_MAX */, STACK = 64 * 1024, PATIENCE_NS = 500
 enum { CPUS, IDLE, PINNED_IDLE, PINNED_CPUS, PEER_IDLE, PEER_CPUS, OF_CPUS };
 
 static const struct nb_field counters[] = {
-	[CPUS] = { .name = "cpus", .about = "CPUs that are online" },
-	[IDLE] = { .name = "idle_ns",
-		   .about = "time in idle states, all CPUs",
-		   .unit = NB_UNIT_NS,
+	[CPUS] = { "cpus", "CPUs that are online" },
+	[IDLE] = { "idle_ns", "time in idle states, all CPUs", .unit = NB_UNIT_NS,
 		   .flags = NB_IDLE_TIME },
-	[PINNED_IDLE] = { .name = "pinned_idle_ns",
-			  .about = "of it, of the CPUs that this side's flows are pinned to",
+	[PINNED_IDLE] = { "pinned_idle_ns",
+			  "of it, of the CPUs that this side's flows are pinned to",
 			  .unit = NB_UNIT_NS },
-	[PINNED_CPUS] = { .name = "pinned_cpus", .about = "how many these are" },
-	[PEER_IDLE] = { .name = "peer_idle_ns",
-			.about = "of it, of the other side's CPUs, of this kernel",
+	[PINNED_CPUS] = { "pinned_cpus", "how many these are" },
+	[PEER_IDLE] = { "peer_idle_ns", "of it, of the other side's CPUs, of this kernel",
 			.unit = NB_UNIT_NS },
-	[PEER_CPUS] = { .name = "peer_cpus", .about = "how many these are" },
-	[OF_CPUS] = { .name = "cpu_idle_ns",
-		      .about = "time of each CPU in idle states",
-		      .unit = NB_UNIT_NS,
+	[PEER_CPUS] = { "peer_cpus", "how many these are" },
+	[OF_CPUS] = { "cpu_idle_ns", "time of each CPU in idle states", .unit = NB_UNIT_NS,
 		      .per = NB_PER_CPU },
 };
 

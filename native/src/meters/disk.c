@@ -12,8 +12,7 @@
 enum { SECTOR = 512 };
 
 static const struct nb_field counters[] = {
-	{ .name = "read_bytes",
-	  .about = "bytes read from storage, not from the page cache (ru_inblock)",
+	{ "read_bytes", "bytes read from storage, not from the page cache (ru_inblock)",
 	  .unit = NB_UNIT_BYTES },
 };
 

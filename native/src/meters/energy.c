@@ -20,13 +20,11 @@ enum { ZONES = 64, NAME = 40 };
 static const char FOLDER[] = "/sys/class/powercap";
 
 static const struct nb_field counters[] = {
-	[PACKAGE] = { .name = "package_uj", .about = "energy of the CPU packages, in microjoules" },
-	[DRAM] = { .name = "dram_uj", .about = "energy of their memory, in microjoules" },
-	[CORES] = { .name = "cores_uj",
-		    .about = "energy of their cores, within packages, in microjoules" },
-	[PSYS] = { .name = "psys_uj", .about = "energy of the whole platform, in microjoules" },
-	[COUNTED] = { .name = "counted_uj",
-		      .about = "energy of packages and memory, in microjoules" },
+	[PACKAGE] = { "package_uj", "energy of the CPU packages, in microjoules" },
+	[DRAM] = { "dram_uj", "energy of their memory, in microjoules" },
+	[CORES] = { "cores_uj", "energy of their cores, within packages, in microjoules" },
+	[PSYS] = { "psys_uj", "energy of the whole platform, in microjoules" },
+	[COUNTED] = { "counted_uj", "energy of packages and memory, in microjoules" },
 };
 
 struct zone {

@@ -4,11 +4,8 @@
 #include "../method.h"
 
 static const struct nb_field counters[] = {
-	{ .name = "bytes", .about = "bytes moved", .unit = NB_UNIT_BYTES, .per = NB_PER_STREAM },
-	{ .name = "steps",
-	  .about = "steps of the method",
-	  .unit = NB_UNIT_CALLS,
-	  .per = NB_PER_STREAM },
+	{ "bytes", "bytes moved", .unit = NB_UNIT_BYTES, .per = NB_PER_STREAM },
+	{ "steps", "steps of the method", .unit = NB_UNIT_CALLS, .per = NB_PER_STREAM },
 };
 
 static void read_flows(struct nb_reading *reading, uint64_t *numbers)

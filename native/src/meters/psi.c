@@ -31,24 +31,12 @@ static const struct {
 };
 
 static const struct nb_field counters[] = {
-	{ .name = "cpu_some_us",
-	  .about = "time in which a task waited for a CPU",
-	  .unit = NB_UNIT_US },
-	{ .name = "irq_full_us",
-	  .about = "time in which interrupts held up a task",
-	  .unit = NB_UNIT_US },
-	{ .name = "memory_some_us",
-	  .about = "time in which a task waited for memory",
-	  .unit = NB_UNIT_US },
-	{ .name = "memory_full_us",
-	  .about = "time in which all tasks waited for memory",
-	  .unit = NB_UNIT_US },
-	{ .name = "io_some_us",
-	  .about = "time in which a task waited for I/O",
-	  .unit = NB_UNIT_US },
-	{ .name = "io_full_us",
-	  .about = "time in which all tasks waited for I/O",
-	  .unit = NB_UNIT_US },
+	{ "cpu_some_us", "time in which a task waited for a CPU", .unit = NB_UNIT_US },
+	{ "irq_full_us", "time in which interrupts held up a task", .unit = NB_UNIT_US },
+	{ "memory_some_us", "time in which a task waited for memory", .unit = NB_UNIT_US },
+	{ "memory_full_us", "time in which all tasks waited for memory", .unit = NB_UNIT_US },
+	{ "io_some_us", "time in which a task waited for I/O", .unit = NB_UNIT_US },
+	{ "io_full_us", "time in which all tasks waited for I/O", .unit = NB_UNIT_US },
 };
 
 /* psi=0 leaves files that cannot be opened. 0, or -1 with the reason. */

@@ -15,17 +15,14 @@
 enum { CPU, USER, SYSTEM, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY };
 
 static const struct nb_field counters[] = {
-	[CPU] = { .name = "cpu_ns",
-		  .about = "CPU time of the process (CLOCK_PROCESS_CPUTIME_ID)",
-		  .unit = NB_UNIT_NS,
-		  .flags = NB_CPU_TIME },
-	[USER] = { .name = "user_us", .about = "its user time", .unit = NB_UNIT_US },
-	[SYSTEM] = { .name = "system_us", .about = "its system time", .unit = NB_UNIT_US },
-	[MINOR] = { .name = "minor_faults", .about = "page faults without I/O" },
-	[MAJOR] = { .name = "major_faults", .about = "page faults with I/O" },
-	[VOLUNTARY] = { .name = "voluntary_switches", .about = "context switches while it waited" },
-	[INVOLUNTARY] = { .name = "involuntary_switches",
-			  .about = "context switches while it wanted to run" },
+	[CPU] = { "cpu_ns", "CPU time of the process (CLOCK_PROCESS_CPUTIME_ID)",
+		  .unit = NB_UNIT_NS, .flags = NB_CPU_TIME },
+	[USER] = { "user_us", "its user time", .unit = NB_UNIT_US },
+	[SYSTEM] = { "system_us", "its system time", .unit = NB_UNIT_US },
+	[MINOR] = { "minor_faults", "page faults without I/O" },
+	[MAJOR] = { "major_faults", "page faults with I/O" },
+	[VOLUNTARY] = { "voluntary_switches", "context switches while it waited" },
+	[INVOLUNTARY] = { "involuntary_switches", "context switches while it wanted to run" },
 };
 
 static uint64_t micros(struct timeval time)

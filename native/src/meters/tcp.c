@@ -11,28 +11,16 @@
 #define FIELD(member) offsetof(struct tcp_info, member), sizeof(((struct tcp_info *)NULL)->member)
 
 static const struct nb_field counters[] = {
-	{ .name = "retransmits",
-	  .about = "segments sent again (tcpi_total_retrans)",
-	  .unit = NB_UNIT_PACKETS,
+	{ "retransmits", "segments sent again (tcpi_total_retrans)", .unit = NB_UNIT_PACKETS,
 	  .per = NB_PER_STREAM },
-	{ .name = "segments_out",
-	  .about = "segments sent (tcpi_segs_out)",
-	  .unit = NB_UNIT_PACKETS,
+	{ "segments_out", "segments sent (tcpi_segs_out)", .unit = NB_UNIT_PACKETS,
 	  .per = NB_PER_STREAM },
-	{ .name = "segments_in",
-	  .about = "segments received (tcpi_segs_in)",
-	  .unit = NB_UNIT_PACKETS,
+	{ "segments_in", "segments received (tcpi_segs_in)", .unit = NB_UNIT_PACKETS,
 	  .per = NB_PER_STREAM },
-	{ .name = "rtt_us",
-	  .about = "smoothed round trip (tcpi_rtt)",
-	  .unit = NB_UNIT_US,
-	  .per = NB_PER_STREAM,
+	{ "rtt_us", "smoothed round trip (tcpi_rtt)", .unit = NB_UNIT_US, .per = NB_PER_STREAM,
 	  .flags = NB_GAUGE },
-	{ .name = "cwnd",
-	  .about = "congestion window (tcpi_snd_cwnd)",
-	  .unit = NB_UNIT_PACKETS,
-	  .per = NB_PER_STREAM,
-	  .flags = NB_GAUGE },
+	{ "cwnd", "congestion window (tcpi_snd_cwnd)", .unit = NB_UNIT_PACKETS,
+	  .per = NB_PER_STREAM, .flags = NB_GAUGE },
 };
 
 static const struct {

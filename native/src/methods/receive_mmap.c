@@ -27,9 +27,7 @@ static const struct nb_field proofs[] = {
 	[EXTENDS] = NB_CALLS("ftruncate_calls", "ftruncate(2) calls that extended the sink", 0),
 	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2)", NB_MUST_MOVE),
 	[READS] = NB_CALLS("read_calls", "read(2) calls into the mapping", NB_MUST_MOVE),
-	[MAPPED] = { .name = "mapped_bytes",
-		     .about = "bytes read into mappings",
-		     .unit = NB_UNIT_BYTES,
+	[MAPPED] = { "mapped_bytes", "bytes read into mappings", .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_MOVE },
 };
 

@@ -22,18 +22,16 @@ enum { NFS_MAGIC = 0x6969, TEXT = 16384, LEAST = 4 * 1024 * 1024 };
 
 static const struct nb_field proofs[] = {
 	[READS] = NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
-	[PASSES] = { .name = "passes", .about = "ends of the file, or of the stream's part of it" },
-	[SERVED] = { .name = "served_bytes",
-		     .about = "bytes that the server sent for all streams, by "
-			      "/proc/self/mountstats at the end of passes and of "
-			      "the run",
-		     .unit = NB_UNIT_BYTES,
-		     .flags = NB_MUST_MOVE },
-	[CACHED] = { .name = "cached_bytes",
-		     .about = "bytes that all streams read and the server did not send: from the "
-			      "page cache",
-		     .unit = NB_UNIT_BYTES,
-		     .flags = NB_MUST_NOT_MOVE },
+	[PASSES] = { "passes", "ends of the file, or of the stream's part of it" },
+	[SERVED] = { "served_bytes",
+		     "bytes that the server sent for all streams, by "
+		     "/proc/self/mountstats at the end of passes and of "
+		     "the run",
+		     .unit = NB_UNIT_BYTES, .flags = NB_MUST_MOVE },
+	[CACHED] = { "cached_bytes",
+		     "bytes that all streams read and the server did not send: from the "
+		     "page cache",
+		     .unit = NB_UNIT_BYTES, .flags = NB_MUST_NOT_MOVE },
 };
 
 /* A stream's part of the file, and for the first stream what counts for all. */

@@ -15,11 +15,8 @@ enum { VECTORS_DEFAULT = 4 };
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
 	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
-	[VECTORS] = { .name = "vectors",
-		      .about = "parts of the buffer that one readv(2) fills; left out: 4",
-		      .flags = NB_USER,
-		      .minimum = 1,
-		      .maximum = 1024 },
+	[VECTORS] = { "vectors", "parts of the buffer that one readv(2) fills; left out: 4",
+		      .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
 
 static const struct nb_field proofs[] = {

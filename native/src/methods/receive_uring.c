@@ -19,25 +19,19 @@ enum { DEPTH_DEFAULT = 8, BUFFERS = 0 };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
-	[DEPTH] = { .name = "queue_depth",
-		    .about = "buffers that the kernel may fill, a power of two; left out: 8",
-		    .flags = NB_USER,
-		    .minimum = 1,
-		    .maximum = 1024 },
+	[DEPTH] = { "queue_depth", "buffers that the kernel may fill, a power of two; left out: 8",
+		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
 
 static const struct nb_field proofs[] = {
 	[ENTERS] = NB_CALLS("io_uring_enter_calls", "io_uring_enter(2) calls", NB_MUST_MOVE),
 	[WRITES] = NB_CALLS("sink_write_calls", "write(2) calls to the sink", 0),
-	[COMPLETIONS] = { .name = "completions",
-			  .about = "buffers that the kernel filled",
-			  .flags = NB_MUST_MOVE },
-	[ARMED] = { .name = "requests", .about = "multishot requests that were submitted" },
-	[STARVED] = { .name = "starved",
-		      .about = "requests that ended because no buffer was free (ENOBUFS)" },
-	[OVERFLOWS] = { .name = "overflows",
-			.about = "waits at which the kernel kept completions back: their queue was "
-				 "full" },
+	[COMPLETIONS] = { "completions", "buffers that the kernel filled", .flags = NB_MUST_MOVE },
+	[ARMED] = { "requests", "multishot requests that were submitted" },
+	[STARVED] = { "starved", "requests that ended because no buffer was free (ENOBUFS)" },
+	[OVERFLOWS] = { "overflows",
+			"waits at which the kernel kept completions back: their queue was "
+			"full" },
 };
 
 struct state {

@@ -32,8 +32,7 @@ static const struct nb_field proofs[] = {
 			 NB_MUST_MOVE),
 	[SHORT] =
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
-	[GIFTED] = { .name = "gifted_bytes",
-		     .about = "bytes given to the pipe with SPLICE_F_GIFT",
+	[GIFTED] = { "gifted_bytes", "bytes given to the pipe with SPLICE_F_GIFT",
 		     .unit = NB_UNIT_BYTES },
 	NB_RETURNED("splice_out", "splice(2) calls to the sink by what they moved"),
 };

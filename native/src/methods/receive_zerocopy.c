@@ -32,12 +32,9 @@ static const struct nb_field proofs[] = {
 	[READS] = NB_CALLS("read_calls", "read(2) calls for what could not be mapped", 0),
 	[POLLS] = NB_CALLS("poll_calls", "poll(2) calls that waited for data", 0),
 	[WRITES] = NB_CALLS("sink_write_calls", "write(2) calls to the sink", 0),
-	[MAPPED] = { .name = "mapped_bytes",
-		     .about = "bytes that came as mapped pages",
-		     .unit = NB_UNIT_BYTES,
+	[MAPPED] = { "mapped_bytes", "bytes that came as mapped pages", .unit = NB_UNIT_BYTES,
 		     .flags = NB_MUST_MOVE },
-	[COPIED] = { .name = "copied_bytes",
-		     .about = "bytes that could not be mapped, and were read",
+	[COPIED] = { "copied_bytes", "bytes that could not be mapped, and were read",
 		     .unit = NB_UNIT_BYTES },
 };
 

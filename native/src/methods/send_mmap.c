@@ -19,11 +19,8 @@ enum { MAPS, WRITES, SHORT };
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-	[MAP] = { .name = "map",
-		  .about = "what is mapped: a window for each chunk, or the whole source once",
-		  .words = "window whole",
-		  .flags = NB_USER,
-		  .type = NB_WORD },
+	[MAP] = { "map", "what is mapped: a window for each chunk, or the whole source once",
+		  .words = "window whole", .flags = NB_USER, .type = NB_WORD },
 };
 
 static const struct nb_field proofs[] = {

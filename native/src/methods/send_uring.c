@@ -18,11 +18,9 @@ static const struct nb_field options[] = {
 
 static const struct nb_field proofs[] = {
 	[ENTERS] = NB_CALLS("io_uring_enter_calls", "io_uring_enter(2) calls", NB_MUST_MOVE),
-	[SENDS] = { .name = "sends",
-		    .about = "IORING_OP_SEND requests that sent all of their chunk",
+	[SENDS] = { "sends", "IORING_OP_SEND requests that sent all of their chunk",
 		    .flags = NB_MUST_MOVE },
-	[SHORT] = { .name = "short_sends",
-		    .about = "requests that sent less than asked, and broke their chain" },
+	[SHORT] = { "short_sends", "requests that sent less than asked, and broke their chain" },
 };
 
 static int probe(char *why, size_t room)

@@ -35,19 +35,14 @@ static const struct nb_field options[] = {
 
 static const struct nb_field proofs[] = {
 	[ENTERS] = NB_CALLS("io_uring_enter_calls", "io_uring_enter(2) calls", NB_MUST_MOVE),
-	[SENDS] = { .name = "sends",
-		    .about = "IORING_OP_SEND_ZC requests that sent all of their chunk",
+	[SENDS] = { "sends", "IORING_OP_SEND_ZC requests that sent all of their chunk",
 		    .flags = NB_MUST_MOVE },
-	[SHORT] = { .name = "short_sends",
-		    .about = "requests that sent less than asked, and broke their chain" },
-	[OWED] = { .name = "zerocopy_sends",
-		   .about = "sends for which the kernel owes a notification",
+	[SHORT] = { "short_sends", "requests that sent less than asked, and broke their chain" },
+	[OWED] = { "zerocopy_sends", "sends for which the kernel owes a notification",
 		   .flags = NB_MUST_MOVE },
-	[GIVEN] = { .name = "notifications",
-		    .about = "sends whose pages the kernel no longer needs",
+	[GIVEN] = { "notifications", "sends whose pages the kernel no longer needs",
 		    .flags = NB_MUST_MOVE },
-	[COPIED] = { .name = "copied",
-		     .about = "notifications that say that the data was copied after all",
+	[COPIED] = { "copied", "notifications that say that the data was copied after all",
 		     .flags = NB_MUST_NOT_MOVE },
 };
 

@@ -31,11 +31,8 @@ static const struct nb_field options[] = {
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 	[MORE] = NB_SPLICE_MORE,
 	[GIFT] = NB_GIFT,
-	[DEPTH] = { .name = "queue_depth",
-		    .about = "chunks of memory that are sent in turn; left out: 16",
-		    .flags = NB_USER,
-		    .minimum = 1,
-		    .maximum = 1024 },
+	[DEPTH] = { "queue_depth", "chunks of memory that are sent in turn; left out: 16",
+		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
 
 static const struct nb_field proofs[] = {
@@ -47,8 +44,7 @@ static const struct nb_field proofs[] = {
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
 	[LOOKS] = NB_CALLS("ioctl_calls", "ioctl(2) calls for what has not left (SIOCOUTQ)", 0),
 	[POLLS] = NB_CALLS("poll_calls", "ppoll(2) calls that waited for a chunk to leave", 0),
-	[GIFTED] = { .name = "gifted_bytes",
-		     .about = "bytes given to the pipe with SPLICE_F_GIFT",
+	[GIFTED] = { "gifted_bytes", "bytes given to the pipe with SPLICE_F_GIFT",
 		     .unit = NB_UNIT_BYTES },
 	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };

@@ -35,11 +35,8 @@ enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
-	[BATCH] = { .name = "batch",
-		    .about = "sends between two looks at the error queue; left out: 16",
-		    .flags = NB_USER,
-		    .minimum = 1,
-		    .maximum = 65536 },
+	[BATCH] = { "batch", "sends between two looks at the error queue; left out: 16",
+		    .flags = NB_USER, .minimum = 1, .maximum = 65536 },
 	[MORE] = NB_MSG_MORE_OPTION,
 };
 
@@ -53,14 +50,10 @@ static const struct nb_field proofs[] = {
 	[RECEIVES] =
 		NB_CALLS("recvmsg_calls", "recvmsg(2) calls for the error queue", NB_MUST_MOVE),
 	[POLLED] = NB_CALLS("poll_calls", "poll(2) calls that waited for completions", 0),
-	[OWED] = { .name = "zerocopy_sends",
-		   .about = "sends for which the kernel owes a completion",
+	[OWED] = { "zerocopy_sends", "sends for which the kernel owes a completion",
 		   .flags = NB_MUST_MOVE },
-	[COMPLETED] = { .name = "completions",
-			.about = "sends that the kernel completed",
-			.flags = NB_MUST_MOVE },
-	[COPIED] = { .name = "copied",
-		     .about = "completions that say that the data was copied after all",
+	[COMPLETED] = { "completions", "sends that the kernel completed", .flags = NB_MUST_MOVE },
+	[COPIED] = { "copied", "completions that say that the data was copied after all",
 		     .flags = NB_MUST_NOT_MOVE },
 };
 

@@ -2,7 +2,7 @@
 /*
  * What the kernel may change along with something: of a file of /proc/sys its folder and its
  * family's conf/, of one of a block device's queue/ that folder, of an interface its numbers,
- * offloads and parameters, its conf/, and the same of the interfaces above it.
+ * offloads and parameters, queues/ and conf/, and the same of the interfaces above it.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -35,13 +35,13 @@ static void add_around_file(struct nb_text *text, const char *path)
 		snprintf(folder, sizeof(folder), "%s/%s/conf/default", NET, name);
 		nb_section_folder(text, folder, 0);
 		snprintf(folder, sizeof(folder), "%s/%s/conf", NET, name);
-		nb_section_folder(text, folder, 1);
+		nb_section_folder(text, folder, NB_SECTION_DEEP);
 		return;
 	}
 	queue = strstr(folder, "/queue");
 	if (queue && (!queue[6] || queue[6] == '/')) {
 		queue[6] = 0;
-		nb_section_folder(text, folder, 1);
+		nb_section_folder(text, folder, NB_SECTION_DEEP);
 	}
 }
 
@@ -128,8 +128,8 @@ static int get_neighbours(const struct nb_target *target, struct nb_text *text,
 	if (!strcmp(of, "only")) {
 		add_only(text, what);
 	} else if (!strcmp(of, "all")) {
-		nb_section_folder(text, NET, 1);
-		nb_section_folder(text, VM, 1);
+		nb_section_folder(text, NET, NB_SECTION_DEEP);
+		nb_section_folder(text, VM, NB_SECTION_DEEP);
 		nb_section_links(text, "all", 1);
 	} else if (!strcmp(of, "file")) {
 		if (what[0] == '/')

@@ -23,6 +23,8 @@ static const char OF_SUDO[] =
 	"setting governor turbo irq_affinity rps busy_poll tcp_metrics perf energy\n"
 	"sysctl net.\n";
 
+static const char QUEUES[] = "/sys/class/net/*/queues/*/*";
+
 /* Files, features and attributes of a link that a setting of another name changes. */
 static const struct {
 	const char *setting, *pattern;
@@ -81,6 +83,8 @@ static int check(const char *text, const char *keyword, const char *name, const 
 {
 	int found = search(text, keyword, name);
 
+	if (!found && !fnmatch(QUEUES, what, WORDS))
+		found = search(text, "setting", "channels"); /* which moves them along */
 	for (size_t i = 0; !found && i < NB_LENGTH(settings); i++)
 		if (!fnmatch(settings[i].pattern, what, WORDS))
 			return check(text, "setting", settings[i].setting, "", error);

@@ -97,7 +97,7 @@ int nb_section_is_kernels(const char *path)
 	       file.st_dev == top.st_dev;
 }
 
-void nb_section_folder(struct nb_text *text, const char *path, int below)
+void nb_section_folder(struct nb_text *text, const char *path, int depth)
 {
 	struct dirent **entries;
 	int count = nb_section_is_kernels(path) ? scandir(path, &entries, is_entry, alphasort) : -1;
@@ -112,10 +112,10 @@ void nb_section_folder(struct nb_text *text, const char *path, int below)
 	if (folder >= 0)
 		close(folder);
 	for (int i = 0; i < count; i++) {
-		if (below && entries[i]->d_type == DT_DIR &&
+		if (depth && entries[i]->d_type == DT_DIR &&
 		    snprintf(child, sizeof(child), "%s/%s", path, entries[i]->d_name) <
 			    (int)sizeof(child))
-			nb_section_folder(text, child, below);
+			nb_section_folder(text, child, depth - 1);
 		free(entries[i]);
 	}
 	if (count >= 0)
@@ -164,6 +164,9 @@ static void add_link(struct nb_text *text, const char *name, int wide)
 	char path[PATH_MAX];
 
 	add_numbers(text, name);
+	/* Steering; the limits of bytes below each queue move by themselves. */
+	snprintf(path, sizeof(path), "/sys/class/net/%s/queues", name);
+	nb_section_folder(text, path, 1);
 	for (size_t i = PARAMETERS; i < NB_LENGTH(kinds); i++)
 		add_read(text, kinds[i], name);
 	if (wide) {

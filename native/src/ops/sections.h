@@ -13,7 +13,7 @@
 #include "op.h"
 
 #define NB_HIDDEN "(hidden) "
-enum { NB_SECTION_VALUE = 4096 };
+enum { NB_SECTION_VALUE = 4096, NB_SECTION_DEEP = 64 };
 
 /* The operation of a section's header or of a name; NULL: there is none. */
 const struct nb_op *nb_section_op(const char *header);
@@ -22,8 +22,8 @@ void nb_section_add(struct nb_text *text, const char *header);
 /* Whether it is in /proc/sys, /proc/irq or /sys, and in no file system below these (debugfs), whose
  * folders are root's. */
 int nb_section_is_kernels(const char *path);
-/* A folder's files, and with `below` all that is below it. */
-void nb_section_folder(struct nb_text *text, const char *path, int below);
+/* A folder's files, and those of the folders down to `depth` below it. */
+void nb_section_folder(struct nb_text *text, const char *path, int depth);
 /* An interface and those above it, the lowest first. "all": of every one what lasts; or `wide`,
  * its flags and qdisc too, and not the files of its conf/. */
 void nb_section_links(struct nb_text *text, const char *interface, int wide);

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from netbench.base.errors import BootError
+from netbench.facts.comparison import version
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import is_of
 from netbench.model import Kernel
@@ -34,17 +34,6 @@ class Installed:
     release: str
     image: str
     initrd: str
-
-
-def version(release: str) -> list[tuple[int, int | str]]:
-    """A key that puts releases in the order of their versions: 6.1.9 is before 6.1.10, and
-    6.9.0-rc7 before 6.9.0.
-    """
-    parts = re.findall(r"\d+|[^\d]+", release)
-    return [
-        *((1, int(part)) if part.isdecimal() else (-("rc" in part), part) for part in parts),
-        (0, ""),
-    ]
 
 
 def releases(machine: Machine) -> list[str]:

@@ -30,9 +30,8 @@ from netbench.result.profile_files import (
 )
 from netbench.result.record import SideCounters
 from netbench.run.sampled import fold, parse
-from netbench.run.worker_symbols import find_symbol
+from netbench.run.worker_symbols import FOLDER, find_symbol
 from tests.support.synthetic import Synth
-from tools.bench import symbols
 
 SECOND = 10**9
 # send(8k) without and with scatter-gather: 002_…, those that cost most, and what is left of 2874
@@ -390,8 +389,11 @@ def test_a_difference_of_a_profile_with_itself_is_nothing(result: Path) -> None:
 
 
 def test_each_frame_is_resolved_once_however_many_samples_have_it() -> None:
-    """Its time has a budget in `make bench PARTS=symbols`."""
-    text_of_all = symbols.report_of(10_000, frames=2_000)
+    worker, frames, kernel = FOLDER / "_native.abi3.so", 2_000, 500
+    lines = ["event cpu-clock", *(f"f u {0x3000 + 80 * i:x} {worker}" for i in range(frames))]
+    lines += [*(f"f k function_{i}" for i in range(kernel)), "p 1 a"]
+    lines += [f"s 1 1 0 {i % frames} {frames + i % kernel}" for i in range(10_000)]
+    text_of_all = "\n".join(lines)
     asked: list[int] = []
 
     def find(path: str, at: int) -> str:

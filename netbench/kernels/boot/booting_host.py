@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from netbench.base.errors import BootError, HostError, Lost
 from netbench.kernels.boot import boot_method
 from netbench.kernels.boot.base import Target
+from netbench.kernels.boot.console import excerpt, panicked
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of
 from netbench.model import Host, Kernel
@@ -25,7 +26,6 @@ from netbench.result.journal import (
     ModulesShown,
     OriginalKernel,
 )
-from netbench.run.boot_console import excerpt, panicked
 from netbench.run.host_facts import own_boot_id
 from netbench.run.worker_pool import WorkerPool
 
