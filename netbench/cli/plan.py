@@ -127,20 +127,20 @@ def _boots(plan: Plan) -> Iterator[str]:
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))
-    gain = what_boots_buy(
+    lines, warning = what_boots_buy(
         repeat.boots,
         plan.blocks_a_boot,
         kernels=len(kernels),
         builds=min(plan.builds_of(kernel) for kernel in kernels),
         confidence=repeat.confidence,
     )
-    yield from gain.lines
+    yield from lines
     if any(kernels):
         shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SHOWN])
         more = f" and {len(boots) - BOOTS_SHOWN} more" if len(boots) > BOOTS_SHOWN else ""
         yield f"in this order: {shown}{more}; order from seed {plan.campaign.seed}"
-    if gain.warning:
-        yield f"WARNING: {gain.warning}"
+    if warning:
+        yield f"WARNING: {warning}"
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,10 +19,10 @@ from scipy.special import stdtr, stdtrit
 
 from netbench.read.result import Result
 from netbench.read.verdicts import stands
+from netbench.stats.boots import Places
 from netbench.stats.comparison import CARRIED, Comparison
 from netbench.stats.dependence import DOUBT
 from netbench.stats.intervals import Numbers, welch_errors
-from netbench.stats.pairs import Places
 
 FEWEST = 4  # runs of a level after another one, and after the others
 ALPHA = 0.01  # chance that a sound pair and metric has a finding, over all levels

@@ -23,10 +23,9 @@ from netbench.stats.boots import KERNEL, without_boots
 from netbench.stats.closing import Standing, closings
 from netbench.stats.counts import count_interval
 from netbench.stats.dependence import DOUBT, correlations, run_intervals
-from netbench.stats.intervals import Interval, Numbers, mean_intervals, sequential_confidence
+from netbench.stats.intervals import Interval, Numbers, mean_interval, sequential_confidence
 from netbench.stats.modes import CellModes, Modes, find_modes
 from netbench.stats.pairs import by_unit
-from netbench.stats.segments import joined
 from netbench.stats.series import instabilities
 from netbench.stats.stopping import reached
 
@@ -152,6 +151,7 @@ class _Table:
         )
         self.unmarked = (frame["engaged"] == "").to_numpy()
         described = {name: result.describe(name) for name in self.names}
+        self.is_count = [each.is_count for each in described.values()]
         self.ranges = {name: (each.lowest, each.highest) for name, each in described.items()}
 
     @cached_property
@@ -169,35 +169,28 @@ class _Table:
                     found[pair, metric] = modes
         return found
 
-    @cached_property
-    def over_runs(self) -> dict[tuple[str, str], dict[str, _Measured]]:
-        """The metrics that ok runs of each (cell, pair) have; intervals are widened where the
-        number of runs was chosen by looking, and where runs follow each other. Those of counts
-        have their own distribution.
+    def measured(self, rows: Rows) -> dict[str, _Measured]:
+        """The metrics that ok runs of a (cell, pair) have; intervals are widened where the number
+        of runs was chosen by looking, and where runs follow each other. Those of counts have their
+        own distribution.
         """
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        good = {key: rows[self.ok[rows]] for key, rows in rows_by_cell(self.result.runs).items()}
-        rows, every = joined(list(good.values()))
-        found: dict[tuple[str, str], dict[str, _Measured]] = {key: {} for key in good}
-        for at, name in enumerate(self.names):
-            values = self.values[rows, at]
-            have = ~np.isnan(values)
-            values, parts = values[have], every.where(have)
-            intervals = run_intervals(values, parts, confidence)
-            series = np.split(values, np.cumsum(parts.lengths)[:-1])
-            ends = zip(parts.lowest(values).tolist(), parts.highest(values).tolist(), strict=True)
-            is_count = self.result.describe(name).is_count
-            for key, interval, each, (least, most) in zip(
-                good, intervals, series, ends, strict=True
+        columns = self.values[rows].T
+        have = ~np.isnan(columns)
+        found: dict[int, _Measured] = {}
+        for mask in {each.tobytes(): each for each in have if each.any()}.values():
+            alike = np.flatnonzero((have == mask).all(axis=1))  # they miss the same runs
+            series = columns[alike][:, mask]
+            for at, values, interval in zip(
+                alike.tolist(), series, run_intervals(series, confidence), strict=True
             ):
-                if is_count and interval.n:
-                    counted = count_interval(each, confidence)
-                    found[key][name] = _Measured(counted, least, most)
-                elif interval.n:
-                    kept = self.in_range(name, interval, least, most)
-                    found[key][name] = _Measured(kept, least, most)
-        return found
+                ends = float(values.min()), float(values.max())
+                if self.is_count[at]:
+                    found[at] = _Measured(count_interval(values, confidence), *ends)
+                else:
+                    found[at] = _Measured(self.in_range(self.names[at], interval, *ends), *ends)
+        return {self.names[at]: found[at] for at in sorted(found)}
 
     def in_range(self, name: str, interval: Interval, least: float, most: float) -> Interval:
         """The interval within what its metric cannot leave; of values from least to most."""
@@ -250,7 +243,7 @@ class _Table:
         """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
         rows = place.rows
         good = rows[self.ok[rows]]
-        measured = self.over_runs.get(place.key, {})
+        measured = self.measured(good)
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
         modes = {m: found for (p, m), found in self.modes.items() if p == place.pair}
@@ -324,8 +317,8 @@ class _Table:
                     return_counts=True,
                 )
                 found[pair, name] = np.bincount(at, relative[every]) / counts
-        estimates, errors = correlations(*joined(list(found.values())))
-        return {key for key, r, e in zip(found, estimates, errors, strict=True) if r > DOUBT * e}
+        told = {key: correlations(means) for key, means in found.items()}
+        return {key for key, (estimate, error) in told.items() if estimate > DOUBT * error}
 
     def unit(self, rows: Rows) -> str:
         """`build` where that of every boot is known, else `boot`."""
@@ -353,10 +346,10 @@ class _Table:
             for i, name in enumerate(self.names)
             if name in measured and any(there := counts[:, i] > 0)
         ]
-        intervals = mean_intervals(*joined(means), self.result.repeat.confidence)
+        confidence = self.result.repeat.confidence
         return {
-            name: self.in_range(name, interval, seen.least, seen.most)
-            for (name, seen), interval in zip(measured.items(), intervals, strict=True)
+            name: self.in_range(name, mean_interval(each, confidence), seen.least, seen.most)
+            for (name, seen), each in zip(measured.items(), means, strict=True)
         }
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from netbench.read.compare import for_factor
+from netbench.read.compare import Place, in_result
 from netbench.read.result import Result
-from netbench.stats.boots import KERNEL
 
-Place = tuple[str, str]
-"""(cell, pair)"""
 CHANGED = ("better", "worse")
 COSTS = ("_cpu", "_demand")  # how the names of CPU time and of CPU time per byte end
 
@@ -28,18 +25,7 @@ def changed(result: Result) -> set[Place]:
     for metric in result.metrics:
         if metric != "throughput" and not metric.endswith(COSTS):
             continue
-        family = for_factor(
-            result.ok,
-            asked.factor,
-            asked.baseline,
-            metric=metric,
-            factors=result.swept,
-            repeat=result.repeat,
-            margin=asked.margin,
-            planned=[cell.factors for cell in result.cells],
-            order=result.rounds if asked.factor == KERNEL else None,
-            failed=result.failed,
-        )
+        family = in_result(result, metric, asked.factor, asked.baseline, asked.margin)
         for c in family:
             context = tuple(c.context.get(name, "") for name in others)
             for level in (c.level, c.baseline) if c.verdict in CHANGED else ():

@@ -1,34 +1,100 @@
-"""Comparisons within a campaign: each level of a factor against a baseline, paired by block, or by
-boot where there are several, or by build (pairs.py).
+"""Comparisons: the runs of a level against those of a baseline, in each cell and pair of a family.
 
-The mean of the paired log differences d has a Student t interval, widened where blocks follow each
-other (dependence.py); exp(d) is the ratio of (geometric) means. Two results were run at different
-times and cannot be paired: independent.py. verdicts.py corrects the intervals over the family.
+Within a campaign they are paired by block, or by boot where there are several, or by build
+(pairs.py): the mean of the log differences d has a Student t interval, widened where blocks follow
+each other (dependence.py); exp(d) is the ratio of (geometric) means. Results are compared in
+campaigns.py. verdicts.py corrects the intervals over the family.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
 from netbench.model import Repeat
 from netbench.read.metrics import describe
+from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
-from netbench.stats.boots import in_boots
-from netbench.stats.comparison import DEPENDENT, MODES, Comparison, failures_said
-from netbench.stats.dependence import doubted, followed
+from netbench.stats.boots import KERNEL, Builds, in_boots
+from netbench.stats.comparison import DEPENDENT, MODES, RESULT, Comparison, failures_said
+from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
-from netbench.stats.intervals import Means, Numbers, means_of
+from netbench.stats.intervals import Numbers, means_of
 from netbench.stats.modes import find_modes
-from netbench.stats.pairs import NO_BUILDS, Builds, Rounds, Series, differences, rounds
-from netbench.stats.segments import Segments, joined
+from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 
 ZERO = "a run measured 0, which has no ratio"
+Place = tuple[str, str]
+"""(cell, pair)"""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What is to be compared: a comparison without numbers, the runs of its level and of its
+    baseline, and those that failed (without values).
+    """
+
+    comparison: Comparison
+    mine: Series | None
+    base: Series | None
+    failed: tuple[Series | None, Series | None] = (None, None)
+
+    @property
+    def why(self) -> str:
+        """Why there is no ratio; "" where there is one."""
+        c = self.comparison
+        if self.mine is None:
+            return absent(c.level, self.failed[0])
+        if self.base is None:
+            the = "" if c.factor == RESULT else "the baseline "
+            return absent(f"{the}{c.baseline}", self.failed[1])
+        return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
+
+
+Kind = TypeVar("Kind", bound=Sides)
+
+
+def compared(
+    family: Sequence[Kind],
+    repeat: Repeat,
+    estimate: Callable[[Kind], Comparison],
+    finished: Callable[[list[Comparison]], list[Comparison]],
+    again: Callable[[Kind], Comparison] | None = None,
+) -> list[Comparison]:
+    """A family with its verdicts. estimate: gives one its ratio, p and error; finished: what is
+    known of the verdicts besides; again: as estimate, of runs as ranks (failures.py).
+    """
+    told = finished(corrected([estimate(sides) for sides in family], repeat))
+    return [withstood(c, s, again or estimate) for c, s in zip(told, family, strict=True)]
+
+
+def in_result(
+    result: Result,
+    metric: str,
+    factor: str,
+    baseline: str,
+    margin: float | None = None,
+    runs: pd.DataFrame | None = None,
+) -> list[Comparison]:
+    """for_factor of a result; runs: those of its ok runs that count here. Errors: KeyError."""
+    return for_factor(
+        result.ok if runs is None else runs,
+        factor,
+        baseline,
+        metric=metric,
+        factors=result.swept,
+        repeat=result.repeat,
+        margin=margin,
+        planned=[cell.factors for cell in result.cells],
+        order=result.rounds if factor == KERNEL else None,
+        better=result.describe(metric).better if metric in result.metrics else None,
+        failed=result.failed,
+    )
 
 
 def for_factor(
@@ -63,73 +129,46 @@ def for_factor(
     if baseline not in levels:
         raise KeyError(baseline)
     contexts: dict[tuple[str, ...], dict[str, Series]] = {}
-    all_series: dict[str, list[Series]] = {}
+    of_pair: dict[str, list[Series]] = {}
     for words, series in by_cell(runs, ["pair", *others, factor], metric):
-        all_series.setdefault(words[0], []).append(series)
+        of_pair.setdefault(words[0], []).append(series)
         contexts.setdefault(words[:-1], {})[words[-1]] = series
     known = order or _rounds(runs, factor)
-    levels_of: dict[tuple[str, ...], set[str]] = {}
-    for cell in planned:
-        levels_of.setdefault(tuple(str(cell.get(name, "")) for name in others), set()).add(
-            str(cell.get(factor))
-        )
+    wanted = {
+        (*(str(cell.get(name, "")) for name in others), str(cell.get(factor))) for cell in planned
+    }
     lost = failed_by_cell(failed, ["pair", *others, factor])
-    pairings: list[Pairing] = []
-    for words, by_level in contexts.items():
-        context = dict(zip(others, words[1:], strict=True))
-        empty = Comparison(
-            factor,
-            "",
-            baseline,
-            context,
-            words[0],
-            metric,
-            0,
-            confidence=repeat.confidence,
-            margin=margin,
-            better=better,
+    empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
+    empty = empty.but(margin=margin, better=better)
+    family = [
+        Sides(
+            empty.but(level=level, context=dict(zip(others, context, strict=True)), pair=pair),
+            by_level.get(level),
+            by_level.get(baseline),
+            (lost.get((pair, *context, level)), lost.get((pair, *context, baseline))),
         )
-        base = by_level.pop(baseline, None)
-        planned_levels = levels_of.get(tuple(context.values()), set())
-        for level in (
-            level
-            for level in levels
-            if level != baseline and level in planned_levels | by_level.keys()
-        ):
-            failures = lost.get((*words, level)), lost.get((*words, baseline))
-            mine, named = by_level.get(level), empty.but(level=level)
-            pairings.append(paired_runs(named, mine, base, repeat.boots, known, failures))
-    family = estimated(pairings)
-    planned_boots = in_boots(repeat, factors)
-    comparisons = [
-        c if planned_boots or c.unit != "boot" else _withheld(c) for c in corrected(family, repeat)
-    ]
-    apart = {pair: _apart(series) for pair, series in all_series.items()}
-    doubts = estimated(pairings, doubted)
-    flagged = [
-        _flagged(c, doubt, apart[c.pair]) for c, doubt in zip(comparisons, doubts, strict=True)
+        for (pair, *context), by_level in contexts.items()
+        for level in levels
+        if level != baseline and (level in by_level or (*context, level) in wanted)
     ]
 
-    def again(c: Comparison, mine: Series, base: Series) -> Comparison:
-        return estimated([paired_runs(c, mine, base, repeat.boots, known)])[0]
+    def estimate(sides: Sides) -> Comparison:
+        return estimated(*log_differences(sides, repeat.boots, known))
 
-    return [
-        withstood(c, p.mine, p.base, p.failed, partial(again, c)) if p.mine and p.base else c
-        for c, p in zip(flagged, pairings, strict=True)
-    ]
+    def finished(judged: list[Comparison]) -> list[Comparison]:
+        if not in_boots(repeat, factors):
+            judged = [_withheld(c) if c.unit == "boot" else c for c in judged]
+        if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
+            return judged
+        apart = {pair: _apart(series) for pair, series in of_pair.items()}
+        values = [log_differences(sides, repeat.boots, known)[1] for sides in family]
+        found = np.array([correlations(each) for each in values]).T
+        rho = in_common(found[0], found[1])
+        return [
+            _flagged(c, each, rho, apart[c.pair]) for c, each in zip(judged, values, strict=True)
+        ]
 
-
-@dataclass(frozen=True)
-class Pairing:
-    """A comparison that is not estimated yet, the series of its cells, those of their failed runs
-    (without values), and their log differences, one a unit.
-    """
-
-    comparison: Comparison
-    mine: Series | None = None
-    base: Series | None = None
-    failed: tuple[Series | None, Series | None] = (None, None)
-    differences: Numbers = field(default_factory=lambda: np.empty(0))
+    return compared(family, repeat, estimate, finished)
 
 
 def _rounds(runs: pd.DataFrame, factor: str) -> Rounds:
@@ -171,6 +210,11 @@ def builds_of(runs: pd.DataFrame) -> Builds:
     return dict(zip(known["boot"].tolist(), known["build"].tolist(), strict=True))
 
 
+def by_place(runs: pd.DataFrame, metric: str) -> dict[Place, Series]:
+    """The runs of each (cell, pair) that have the metric."""
+    return {(words[0], words[1]): each for words, each in by_cell(runs, ["cell", "pair"], metric)}
+
+
 def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[str, ...], Series]:
     """The failed runs by the words of `keys`, with values of 0."""
     if failed is None or failed.empty:
@@ -178,51 +222,26 @@ def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[s
     return dict(by_cell(failed.assign(failed=0.0), keys, "failed"))
 
 
-def paired_runs(
-    empty: Comparison,
-    mine: Series | None,
-    base: Series | None,
-    boots: int,
-    order: Rounds,
-    failed: tuple[Series | None, Series | None] = (None, None),
-) -> Pairing:
-    """Pair the runs of both levels."""
-    if mine is None:
-        return Pairing(empty.but(why=absent(empty.level, failed[0])))
-    if base is None:
-        return Pairing(empty.but(why=absent(f"the baseline {empty.baseline}", failed[1])))
-    if (mine.values <= 0).any() or (base.values <= 0).any():
-        return Pairing(empty.but(why=ZERO))
-    unit, log_differences = differences(mine, base, boots, order)
-    filled = empty.but(n=len(log_differences), unit=unit)
-    return Pairing(filled, mine, base, failed, log_differences)
+def log_differences(sides: Sides, boots: int, order: Rounds) -> tuple[Comparison, Numbers]:
+    """The comparison with its unit and n, and the log differences of paired runs, one a unit."""
+    if sides.why or sides.mine is None or sides.base is None:
+        return sides.comparison.but(why=sides.why), np.empty(0)
+    unit, found = differences(sides.mine, sides.base, boots, order)
+    return sides.comparison.but(n=len(found), unit=unit), found
 
 
-def estimated(
-    pairings: Sequence[Pairing], in_order: Callable[[Numbers, Segments], Means] = followed
-) -> list[Comparison]:
-    """The comparisons with ratio, p and error, as far as their differences tell them; in_order: of
-    those over blocks.
-    """
-    values, parts = joined([p.differences for p in pairings])
-    blocks = np.array([p.comparison.unit == "block" for p in pairings], dtype=bool)
-    plain, mine = means_of(values, parts), in_order(values[blocks[parts.at]], parts.only(blocks))
-    error, freedom = plain.error.copy(), plain.freedom.copy()
-    error[blocks], freedom[blocks] = mine.error, mine.freedom
-    numbers = (each.tolist() for each in (plain.mean, plain.sd, error, freedom))
-    return [_estimated(p.comparison, *each) for p, *each in zip(pairings, *numbers, strict=True)]
-
-
-def _estimated(
-    filled: Comparison, mean: float, sd: float, error: float, freedom: float
-) -> Comparison:
+def estimated(filled: Comparison, log_differences: Numbers) -> Comparison:
+    """The comparison with ratio, p and error, as far as its differences tell them."""
     if filled.why:
         return filled
     if filled.n == 0:
         return filled.but(why=f"the two have no {filled.unit} in common")
+    means = (followed if filled.unit == "block" else means_of)(log_differences)
     if filled.n == 1:
-        return filled.but(ratio=math.exp(mean), why=f"one {filled.unit} has no interval")
-    return tested(filled.but(sd=sd), mean, error, freedom)
+        why = f"one {filled.unit} has no interval"
+        return filled.but(ratio=math.exp(means.mean), why=why)
+    numbers = float(means.mean), float(means.error), float(means.freedom)
+    return tested(filled.but(sd=float(means.sd)), *numbers)
 
 
 def _withheld(c: Comparison) -> Comparison:
@@ -241,41 +260,38 @@ def _apart(cells: Sequence[Series]) -> float:
     return -math.log(modes.ratio) if modes else 0.0
 
 
-def _flagged(comparison: Comparison, doubt: Comparison, apart: float) -> Comparison:
-    """The comparison, flagged where blocks may follow each other (`doubt`: as that has it) so that
-    it turns, or where its runs lie in modes that are further apart than its levels.
+def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers, apart: float) -> Comparison:
+    """The comparison, flagged where blocks may follow each other (`rho`: by how much all of the
+    family show) so that it turns, or where its runs lie in modes that are further apart than its
+    levels.
     """
-    if comparison.unit != "block" or comparison.verdict == "inconclusive":
-        return comparison
-    same = stands(comparison, math.log(doubt.ratio), doubt.error, doubt.freedom)
+    if c.unit != "block" or c.verdict == "inconclusive":
+        return c
+    doubt = widened(means_of(log_differences), rho)
+    same = stands(c, float(doubt.mean), float(doubt.error), float(doubt.freedom))
     flags = [] if same else [DEPENDENT]
-    flags += [MODES] if abs(math.log(comparison.ratio)) < apart else []
-    return comparison.but(flags=(*comparison.flags, *flags))
+    flags += [MODES] if abs(math.log(c.ratio)) < apart else []
+    return c.but(flags=(*c.flags, *flags))
 
 
-def withstood(
-    comparison: Comparison,
-    mine: Series,
-    base: Series,
-    failed: tuple[Series | None, Series | None],
-    again: Callable[[Series, Series], Comparison],
-) -> Comparison:
+def withstood(c: Comparison, sides: Kind, again: Callable[[Kind], Comparison]) -> Comparison:
     """The comparison with the failures of both levels; inconclusive where its verdict does not
-    stand with failed runs ranked last. again: estimates it from such series of level and baseline.
+    stand with failed runs ranked last. again: estimates it from such series.
     """
-    lost, base_lost = failed
+    mine, base, (lost, base_lost) = sides.mine, sides.base, sides.failed
+    if mine is None or base is None:
+        return c
     counts = (len(each.values) if each else 0 for each in (mine, lost, base, base_lost))
-    told = comparison.but(failures=counted(*counts))
+    told = c.but(failures=counted(*counts))
     if told.failures is None or told.verdict == "inconclusive":
         return told
     equal, margin = told.verdict == "equivalent", told.margin or 0.0
     ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, told.ratio > 1)]
-    known = told.better
-    better = describe(told.metric).better if known is None else known
+    better = describe(told.metric).better if told.better is None else told.better
     for end, above in ends:
         scaled = replace(mine, values=mine.values / end)
-        worst = again(*ranked(scaled, lost, base, base_lost, lowest=better >= 0))
-        shown = at_level(worst, told.corrected)
+        worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
+        shown = at_level(again(replace(sides, mine=worst[0], base=worst[1])), told.corrected)
         if not (shown.low > 1 if above else shown.high < 1):
             why = failures_said(told.failures, *told.names)
             return told.but(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,6 @@ from netbench.stats.comparison import Comparison
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Interval, Numbers, mean_interval, means_of, ratio_confidence
 from netbench.stats.pairs import Series, complete
-from netbench.stats.segments import joined
 
 Term = tuple[int, ...]
 """Which factors, by their places."""
@@ -88,14 +87,16 @@ class Effects:
     @property
     def interactions(self) -> tuple[Effect, ...]:
         """Those of two factors, the largest change first."""
-        two = [effect for effect in self.effects if len(effect.factors) > 1]
-        return tuple(sorted(two, key=lambda effect: -effect.size[0]))
+        return self._of(2)
 
     @property
     def main(self) -> tuple[Effect, ...]:
         """Those of one factor, the largest change first."""
-        one = [effect for effect in self.effects if len(effect.factors) == 1]
-        return tuple(sorted(one, key=lambda effect: -effect.size[0]))
+        return self._of(1)
+
+    def _of(self, factors: int) -> tuple[Effect, ...]:
+        mine = (effect for effect in self.effects if len(effect.factors) == factors)
+        return tuple(sorted(mine, key=lambda effect: -effect.size[0]))
 
     def means(self, a: str, b: str) -> dict[tuple[str, str], Interval]:
         """The mean at each level of two factors over those of the others, in the metric's unit
@@ -138,16 +139,11 @@ def effects_of(result: Result, metric: str) -> list[Effects]:
     found = [_of_pair(result, metric, pair, mine) for pair, mine in cells.items()]
     family = [c for each in found for effect in each.effects for c in effect.contrasts]
     judged = iter(corrected(family, result.repeat))
-    return [
-        replace(
-            each,
-            effects=tuple(
-                replace(effect, contrasts=tuple(next(judged) for _ in effect.contrasts))
-                for effect in each.effects
-            ),
-        )
-        for each in found
-    ]
+
+    def with_verdicts(effect: Effect) -> Effect:
+        return replace(effect, contrasts=tuple(next(judged) for _ in effect.contrasts))
+
+    return [replace(each, effects=tuple(map(with_verdicts, each.effects))) for each in found]
 
 
 def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]) -> Effects:
@@ -172,21 +168,22 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
     if unit == "block" and dropped > 0:
         notes.append(f"{dropped} blocks left out: not every crossed cell ran in them")
     contrasts = list(_contrasts(result, crossed, table))
-    values = [_within_units(table, weights) for _, weights, _ in contrasts]
-    estimate = means_of if unit in BOOTED else followed
-    means = estimate(*joined(values))
-    confidence = result.repeat.confidence if unit in BOOTED else ratio_confidence(result.repeat)
-    base = Comparison(
-        "", "", "", {}, pair, metric, len(table), unit, confidence=result.repeat.confidence
-    )
-    base = base.but(better=result.describe(metric).better)
+    # each contrast within each unit
+    rows = [np.tensordot(table, weights, axes=weights.ndim) for _, weights, *_ in contrasts]
+    means = (means_of if unit in BOOTED else followed)(np.stack(rows))
+    repeat, factors = result.repeat, crossed.factors
+    base = Comparison("", "", "", {}, pair, metric, len(logs), unit, confidence=repeat.confidence)
     by_term: dict[Term, list[Comparison]] = {}
     numbers = (each.tolist() for each in (means.sd, means.mean, means.error, means.freedom))
-    for (term, _, named), sd, *mine in zip(contrasts, *numbers, strict=True):
-        by_term.setdefault(term, []).append(tested(named(base).but(sd=sd), *mine))
-    made = tuple(
+    for (term, _, level, against), sd, *mine in zip(contrasts, *numbers, strict=True):
+        # that an effect differs is neither good nor bad
+        better = result.describe(metric).better if len(term) == 1 else 0
+        name = TOGETHER.join(factors[at] for at in term)
+        c = base.but(factor=name, level=level, baseline=against, better=better, sd=sd)
+        by_term.setdefault(term, []).append(tested(c, *mine))
+    made = (
         Effect(
-            tuple(crossed.factors[at] for at in term),
+            tuple(factors[at] for at in term),
             tuple(by_term[term]),
             _alone(result, crossed, table, term) if len(term) > 1 else {},
         )
@@ -196,8 +193,8 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         empty,
         unit=unit,
         table=table,
-        effects=made,
-        confidence=confidence,
+        effects=tuple(made),
+        confidence=repeat.confidence if unit in BOOTED else ratio_confidence(repeat),
         notes=tuple(notes),
     )
 
@@ -217,9 +214,9 @@ def _baseline(result: Result, crossed: Crossing, factor: str) -> int:
 
 def _contrasts(
     result: Result, crossed: Crossing, table: Numbers
-) -> Iterator[tuple[Term, Numbers, Callable[[Comparison], Comparison]]]:
-    """Each contrast of each term: its weights over the cells, in their shape, and what gives a
-    comparison its name.
+) -> Iterator[tuple[Term, Numbers, str, str]]:
+    """Each contrast of each term: its weights over the cells, in their shape, its level and its
+    baseline.
     """
     factors = crossed.factors
     bases = [_baseline(result, crossed, name) for name in factors]
@@ -236,20 +233,7 @@ def _contrasts(
             names = [factors[at] for at in term]
             level = AND.join(crossed.levels[n][x] for n, x in zip(names, chosen, strict=True))
             base = AND.join(crossed.levels[factors[at]][bases[at]] for at in term)
-            yield term, weights, _named(TOGETHER.join(names), level, base, len(term) > 1)
-
-
-def _named(factor: str, level: str, base: str, of_two: bool) -> Callable[[Comparison], Comparison]:
-    def named(c: Comparison) -> Comparison:
-        better = 0 if of_two else c.better  # that an effect differs is neither good nor bad
-        return c.but(factor=factor, level=level, baseline=base, better=better)
-
-    return named
-
-
-def _within_units(table: Numbers, weights: Numbers) -> Numbers:
-    found: Numbers = np.tensordot(table, weights, axes=weights.ndim)
-    return found
+            yield term, weights, level, base
 
 
 def _alone(

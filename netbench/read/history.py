@@ -20,16 +20,15 @@ import numpy as np
 from netbench.base.errors import NetbenchError
 from netbench.base.opening import open_file
 from netbench.base.units import listed
-from netbench.read.compare import by_cell
+from netbench.read.compare import Place, by_place
 from netbench.read.differing import differences
 from netbench.read.load import load
-from netbench.read.matching import NAMED, Place, match
+from netbench.read.matching import NAMED, match
 from netbench.read.result import Result
 from netbench.result.files import read_plan
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Numbers, means_of
 from netbench.stats.pairs import Series, by_unit
-from netbench.stats.segments import joined
 
 FEWEST = 2  # earlier results that have a spread
 
@@ -42,7 +41,6 @@ class Level:
 
     mean: float
     variance: float
-    n: int
     boots: int
 
 
@@ -62,8 +60,7 @@ class History:
         for result in self.results:
             if metric not in result.metrics:
                 continue
-            runs = by_cell(result.ok, ["pair", "cell"], metric)
-            series = {(words[1], words[0]): each for words, each in runs}
+            series = by_place(result.ok, metric)
             matches = match(a, result).matches
             places = [m.a for m in matches]
             for m in matches:
@@ -77,8 +74,8 @@ def level(series: Series) -> Level:
     """The level of a cell, by its boots where it has several; one value has no variance (NaN)."""
     logs, boots = units(series), len(series.boots)
     estimate = followed if boots == 1 else means_of
-    variance = float(estimate(*joined([logs])).error[0] ** 2) if len(logs) > 1 else np.nan
-    return Level(float(logs.mean()), variance, len(logs), boots)
+    variance = float(estimate(logs).error) ** 2 if len(logs) > 1 else np.nan
+    return Level(float(logs.mean()), variance, boots)
 
 
 def units(series: Series) -> Numbers:

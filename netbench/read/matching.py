@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from netbench.base.units import listed
+from netbench.read.compare import Place
 from netbench.read.result import Result
 
 A, B = "A", "B"
 NAMED = 6  # things that a note names; the rest are counted
-Place = tuple[str, str]  # cell, pair
 
 
 @dataclass(frozen=True)

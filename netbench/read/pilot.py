@@ -18,15 +18,13 @@ import numpy.typing as npt
 
 from netbench.base.units import listed
 from netbench.model import Campaign, Cell
-from netbench.read.compare import by_cell
-from netbench.read.matching import NAMED, Place
+from netbench.read.compare import Place, by_cell
+from netbench.read.matching import NAMED
 from netbench.read.result import Result
-from netbench.stats.boots import split
-from netbench.stats.builds import nested
+from netbench.stats.boots import Builds, split
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import NAN, Numbers
-from netbench.stats.pairs import Builds, Series
-from netbench.stats.segments import joined
+from netbench.stats.pairs import Series
 
 
 @dataclass(frozen=True)
@@ -194,13 +192,13 @@ def _parts(logs: Numbers, boots: npt.NDArray[np.int64], builds: Builds) -> Varia
     if units == 1:
         if len(logs) < 2:
             return None
-        (error,) = followed(*joined([logs])).error
-        return Variation(NAN, float(error) * math.sqrt(len(logs)), len(logs) - 1, 1, True)
+        error = float(followed(logs).error)
+        return Variation(NAN, error * math.sqrt(len(logs)), len(logs) - 1, 1, True)
     free = len(logs) - units
-    if parts := nested(logs, boots, builds):
+    if parts := split(logs, boots, builds=builds):
         # boots of builds that had one each are in what builds differ by
-        own = 0.0 if math.isnan(parts.boots) else parts.boots
-        return Variation(own, parts.within, free, units, True, parts.between, parts.builds)
+        own = 0.0 if math.isnan(parts.between) else parts.between
+        return Variation(own, parts.within, free, units, True, parts.apart, parts.builds)
     found = split(logs, boots)
     if found is None:
         return None

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from netbench.base.units import listed
-from netbench.read.alternating import Turns
+from netbench.read.campaigns import Turns
 from netbench.read.differing import Difference
 from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.history import History

@@ -20,8 +20,7 @@ from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.source import Source
 from netbench.report.titles import title
 from netbench.stats import power
-from netbench.stats.boots import KERNEL, runs_a_boot
-from netbench.stats.builds import several
+from netbench.stats.boots import KERNEL, runs_a_boot, several
 from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
 from netbench.stats.words import signed
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
-from netbench.read import alternating, differing, independent, matching, offered
+from netbench.read import campaigns, differing, matching, offered
 from netbench.read.cells import metric_order
 from netbench.read.gates import Gate
 from netbench.read.grounds import grounded, with_processes
@@ -108,7 +108,7 @@ def of_two(
 
     def compare(name: str) -> list[Comparison]:
         taken = free if name == METRIC and name not in named else cells
-        family = independent.compared(a.result, b.result, taken, name, margin, earlier)
+        family = campaigns.independent(a.result, b.result, taken.matches, name, margin, earlier)
         return [
             grounded(c, [(b.result, b.at[m.b])], [(a.result, a.at[m.a])])
             for c, m in zip(family, taken.matches, strict=True)
@@ -142,8 +142,8 @@ def of_turns(
     ReportError where they have no cell or not the metric in common.
     """
     by_path = {source.result.path: source for source in sources}
-    taken = alternating.turns(*([s.result for s in sources[at::2]] for at in (0, 1)))
-    cells, places = alternating.matched(taken)
+    taken = campaigns.turns(*([s.result for s in sources[at::2]] for at in (0, 1)))
+    cells, places = campaigns.matched(taken)
     if not cells.matches:
         why = "; ".join(cells.notes) or "their factors have no level in common"
         raise ReportError(f"the {len(sources)} results have no cell in common: {why}")
@@ -157,7 +157,7 @@ def of_turns(
 
     def compare(name: str) -> list[Comparison]:
         matches = free if name == METRIC and name not in named else cells.matches
-        family = alternating.compared(taken, matches, places, name, margin)
+        family = campaigns.in_turns(taken, matches, places, name, margin)
         half = len(taken.a)
         return [
             grounded(c, sides[m.a][half:], sides[m.a][:half])
@@ -179,19 +179,19 @@ def of_turns(
     )
 
 
-def _numbered(taken: alternating.Turns) -> dict[str, Result]:
+def _numbered(taken: campaigns.Turns) -> dict[str, Result]:
     """A, B, A2, B2 and so on to their results."""
     both = zip(taken.a, taken.b, strict=True)
     return {
         f"{state}{number if number > 1 else ''}": result
         for number, pair in enumerate(both, 1)
-        for state, result in zip(alternating.STATES, pair, strict=True)
+        for state, result in zip(campaigns.STATES, pair, strict=True)
     }
 
 
-def _changed(taken: alternating.Turns) -> Iterator[str]:
+def _changed(taken: campaigns.Turns) -> Iterator[str]:
     """What campaigns of one state differ in: it is part of the spread."""
-    for state, (first, *others) in zip(alternating.STATES, (taken.a, taken.b), strict=True):
+    for state, (first, *others) in zip(campaigns.STATES, (taken.a, taken.b), strict=True):
         for other in others:
             names = list(dict.fromkeys(d.what for d in differing.differences(first, other)))
             if names:

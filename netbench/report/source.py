@@ -14,7 +14,7 @@ from netbench.read.carry_over import flagged
 from netbench.read.cautions.base import Caution, CautionRule
 from netbench.read.cautions.catalogue import cautions, rules
 from netbench.read.cells import CellResult, cells_of
-from netbench.read.compare import for_factor
+from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
 from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
@@ -24,7 +24,6 @@ from netbench.read.profiles import CellProfile, Profiles, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
 from netbench.report.answers import answering
-from netbench.stats.boots import KERNEL
 from netbench.stats.comparison import Comparison
 
 MOST_CELLS = 60
@@ -173,19 +172,7 @@ class Source:
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
             runs = runs[[place not in fixed for place in places]]
-        family = for_factor(
-            runs,
-            factor,
-            baseline,
-            metric=metric,
-            factors=result.swept,
-            repeat=result.repeat,
-            margin=margin,
-            planned=[cell.factors for cell in result.cells],
-            order=result.rounds if factor == KERNEL else None,
-            better=result.describe(metric).better if metric in result.metrics else None,
-            failed=result.failed,
-        )
+        family = in_result(result, metric, factor, baseline, margin, runs)
         return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
 
     def _grounded(self, c: Comparison) -> Comparison:

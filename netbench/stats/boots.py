@@ -1,17 +1,19 @@
-"""Boots as the unit: how far boots of one kernel lie apart, beside runs within one, and what more
-of either would buy.
+"""Boots as the unit, and builds above them: how far they lie apart, beside runs within a boot, and
+what more of each would buy.
 
 Runs of one boot share what that start of the machine happened to be (where memory lies, which CPU
 took which interrupt), so they are no independent draws of what the kernel does: only boots are.
 With k boots of r runs each the mean's variance is (between + within / r) / k, of which more runs a
-boot shrink the second part alone. Needs numpy and scipy.special only.
+boot shrink the second part alone. A kernel of the same source is another one to caches and branch
+predictors once its code lies elsewhere, so a difference of two kernels that were built once holds
+the luck of two layouts: k builds of b boots have (apart + (between + within / r) / b) / k.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,10 @@ from scipy.special import fdtri
 from netbench.base.units import count
 from netbench.model import Repeat
 from netbench.stats.intervals import NAN, Numbers, t_quantile
+
+Places = npt.NDArray[np.int64]
+Builds = Mapping[int, int]
+"""For each boot of a kernel with several builds, the build's number."""
 
 KERNEL = "kernel"
 BOOTED = ("boot", "build")  # units whose number a plan fixes
@@ -51,53 +57,76 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
 @dataclass(frozen=True)
 class Split:
-    """Where the variance of a cell's runs comes from: standard deviations `between` boots and
-    `within` them, in the values' unit.
+    """Where the variance of a cell's runs comes from: standard deviations `between` boots (of one
+    build, where there are several), `within` a boot, and `apart` of builds, in the values' unit.
 
-    `share` is that of the variance between boots in the whole, with its interval `low..high`, which
-    a few boots leave wide.
+    Of `builds` builds with `boots` boots of `runs` runs, means where they differ. With one build
+    `apart` is NaN, and `share` that of the variance between boots in the whole, with its interval
+    `low..high`, which a few boots leave wide. `between` is NaN where each of several builds has one
+    boot: `apart` then holds both.
     """
 
-    boots: int
-    runs: float  # a boot; between the least and the most where they differ
-    mean: float  # of the means of boots
+    boots: float
+    runs: float
+    mean: float
     between: float
     within: float
+    builds: int = 1
+    apart: float = NAN
     share: float = NAN
     low: float = NAN
     high: float = NAN
 
-    def half_width(self, boots: int, runs: float, confidence: float) -> float:
-        """Half-width of the mean's interval with so many boots of so many runs each, were both
-        deviations as estimated.
+    def half_width(self, boots: float, runs: float, confidence: float, builds: int = 1) -> float:
+        """Half-width of the mean's interval with so many boots (of each build, where there are
+        several) of so many runs each, were all deviations as estimated.
         """
-        return half_width(boots, confidence) * math.sqrt(self.between**2 + self.within**2 / runs)
+        own = 0.0 if math.isnan(self.between) else self.between**2
+        variance = own + self.within**2 / runs
+        if self.builds > 1:
+            apart = math.sqrt(self.apart**2 + variance / boots)
+            return half_width(builds, confidence) * apart
+        return half_width(round(boots), confidence) * math.sqrt(variance)
 
 
-def split(values: Numbers, boots: npt.NDArray[np.int64], confidence: float = 0.95) -> Split | None:
-    """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs.
+def split(
+    values: Numbers, boots: Places, confidence: float = 0.95, builds: Builds | None = None
+) -> Split | None:
+    """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs;
+    with `builds` also where a boot has none, or all have the same.
 
-    One-way random effects by analysis of variance (Searle, Casella and McCulloch, Variance
-    Components, 1992, section 3.6): with mean squares B between and W within boots, between^2 = (B -
-    W) / n, never below 0; the share's interval is from that of B / W (there, 3.8; exact for normal
-    runs and equally many a boot).
+    Random effects by analysis of variance (Searle, Casella and McCulloch, Variance Components,
+    1992, sections 3.6 and 5.6; of unequal numbers Sahai and Ojeda, Analysis of Variance for Random
+    Models II, 2005, chapter 15); no variance is below 0. The share's interval is from that of the
+    ratio of mean squares (there, 3.8; exact for normal runs and equally many a boot).
     """
-    _, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
-    k, total = len(counts), len(values)
-    if k < 2 or total == k:
+    known, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
+    numbers = [1 if builds is None else builds.get(boot, 0) for boot in known.tolist()]
+    groups, of = np.unique(numbers, return_inverse=True)
+    a, b, total = len(groups), len(known), len(values)
+    if 0 in numbers or total == b or b < 2 or (builds is not None and a < 2):
         return None
-    means = np.bincount(at, values) / counts
-    squares = float(((values - means[at]) ** 2).sum()) / (total - k)
-    middle = float(values.mean())
-    among = float((counts * (means - middle) ** 2).sum()) / (k - 1)
-    runs = float(total - (counts**2).sum() / total) / (k - 1)
-    between = max(0.0, (among - squares) / runs)
-    low, high = _share(among, squares, (k, total), runs, confidence)
-    whole = between + squares
-    share = between / whole if whole > 0 else NAN
-    return Split(
-        k, runs, float(means.mean()), math.sqrt(between), math.sqrt(squares), share, low, high
-    )
+    means, sizes = np.bincount(at, values) / counts, np.bincount(of, counts)
+    centres = np.bincount(of, counts * means) / sizes
+    within = float(((values - means[at]) ** 2).sum()) / (total - b)
+    shares = float((np.bincount(of, counts**2) / sizes).sum())
+    between = among = NAN
+    if b > a:
+        among = float((counts * (means - centres[of]) ** 2).sum()) / (b - a)
+        between = max(0.0, (among - within) / ((total - shares) / (b - a)))
+    mean = float((np.bincount(of, means) / np.bincount(of)).mean())
+    if a == 1:
+        runs = (total - shares) / (b - 1)
+        low, high = _share(among, within, (b, total), runs, confidence)
+        share = between / (between + within) if between + within > 0 else NAN
+        found = Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
+        return replace(found, share=share, low=low, high=high)
+    whole = float((sizes * (centres - float(values.mean())) ** 2).sum()) / (a - 1)
+    if b > a:
+        whole -= (shares - float((counts**2).sum()) / total) / (a - 1) * between
+    apart = (whole - within) / ((total - float((sizes**2).sum()) / total) / (a - 1))
+    deviations = math.sqrt(between), math.sqrt(within), a, math.sqrt(max(0.0, apart))
+    return Split(b / a, total / b, mean, *deviations)
 
 
 def _share(
@@ -114,32 +143,23 @@ def _share(
 
 def pooled(splits: Sequence[Split]) -> Split | None:
     """The mean split of several cells, relative to their means: `mean` is 1, deviations are
-    fractions. None without any.
-
-    Variances are averaged, not deviations. Its share has no interval: boots are common to the
-    cells.
+    fractions. None without any. Variances are averaged, not deviations. No share: boots are common
+    to the cells.
     """
-    known = [s for s in splits if s.mean]
+    known = [each for each in splits if each.mean]
     if not known:
         return None
-    between = float(np.mean([(s.between / s.mean) ** 2 for s in known]))
-    within = float(np.mean([(s.within / s.mean) ** 2 for s in known]))
-    boots, runs = (
-        round(float(np.mean([s.boots for s in known]))),
-        float(np.mean([s.runs for s in known])),
-    )
-    whole = between + within
-    return Split(
-        boots,
-        runs,
-        1.0,
-        math.sqrt(between),
-        math.sqrt(within),
-        between / whole if whole > 0 else NAN,
-    )
+
+    def deviation(name: str) -> float:
+        return math.sqrt(float(np.mean([(getattr(s, name) / s.mean) ** 2 for s in known])))
+
+    builds = round(float(np.mean([each.builds for each in known])))
+    boots, runs = (float(np.mean([getattr(s, name) for s in known])) for name in ("boots", "runs"))
+    parts = deviation("between"), deviation("within"), builds, deviation("apart")
+    return Split(boots if builds > 1 else round(boots), runs, 1.0, *parts)
 
 
-def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
+def without_boots(values: Numbers, boots: Places) -> Numbers:
     """The values with each boot moved to the common mean: what is left says whether runs within a
     boot are independent draws.
     """
@@ -150,57 +170,38 @@ def without_boots(values: Numbers, boots: npt.NDArray[np.int64]) -> Numbers:
     return values - means[at] + float(values.mean())
 
 
-@dataclass(frozen=True)
-class BootGain:
-    """What a number of boots buys, before there is any data: `half_width` as multiple of a boot's
-    deviation (NaN: no interval), `lines` in words, and `warning` where it proves too little (""
-    else).
+def several(builds: Mapping[str, int]) -> int:
+    """How many builds the kernels of a campaign have that have several; 1 where none has. builds:
+    by kernel.
     """
-
-    boots: int
-    runs_a_boot: int
-    half_width: float
-    lines: tuple[str, ...]
-    warning: str = ""
+    return max(builds.values(), default=1)
 
 
 def what_boots_buy(
-    boots: int,
-    runs_a_boot: int,
-    between_sd: float | None = None,
-    *,
-    kernels: int = 1,
-    builds: int = 1,
-    confidence: float = 0.95,
-) -> BootGain:
-    """What to expect of so many boots of each kernel with so many runs of each cell a boot.
+    boots: int, runs_a_boot: int, *, kernels: int = 1, builds: int = 1, confidence: float = 0.95
+) -> tuple[list[str], str]:
+    """What to expect, before there is any data, of so many boots of each kernel with so many runs
+    of each cell a boot, in words; and a warning where it proves too little ("" else).
 
-    between_sd: how far boots lie apart as a fraction of the mean, where an earlier result has told.
     kernels: how many are compared. builds: how many each of them has, which share its boots; with
     more than one, builds are what an interval is over.
     """
     noun, units = ("build", builds) if builds > 1 else ("boot", boots)
     mine = half_width(units, confidence)
-    of = f" of each of {kernels} kernels" if kernels > 1 else ""
-    runs = f"{count(runs_a_boot, 'run')} of each cell a boot"
-    if builds > 1:
-        each = f"{boots / builds:.3g} boots of each build"
-        lines = [f"{count(builds, 'build')}{of}, {each.replace('1 boots', '1 boot')}, {runs}"]
-    else:
-        lines = [f"{count(boots, 'boot')}{of}, {runs}"]
-    others = ", ".join(
-        f"{n} {noun}s ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != units
-    )
+    each = f"{boots / builds:.3g} boots of each build, ".replace("1 boots", "1 boot")
+    lines = [
+        count(units, noun)
+        + (f" of each of {kernels} kernels, " if kernels > 1 else ", ")
+        + (each if builds > 1 else "")
+        + f"{count(runs_a_boot, 'run')} of each cell a boot"
+    ]
     if units > 1:
+        others = ", ".join(
+            f"{n} {noun}s ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != units
+        )
         lines.append(
             f"a {confidence:.0%} interval over {units} {noun}s is ± {_sds(mine)} standard"
-            f" deviations of a {noun}'s mean"
-            + (
-                f" (± {mine * between_sd:.2%} where {noun}s differ by {between_sd:.2%})"
-                if between_sd is not None
-                else ""
-            )
-            + f"; {others}"
+            f" deviations of a {noun}'s mean; {others}"
         )
     if kernels > 1 and units > 1:
         lines.append(
@@ -212,8 +213,7 @@ def what_boots_buy(
             "each kernel is built once: what another layout of its code would change is in no"
             " interval (kernels.NAME.builds)"
         )
-    warning = _warning(units, kernels, confidence, noun)
-    return BootGain(boots, runs_a_boot, mine, tuple(lines), warning)
+    return lines, _warning(units, kernels, confidence, noun)
 
 
 def _sds(multiple: float) -> str:

@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.model import Compare, Repeat
-from netbench.stats.boots import BOOTED
+from netbench.stats.boots import BOOTED, Builds
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Means, Numbers, means_of, ratio_confidence
-from netbench.stats.pairs import NO_BUILDS, NO_SERIES, Builds, Rounds, Series, differences, rounds
-from netbench.stats.segments import joined
+from netbench.stats.pairs import NO_BUILDS, NO_SERIES, Rounds, Series, differences, rounds
 from netbench.stats.stopping import Assessment, assess, most
 
 Key = tuple[str, str]  # cell, pair
@@ -51,11 +50,7 @@ class Standing:
 
     def alone(self, repeat: Repeat) -> Assessment:
         """Where it stands by its own intervals."""
-        values = {name: each.values for name, each in self.series.items()}
-        boots = None
-        if self.boots or repeat.boots > 1:
-            boots = {name: each.boot.tolist() for name, each in self.series.items()}
-        return assess(values, repeat, boots, self.lost, self.builds)
+        return assess(self.series, repeat, self.lost)
 
     @cached_property
     def series(self) -> Mapping[str, Series]:
@@ -219,8 +214,8 @@ def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -
             enough = len(set(mine.builds.values()))
         if len(found) < max(enough, 2):
             return False
-        mean = (means_of if fixed else followed)(*joined([found]))
-        if not target.met(mean, fixed=fixed).all():
+        mean = (means_of if fixed else followed)(found)
+        if not target.met(mean, fixed=fixed):
             return False
         judged += 1
     return judged > 0

@@ -19,7 +19,6 @@ from __future__ import annotations
 import numpy as np
 
 from netbench.stats.intervals import Interval, Means, Numbers, means_of
-from netbench.stats.segments import Segments
 
 FEWEST = 8  # values: fewer say next to nothing of their order
 EVIDENCE = 4.0
@@ -28,64 +27,60 @@ SHARED = 0.25  # correlation of the squares of two differences to one baseline, 
 MOST = 0.6  # what lies above is a trend, which no effective number of runs describes
 
 
-def followed(values: Numbers, parts: Segments) -> Means:
-    """The means of several series in order of execution, their errors widened on evidence."""
-    estimate, error = correlations(values, parts)
-    return widened(means_of(values, parts), np.where(estimate > EVIDENCE * error**2, estimate, 0.0))
-
-
-def doubted(values: Numbers, parts: Segments, families: int = 1) -> Means:
-    """As followed, widened by what all series of a family (one after the other, of one size) tell
-    together, where that is a sign at all: they share a baseline, so that more of them tell less
-    than as many of their own would.
+def followed(values: Numbers) -> Means:
+    """The means along the last axis, of values in order of execution, their errors widened on
+    evidence.
     """
-    estimate, error = (each.reshape(families, -1) for each in correlations(values, parts))
+    estimate, error = correlations(values)
+    return widened(means_of(values), np.where(estimate > EVIDENCE * error**2, estimate, 0.0))
+
+
+def in_common(estimate: Numbers, error: Numbers) -> Numbers:
+    """The correlation that the series of a family (the last axis) tell together, where that is a
+    sign at all, else 0. They share a baseline, so that more of them tell less than as many of their
+    own would.
+    """
     weights = 1 / error**2
-    total, known = weights.sum(axis=1), np.count_nonzero(weights, axis=1)
-    mean = (weights * estimate).sum(axis=1) / np.where(known, total, 1.0)
+    total, known = weights.sum(axis=-1), np.count_nonzero(weights, axis=-1)
+    mean = (weights * estimate).sum(axis=-1) / np.where(known, total, 1.0)
     sign = mean * np.sqrt(total / (1 + np.maximum(known - 1, 0) * SHARED)) > DOUBT
-    rho = np.broadcast_to(np.where(sign, mean, 0.0)[:, None], estimate.shape)
-    return widened(means_of(values, parts), rho.ravel())
+    return np.where(sign, mean, 0.0)
 
 
 def widened(plain: Means, rho: Numbers) -> Means:
     """The means of series with these correlations."""
-    rho, n = np.clip(rho, 0.0, MOST), np.maximum(plain.n, 2)
+    rho, n = np.clip(rho, 0.0, MOST), max(plain.n, 2)
     ratio = _ratio(rho, n)
     inflation = np.sqrt(ratio * (n - 1) / (n - ratio))
     return Means(plain.n, plain.mean, plain.sd, inflation * plain.error, (n - 1) / ratio)
 
 
-def correlations(values: Numbers, parts: Segments) -> tuple[Numbers, Numbers]:
-    """Of each series the lag-1 correlation, below 0 too, and its standard error: 0 and infinite
-    for fewer than FEWEST values and for equal ones.
+def correlations(values: Numbers) -> tuple[Numbers, Numbers]:
+    """Of each series (the last axis) the lag-1 correlation, below 0 too, and its standard error: 0
+    and infinite for fewer than FEWEST values and for equal ones.
     """
-    residuals, n = parts.residuals(values), parts.lengths
-    squares = parts.sums(residuals**2)
-    known = (n >= FEWEST) & (squares > n * (1e-12 * parts.highest(np.abs(values))) ** 2)
-    products = residuals.copy()
-    products[1:] *= residuals[:-1]
-    products[parts.starts] = 0.0
-    r = np.divide(parts.sums(products), squares, out=np.zeros(len(parts)), where=known)
-    free = np.where(known, n - 4.0, np.inf)
-    return (
-        np.where(known, (n * r + 1) / free, 0.0),
-        np.where(known, np.sqrt(np.maximum(n, 1)) / np.maximum(n - 4.0, 1), np.inf),
-    )
+    n = values.shape[-1]
+    if n < FEWEST:
+        return np.zeros(values.shape[:-1]), np.full(values.shape[:-1], np.inf)
+    residuals = values - values.mean(axis=-1, keepdims=True)
+    squares = (residuals**2).sum(axis=-1)
+    known = squares > n * (1e-12 * np.abs(values).max(axis=-1)) ** 2
+    products = (residuals[..., 1:] * residuals[..., :-1]).sum(axis=-1)
+    r = products / np.where(known, squares, 1.0)
+    error = np.sqrt(n) / (n - 4.0)
+    return np.where(known, (n * r + 1) / (n - 4.0), 0.0), np.where(known, error, np.inf)
 
 
-def run_intervals(values: Numbers, parts: Segments, confidence: float) -> list[Interval]:
-    """The intervals of the means of several series of runs in order of execution. Two runs have
-    none: it would be some thirteen times as wide as they lie apart.
+def run_intervals(rows: Numbers, confidence: float) -> list[Interval]:
+    """The intervals of the means of rows of runs in order of execution. Two runs have none: it
+    would be some thirteen times as wide as they lie apart.
     """
-    series = np.split(values, np.cumsum(parts.lengths)[:-1])
-    return [
-        Interval(2, found.mean, runs=tuple(runs.tolist())) if found.n == 2 else found
-        for found, runs in zip(followed(values, parts).intervals(confidence), series, strict=False)
-    ]
+    if rows.shape[-1] == 2:
+        return [Interval(2, float(runs.mean()), runs=tuple(runs.tolist())) for runs in rows]
+    return followed(rows).intervals(confidence)
 
 
-def _ratio(rho: Numbers, n: Numbers) -> Numbers:
+def _ratio(rho: Numbers, n: int) -> Numbers:
     """Variance of a mean of n runs over that of independent ones, 1 + 2 sum (1 - k/n) rho^k."""
     rest = 1 - rho
     ratio: Numbers = 1 + 2 * rho / rest * (1 - (1 - rho**n) / (n * rest))

@@ -18,7 +18,8 @@ import pandas as pd
 from scipy.special import gammaln
 
 from netbench.base.units import count
-from netbench.stats.pairs import Places, Series
+from netbench.stats.boots import Places
+from netbench.stats.pairs import Series
 
 ALPHA = 0.05  # at which a level is named that fails more often than the others, after Holm
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from scipy.special import expit, stdtr, stdtrit
 
 from netbench.model import Repeat
-from netbench.stats.segments import Segments, joined
 
 Numbers = npt.NDArray[np.float64]
 NAN = math.nan
@@ -174,21 +173,16 @@ def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Inter
     Errors: ValueError for NaN or infinite values: the caller leaves missing values out, since it
     knows why they are missing.
     """
-    return mean_intervals(*joined([np.asarray(values, dtype=float)]), confidence)[0]
-
-
-def mean_intervals(values: Numbers, parts: Segments, confidence: float) -> list[Interval]:
-    """mean_interval of each of several series. Errors: as mean_interval."""
-    return means_of(values, parts).intervals(confidence)
+    return means_of(np.asarray(values, dtype=float)).interval(confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class Means:
-    """Of several series an array each: number of values, mean, standard deviation (n-1), and the
+    """Of a series of n values, or of each row of several: mean, standard deviation (n-1), and the
     standard error of the mean with its degrees of freedom. Without meaning below 2 values.
     """
 
-    n: npt.NDArray[np.int64]
+    n: int
     mean: Numbers
     sd: Numbers
     error: Numbers
@@ -200,25 +194,31 @@ class Means:
         return np.asarray(quantiles * self.error)
 
     def intervals(self, confidence: float) -> list[Interval]:
-        """Student's t interval of each."""
-        columns = (self.n, self.mean, self.sd, self.half_widths(confidence))
+        """Student's t interval of each row."""
+        if self.n < 2:
+            return [Interval(self.n, mean if self.n else NAN) for mean in self.mean.tolist()]
+        columns = (self.mean, self.sd, self.half_widths(confidence))
         return [
-            Interval(n, mean, mean - half, mean + half, sd, half)
-            if n > 1
-            else Interval(n, mean if n else NAN)
-            for n, mean, sd, half in zip(*(each.tolist() for each in columns), strict=True)
+            Interval(self.n, mean, mean - half, mean + half, sd, half)
+            for mean, sd, half in zip(*(each.tolist() for each in columns), strict=True)
         ]
 
+    def interval(self, confidence: float) -> Interval:
+        """Student's t interval of one series."""
+        columns = (self.mean, self.sd, self.error, self.freedom)
+        return Means(self.n, *map(np.atleast_1d, columns)).intervals(confidence)[0]
 
-def means_of(values: Numbers, parts: Segments) -> Means:
-    """The means of several series of independent values. Errors: ValueError for NaN or infinite
+
+def means_of(values: Numbers) -> Means:
+    """The means along the last axis, of independent values. Errors: ValueError for NaN or infinite
     values.
     """
-    n, means = parts.lengths, parts.means(values)
+    n = values.shape[-1]
+    means = values.sum(axis=-1, keepdims=True) / max(n, 1)
     if not np.isfinite(means).all():
         raise ValueError("cannot compute a mean: some values are not finite")
-    sds = np.sqrt(parts.sums((values - means[parts.at]) ** 2) / np.maximum(n - 1, 1))
-    return Means(n, means, sds, sds / np.sqrt(np.maximum(n, 1)), (n - 1).astype(float))
+    sds = np.sqrt(((values - means) ** 2).sum(axis=-1) / max(n - 1, 1))
+    return Means(n, means[..., 0], sds, sds / math.sqrt(max(n, 1)), np.full_like(sds, n - 1.0))
 
 
 def welch_error(a: Numbers, b: Numbers) -> tuple[float, float]:

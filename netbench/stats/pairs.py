@@ -17,15 +17,12 @@ from functools import cached_property, reduce
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from netbench.stats.boots import Builds, Places
 from netbench.stats.intervals import Numbers
 
-Places = npt.NDArray[np.int64]
 Rounds = Mapping[int, int]
 """For each boot, how many boots of its level precede it."""
-Builds = Mapping[int, int]
-"""For each boot of a kernel with several builds, the build's number."""
 NO_BUILDS: Builds = MappingProxyType({})
 
 

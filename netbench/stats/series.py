@@ -8,6 +8,7 @@ tests/unit/analysis/test_cautions.py.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,7 +20,6 @@ OUTLIER = (
     6.0  # robust standard deviations, for many values; more for few, whose MAD is itself uncertain
 )
 FEWEST = 8  # values: with fewer a test can't tell anything at ALPHA
-PART = 64  # values whose pairs are counted one by one
 
 
 def drift(values: Numbers) -> tuple[float, float]:
@@ -41,22 +41,14 @@ def drift(values: Numbers) -> tuple[float, float]:
     return s / (n * (n - 1) / 2), float(2 * ndtr(-z))
 
 
-def _concordance(values: Numbers) -> float:
-    """Over all pairs in their order, +1 where the later value is greater and -1 where it is less;
-    by merging sorted parts, so that n values need n log n steps.
-    """
-    parts = np.array_split(values, math.ceil(len(values) / PART))
-    total = sum(int(np.triu(np.sign(part[None, :] - part[:, None]), 1).sum()) for part in parts)
-    parts = [np.sort(part) for part in parts]
-    while len(parts) > 1:
-        merged = []
-        for first, second in zip(parts[::2], parts[1::2], strict=False):
-            less = np.searchsorted(first, second, side="left").sum()
-            more = first.size * second.size - np.searchsorted(first, second, side="right").sum()
-            total += int(less - more)
-            merged.append(np.sort(np.concatenate([first, second]), kind="stable"))
-        parts = merged + parts[len(merged) * 2 :]
-    return float(total)
+def _concordance(values: Numbers) -> int:
+    """Over all pairs in their order, +1 where the later value is greater, -1 where it is less."""
+    total, before = 0, list[float]()
+    for value in values.tolist():
+        greater = len(before) - bisect_right(before, value)
+        total += bisect_left(before, value) - greater
+        insort(before, value)
+    return total
 
 
 def autocorrelation(values: Numbers) -> tuple[float, float]:

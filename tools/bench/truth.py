@@ -16,15 +16,14 @@ from scipy.special import betaincinv
 
 from netbench.model import Repeat
 from netbench.read.carry_over import added, turns
-from netbench.read.compare import estimated, paired_runs, withstood
+from netbench.read.compare import Sides, compared, estimated, log_differences
 from netbench.read.verdicts import corrected, holm, p_different, p_outside, tested
 from netbench.stats.closing import Target
 from netbench.stats.comparison import Comparison
-from netbench.stats.dependence import doubted, followed
+from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.intervals import Numbers, means_of, ratio_confidence
 from netbench.stats.pairs import Series
 from netbench.stats.power import POWER, units_needed
-from netbench.stats.segments import Segments
 from tools.bench.table import Part, Row
 
 SEED, CAMPAIGNS = 31, 20_000
@@ -104,12 +103,6 @@ def modes(rng: Random, shape: tuple[int, int, int]) -> Numbers:
 # --- what is counted ---
 
 
-def flat(values: Numbers) -> tuple[Numbers, Segments]:
-    """Series along the last axis, one after the other."""
-    rows = values.reshape(-1, values.shape[-1])
-    return rows.ravel(), Segments(np.full(len(rows), rows.shape[1]))
-
-
 def judged(
     differences: Numbers, repeat: Repeat, *, fixed: bool = False, plain: bool = False
 ) -> tuple[Flags, Flags]:
@@ -117,14 +110,14 @@ def judged(
     these are flagged.
     """
     estimate = means_of if plain or fixed else followed
-    means = estimate(*flat(differences))
-    p = p_different(means.mean, means.error, means.freedom).reshape(differences.shape[:-1])
+    means = estimate(differences)
+    p = p_different(means.mean, means.error, means.freedom)
     levels = holm(p, partial(ratio_confidence, repeat, fixed=fixed))
     found = np.asarray(p <= 1 - levels)
     if plain or fixed:
         return found, np.zeros_like(found)
-    doubt = doubted(*flat(differences), families=len(differences))
-    turned = p_different(doubt.mean, doubt.error, doubt.freedom).reshape(p.shape) > 1 - levels
+    doubt = widened(means_of(differences), in_common(*correlations(differences))[:, None])
+    turned = p_different(doubt.mean, doubt.error, doubt.freedom) > 1 - levels
     return found, found & turned
 
 
@@ -176,10 +169,10 @@ def sequential(
     estimate, target = (means_of if plain else followed), Target(repeat)
     found, still_open = np.zeros(campaigns, dtype=bool), np.arange(campaigns)
     for n in range(repeat.min, repeat.max + 1):
-        seen = differences[still_open, None, :n]
-        closed = target.met(estimate(*flat(seen)), fixed=False) | (n == repeat.max)
+        seen = differences[still_open, :n]
+        closed = target.met(estimate(seen), fixed=False) | (n == repeat.max)
         if closed.any():
-            found[still_open[closed]] = judged(seen[closed], repeat, plain=plain)[0][:, 0]
+            found[still_open[closed]] = judged(seen[closed, None], repeat, plain=plain)[0][:, 0]
         still_open = still_open[~closed]
     return found
 
@@ -188,7 +181,7 @@ def equivalent(rng: Random, campaigns: int, ratio: float, spread: float) -> Flag
     """One comparison with a margin of 3%."""
     repeat = fixed_size(BLOCKS)
     logs = normal(rng, (campaigns, 2, BLOCKS), spread)
-    means = followed(*flat(logs[:, 1] - logs[:, 0] + math.log(ratio)))
+    means = followed(logs[:, 1] - logs[:, 0] + math.log(ratio))
     p = p_outside(means.mean, means.error, means.freedom, 0.03)
     return np.asarray(p <= 1 - ratio_confidence(repeat, sides=1))
 
@@ -222,18 +215,15 @@ def failing(
     logs = normal(rng, are_slow.shape, 0.02) + math.log(0.7) * are_slow
     logs[:, 1] += math.log1p(effect) - (slow * math.log(0.7) if unseen else 0)
     made = [_halves(*each) for each in zip(logs, lost, strict=True)]
-    pairings = [paired_runs(_one(n), ok[1], ok[0], 1, {}) for ok, _ in made]
-    family = [corrected([c], repeat)[0] for c in estimated(pairings)]
-    if not plain:
-        family = [
-            withstood(c, ok[1], ok[0], (bad[1], bad[0]), partial(_again, c))
-            for c, (ok, bad) in zip(family, made, strict=True)
-        ]
+    family = []
+    for ok, bad in made:
+        sides = Sides(_one(n), ok[1], ok[0], (None, None) if plain else (bad[1], bad[0]))
+        family += compared([sides], repeat, _estimate, lambda told: told)
     return np.array([c.verdict in ("better", "worse") for c in family])
 
 
-def _again(c: Comparison, mine: Series, base: Series) -> Comparison:
-    return estimated([paired_runs(c, mine, base, 1, {})])[0]
+def _estimate(sides: Sides) -> Comparison:
+    return estimated(*log_differences(sides, 1, {}))
 
 
 def _halves(logs: Numbers, lost: Flags) -> tuple[list[Series], list[Series | None]]:
@@ -264,7 +254,7 @@ def carrying(
     of_level = np.take_along_axis(logs, np.argsort(level, axis=1, kind="stable"), axis=1)
     differences = of_level[:, None, n:] - of_level[:, None, :n]
     found, doubtful = (each[:, 0] for each in judged(differences, fixed_size(n)))
-    means = followed(*flat(differences))
+    means = followed(differences[:, 0])
     for at in np.flatnonzero(found):
         handed = added(logs[at, 1:], level[at, 1:], level[at, :-1])
         mine = (float(each[at]) for each in (means.mean, means.error, means.freedom))
@@ -275,8 +265,8 @@ def carrying(
 
 def wider(rng: Random, campaigns: int, n: int) -> Numbers:
     """How much wider than plain t an interval of independent differences is."""
-    values = flat(normal(rng, (campaigns, 1, n)))
-    return followed(*values).half_widths(0.95) / means_of(*values).half_widths(0.95)
+    values = normal(rng, (campaigns, 1, n))[:, 0]
+    return followed(values).half_widths(0.95) / means_of(values).half_widths(0.95)
 
 
 # --- the table ---

@@ -16,7 +16,6 @@ from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
 from netbench.report.numbers import count
 from netbench.report.source import Source
 from netbench.stats.boots import KERNEL, Split, pooled, split
-from netbench.stats.builds import NestedSplit, nested, pooled_nested
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8
@@ -35,7 +34,7 @@ def boots(source: Source) -> Section | None:
         rows = list(_rows(source, metric))
         blocks += _tables(source, metric, rows)
         confidence = result.repeat.confidence
-        by_build = pooled_nested([row.nested for row in rows if row.nested])
+        by_build = pooled([row.nested for row in rows if row.nested])
         sentences += (
             _worth_of_builds(metric, by_build, confidence)
             if by_build
@@ -108,7 +107,7 @@ class _Row:
     cell: CellResult
     means: dict[int, float]
     split: Split | None
-    nested: NestedSplit | None
+    nested: Split | None
 
 
 def _rows(source: Source, metric: str) -> Iterator[_Row]:
@@ -129,7 +128,7 @@ def _rows(source: Source, metric: str) -> Iterator[_Row]:
                 cell,
                 each,
                 split(values[mine], numbers[mine], confidence),
-                nested(values[mine], numbers[mine], builds),
+                split(values[mine], numbers[mine], confidence, builds),
             )
 
 
@@ -184,7 +183,7 @@ def _parts(row: _Row) -> tuple[Value, ...]:
     """Between, within and share in percent, the share with its interval; builds before them."""
     if row.nested is None:
         return _of_boots(row.split)
-    deviations = (row.nested.between, row.nested.boots, row.nested.within)
+    deviations = (row.nested.apart, row.nested.between, row.nested.within)
     told = (
         f"{100 * sd / abs(row.nested.mean):.2f}" if not math.isnan(sd) else None
         for sd in deviations
@@ -210,7 +209,7 @@ def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[s
     whole = pooled(splits)
     if whole is None:
         return
-    k, r = whole.boots, whole.runs
+    k, r = round(whole.boots), whole.runs
     now, with_boots, with_runs = (
         whole.half_width(n, each, confidence) for n, each in ((k, r), (2 * k, r), (k, 2 * r))
     )
@@ -224,25 +223,25 @@ def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[s
     )
 
 
-def _worth_of_builds(title: str, whole: NestedSplit, confidence: float) -> Iterator[str]:
+def _worth_of_builds(title: str, whole: Split, confidence: float) -> Iterator[str]:
     """What more builds, more boots of each, or more runs in each would buy."""
-    k, b, r = whole.builds, whole.each, whole.runs
+    k, b, r = whole.builds, whole.boots, whole.runs
     sizes = {
-        f"{2 * k} builds": (2 * k, b, r),
-        f"{2 * b:.3g} boots a build": (k, 2 * b, r),
-        f"{2 * r:.3g} runs a boot": (k, b, 2 * r),
+        f"{2 * k} builds": (b, r, confidence, 2 * k),
+        f"{2 * b:.3g} boots a build": (2 * b, r, confidence, k),
+        f"{2 * r:.3g} runs a boot": (b, 2 * r, confidence, k),
     }
     own = (
-        f"builds, with the one boot of each, differ by {_percent(whole.between)} of the mean"
-        if math.isnan(whole.boots)
-        else f"builds differ by {_percent(whole.between)} of the mean, boots of one build by"
-        f" {_percent(whole.boots)}"
+        f"builds, with the one boot of each, differ by {_percent(whole.apart)} of the mean"
+        if math.isnan(whole.between)
+        else f"builds differ by {_percent(whole.apart)} of the mean, boots of one build by"
+        f" {_percent(whole.between)}"
     )
-    more = [f"{what} ±{_percent(whole.half_width(*n, confidence))}" for what, n in sizes.items()]
+    more = [f"{what} ±{_percent(whole.half_width(*n))}" for what, n in sizes.items()]
     yield (
         f"{title}: {own}, runs within a boot by {_percent(whole.within)} (standard deviations, over"
         f" all cells). An interval over {k} builds of {b:.3g} boots of {r:.3g} runs is then"
-        f" ±{_percent(whole.half_width(k, b, r, confidence))}; more of them: {', '.join(more)}."
+        f" ±{_percent(whole.half_width(b, r, confidence, k))}; more of them: {', '.join(more)}."
     )
 
 

@@ -8,8 +8,7 @@ from netbench.report.blocks import Block, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
-from netbench.stats.boots import KERNEL, runs_a_boot
-from netbench.stats.builds import several
+from netbench.stats.boots import KERNEL, runs_a_boot, several
 from netbench.stats.intervals import sequential_confidence
 
 

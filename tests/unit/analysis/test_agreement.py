@@ -19,9 +19,9 @@ import pytest
 import scipy.stats
 
 from netbench.model import Repeat
+from netbench.read.campaigns import independent
 from netbench.read.compare import for_factor
-from netbench.read.independent import compared
-from netbench.read.matching import Match, Matching
+from netbench.read.matching import Match
 from netbench.stats.boots import split
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Numbers, mean_interval
@@ -76,7 +76,7 @@ def unpaired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Compa
     a, b = (_result([[levels[at]] for levels in sets], confidence) for at in (0, 1))
     pairs = [f"a>b{at:03}" for at in range(len(sets))]
     matches = [Match(("x=l0", pair), ("x=l0", pair), {}, pair) for pair in pairs]
-    return compared(a, b, Matching(tuple(matches), ()), "throughput")
+    return independent(a, b, matches, "throughput")
 
 
 def _result(sets: Sequence[Sequence[Numbers]], confidence: float) -> Any:

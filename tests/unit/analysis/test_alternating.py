@@ -14,7 +14,7 @@ import scipy.stats
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.read.alternating import compared, matched, turns
+from netbench.read.campaigns import in_turns, matched, turns
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.stats.comparison import Comparison
@@ -46,7 +46,7 @@ def paths(folder: Path, levels: Sequence[float], order: str = "ABAB") -> tuple[l
 def answer(a: Sequence[Path], b: Sequence[Path]) -> Comparison:
     taken = turns([load(each) for each in a], [load(each) for each in b])
     cells, places = matched(taken)
-    (found,) = compared(taken, cells.matches, places, "throughput")
+    (found,) = in_turns(taken, cells.matches, places, "throughput")
     return found
 
 

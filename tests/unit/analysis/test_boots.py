@@ -153,16 +153,15 @@ def test_sound_boots_are_rarely_suspected() -> None:
 
 
 def test_a_plan_says_what_its_boots_buy() -> None:
-    bought = what_boots_buy(4, 3, kernels=2)
-    said = "; ".join(bought.lines)
+    lines, warning = what_boots_buy(4, 3, kernels=2)
+    said = "; ".join(lines)
     assert "4 boots of each of 2 kernels, 3 runs of each cell a boot" in said
     assert (
         "± 1.6 standard deviations of a boot's mean; 2 boots ± 9.0, 3 boots ± 2.5, 8 boots ± 0.84"
         in said
     )
     assert "4 pairs of boots: ± 2.3 such" in said
-    assert bought.warning == ""
-    assert "± 1.59% where boots differ by 1.00%" in what_boots_buy(4, 3, 0.01).lines[1]
+    assert warning == ""
 
 
 @pytest.mark.parametrize(
@@ -174,10 +173,9 @@ def test_a_plan_says_what_its_boots_buy() -> None:
     ],
 )
 def test_too_few_boots_are_warned_of(boots: int, kernels: int, warning: str) -> None:
-    bought = what_boots_buy(boots, 5, kernels=kernels)
-    assert warning in bought.warning
-    assert bool(warning) == bool(bought.warning)
-    assert math.isnan(bought.half_width) == (boots == 1)
+    _, said = what_boots_buy(boots, 5, kernels=kernels)
+    assert warning in said
+    assert bool(warning) == bool(said)
 
 
 PLANNED = """\

@@ -27,8 +27,7 @@ from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
 from netbench.report.text import render
-from netbench.stats.boots import split, what_boots_buy
-from netbench.stats.builds import NestedSplit, nested, pooled_nested
+from netbench.stats.boots import Split, pooled, split, what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)
@@ -72,54 +71,54 @@ def drawn(
 def test_variances_are_found_again_without_bias(sizes: list[list[int]]) -> None:
     rng, told = RNG(5), []
     for _ in range(1500):
-        found = nested(*drawn(sizes, (8.0, 2.0, 1.0), rng))
+        values, boots, builds = drawn(sizes, (8.0, 2.0, 1.0), rng)
+        found = split(values, boots, builds=builds)
         assert found
-        told.append([found.between**2, found.boots**2, found.within**2])
+        told.append([found.apart**2, found.between**2, found.within**2])
     error = np.std(told, axis=0) / math.sqrt(len(told))
     assert (np.abs(np.mean(told, axis=0) - [64, 4, 1]) < 4 * error + [0, 0.1, 0]).all()
 
 
 def test_equal_numbers_give_the_mean_squares_of_a_nested_design() -> None:
     values, boots, builds = drawn([[3, 3]] * 4, (4.0, 1.5, 0.5), RNG(1))
-    found = nested(values, boots, builds)
+    found = split(values, boots, builds=builds)
     cube = values.reshape(4, 2, 3)
     within = cube.var(axis=2, ddof=1).mean()
     own = cube.mean(axis=2).var(axis=1, ddof=1).mean() - within / 3
     between = cube.mean(axis=(1, 2)).var(ddof=1) - cube.mean(axis=2).var(axis=1, ddof=1).mean() / 2
     assert found
-    assert [found.between**2, found.boots**2, found.within**2] == pytest.approx(
+    assert [found.apart**2, found.between**2, found.within**2] == pytest.approx(
         [between, own, within]
     )
-    assert (found.builds, found.each, found.runs) == (4, 2, 3)
+    assert (found.builds, found.boots, found.runs) == (4, 2, 3)
 
 
 def test_builds_of_one_boot_each_hold_both() -> None:
     values, boots, builds = drawn([[4]] * 5, (3.0, 1.0, 0.5), RNG(2))
-    found, flat = nested(values, boots, builds), split(values, boots)
+    found, flat = split(values, boots, builds=builds), split(values, boots)
     assert found
     assert flat
-    assert math.isnan(found.boots)
-    assert (found.between, found.within) == pytest.approx((flat.between, flat.within))
+    assert math.isnan(found.between)
+    assert (found.apart, found.within) == pytest.approx((flat.between, flat.within))
 
 
 def test_what_has_no_builds_is_not_split() -> None:
     values, boots, builds = drawn([[3, 3]] * 2, (1.0, 1.0, 1.0), RNG(3))
-    assert nested(values, boots, {}) is None
-    assert nested(values, boots, {**builds, 1: 0}) is None
-    assert nested(values, boots, dict.fromkeys(builds, 1)) is None
-    assert nested(values[::3], boots[::3], builds) is None, "one run a boot"
+    assert split(values, boots, builds={}) is None
+    assert split(values, boots, builds={**builds, 1: 0}) is None
+    assert split(values, boots, builds=dict.fromkeys(builds, 1)) is None
+    assert split(values[::3], boots[::3], builds=builds) is None, "one run a boot"
 
 
 def test_cells_are_split_together_relative_to_their_means() -> None:
-    one = NestedSplit(2, 2, 3, 10.0, 1.0, 0.5, 0.1)
-    both = pooled_nested([one, NestedSplit(2, 2, 3, 20.0, 4.0, 1.0, 0.2)])
+    one = Split(2, 3, 10.0, 0.5, 0.1, 2, 1.0)
+    both = pooled([one, Split(2, 3, 20.0, 1.0, 0.2, 2, 4.0)])
     assert both
-    assert both.between == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
-    assert both.half_width(4, 2, 3, 0.95) == pytest.approx(
+    assert both.apart == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
+    assert both.half_width(2, 3, 0.95, 4) == pytest.approx(
         scipy.stats.t.ppf(0.975, 3)
-        * math.sqrt((both.between**2 + both.boots**2 / 2 + both.within**2 / 6) / 4)
+        * math.sqrt((both.apart**2 + both.between**2 / 2 + both.within**2 / 6) / 4)
     )
-    assert pooled_nested([]) is None
 
 
 # --- comparisons and cells ---
@@ -289,7 +288,7 @@ def test_the_plan_says_what_its_builds_buy() -> None:
     assert "has 4 pairs of builds" in said
     once = " ".join(plan_text(Plan(planned("{git: /x, rev: v1}"))).split())
     assert "each kernel is built once: what another layout of its code would change" in once
-    assert "two builds prove next to nothing" in what_boots_buy(4, 3, kernels=2, builds=2).warning
+    assert "two builds prove next to nothing" in what_boots_buy(4, 3, kernels=2, builds=2)[1]
 
 
 def test_an_earlier_result_gives_the_cheapest_split(tmp_path: Path) -> None:
@@ -302,12 +301,12 @@ def test_an_earlier_result_gives_the_cheapest_split(tmp_path: Path) -> None:
     for level in ("base", "patched"):
         mine = (pilot.ok["kernel"] == level).to_numpy()
         builds = dict(zip(pilot.ok["boot"], pilot.ok["build"], strict=True))
-        found = nested(logs[mine], pilot.ok["boot"].to_numpy()[mine], builds)
+        found = split(logs[mine], pilot.ok["boot"].to_numpy()[mine], builds=builds)
         assert found
         parts.append(found)
     apart, between, within = (
         math.sqrt(sum(getattr(p, name) ** 2 for p in parts))
-        for name in ("between", "boots", "within")
+        for name in ("apart", "between", "within")
     )
     assert one.sd == pytest.approx(math.sqrt(apart**2 + between**2 / 2 + within**2 / 6))
     plan = one.boots

@@ -15,8 +15,7 @@ from netbench.read.compare import for_factor
 from netbench.stats.comparison import DEPENDENT
 from netbench.stats.dependence import EVIDENCE, MOST, correlations, followed, widened
 from netbench.stats.intervals import Numbers, means_of
-from netbench.stats.segments import joined
-from tools.bench.truth import flat, series
+from tools.bench.truth import series
 
 RUNS = 20
 
@@ -42,29 +41,30 @@ def compared(cells: Numbers) -> list[tuple[str, tuple[str, ...]]]:
 def test_the_estimate_is_free_of_bias_and_its_error_no_smaller_than_the_truth(
     runs: int, correlation: float
 ) -> None:
-    found, error = correlations(*flat(series(np.random.default_rng(2), (4000, runs), correlation)))
+    found, error = correlations(series(np.random.default_rng(2), (4000, runs), correlation))
     assert found.mean() == pytest.approx(correlation, abs=0.04)
     assert found.std() <= 1.05 * error[0]
 
 
 @pytest.mark.parametrize("values", [[], [1.0], list(range(7)), [7.0] * 30, [1, 1, 2, 2, 3] * 2])
 def test_what_tells_nothing_of_its_order_widens_nothing(values: list[float]) -> None:
-    mine = joined([np.array(values, dtype=float)])
-    assert followed(*mine).error == pytest.approx(means_of(*mine).error)
+    mine = np.array(values, dtype=float)
+    assert followed(mine).error == pytest.approx(means_of(mine).error)
 
 
-def test_no_product_crosses_from_one_series_to_the_next() -> None:
+def test_each_row_gives_what_it_gives_alone() -> None:
     rising = np.arange(30.0)
-    found, _ = correlations(*joined([rising, rising + 1e6, np.empty(0), rising]))
+    found, _ = correlations(np.stack([rising, rising + 1e6, np.ones(30), rising]))
     r = np.sum((rising - 14.5)[1:] * (rising - 14.5)[:-1]) / np.sum((rising - 14.5) ** 2)
     assert found == pytest.approx([(30 * r + 1) / 26] * 2 + [0.0, (30 * r + 1) / 26])
+    assert correlations(rising)[0] == pytest.approx((30 * r + 1) / 26)
 
 
 def test_only_evidence_widens() -> None:
     rng = np.random.default_rng(4)
-    values = flat(series(rng, (500, 30), 0.2))
-    estimate, error = correlations(*values)
-    wider = followed(*values).error > means_of(*values).error
+    values = series(rng, (500, 30), 0.2)
+    estimate, error = correlations(values)
+    wider = followed(values).error > means_of(values).error
     assert (wider == (estimate > EVIDENCE * error**2)).all()
     assert 50 < wider.sum() < 450
 
@@ -75,7 +75,7 @@ def test_width_is_that_of_a_process_of_first_order() -> None:
     covariance = rho ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     of_mean = covariance.sum() / n**2
     sample = (n - covariance.sum() / n) / (n - 1)
-    plain = means_of(*joined([np.arange(float(n))]))
+    plain = means_of(np.arange(float(n)))
     found, most = (widened(plain, np.array([each])) for each in (rho, 0.9))
     assert (found.error / plain.error) ** 2 == pytest.approx(of_mean / (sample / n))
     assert found.freedom == pytest.approx((n - 1) / (of_mean * n))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from netbench.read.campaigns import independent
 from netbench.read.gates import judge, parse
 from netbench.read.history import find, spread
-from netbench.read.independent import compared
 from netbench.read.load import load
 from netbench.read.matching import match
 from netbench.read.result import Result
@@ -44,7 +44,7 @@ def series(folder: Path, levels: Sequence[float] = LEVELS, **fields: object) -> 
 
 
 def against(a: Result, b: Result, folder: Path, margin: float | None = None) -> Comparison:
-    (found,) = compared(a, b, match(a, b), "throughput", margin, find(folder, a, b))
+    (found,) = independent(a, b, match(a, b).matches, "throughput", margin, find(folder, a, b))
     return found
 
 
@@ -188,6 +188,6 @@ def test_a_gate_wants_earlier_results(
     tmp_path: Path, forced: bool, held: int, unjudged: int
 ) -> None:
     a, b = campaign(tmp_path / "a", 1.0, 1), campaign(tmp_path / "b", 1.0, 2)
-    (c,) = compared(a, b, match(a, b), "throughput")
+    (c,) = independent(a, b, match(a, b).matches, "throughput")
     outcome = judge(parse("throughput<-2%"), {"throughput": [c]}, forced)
     assert (len(outcome.fell), outcome.held, len(outcome.unjudged)) == (0, held, unjudged)

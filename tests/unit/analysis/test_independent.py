@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from netbench.read.campaigns import independent
 from netbench.read.differing import differences
 from netbench.read.gates import Gate, judge, known_metric, parse
-from netbench.read.independent import compared
 from netbench.read.load import load
 from netbench.read.matching import Matching, match
 from netbench.read.result import Result
@@ -41,7 +41,7 @@ def logs(result: Result, send: str) -> np.ndarray:
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
-    return compared(a, b, match(a, b), "throughput", margin)
+    return independent(a, b, match(a, b).matches, "throughput", margin)
 
 
 def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:

@@ -5,6 +5,7 @@ scipy.stats.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -13,15 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.model import Repeat
+from netbench.stats.closing import Standing
 from netbench.stats.intervals import (
     mean_interval,
     sequential_confidence,
     t_quantile,
     verdict_confidence,
 )
-from netbench.stats.stopping import assess
+from netbench.stats.stopping import Assessment
 
 finite = st.floats(-1e6, 1e6)
+
+
+def assess(values: Mapping[str, Sequence[float]], repeat: Repeat) -> Assessment:
+    """Of runs of one boot."""
+    by_block = {name: dict(enumerate(each)) for name, each in values.items()}
+    return Standing({}, by_block).alone(repeat)
 
 
 @given(st.lists(finite, min_size=2, max_size=40), st.sampled_from([0.8, 0.95, 0.99]))
