@@ -156,7 +156,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
         _require_tls(distributed, scheduler)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
     try:
-        client: Any = distributed.Client(scheduler, timeout="10s")
+        client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
