@@ -69,8 +69,8 @@ DOORS = {
 STANDARD_LIBRARY_ONLY = "base", "facts", "model", "plan"
 # Third-party packages that only one file may import.
 ONLY = {
-    "fabric": {"hosts/ssh/link.py"},
-    "paramiko": {f"hosts/ssh/{name}.py" for name in ("link", "transport", "authentication")},
+    "fabric": {"hosts/ssh/connection.py"},
+    "paramiko": {f"hosts/ssh/{name}.py" for name in ("connection", "authentication")},
     "matplotlib": {"report/plots.py"},
     "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "files")},
     "dask": {"fleet/dask_engine.py"},
