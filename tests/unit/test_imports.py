@@ -58,11 +58,6 @@ DOORS = {
     "cli/merge.py": {"fleet"},
     "cli/run.py": {"fleet"},
     "live/watched.py": {"fleet"},
-    "report/build.py": {"fleet"},
-    "report/drawings.py": {"fleet"},
-    "report/json.py": {"fleet"},
-    "report/sections/environment.py": {"fleet"},
-    "report/sections/summary.py": {"fleet"},
     "report/source.py": {"fleet"},
     "run/boots.py": {"kernels"},
 }
