@@ -28,8 +28,8 @@ from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot
 from netbench.lab.identity import dropbear_key
 from netbench.lab.kept import keep
+from netbench.lab.lifecycle import ANSWER_SECONDS as SECONDS
 from netbench.lab.login import await_login
-from netbench.lab.probe import SECONDS
 from netbench.model import Host, Kernel
 from netbench.run.worker_pool import open_channel
 from netbench.settings.base import fields

@@ -28,8 +28,18 @@ CLOSING = {
 }
 BOMB = "".join(f"  b{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 6))
 MANY = ", ".join(f"{i}K" for i in range(1, 102))
+DEEP = f"{'(' * 3000}(?P<value>.){')' * 3000}"
 FLEET = f"{H}hosts: {{'n[001-400]': local}}\n"
 LONG = [
+    (
+        f"{H}tools: {{m: {{client: [{'a, ' * 256}], captures: {{p99: '(?P<value>.)'}}}}}}\n",
+        "3: tools.m.client: expected at most 255 words, got 256",
+    ),
+    (
+        f"{H}tools: {{m: {{client: [a], captures: {{p99: '{DEEP}'}}}}}}\n",
+        "3: tools.m.captures: expected a regular expression with the named group value, got"
+        f" '{DEEP[:200]}...': its groups are nested too deeply",
+    ),
     (
         f"{H}about: {'[' * 40}{']' * 40}\n",
         "3: about[0][0]: expected at most 32 levels of nesting, got more",
