@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "exec.h"
 #include "program.h"
 
-enum { GROUPS_MAX = 256, HOME_FIELD = 5 };
+enum { GROUPS_MAX = 256 };
 
 static const char OPERATION[] = "run_as";
 static const uint64_t LIMIT_NS = 8000000000;
@@ -29,23 +29,6 @@ struct account {
 	size_t count;
 	char home[256];
 };
-
-/* What `id OPTION USER` prints. */
-static int ask_id(const char *option, const char *user, char *text, size_t room,
-		  struct nb_error *error)
-{
-	char words[300];
-	int length = snprintf(words, sizeof(words), "id%c%s%c--%c%s", 0, option, 0, 0, user);
-	int status = length < (int)sizeof(words)
-			     ? nb_exec(words, (size_t)length, LIMIT_NS, text, room, error)
-			     : 1;
-
-	if (status > 0)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
-			       "name an account of this host: `getent passwd` lists them",
-			       "this host has no user '%.60s'", user);
-	return status;
-}
 
 /* Read whole numbers, separated by white space, into `numbers`; how many there are, 0 where the
  * text is something else. */
@@ -64,64 +47,64 @@ static size_t read_numbers(const char *text, gid_t *numbers, size_t room)
 	return count;
 }
 
-static int look_up(const char *user, struct account *account, struct nb_error *error)
+/* The numbers that `id OPTION USER` prints, `room` at most. */
+static int ask_id(const char *option, const char *user, gid_t *numbers, size_t room, size_t *count,
+		  struct nb_error *error)
 {
-	char text[4096];
-	int status = ask_id("-u", user, text, sizeof(text), error);
+	char words[300], text[4096];
+	int length = snprintf(words, sizeof(words), "id%c%s%c--%c%s", 0, option, 0, 0, user);
+	int status = length < (int)sizeof(words)
+			     ? nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), error)
+			     : 1;
 
-	if (!status && read_numbers(text, &account->user, 1) != 1)
-		status = nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -u",
-				 "`id -u` printed '%.60s'", text);
-	if (!status)
-		status = ask_id("-g", user, text, sizeof(text), error);
-	if (!status && read_numbers(text, &account->group, 1) != 1)
-		status = nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -g",
-				 "`id -g` printed '%.60s'", text);
-	if (!status)
-		status = ask_id("-G", user, text, sizeof(text), error);
-	if (status)
-		return status;
-	account->count = read_numbers(text, account->groups, GROUPS_MAX);
-	return account->count ? 0
-			      : nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand: id -G",
-					"`id -G` printed '%.60s'", text);
+	if (status > 0)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
+			       "name an account of this host: `getent passwd` lists them",
+			       "this host has no user '%.60s'", user);
+	*count = status ? 0 : read_numbers(text, numbers, room);
+	return status || *count ? status
+				: nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand",
+					  "`id %s` printed '%.60s'", option, text);
 }
 
-/* The home in a line of passwd(5), where it is the user's: whether it is. */
-static int take_home(const char *line, const char *user, struct account *account)
+static int look_up(const char *user, struct account *account, struct nb_error *error)
 {
-	size_t length = strlen(user);
+	size_t one;
+	int status = ask_id("-u", user, &account->user, 1, &one, error);
 
-	if (strncmp(line, user, length) != 0 || line[length] != ':')
-		return 0;
-	for (int field = 0; line && field < HOME_FIELD; field++) {
-		line = strchr(line, ':');
-		line += line != NULL;
-	}
-	length = line ? strcspn(line, ":\n") : 0;
-	if (!length || length >= sizeof(account->home) || line[0] != '/')
-		return 0;
-	memcpy(account->home, line, length);
-	account->home[length] = 0;
-	return 1;
+	if (!status)
+		status = ask_id("-g", user, &account->group, 1, &one, error);
+	return status ? status
+		      : ask_id("-G", user, account->groups, GROUPS_MAX, &account->count, error);
+}
+
+/* The home in lines of passwd(5), where one is the user's: whether it is. Closes the file. */
+static int take_home(FILE *file, const char *user, struct account *account)
+{
+	const struct passwd *entry;
+	int found = 0;
+
+	while (file && !found && (entry = fgetpwent(file)))
+		found = !strcmp(entry->pw_name, user) && entry->pw_dir[0] == '/' &&
+			snprintf(account->home, sizeof(account->home), "%s", entry->pw_dir) <
+				(int)sizeof(account->home);
+	if (file)
+		fclose(file);
+	return found;
 }
 
 /* The user's home: of /etc/passwd, else what getent(1) says, else "/". */
 static void find_home(const char *user, struct account *account)
 {
-	FILE *file = fopen("/etc/passwd", "re");
 	char text[4096], words[300];
-	int found = 0, length;
+	int length;
 
-	while (file && !found && fgets(text, sizeof(text), file))
-		found = take_home(text, user, account);
-	if (file)
-		fclose(file);
+	if (take_home(fopen("/etc/passwd", "re"), user, account))
+		return;
 	length = snprintf(words, sizeof(words), "getent%cpasswd%c%s", 0, 0, user);
-	if (!found && length < (int)sizeof(words) &&
-	    !nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), NULL))
-		found = take_home(text, user, account);
-	if (!found)
+	if (length >= (int)sizeof(words) ||
+	    nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), NULL) || !text[0] ||
+	    !take_home(fmemopen(text, strlen(text), "r"), user, account))
 		strcpy(account->home, "/");
 }
 

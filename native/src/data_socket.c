@@ -3,10 +3,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "clock.h"
+
+static const uint64_t CONNECT_NS = 5000000000;
 
 socklen_t nb_address_parse(union nb_address *address, const char *text, uint64_t port)
 {
@@ -65,4 +71,138 @@ int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error)
 	if (status)
 		close(fd);
 	return status ? status : fd;
+}
+
+/* The sender's side of a data connection. */
+static int wait_for(int fd, short events, uint64_t deadline)
+{
+	struct pollfd pending = { .fd = fd, .events = events };
+	int ready;
+
+	do {
+		uint64_t now = nb_now();
+
+		ready = poll(&pending, 1,
+			     now < deadline ? (int)((deadline - now) / 1000000) + 1 : 0);
+	} while (ready < 0 && errno == EINTR);
+	if (ready == 0)
+		errno = ETIMEDOUT;
+	return ready > 0 ? 0 : -1;
+}
+
+static int fail_route(const struct nb_job *job, struct nb_error *error)
+{
+	return nb_fail_errno(error, "connect",
+			     "check the route and the firewall between the data addresses",
+			     "to %s port %llu", job->address, (unsigned long long)job->port);
+}
+
+/* A socket whose connection is under way, or a negative code. */
+static int begin(const struct nb_job *job, struct nb_error *error)
+{
+	union nb_address address;
+	int fd, one = 1;
+	socklen_t length = nb_address_parse(&address, job->address, job->port);
+
+	if (!length)
+		return nb_fail(error, NB_ERR_REQUEST, "connect",
+			       "give the receiver's data address as numbers",
+			       "'%s' is not an IP address", job->address);
+	fd = nb_data_socket(job, address.any.sa_family, error);
+	if (fd < 0)
+		return fd;
+
+	if (job->local_address[0]) {
+		/* The port is chosen by connect(2), which needs only a pair of addresses and ports
+		 * that is free: bind(2) would need a free port, of which runs with many streams
+		 * leave few (ip(7)). */
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+		length = nb_address_parse(&address, job->local_address, 0);
+		if (!length || bind(fd, &address.any, length)) {
+			nb_fail_errno(error, "connect", "check the sender's data address",
+				      "from %s", job->local_address);
+			close(fd);
+			return -(int)error->code;
+		}
+	}
+	length = nb_address_parse(&address, job->address, job->port);
+	if (connect(fd, &address.any, length) && errno != EINPROGRESS) {
+		fail_route(job, error);
+		close(fd);
+		return -(int)error->code;
+	}
+	return fd;
+}
+
+static int fail_rejected(const struct nb_job *job, struct nb_error *error)
+{
+	return nb_fail(error, NB_ERR_PEER, "connect",
+		       "another program may listen on that port: set `port:` to another one; the "
+		       "receiver takes connections from the sender's `address:` alone, which NAT "
+		       "must not change",
+		       "the receiver at %s port %llu rejected the token", job->address,
+		       (unsigned long long)job->port);
+}
+
+/* Wait for the connection, and send the token. */
+static int send_token(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
+		      struct nb_error *error)
+{
+	unsigned char handshake[NB_HANDSHAKE_BYTES] = { 0 };
+	uint32_t stream = htonl(index);
+	int number = 0;
+	socklen_t room = sizeof(number);
+
+	if (wait_for(fd, POLLOUT, deadline) ||
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &room) || number) {
+		errno = number ? number : errno;
+		return fail_route(job, error);
+	}
+	memcpy(handshake, job->token, NB_TOKEN_BYTES);
+	memcpy(handshake + NB_TOKEN_BYTES, &stream, sizeof(stream));
+	if (send(fd, handshake, sizeof(handshake), MSG_NOSIGNAL) == (ssize_t)sizeof(handshake))
+		return 0;
+	/* A receiver that closes before it has read the token resets the connection. */
+	return fail_rejected(job, error);
+}
+
+/* Wait until the receiver has accepted the token. */
+static int await_accepted(int fd, const struct nb_job *job, uint64_t deadline,
+			  struct nb_error *error)
+{
+	char answer = 0;
+	ssize_t got = wait_for(fd, POLLIN, deadline) ? -1 : recv(fd, &answer, 1, 0);
+
+	if (got == 0 || (got > 0 && answer != NB_ACCEPTED) ||
+	    (got < 0 && (errno == ECONNRESET || errno == EPIPE)))
+		return fail_rejected(job, error);
+	if (got < 0 && errno == ETIMEDOUT)
+		return nb_fail(error, NB_ERR_PEER, "connect", "look at the receiver's error",
+			       "the receiver has not accepted the token in time");
+	if (got < 0)
+		return nb_fail_errno(error, "connect", "look at the receiver's error",
+				     "waiting for the receiver to accept the token");
+	return fcntl(fd, F_SETFL, 0) ? nb_fail_errno(error, "connect",
+						     "report it as a defect of netbench", "fcntl")
+				     : 0;
+}
+
+int nb_connect(const struct nb_job *job, uint32_t first, uint32_t count, int *sockets,
+	       struct nb_error *error)
+{
+	uint64_t deadline = nb_now() + CONNECT_NS;
+	uint32_t begun = 0;
+	int status = 0;
+
+	for (; !status && begun < count; begun += !status) {
+		sockets[begun] = begin(job, error);
+		status = sockets[begun] < 0 ? sockets[begun] : 0;
+	}
+	for (uint32_t i = 0; !status && i < count; i++)
+		status = send_token(sockets[i], job, first + i, deadline, error);
+	for (uint32_t i = 0; !status && i < count; i++)
+		status = await_accepted(sockets[i], job, deadline, error);
+	for (uint32_t i = 0; status && i < begun; i++)
+		close(sockets[i]);
+	return status;
 }

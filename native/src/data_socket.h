@@ -24,6 +24,14 @@ union nb_address {
 
 /* An address written as numbers. Returns its length; 0: it is none. */
 socklen_t nb_address_parse(union nb_address *address, const char *text, uint64_t port);
+/* Streams that are connected at the same time: a receiver has room for more (NB_PENDING_MAX). */
+enum { NB_CONNECTING = 32 };
+
+/* Connect `count` streams from `first` on to the job's receiver and send the token, in the round
+ * trips that one takes. 0 with their sockets, or a negative code. */
+int nb_connect(const struct nb_job *job, uint32_t first, uint32_t count, int *sockets,
+	       struct nb_error *error);
+
 /* A TCP socket that does not block, with the options of the job. Returns it or a negative code. */
 int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error);
 

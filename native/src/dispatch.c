@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "listening_port.h"
 
 static void assign_stream(struct nb_run *run, int fd, uint32_t stream)
 {
@@ -55,23 +54,19 @@ static size_t count_ended(const struct nb_run *run, const struct nb_flow **faile
 	return ended;
 }
 
-static size_t count_warmed_up(const struct nb_run *run)
+/* Whether all flows have warmed up, or those of a closing window have their sinks on the disk. */
+static int all_have(const struct nb_run *run, enum nb_phase phase)
 {
-	size_t warmed_up = 0;
+	size_t count = 0;
 
-	for (size_t i = 0; i < run->flows_count; i++)
-		warmed_up += (size_t)atomic_load_explicit(&run->flows[i].warmed_up,
-							  memory_order_acquire);
-	return warmed_up;
-}
+	for (size_t i = 0; i < run->flows_count; i++) {
+		const struct nb_flow *flow = &run->flows[i];
 
-static size_t count_synced(const struct nb_run *run)
-{
-	size_t synced = 0;
-
-	for (size_t i = 0; i < run->flows_count; i++)
-		synced += (size_t)atomic_load_explicit(&run->flows[i].synced, memory_order_acquire);
-	return synced;
+		count += (size_t)atomic_load_explicit(phase == NB_WARMING ? &flow->warmed_up
+									  : &flow->synced,
+						      memory_order_acquire);
+	}
+	return run->phase == phase && count == run->flows_count;
 }
 
 /* What streams do with their sinks after they have ended: 0, still; 1, done; or a negative code
@@ -133,12 +128,11 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 		*error = failed->error;
 		return failed->failed;
 	}
-	if (run->phase == NB_WARMING && run->job.bytes &&
-	    count_warmed_up(run) == run->flows_count) {
+	if (run->job.bytes && all_have(run, NB_WARMING)) {
 		nb_phase_enter(run, NB_WAITING);
 		return NB_EVENT_WARM;
 	}
-	if (run->phase == NB_SYNCING && count_synced(run) == run->flows_count) {
+	if (all_have(run, NB_SYNCING)) {
 		nb_phase_enter(run, NB_CLOSED);
 		return NB_EVENT_CLOSE;
 	}

@@ -61,24 +61,17 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 
 const char *nb_strcode(int code)
 {
-	switch (code < 0 ? -code : code) {
-	case NB_OK:
-		return "done";
-	case NB_ERR_REQUEST:
-		return "wrong request";
-	case NB_ERR_UNSUPPORTED:
-		return "not possible on this host";
-	case NB_ERR_SYSTEM:
-		return "system call failed";
-	case NB_ERR_PEER:
-		return "the other side went away";
-	case NB_ERR_PROTOCOL:
-		return "malformed frame";
-	case NB_ERR_ABORTED:
-		return "aborted by the controller";
-	case NB_ERR_MEMORY:
-		return "out of memory";
-	default:
-		return "unknown code";
-	}
+	static const char *const words[] = {
+		[NB_OK] = "done",
+		[NB_ERR_REQUEST] = "wrong request",
+		[NB_ERR_UNSUPPORTED] = "not possible on this host",
+		[NB_ERR_SYSTEM] = "system call failed",
+		[NB_ERR_PEER] = "the other side went away",
+		[NB_ERR_PROTOCOL] = "malformed frame",
+		[NB_ERR_ABORTED] = "aborted by the controller",
+		[NB_ERR_MEMORY] = "out of memory",
+	};
+	unsigned int at = code < 0 ? 0U - (unsigned int)code : (unsigned int)code;
+
+	return at < sizeof(words) / sizeof(*words) && words[at] ? words[at] : "unknown code";
 }

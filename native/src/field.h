@@ -24,7 +24,16 @@ struct nb_field {
 
 #define NB_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
+/* In an initialiser: a table of fields of that name, and how many it has. */
+#define NB_TABLE(table) .table = table, .table##_count = NB_LENGTH(table)
+
 /* A number that could not be read: the controller leaves it out. */
 #define NB_MISSING UINT64_MAX
+
+/* Add to a sum that is missing as long as nothing was added. */
+static inline void nb_add_number(uint64_t *sum, uint64_t number)
+{
+	*sum = *sum == NB_MISSING ? number : *sum + number;
+}
 
 #endif

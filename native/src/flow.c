@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow.h"
 
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 #include "direct_io.h"
 #include "pattern.h"
@@ -65,6 +67,19 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
+ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation)
+{
+	return nb_flow_fail_source(flow, operation,
+				   "it was cut short: keep the source as it is during a run");
+}
+
+int nb_flow_unacknowledged(const struct nb_flow *flow)
+{
+	int queued;
+
+	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
+}
+
 ssize_t nb_flow_fail_receive(struct nb_flow *flow, const char *operation)
 {
 	return nb_flow_later(flow) ? NB_NOTHING
@@ -75,8 +90,7 @@ ssize_t nb_flow_fail_receive(struct nb_flow *flow, const char *operation)
 ssize_t nb_flow_fail_write(struct nb_flow *flow)
 {
 	if (errno == EFAULT) /* a mapped page is beyond the source's end */
-		return nb_flow_fail_source(
-			flow, "write", "it was cut short: keep the source as it is during a run");
+		return nb_flow_fail_cut(flow, "write");
 	return nb_flow_fail(flow, "write", "check the path between the data addresses",
 			    "to the connection");
 }
@@ -103,6 +117,20 @@ int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation)
 	errno = reason;
 	return (int)nb_flow_fail(flow, operation, "look at the other side's error",
 				 "on the connection");
+}
+
+int nb_flow_open_buffer(struct nb_flow *flow, struct nb_error *error)
+{
+	return nb_flow_buffer(flow, flow->job->chunk, error);
+}
+
+void *nb_flow_state(struct nb_flow *flow, size_t size, struct nb_error *error)
+{
+	flow->state = calloc(1, size);
+	if (!flow->state)
+		nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
+			"no memory for the state of a stream");
+	return flow->state;
 }
 
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)

@@ -51,7 +51,7 @@ struct nb_flow {
 	struct nb_sink sink;
 	unsigned char *buffer; /* of the user, at job->align from a page */
 	void *allocated;
-	void *state;	/* the method's own */
+	void *state;	/* the method's own; freed behind its close() */
 	size_t page;	/* of memory, in bytes */
 	uint64_t limit; /* bytes to move in the measured window; NB_MISSING: until told to stop */
 	uint64_t left;	/* of what the thread moves now; 16 EiB where only time ends it */
@@ -104,9 +104,15 @@ static inline void nb_count_length(struct nb_flow *flow, unsigned int which, ssi
 	nb_add(&flow->lengths[which][63 ^ (size_t)__builtin_clzll((uint64_t)length)], 1);
 }
 
+/* Allocate flow->state, all zeros: that, or NULL with the error filled. */
+void *nb_flow_state(struct nb_flow *flow, size_t size, struct nb_error *error);
+
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
  * pattern. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
+
+/* The same of a chunk: the `open` of a method that needs no more. */
+int nb_flow_open_buffer(struct nb_flow *flow, struct nb_error *error);
 
 /* Fail a step: fill flow->error from errno. Returns a negative code. */
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,
@@ -114,6 +120,12 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 /* The same for a sink that accepts no more data, and for a source that gives none. */
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
+
+/* The same for a mapped page beyond the source's end. */
+ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation);
+
+/* Whether the other side has not acknowledged all that was sent. */
+int nb_flow_unacknowledged(const struct nb_flow *flow);
 
 /* Wait so long, or until the connection is no more, which is an error of the operation: nothing
  * leaves it any longer. 0, or <0. */

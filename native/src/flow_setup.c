@@ -87,6 +87,8 @@ void nb_flow_close(struct nb_flow *flow)
 {
 	if (flow->method && flow->method->close)
 		flow->method->close(flow);
+	free(flow->state);
+	flow->state = NULL;
 	nb_source_close(&flow->source);
 	nb_sink_close(&flow->sink);
 	free(flow->allocated);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proc_text.h"
 #include "program.h"
 
 enum {
@@ -27,14 +28,6 @@ struct beginning {
 	int number;
 };
 
-static void close_range_of(unsigned int first, unsigned int last)
-{
-	if (first > last || !syscall(SYS_close_range, first, last, 0))
-		return;
-	for (unsigned int fd = first; fd <= last && fd < 4096; fd++) /* before Linux 5.9 */
-		close((int)fd);
-}
-
 /* The connection to the controller among others: it must end with the worker. */
 static void close_all_but(int one, int other)
 {
@@ -42,20 +35,16 @@ static void close_all_but(int one, int other)
 		     high = (unsigned int)(one < other ? other : one);
 
 	if (low)
-		close_range_of(0, low - 1);
-	close_range_of(low + 1, high - 1);
-	close_range_of(high + 1, ~0U);
+		nb_program_close(0, low - 1);
+	nb_program_close(low + 1, high - 1);
+	nb_program_close(high + 1, ~0U);
 }
 
 static void kill_children(void)
 {
 	char text[4096], *at = text, *end;
-	int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	if (fd >= 0)
-		close(fd);
-	text[length > 0 ? length : 0] = 0;
+	nb_read_file("/proc/thread-self/children", text, sizeof(text));
 	for (long pid = strtol(at, &end, 10); end != at && *end; pid = strtol(at, &end, 10)) {
 		kill((pid_t)pid, SIGKILL);
 		at = end;

@@ -8,21 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "proc_text.h"
+
 #ifndef NB_LAYOUT
 #define NB_LAYOUT 0
 #endif
 #define NB_ENGINE "0.1.0"
-
-static void read_boot_id(char *boot_id, size_t room)
-{
-	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!file)
-		return;
-	if (fgets(boot_id, (int)room, file))
-		boot_id[strcspn(boot_id, "\n")] = 0;
-	fclose(file);
-}
 
 void nb_fill_hello(struct nb_hello *hello)
 {
@@ -44,7 +35,8 @@ void nb_fill_hello(struct nb_hello *hello)
 		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s",
 			 (int)sizeof(hello->kernel) - 1, name.release);
 	}
-	read_boot_id(hello->boot_id, sizeof(hello->boot_id));
+	nb_read_file("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
+	hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
 	/* The coarse clock moves at each tick. */
 	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
 		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);

@@ -3,6 +3,7 @@
 #ifndef NB_JOB_H
 #define NB_JOB_H
 
+#include "fail.h"
 #include "field.h"
 #include "netbench.h"
 
@@ -83,5 +84,10 @@ struct nb_job {
 
 extern const struct nb_field nb_job_options[];
 extern const size_t nb_job_options_count;
+
+/* Decode the values of a job. Everything is checked against its row's type and bounds. 0, or a
+ * negative code with the error filled. */
+int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
+		  struct nb_error *error);
 
 #endif

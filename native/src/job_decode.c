@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding a job: values become fields, checked one by one and then together. */
-#include "job_decode.h"
+#include "job.h"
 
 #include <string.h>
 
@@ -77,55 +77,54 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	return 0;
 }
 
-static int store(struct nb_job *job, const struct nb_row *row, const struct nb_value *value,
-		 const char *text, struct nb_error *error)
+/* The field of an option of every run; NULL: it is a method's, or none. */
+static const struct nb_field *field_of(const struct nb_row *row)
 {
-	const struct nb_field *field = NULL;
+	for (size_t i = 0; row && i < nb_job_options_count; i++)
+		if (nb_row_of_option(i) == row->id)
+			return &nb_job_options[i];
+	return NULL;
+}
+
+static int store_extra(struct nb_job *job, const struct nb_row *row, uint64_t number,
+		       struct nb_error *error)
+{
+	if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
+		return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
+			       "%s belongs to another method", row->name);
+	job->extra[nb_row_method_option(row->id)] = number;
+	job->extra_owner = row->owner;
+	return 0;
+}
+
+static int store(struct nb_job *job, const struct nb_value *value, const char *text,
+		 struct nb_error *error)
+{
+	const struct nb_row *row = nb_row(value->row);
+	const struct nb_field *field = field_of(row);
 	uint64_t number = value->number;
 	char *into;
-	int status;
+	int status = 0;
 
-	if (row->kind != NB_ROW_OPTION)
-		return nb_fail(error, NB_ERR_REQUEST, "decode job",
-			       "use the same netbench version on both sides", "%s is not an option",
-			       row->name);
-	if (value->bytes && row->type != NB_WORD && row->type != NB_TEXT)
+	if (!row || (!field && nb_row_method_option(row->id) >= NB_METHOD_OPTIONS) ||
+	    (value->bytes && row->type != NB_WORD && row->type != NB_TEXT))
 		return nb_fail(error, NB_ERR_REQUEST, "decode job",
 			       "use the same netbench version on both sides",
-			       "%s must be a number, got '%.*s'", row->name,
-			       (int)(value->bytes < 40 ? value->bytes : 40), text);
-	if (row->type == NB_WORD) {
+			       "number %u is no option of a job, or its value is no number",
+			       value->row);
+	if (row->type == NB_WORD)
 		status = word_number(row, text, value->bytes, &number, error);
-		if (status)
-			return status;
-	}
-	for (size_t i = 0; i < nb_job_options_count; i++)
-		if (nb_row_of_option(i) == row->id)
-			field = &nb_job_options[i];
-	if (!field) {
-		size_t index = nb_row_method_option(row->id);
-
-		if (index >= NB_METHOD_OPTIONS)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job",
-				       "use the same netbench version on both sides",
-				       "%s does not belong in a job", row->name);
-		status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
-		if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job", "leave it out",
-				       "%s belongs to another method", row->name);
-		job->extra[index] = number;
-		job->extra_owner = row->owner;
-		return status;
-	}
+	else if (row->type != NB_TEXT)
+		status = in_bounds(row, number, error);
+	if (status || !field)
+		return status ? status : store_extra(job, row, number, error);
 	into = (char *)job + field->offset;
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
-	status = row->type == NB_WORD ? 0 : in_bounds(row, number, error);
-	if (!status && row->flags & NB_LIST)
+	if (row->flags & NB_LIST)
 		return append((uint64_t *)(void *)into, row, field->room, number, error);
-	if (!status)
-		memcpy(into, &number, sizeof(number));
-	return status;
+	memcpy(into, &number, sizeof(number));
+	return 0;
 }
 
 /* Whether the method can read, or write, a file that is open with O_DIRECT. */
@@ -246,13 +245,7 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 	memset(job, 0, sizeof(*job));
 	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
-		const struct nb_row *row = nb_row(value.row);
-
-		if (!row)
-			return nb_fail(error, NB_ERR_REQUEST, "decode job",
-				       "use the same netbench version on both sides",
-				       "no option has the number %u", value.row);
-		status = store(job, row, &value, text, error);
+		status = store(job, &value, text, error);
 		if (status)
 			return status;
 	}

@@ -44,6 +44,7 @@ struct nb_meter {
 	 * none. 0, or -1 with the reason. A helper does it for a mover. Optional. */
 	size_t (*files_count)(size_t cpus);
 	int (*open_files)(int *files, size_t cpus, char *why, size_t room);
+	size_t state_size; /* of reading->state, all zeros before open(), freed behind close() */
 	int (*open)(struct nb_reading *reading, struct nb_error *error);
 	void (*read)(struct nb_reading *reading, uint64_t *numbers);
 	void (*close)(struct nb_reading *reading);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "meter_files.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
+
+#include "program.h"
 
 enum { METERS = 16 };
 
@@ -42,16 +42,6 @@ void nb_meter_files_keep(const struct nb_meter *meter, int *files, size_t count)
 	passed[i].count = count;
 }
 
-void nb_raise_files_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit); /* where it fails, opening says so */
-}
-
 int nb_meter_files_open(struct nb_reading *reading, struct nb_error *error)
 {
 	const struct nb_meter *meter = reading->meter;
@@ -67,7 +57,7 @@ int nb_meter_files_open(struct nb_reading *reading, struct nb_error *error)
 		return nb_fail(error, NB_ERR_MEMORY, "open meter", "free some memory", "no memory");
 	for (size_t f = 0; f < count; f++)
 		reading->own_files[f] = -1;
-	nb_raise_files_limit();
+	nb_program_raise_files();
 	if (!meter->open_files(reading->own_files, reading->cpus, why, sizeof(why)))
 		return 0;
 	return nb_fail(error, NB_ERR_UNSUPPORTED, "open meter",

@@ -13,7 +13,4 @@ void nb_meter_files_close(struct nb_reading *reading);
  * that it had. Takes them over, and the memory. */
 void nb_meter_files_keep(const struct nb_meter *meter, int *files, size_t count);
 
-/* Let this process have as many descriptors as it may: several a CPU are more than is usual. */
-void nb_raise_files_limit(void);
-
 #endif

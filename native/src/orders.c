@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "listening_port.h"
 #include "method.h"
 
 /* How long a tool has to end by itself once it was told to. */

@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "proc_text.h"
+
 int nb_perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
 	struct perf_event_attr sized = *attr;
@@ -28,15 +30,13 @@ int nb_perf_disable(int leader)
 
 static void explain_rights(char *why, size_t room)
 {
-	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	int level;
+	char level[16];
 
-	if (file && fscanf(file, "%d", &level) == 1)
-		snprintf(why, room, "root is needed: kernel.perf_event_paranoid is %d", level);
+	if (nb_read_file("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level)) > 0)
+		snprintf(why, room, "root is needed: kernel.perf_event_paranoid is %.*s",
+			 (int)strcspn(level, "\n"), level);
 	else
 		snprintf(why, room, "root is needed (perf_event_open: Permission denied)");
-	if (file)
-		fclose(file);
 }
 
 void nb_perf_explain(int number, char *why, size_t room)

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "clock.h"
-#include "connect.h"
+#include "data_socket.h"
 #include "drive.h"
 #include "flow_setup.h"
 #include "heartbeat.h"

@@ -98,3 +98,16 @@ char *nb_proc_next_line(char *at)
 	at = strchr(at, '\n');
 	return at && at[1] ? at + 1 : NULL;
 }
+
+ssize_t nb_read_file(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), number;
+	ssize_t length = fd < 0 ? -1 : read(fd, text, room - 1);
+
+	number = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = number;
+	text[length > 0 ? length : 0] = 0;
+	return length;
+}

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct nb_proc_text {
 	int fd;	    /* -1: not open */
@@ -23,5 +24,9 @@ void nb_proc_close(struct nb_proc_text *file);
 int nb_proc_number(char **at, int base, uint64_t *number);
 /* The beginning of the next line, or NULL behind the last. */
 char *nb_proc_next_line(char *at);
+
+/* A short file that is read once, with its end: how long it is, at most room - 1; or -1 with errno,
+ * and an empty text. */
+ssize_t nb_read_file(const char *path, char *text, size_t room);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fail.h"
+
 struct nb_cpus;
 
 enum { NB_ARGUMENTS_MAX = 256 };
@@ -31,10 +33,19 @@ pid_t nb_program_start(char **arguments, const struct nb_cpus *cpus, int out, in
 /* Let this process open as many files as it may; programs that it starts have the usual limit,
  * which select(2) needs in some. */
 void nb_program_raise_files(void);
+/* Close descriptors from one to another, if they are open. Async-signal-safe. */
+void nb_program_close(unsigned int first, unsigned int last);
 /* Read what has been printed; at its end the descriptor is closed. */
 void nb_output_read(struct nb_output *output);
 /* What was read since the last call: at most `room` bytes into `text`. Returns how many. */
 size_t nb_output_take(struct nb_output *output, char *text, size_t room);
+
+/*
+ * Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
+ * waitpid status or a negative code.
+ */
+int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
+	    struct nb_error *error);
 
 /* Forget the environment, but for a PATH of the system's folders, and overwrite it in memory. For
  * processes with one thread. */

@@ -11,7 +11,6 @@
 #include "job.h"
 #include "meter.h"
 #include "method.h"
-#include "ops/arguments.h"
 #include "ops/op.h"
 #include "readback.h"
 

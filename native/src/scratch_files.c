@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -46,18 +45,6 @@ void nb_scratch_files_close(void)
 	memset(&made, 0, sizeof(made));
 }
 
-static void allow_files(uint64_t wanted)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
-		return;
-	limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= wanted
-				 ? wanted
-				 : limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* Filling a disk takes long and harms other processes that use it. */
 static int find_room(const struct nb_job *job, const char *directory, struct nb_error *error)
 {
@@ -87,7 +74,6 @@ int nb_scratch_files_make(const struct nb_job *job, const char *directory, struc
 	status = find_room(job, directory, error);
 	if (status)
 		return status;
-	allow_files(job->source_files * (job->streams + 1) + 256);
 	made.fds = calloc(job->source_files, sizeof(*made.fds));
 	if (!made.fds)
 		return nb_fail(error, NB_ERR_MEMORY, "make files", "use fewer files",
@@ -96,24 +82,20 @@ int nb_scratch_files_make(const struct nb_job *job, const char *directory, struc
 	for (; made.count < job->source_files; made.count++) {
 		int fd = nameless_file(directory);
 
-		if (fd >= 0 &&
-		    nb_pattern_file(fd, job->source_size, made.count * job->source_size)) {
-			status = nb_fail_errno(
-				error, "make files", "free some space or use smaller files",
-				"file %llu of %llu bytes in %s", (unsigned long long)made.count,
-				(unsigned long long)job->source_size, directory);
-
-			close(fd);
-			nb_scratch_files_close();
-			return status;
-		}
-		if (fd < 0) {
+		if (fd < 0)
 			status = nb_fail_errno(error, "make files",
 					       "use fewer files, raise the limit on open files "
 					       "(ulimit -n), or make the directory writable",
 					       "file %llu in %s", (unsigned long long)made.count,
 					       directory);
-
+		else if (nb_pattern_file(fd, job->source_size, made.count * job->source_size))
+			status = nb_fail_errno(
+				error, "make files", "free some space or use smaller files",
+				"file %llu of %llu bytes in %s", (unsigned long long)made.count,
+				(unsigned long long)job->source_size, directory);
+		if (status) {
+			if (fd >= 0)
+				close(fd);
 			nb_scratch_files_close();
 			return status;
 		}

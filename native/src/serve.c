@@ -3,17 +3,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "account.h"
 #include "clock.h"
 #include "hello.h"
-#include "leaving.h"
-#include "ops/execute.h"
 #include "ops/permit.h"
+#include "ops/request.h"
+#include "profile/sampler.h"
+#include "scratch_files.h"
 #include "worker.h"
 
 static const uint64_t SECOND = 1000000000;
+
+/* SIGTERM, SIGHUP and SIGINT. */
+struct leaving {
+	int fd; /* readable once one has come; -1: they end the process */
+	sigset_t mask;
+};
 
 static void execute_operation(struct nb_worker *worker, uint16_t tag, const unsigned char *payload,
 			      size_t length)
@@ -29,27 +39,23 @@ static void execute_operation(struct nb_worker *worker, uint16_t tag, const unsi
 	nb_reply(worker, NB_OP_DONE, tag, &writer);
 }
 
-static int read_scope(const unsigned char *payload, size_t length, uint32_t *scope,
-		      struct nb_error *error)
-{
-	*scope = 0;
-	if (length && length != sizeof(*scope))
-		return nb_fail(error, NB_ERR_REQUEST, "undo",
-			       "use the same netbench version on both sides",
-			       "a scope of %zu bytes", length);
-	for (size_t i = 0; i < length; i++)
-		*scope |= (uint32_t)payload[i] << 8 * i;
-	return 0;
-}
-
+/* The payload is a scope, or nothing: all of them. */
 static void undo(struct nb_worker *worker, uint16_t tag, const unsigned char *payload,
 		 size_t length)
 {
 	struct nb_error error;
-	uint32_t scope;
+	uint32_t scope = 0;
+	int status = 0;
 
-	if (read_scope(payload, length, &scope, &error) ||
-	    nb_undo(&worker->undo, scope, &worker->client, &error))
+	if (length == sizeof(scope))
+		memcpy(&scope, payload, sizeof(scope));
+	else if (length)
+		status = nb_fail(&error, NB_ERR_REQUEST, "undo",
+				 "use the same netbench version on both sides",
+				 "a scope of %zu bytes", length);
+	if (!status)
+		status = nb_undo(&worker->undo, scope, &worker->client, &error);
+	if (status)
 		nb_reply_error(worker, tag, &error);
 	else
 		nb_heartbeat_frame(&worker->heartbeat, NB_UNDONE, tag, NULL, 0);
@@ -185,8 +191,56 @@ static void wait_for_events(struct nb_worker *worker, struct pollfd *own)
 		memcpy(own, fds, OWN_FDS * sizeof(*own));
 }
 
+/* The signals have their former meaning. */
+static void leave_signals(const struct leaving *leaving)
+{
+	if (leaving->fd >= 0)
+		close(leaving->fd);
+	pthread_sigmask(SIG_SETMASK, &leaving->mask, NULL);
+}
+
+/* Take the signals that ask a worker to leave: no operation is left half done by one. */
+static void take_signals(struct leaving *leaving)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, &leaving->mask);
+	leaving->fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (leaving->fd < 0)
+		leave_signals(leaving);
+}
+
+/* Whether one of them has come. */
+static int was_asked(const struct leaving *leaving)
+{
+	struct signalfd_siginfo info;
+
+	return leaving->fd >= 0 && read(leaving->fd, &info, sizeof(info)) == sizeof(info);
+}
+
+/* Tell the controller, undo everything, give up the run. What a flow or a tool does delays this by
+ * seconds at most; operations take their own time. */
+static void leave(struct nb_worker *worker)
+{
+	struct nb_error ignored;
+
+	if (worker->why && !worker->heartbeat.lost)
+		nb_heartbeat_frame(&worker->heartbeat, NB_BYE, 0, worker->why, strlen(worker->why));
+	if (worker->run)
+		nb_run_halt(worker->run);
+	nb_undo(&worker->undo, 0, &worker->client, &ignored);
+	nb_worker_end_run(worker);
+	if (worker->duty == NB_HELPER)
+		nb_sampler_end();
+	nb_scratch_files_close();
+}
+
 /* Wait, and handle what has come. Returns 0 or a negative code. */
-static int serve_once(struct nb_worker *worker, const struct nb_leaving *leaving)
+static int serve_once(struct nb_worker *worker, const struct leaving *leaving)
 {
 	struct pollfd own[] = { [CONTROLLER] = { .fd = worker->in, .events = POLLIN },
 				[SIGNALS] = { .fd = leaving->fd, .events = POLLIN } };
@@ -206,7 +260,7 @@ static int serve_once(struct nb_worker *worker, const struct nb_leaving *leaving
 	nb_heartbeat();
 	if (nb_now() >= worker->heard_at + NB_SILENCE_SECONDS * SECOND)
 		worker->heartbeat.lost = 1;
-	if (own[SIGNALS].revents && nb_leaving_asked(leaving))
+	if (own[SIGNALS].revents && was_asked(leaving))
 		nb_worker_leave(worker, "a signal told it to exit");
 	return status;
 }
@@ -234,14 +288,14 @@ static int greet(struct nb_worker *worker, const char *user)
 int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 {
 	struct nb_worker worker = { .duty = duty, .in = in, .heard_at = nb_now() };
-	struct nb_leaving leaving;
+	struct leaving leaving;
 	int status;
 
 	nb_client_begin(&worker.client, in);
 	worker.client.permit = duty == NB_HELPER ? nb_permit_helper : nb_permit_mover;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails, and with it its run alone */
-	nb_leaving_begin(&leaving);
+	take_signals(&leaving);
 	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
 	/* A controller that no longer reads must not block the worker. */
 	fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
@@ -249,9 +303,9 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	status = greet(&worker, user);
 	while (!status && !worker.leaving && !worker.heartbeat.lost)
 		status = serve_once(&worker, &leaving);
-	nb_leave(&worker);
+	leave(&worker);
 	nb_reader_free(&worker.reader);
 	nb_heartbeat_stop();
-	nb_leaving_end(&leaving);
+	leave_signals(&leaving);
 	return status < 0 ? -status : NB_OK;
 }

@@ -26,6 +26,7 @@
 #include "clock.h"
 #include "field.h"
 #include "heartbeat.h"
+#include "program.h"
 
 enum {
 	PATIENCE_MS = 200, /* for that: a loaded CPU leaves no time for it */
@@ -88,14 +89,6 @@ static void fail(struct nb_soaking *soaking, const char *step)
 }
 
 /* --- the first soaker --- */
-
-static void close_all(int most)
-{
-	if (!syscall(SYS_close_range, 0U, ~0U, 0U))
-		return;
-	for (int fd = 0; fd < most; fd++) /* a kernel before 5.9 */
-		close(fd);
-}
 
 /* 0, or -1 with errno. A kernel without autogroups has no such file. */
 static int lighten_autogroup(void)
@@ -228,7 +221,6 @@ int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error 
 {
 	struct nb_footprint touched = { .size = footprint };
 	pid_t worker = getpid();
-	int most = (int)sysconf(_SC_OPEN_MAX);
 	sigset_t all, mask;
 	cpu_set_t usable;
 	size_t size;
@@ -250,7 +242,7 @@ int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error 
 	soaker->pid = fork();
 	if (!soaker->pid) {
 		die_with(worker);
-		close_all(most);
+		nb_program_close(0, ~0U);
 		lead(soaker->soaking, &usable, soaker->cpus, worker, &touched);
 	}
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -69,6 +69,11 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 		window->readings_count++;
 		window->numbers += numbers_of(reading);
 		window->sampled += nb_sampled(reading) ? numbers_of(reading) : 0;
+		reading->state = meter->state_size ? calloc(1, meter->state_size) : NULL;
+		if (meter->state_size && !reading->state)
+			return nb_fail(error, NB_ERR_MEMORY, "open meter",
+				       "leave it out of meters:", "no memory for the meter %s",
+				       meter->name);
 		status = meter->open_files ? nb_meter_files_open(reading, error) : 0;
 		if (!status && meter->open)
 			status = meter->open(reading, error);
@@ -198,8 +203,12 @@ void nb_window_sample(struct nb_window *window, uint64_t now)
 void nb_window_free(struct nb_window *window)
 {
 	for (size_t i = 0; i < window->readings_count; i++) {
-		if (window->readings[i].meter->close)
-			window->readings[i].meter->close(&window->readings[i]);
+		const struct nb_meter *meter = window->readings[i].meter;
+
+		if (meter->close && (window->readings[i].state || !meter->state_size))
+			meter->close(&window->readings[i]);
+		if (meter->state_size)
+			free(window->readings[i].state);
 		nb_meter_files_close(&window->readings[i]);
 	}
 	for (int i = 0; i < 3; i++)

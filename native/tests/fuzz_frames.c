@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job_decode.h"
+#include "job.h"
 #include "ops/request.h"
 #include "wire.h"
 

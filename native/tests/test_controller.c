@@ -172,16 +172,6 @@ struct vectors controller_await(struct test_controller *controller, enum nb_fram
 	return copy_payload(&frame, payload);
 }
 
-enum nb_frame_type controller_reply(struct test_controller *controller, struct vectors *reply)
-{
-	const unsigned char *payload;
-	struct nb_frame frame = controller_next(controller, &payload);
-
-	assert_int_equal(controller->tag, frame.tag);
-	*reply = copy_payload(&frame, payload);
-	return frame.type;
-}
-
 struct vectors controller_edge(struct test_controller *controller, enum nb_edge edge)
 {
 	const unsigned char *payload;

@@ -57,8 +57,6 @@ void controller_request(struct test_controller *controller, enum nb_frame_type t
 struct nb_frame controller_next(struct test_controller *controller, const unsigned char **payload);
 /* The next frame of that type; edges and samples are passed over, anything else fails the test. */
 struct vectors controller_await(struct test_controller *controller, enum nb_frame_type type);
-/* The next frame that is not a heartbeat: its type, and what it carries. */
-enum nb_frame_type controller_reply(struct test_controller *controller, struct vectors *reply);
 /* The next edge must be this one; returns what it carries. */
 struct vectors controller_edge(struct test_controller *controller, enum nb_edge edge);
 struct nb_error controller_error(struct test_controller *controller);

@@ -298,26 +298,6 @@ static void files_need_a_number_a_size_and_a_folder(void **state)
 	nb_scratch_files_close();
 }
 
-static void a_warm_cache_is_all_there(void **state)
-{
-	struct nb_job job = { .source = NB_SOURCE_FILES,
-			      .source_files = 3,
-			      .source_size = 100000,
-			      .streams = 1,
-			      .cache = NB_CACHE_WARM };
-	struct nb_source source = { 0 };
-	struct nb_residence found = { 0, 0 };
-	struct nb_error error;
-
-	(void)state;
-	assert_int_equal(0, nb_source_open(&source, &job, 0, &error));
-	assert_int_equal(0, nb_page_cache_prepare(&source, &job, &found, &error));
-	assert_int_equal(300000, found.size);
-	assert_int_equal(300000, found.resident);
-	nb_source_close(&source);
-	nb_scratch_files_close();
-}
-
 /* Sinks */
 
 static void discard_has_no_file_unless_it_is_verified(void **state)
@@ -420,27 +400,6 @@ static void what_replaced_a_sink_is_not_written_over(void **state)
 	free(precious);
 }
 
-static void each_stream_has_its_file(void **state)
-{
-	char *path = temporary_file("", 0), *next;
-	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 2, .overwrite = 1 };
-	struct nb_sink sinks[2];
-	struct nb_error error;
-
-	(void)state;
-	strcpy(job.sink_path, path);
-	assert_true(asprintf(&next, "%s.1", path) > 0);
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(0, nb_sink_open(&sinks[i], &job, i, &error));
-		assert_int_equal(1, write(sinks[i].fd, i ? "b" : "a", 1));
-		nb_sink_close(&sinks[i]);
-	}
-	assert_true(file_holds(path, "a", 1));
-	assert_true(file_holds(next, "b", 1));
-	forget_file(path);
-	forget_file(next);
-}
-
 static void devices_can_be_sinks(void **state)
 {
 	struct nb_job job = { .sink = NB_SINK_FILE, .streams = 2, .sink_path = "/dev/null" };
@@ -470,11 +429,9 @@ int main(void)
 		cmocka_unit_test(streams_have_disjoint_ranges),
 		cmocka_unit_test(more_streams_than_bytes_are_refused),
 		cmocka_unit_test(files_need_a_number_a_size_and_a_folder),
-		cmocka_unit_test(a_warm_cache_is_all_there),
 		cmocka_unit_test(discard_has_no_file_unless_it_is_verified),
 		cmocka_unit_test(what_exists_is_not_written_over),
 		cmocka_unit_test(what_replaced_a_sink_is_not_written_over),
-		cmocka_unit_test(each_stream_has_its_file),
 		cmocka_unit_test(devices_can_be_sinks),
 	};
 

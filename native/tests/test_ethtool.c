@@ -24,7 +24,6 @@ static const char LONG_NAME[ETH_GSTRING_LEN + 1] = "a-name-that-fills-all-of-its
 static struct {
 	int error; /* of everything that is asked; 0: none */
 	struct ethtool_ringparam rings;
-	struct ethtool_coalesce coalesce;
 	size_t sets;
 	uint32_t statistics;
 	uint32_t grows; /* statistics that come between two questions, as often as `times` says */
@@ -122,12 +121,6 @@ static int answer(void *command)
 		return 0;
 	case ETHTOOL_SRINGPARAM:
 		return take_rings(command);
-	case ETHTOOL_GCOALESCE:
-		memcpy(command, &device.coalesce, sizeof(device.coalesce));
-		return 0;
-	case ETHTOOL_SCOALESCE:
-		memcpy(&device.coalesce, command, sizeof(device.coalesce));
-		return 0;
 	case ETHTOOL_GSSET_INFO:
 		return tell_size(command);
 	case ETHTOOL_GSTRINGS:
@@ -197,25 +190,6 @@ static void rings_are_set_one_by_one(void **state)
 	op_must_fail("rings lo", "rx 5x", NB_ERR_REQUEST, "for rx of lo");
 	op_must_fail("rings lo", "rx", NB_ERR_REQUEST, "without a name and a number");
 	assert_string_equal(before, op_get("rings lo"));
-}
-
-static void coalescing_is_set_one_by_one(void **state)
-{
-	char before[2048];
-
-	(void)state;
-	for (uint32_t i = 0; i < sizeof(device.coalesce) / sizeof(uint32_t); i++)
-		memcpy((uint32_t *)&device.coalesce + i, &i, sizeof(i));
-	strcpy(before, op_get("coalesce lo"));
-	assert_memory_equal("rx_usecs: 1\nrx_frames: 2\n", before, 25);
-	assert_non_null(strstr(before, "\nadaptive_rx: 10\nadaptive_tx: 11\n"));
-	op_set("coalesce lo", "rx_usecs 50\ntx_usecs 60\nadaptive_rx 0");
-	assert_int_equal(50, device.coalesce.rx_coalesce_usecs);
-	assert_int_equal(60, device.coalesce.tx_coalesce_usecs);
-	assert_int_equal(0, device.coalesce.use_adaptive_rx_coalesce);
-	assert_int_equal(ETHTOOL_SCOALESCE, device.coalesce.cmd);
-	op_set("coalesce lo", before);
-	assert_string_equal(before, op_get("coalesce lo"));
 }
 
 static void what_a_driver_lacks_is_reported(void **state)
@@ -324,7 +298,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(rings_are_set_one_by_one, renew),
-		cmocka_unit_test_setup(coalescing_is_set_one_by_one, renew),
 		cmocka_unit_test_setup(what_a_driver_lacks_is_reported, renew),
 		cmocka_unit_test_setup(statistics_that_grow_meanwhile_are_read_again, renew),
 		cmocka_unit_test_setup(a_device_is_described, renew),

@@ -201,31 +201,6 @@ static void a_frame_over_the_limit_is_not_sent(void **state)
 	close(ends[1]);
 }
 
-static void values_are_walked_one_by_one(void **state)
-{
-	struct nb_writer writer = { 0 };
-	struct nb_value value;
-	struct nb_error error;
-	const unsigned char *at;
-	const char *text;
-
-	(void)state;
-	put_bytes(&writer, 5, "seven b", 7);
-	put_bytes(&writer, 6, "eight by", 8);
-	put_bytes(&writer, 7, "", 0);
-	at = writer.data;
-	assert_int_equal(1, nb_next_value(&at, writer.data + writer.used, &value, &text, &error));
-	assert_int_equal(5, value.row);
-	assert_int_equal(7, value.bytes);
-	assert_memory_equal("seven b", text, 7);
-	assert_int_equal(1, nb_next_value(&at, writer.data + writer.used, &value, &text, &error));
-	assert_memory_equal("eight by", text, 8);
-	assert_int_equal(1, nb_next_value(&at, writer.data + writer.used, &value, &text, &error));
-	assert_int_equal(0, value.bytes);
-	assert_int_equal(0, nb_next_value(&at, writer.data + writer.used, &value, &text, &error));
-	nb_writer_free(&writer);
-}
-
 /* What the walk says of a value that claims `bytes` of text, with `there` bytes behind it. The copy
  * is exact: ASan guards its end. */
 static int judge_value(uint32_t bytes, size_t there)
@@ -276,31 +251,6 @@ static void a_value_cut_short_is_refused(void **state)
 	}
 }
 
-static void vectors_stay_aligned(void **state)
-{
-	const uint64_t numbers[3] = { 1, 2, UINT64_MAX };
-	struct nb_writer writer = { 0 };
-	struct nb_vector head;
-
-	(void)state;
-	for (size_t length = 0; length < 20; length++) {
-		size_t before = writer.used;
-
-		nb_put_text(&writer, 3, NB_EDGE_CLOSE, "abcdefghijklmnopqrst", length);
-		memcpy(&head, writer.data + before, sizeof(head));
-		assert_int_equal(length, head.bytes);
-		assert_int_equal(1, head.text);
-		assert_int_equal(0, writer.used % 8);
-		assert_int_equal(sizeof(head) + (length + 7) / 8 * 8, writer.used - before);
-	}
-	nb_put_numbers(&writer, 4, NB_EDGE_OPEN, 99, numbers, 3);
-	memcpy(&head, writer.data + writer.used - sizeof(numbers) - sizeof(head), sizeof(head));
-	assert_int_equal(3, head.count);
-	assert_int_equal(99, head.ns);
-	assert_memory_equal(numbers, writer.data + writer.used - sizeof(numbers), sizeof(numbers));
-	nb_writer_free(&writer);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,10 +260,8 @@ int main(void)
 		cmocka_unit_test(reader_refuses_what_is_no_frame),
 		cmocka_unit_test(a_large_frame_gets_through_a_narrow_pipe),
 		cmocka_unit_test(a_frame_over_the_limit_is_not_sent),
-		cmocka_unit_test(values_are_walked_one_by_one),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(a_value_cut_short_is_refused),
-		cmocka_unit_test(vectors_stay_aligned),
 	};
 
 	return cmocka_run_group_tests_name("frames", tests, NULL, NULL);

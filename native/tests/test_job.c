@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job_decode.h"
+#include "job.h"
 #include "method.h"
 #include "rows.h"
 #include "test_controller.h"
@@ -211,24 +211,17 @@ static void a_shorter_text_leaves_nothing_of_a_longer_one(void **state)
 
 static void only_options_belong_in_a_job(void **state)
 {
-	struct nb_writer writer = sound("send", "write");
-	struct nb_value value = { .row = (uint32_t)nb_describe(NULL, 0) };
+	const uint32_t rows[] = { (uint32_t)nb_describe(NULL, 0), UINT32_MAX,
+				  row_named("flow", "bytes"), row_named("file", "hold") };
 
 	(void)state;
-	nb_put(&writer, &value, sizeof(value));
-	refuse(&writer, "no option has the number");
-	value.row = UINT32_MAX;
-	writer = sound("send", "write");
-	nb_put(&writer, &value, sizeof(value));
-	refuse(&writer, "no option has the number");
-	value.row = row_named("flow", "bytes");
-	writer = sound("send", "write");
-	nb_put(&writer, &value, sizeof(value));
-	refuse(&writer, "is not an option");
-	value.row = row_named("file", "hold");
-	writer = sound("send", "write");
-	nb_put(&writer, &value, sizeof(value));
-	refuse(&writer, "does not belong in a job");
+	for (size_t i = 0; i < NB_LENGTH(rows); i++) {
+		struct nb_writer writer = sound("send", "write");
+		struct nb_value value = { .row = rows[i] };
+
+		nb_put(&writer, &value, sizeof(value));
+		refuse(&writer, "no option of a job");
+	}
 }
 
 static void a_job_cut_anywhere_is_refused_or_smaller(void **state)

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec.h"
-#include "ops/execute.h"
+#include "ops/request.h"
+#include "program.h"
 #include "test_controller.h"
 
 /* One operation; NULL and 0 leave an argument out. Lists are argv with their NULs. */
@@ -248,30 +248,6 @@ static void scopes_are_undone_from_the_top(void **state)
 	forget_file(two);
 }
 
-/* In a file that is no file of the kernel's, the chosen word takes the place of the choice: which
- * is seen, and said. */
-static void of_a_choice_the_word_is_put_back_and_the_whole_is_compared(void **state)
-{
-	char *choice = temporary_file("always [madvise] never\n", 23),
-	     *plain = temporary_file("a [b] c\nd", 9);
-	struct nb_undo_entry *held = NULL;
-	struct nb_error error;
-
-	(void)state;
-	must(&(struct operation){ .op = "file", .target = choice, .value = "always", .hold = 1 },
-	     &held);
-	must(&(struct operation){ .op = "file", .target = plain, .value = "x", .hold = 1 }, &held);
-	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, NULL, &error));
-	assert_true(file_holds(choice, "madvise", 7) && file_holds(plain, "a [b] c\nd", 9));
-	assert_string_equal("undo", error.operation);
-	assert_non_null(strstr(error.message, choice));
-	assert_non_null(strstr(error.message,
-			       "reads 'madvise' after the undo, but was 'always [madvise] never'"));
-	assert_null(strstr(error.message, "more"));
-	forget_file(choice);
-	forget_file(plain);
-}
-
 static void all_that_could_not_be_put_back_is_counted(void **state)
 {
 	static const char choice[] = "[yes] no";
@@ -347,81 +323,6 @@ static void no_more_is_held_than_there_is_room_for(void **state)
 	assert_true(file_holds(big, longest, strlen(longest)));
 	forget_file(few);
 	forget_file(big);
-}
-
-static void a_folder_is_listed_in_order(void **state)
-{
-	struct operation operation = { .op = "list", .target = "/proc/self/ns" };
-	struct nb_undo_entry *held = NULL;
-	struct vectors answer;
-	struct nb_error error;
-	char *names, *last = NULL;
-
-	(void)state;
-	assert_int_equal(0, perform(&operation, &held, &answer, &error));
-	names = answered(&answer, 0);
-	assert_non_null(strstr(names, "\nnet\n"));
-	for (char *name = strtok(names, "\n"); name; last = name, name = strtok(NULL, "\n"))
-		assert_true(name[0] != '.' && (!last || strcmp(last, name) < 0));
-	free(names);
-	vectors_free(&answer);
-	must_not(&(struct operation){ .op = "list", .target = "/no/such/folder" },
-		 "/no/such/folder");
-	must_not(&(struct operation){ .op = "list", .target = "/proc/self/ns", .value = "x" },
-		 "list cannot write");
-}
-
-/* What a controller says over the wire: a scope to undo, or none. */
-static void undo_over(struct test_controller *controller, const void *scope, size_t length)
-{
-	controller->tag++;
-	controller_send(controller, NB_UNDO, scope, length);
-}
-
-static void hold_over(struct test_controller *controller, const char *path, const char *value,
-		      unsigned int scope)
-{
-	struct nb_value numbers[] = { { .row = row_named("file", "hold"), .number = 1 },
-				      { .row = row_named("file", "scope"), .number = scope } };
-	struct nb_writer request = { 0 };
-	struct vectors answer;
-
-	put_argument(&request, "op", "file", 0);
-	put_argument(&request, "target", path, 0);
-	put_argument(&request, "value", value, 0);
-	nb_put(&request, numbers, sizeof(numbers));
-	controller_request(controller, NB_OP, &request);
-	answer = controller_await(controller, NB_OP_DONE);
-	vectors_free(&answer);
-}
-
-static void a_controller_undoes_a_scope_or_everything(void **state)
-{
-	static const char low[] = "/proc/sys/net/ipv4/ip_default_ttl",
-			  high[] = "/proc/sys/net/ipv4/tcp_fin_timeout";
-	static const unsigned char one[4] = { 1 }, far[4] = { 0, 1 };
-	struct vectors answer;
-	struct test_controller controller;
-
-	(void)state;
-	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
-		skip(); /* the kernel gives no network namespace to this user */
-	controller_open_helper(&controller);
-	hold_over(&controller, low, "40", 0);
-	hold_over(&controller, high, "41", 1);
-	undo_over(&controller, one, 3);
-	assert_int_equal(NB_ERR_REQUEST, controller_error(&controller).code);
-	undo_over(&controller, far, sizeof(far));
-	answer = controller_await(&controller, NB_UNDONE);
-	vectors_free(&answer);
-	assert_true(file_holds(low, "40\n", 3) && file_holds(high, "41\n", 3));
-	undo_over(&controller, one, sizeof(one));
-	answer = controller_await(&controller, NB_UNDONE);
-	vectors_free(&answer);
-	assert_true(file_holds(low, "40\n", 3) && file_holds(high, "60\n", 3));
-	hold_over(&controller, high, "42", 7);
-	assert_int_equal(0, controller_vanish(&controller)); /* everything, in all scopes */
-	assert_true(file_holds(low, "64\n", 3) && file_holds(high, "60\n", 3));
 }
 
 static void what_would_be_put_back_in_part_is_refused(void **state)
@@ -562,12 +463,9 @@ int main(void)
 		cmocka_unit_test(one_failed_undo_does_not_stop_the_others),
 		cmocka_unit_test(a_change_that_fails_is_held_all_the_same),
 		cmocka_unit_test(scopes_are_undone_from_the_top),
-		cmocka_unit_test(of_a_choice_the_word_is_put_back_and_the_whole_is_compared),
 		cmocka_unit_test(all_that_could_not_be_put_back_is_counted),
 		cmocka_unit_test(what_reads_as_it_did_is_not_written),
 		cmocka_unit_test(no_more_is_held_than_there_is_room_for),
-		cmocka_unit_test(a_folder_is_listed_in_order),
-		cmocka_unit_test(a_controller_undoes_a_scope_or_everything),
 		cmocka_unit_test(what_would_be_put_back_in_part_is_refused),
 		cmocka_unit_test(wrong_requests_are_refused),
 		cmocka_unit_test(a_program_answers_with_its_output),

@@ -9,7 +9,7 @@
 #include "clock.h"
 #include "op_helper.h"
 #include "profile/kernel_symbols.h"
-#include "profile/profile_text.h"
+#include "profile/profile.h"
 #include "profile/sampler.h"
 
 static const uint64_t BUSY_NS = 300000000;
@@ -78,41 +78,44 @@ static void equal_stacks_are_one(void **state)
 	const uint64_t chain[] = { 0xffffffff81000110, 0xffffffff81000000, 0x1000 };
 	const uint64_t same[] = { 0xffffffff81000190, 0xffffffff81000050, 0x2000 };
 	struct nb_profile profile = { .event = "cpu-clock", .frequency = 997 };
-	struct nb_sample sample = { .period = 10, .length = 3, .chain = chain };
 	size_t length;
 	char *text;
 
 	(void)state;
 	read_symbols(&profile.kernel, KALLSYMS);
-	nb_profile_add(&profile, &sample);
-	sample.chain = same; /* the same functions, called from what is mapped nowhere */
-	nb_profile_add(&profile, &sample);
+	nb_profile_add(&profile, 0, 10, chain, NB_LENGTH(chain));
+	/* the same functions, called from what is mapped nowhere */
+	nb_profile_add(&profile, 0, 10, same, NB_LENGTH(same));
 	text = nb_profile_text(&profile, &length);
 	assert_int_equal(length, strlen(text));
 	assert_non_null(strstr(text, "samples 2\nlost 0\n"));
-	assert_non_null(strstr(text, "f u 0 [unknown]\nf k startup\nf k global_one\np 0 swapper\n"
-				     "s 2 20 0 0 1 2\n"));
+	assert_non_null(strstr(text, "f k global_one\nf k startup\nf u 0 [unknown]\np 0 swapper\n"
+				     "s 2 20 0 2 1 0\n"));
 	free(text);
 	nb_profile_free(&profile);
 }
 
 static void memory_for_stacks_is_bounded(void **state)
 {
-	static uint64_t frames[256];
-	struct nb_stacks stacks = { 0 };
-	size_t each = sizeof(struct nb_stack) + sizeof(frames), room = NB_STACKS_BYTES / each;
+	uint64_t chain[256], own = (uint64_t)(uintptr_t)read_symbols & ~0xfffULL, known;
+	struct nb_profile profile = { .bytes = NB_PROFILE_BYTES - (1 << 20) };
 
 	(void)state;
-	for (uint64_t i = 0; i < room + 100; i++) {
-		frames[0] = i;
-		nb_stacks_add(&stacks, 0, frames, NB_LENGTH(frames), 1);
+	for (size_t i = 0; i < NB_LENGTH(chain); i++)
+		chain[i] = own + i;
+	for (uint64_t i = 0; profile.lost < 100; i++) { /* other stacks of the same frames */
+		chain[0] = own + i % 256;
+		chain[1] = own + i / 256 % 256;
+		chain[2] = own + i / 65536;
+		nb_profile_add(&profile, (uint32_t)getpid(), 1, chain, NB_LENGTH(chain));
 	}
-	assert_int_equal(100, stacks.dropped);
-	assert_int_equal(room, stacks.samples);
-	frames[0] = 0; /* one that is there takes no more room */
-	nb_stacks_add(&stacks, 0, frames, NB_LENGTH(frames), 1);
-	assert_int_equal(room + 1, stacks.samples);
-	nb_stacks_free(&stacks);
+	assert_in_range(profile.bytes, NB_PROFILE_BYTES - 2048, NB_PROFILE_BYTES);
+	known = profile.samples;
+	chain[0] = chain[1] = chain[2] = own; /* one that is there takes no more room */
+	nb_profile_add(&profile, (uint32_t)getpid(), 1, chain, NB_LENGTH(chain));
+	assert_int_equal(known + 1, profile.samples);
+	assert_int_equal(100, profile.lost);
+	nb_profile_free(&profile);
 }
 
 /* Whether this account may sample; the reason is printed where it may not. */

@@ -23,8 +23,8 @@ static const uint64_t MS = 1000000;
 
 /* One transfer; 0 and NULL stand for the usual. */
 struct plan {
-	const char *send;
-	const char *receive;
+	const char *send;    /* write */
+	const char *receive; /* read */
 	const char *source;
 	uint64_t duration;
 	uint64_t bytes;
@@ -34,12 +34,10 @@ struct plan {
 	uint64_t receive_chunk;
 	uint64_t preamble;
 	uint64_t rate;
-	uint64_t sample;
 	int verify;
 	int pinned;	  /* all streams of a side share a thread then */
 	const char *sink; /* path of a file; NULL: discard */
 	const char *fsync;
-	int direct;
 };
 
 struct pair {
@@ -78,14 +76,13 @@ static void put_plan(struct nb_writer *writer, const struct plan *plan, const ch
 		     const char *method)
 {
 	put_text(writer, "role", role);
-	put_text(writer, "method", method);
+	put_text(writer, "method", method ? method : !strcmp(role, "send") ? "write" : "read");
 	put_text(writer, "address", "127.0.0.1");
 	put_bytes(writer, row_named("", "token"), TOKEN, sizeof(TOKEN));
 	put_number(writer, "streams", plan->streams ? plan->streams : 1);
 	put_number(writer, "duration", plan->bytes ? 0 : plan->duration ? plan->duration : 30 * MS);
 	put_number(writer, "bytes", plan->bytes);
 	put_number(writer, "warmup", plan->warmup);
-	put_number(writer, "sample", plan->sample);
 	put_number(writer, "verify", (uint64_t)plan->verify);
 	if (plan->pinned)
 		put_number(writer, "cpu", first_cpu());
@@ -105,7 +102,6 @@ static uint64_t prepare_receiver(struct test_controller *controller, const struc
 		put_text(&writer, "sink_path", plan->sink);
 		put_text(&writer, "fsync", plan->fsync ? plan->fsync : "none");
 		put_number(&writer, "overwrite", 1);
-		put_number(&writer, "direct", (uint64_t)plan->direct);
 	}
 	controller_request(controller, NB_JOB, &writer);
 	ready = controller_await(controller, NB_READY);
@@ -315,6 +311,7 @@ static void vary(struct plan *plan, const struct nb_method *send, const struct n
 
 	plan->source = sources[send->flags & sources[source].flag ? source : 0].name;
 	plan->sink = receive->flags & NB_TO_FILE && number / 2 % 2 ? sink : NULL;
+	plan->fsync = number % 2 ? "window" : "after";
 	plan->pinned = number / 4 % 2;
 }
 
@@ -362,6 +359,8 @@ static void every_pair_delivers_so_many_bytes(void **state)
 			check_side(&pair.sent, nb_send_methods[s], 0);
 			check_side(&pair.received, receive,
 				   strcmp(nb_send_methods[s]->name, "zerocopy") != 0);
+			assert_int_equal(plan.sink != NULL, vector_is(&pair.received, "",
+								      "fsync_ns", NB_EDGE_DRAINED));
 			assert_int_equal(BYTES, window_bytes(&pair.sent));
 			assert_int_equal(BYTES, window_bytes(&pair.received));
 			for (size_t stream = 0; stream < 2 && receive->flags & NB_DELIVERS;
@@ -378,68 +377,9 @@ static void every_pair_delivers_so_many_bytes(void **state)
 	assert_int_equal(0, rmdir(folder));
 }
 
-/* Whether a file there may be open with O_DIRECT. */
-static int has_direct_io(const char *folder)
-{
-	int fd = open(folder, O_TMPFILE | O_RDWR | O_DIRECT, 0600);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-/* In the window and after it, by streams that share a thread and by those that do not. */
-static void sinks_are_forced_to_their_disk(void **state)
-{
-	static const char *const when[] = { "window", "after" };
-	char folder[] = "/var/tmp/netbench-test-XXXXXX", sink[64], path[80];
-	struct pair pair;
-
-	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(sink, sizeof(sink), "%s/out", folder);
-	open_pair(&pair);
-	for (unsigned int i = 0; i < 8; i++) {
-		struct plan plan = { .send = "write",
-				     .receive = "read",
-				     .streams = 3,
-				     .sink = sink,
-				     .fsync = when[i % 2],
-				     .pinned = i / 2 % 2,
-				     .rate = 800000000,
-				     .verify = i / 4,
-				     .bytes = i / 4 ? 1000001 : 0,
-				     .direct = has_direct_io(folder) };
-		uint64_t opened, closed, took;
-
-		run(&pair, &plan);
-		took = vector_number(&pair.received, "", "fsync_ns", NB_EDGE_DRAINED, 0);
-		opened = vector_ns(&pair.received, "flow", "steps", NB_EDGE_OPEN);
-		closed = vector_ns(&pair.received, "flow", "steps", NB_EDGE_CLOSE);
-		assert_true(took > 0);
-		if (!(i % 2))
-			assert_true(closed - opened >= took + (plan.bytes ? 0 : 30 * MS));
-		for (size_t stream = 0; stream < 3; stream++) {
-			assert_int_equal(bytes_at(&pair.sent, NB_EDGE_DRAINED, stream),
-					 bytes_at(&pair.received, NB_EDGE_DRAINED, stream));
-			if (plan.verify)
-				assert_same_digest(&pair, stream);
-		}
-		forget(&pair);
-	}
-	close_pair(&pair);
-	assert_int_equal(0, unlink(sink));
-	for (int i = 1; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s.%d", sink, i);
-		assert_int_equal(0, unlink(path));
-	}
-	assert_int_equal(0, rmdir(folder));
-}
-
 static void streams_share_the_bytes_of(struct pair *pair, int pinned)
 {
 	struct plan plan = { .send = "sendfile",
-			     .receive = "read",
 			     .bytes = 1000003,
 			     .streams = 4,
 			     .preamble = 77,
@@ -459,9 +399,7 @@ static void streams_share_the_bytes_of(struct pair *pair, int pinned)
 	assert_int_equal(plan.bytes, total);
 	forget(pair);
 	/* Fewer bytes than streams: some have nothing to send, and the run ends all the same. */
-	plan = (struct plan){
-		.send = "write", .receive = "read", .bytes = 3, .streams = 5, .pinned = pinned
-	};
+	plan = (struct plan){ .bytes = 3, .streams = 5, .pinned = pinned };
 	run(pair, &plan);
 	for (size_t i = total = 0; i < plan.streams; i++)
 		total += bytes_at(&pair->received, NB_EDGE_CLOSE, i);
@@ -490,7 +428,6 @@ static void completions_belong_to_the_window_of_their_sends(void **state)
 	open_pair(&pair);
 	for (int i = 0; i < 4; i++) {
 		struct plan plan = { .send = "zerocopy",
-				     .receive = "read",
 				     .source = i % 2 ? "files" : "memory",
 				     .bytes = 3000001,
 				     .streams = 3,
@@ -524,29 +461,10 @@ static void completions_belong_to_the_window_of_their_sends(void **state)
 static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 {
 	struct plan plans[] = {
-		{ .send = "write",
-		  .receive = "read",
-		  .rate = 160000000,
-		  .bytes = 1000000,
-		  .chunk = 10000,
-		  .streams = 2 },
-		{ .send = "write",
-		  .receive = "read",
-		  .rate = 160000000,
-		  .bytes = 1000000,
-		  .chunk = 10000,
-		  .warmup = 5 * MS },
-		{ .send = "write",
-		  .receive = "read",
-		  .rate = 160000000,
-		  .duration = 50 * MS,
-		  .chunk = 10000 },
-		{ .send = "zerocopy",
-		  .receive = "read",
-		  .rate = 160000000,
-		  .bytes = 1000000,
-		  .chunk = 10000,
-		  .warmup = 5 * MS },
+		{ .bytes = 1000000, .streams = 2 },
+		{ .bytes = 1000000, .warmup = 5 * MS },
+		{ .duration = 50 * MS },
+		{ .send = "zerocopy", .bytes = 1000000, .warmup = 5 * MS },
 	};
 	struct pair pair;
 
@@ -555,6 +473,8 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 	for (size_t i = 0; i < NB_LENGTH(plans); i++) {
 		uint64_t bytes = 0, window;
 
+		plans[i].rate = 160000000;
+		plans[i].chunk = 10000;
 		run(&pair, &plans[i]);
 		for (size_t stream = 0; stream < (plans[i].streams ? plans[i].streams : 1);
 		     stream++)
@@ -570,46 +490,6 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 				 (unsigned long long)window);
 		forget(&pair);
 	}
-	close_pair(&pair);
-}
-
-/* What a receiver says first of a run that is over: samples, unless none fell into the window. */
-static enum nb_frame_type run_sampled(struct pair *pair, const struct plan *plan,
-				      struct vectors *first)
-{
-	prepare(pair, plan);
-	go(pair);
-	expect_edge(&pair->receiver, NB_EDGE_OPEN);
-	expect_edge(&pair->receiver, NB_EDGE_CLOSE);
-	controller_send(&pair->receiver, NB_STOP, NULL, 0);
-	expect_edge(&pair->sender, NB_EDGE_OPEN);
-	expect_edge(&pair->sender, NB_EDGE_CLOSE);
-	controller_send(&pair->sender, NB_STOP, NULL, 0);
-	pair->sent = controller_await(&pair->sender, NB_RESULT);
-	return controller_reply(&pair->receiver, first);
-}
-
-static void samples_come_before_the_result(void **state)
-{
-	struct plan plan = {
-		.send = "write", .receive = "read", .duration = 40 * MS, .sample = 5 * MS
-	};
-	struct vectors samples;
-	struct pair pair;
-
-	(void)state;
-	open_pair(&pair);
-	while (run_sampled(&pair, &plan, &samples) == NB_RESULT) {
-		assert_true(plan.duration < 5000 * MS);
-		plan.duration *= 4; /* on a busy machine, threads wait for a CPU */
-		pair.received = samples;
-		forget(&pair);
-	}
-	assert_true(vector_is(&samples, "flow", "bytes", 0));
-	assert_false(vector_is(&samples, "procstat", "user", 0)); /* is not one that is sampled */
-	vectors_free(&samples);
-	pair.received = controller_await(&pair.receiver, NB_RESULT);
-	forget(&pair);
 	close_pair(&pair);
 }
 
@@ -629,21 +509,15 @@ static void a_run_can_be_given_up_at_any_time(void **state)
 	struct plan endless = {
 		.send = "splice", .receive = "splice", .duration = 1000000 * MS, .streams = 3
 	};
-	struct plan warm = {
-		.send = "mmap", .receive = "read", .bytes = 1ULL << 50, .warmup = 1000000 * MS
+	struct plan warm = { .send = "mmap", .bytes = 1ULL << 50, .warmup = 1000000 * MS };
+	struct plan slow = {
+		.receive = "trunc", .bytes = 1ULL << 50, .rate = 1000, .chunk = 1 << 20
 	};
-	struct plan slow = { .send = "write",
-			     .receive = "trunc",
-			     .bytes = 1ULL << 50,
-			     .rate = 1000,
-			     .chunk = 1 << 20 };
 	static const char *const methods[][2] = {
 		{ "zerocopy", "read" }, { "zerocopy", "zerocopy" }, { "vmsplice", "vmsplice" },
 		{ "write", "mmap" },	{ "uring", "uring" },	    { "uring_zc", "readv" }
 	};
-	struct plan after = {
-		.send = "readwrite", .receive = "read", .bytes = 100000, .verify = 1
-	};
+	struct plan after = { .send = "readwrite", .bytes = 100000, .verify = 1 };
 	struct pair pair;
 
 	(void)state;
@@ -677,23 +551,6 @@ static void a_run_can_be_given_up_at_any_time(void **state)
 	assert_int_equal(100000, bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
 	forget(&pair);
 	close_pair(&pair);
-}
-
-/* The controller is gone in the middle: both workers end. */
-static void a_worker_without_a_controller_ends(void **state)
-{
-	struct plan plan = {
-		.send = "sendfile", .receive = "read", .duration = 1000000 * MS, .streams = 2
-	};
-	struct pair pair;
-
-	(void)state;
-	open_pair(&pair);
-	prepare(&pair, &plan);
-	go(&pair);
-	expect_edge(&pair.sender, NB_EDGE_OPEN);
-	assert_int_equal(NB_OK, controller_vanish(&pair.sender));
-	assert_int_equal(NB_OK, controller_vanish(&pair.receiver));
 }
 
 static void put_operation(struct nb_writer *writer, const char *op, const char *target,
@@ -749,22 +606,14 @@ static void a_helper_moves_no_data(void **state)
 static void a_lost_peer_is_an_error(void **state)
 {
 	static const struct plan plans[] = {
-		{ .send = "write", .receive = "read", .duration = 1000000000000 },
+		{ .duration = 1000000000000 },
 		{ .send = "sendfile",
 		  .receive = "splice",
 		  .bytes = 1ULL << 50,
 		  .warmup = 1000000000000 },
 		{ .send = "splice", .receive = "trunc", .bytes = 1ULL << 50, .streams = 2 },
-		{ .send = "zerocopy",
-		  .receive = "read",
-		  .bytes = 1ULL << 50,
-		  .warmup = 1000000000000,
-		  .streams = 2 },
-		{ .send = "zerocopy",
-		  .receive = "read",
-		  .duration = 1000000000000,
-		  .streams = 2,
-		  .pinned = 1 },
+		{ .send = "zerocopy", .bytes = 1ULL << 50, .warmup = 1000000000000, .streams = 2 },
+		{ .send = "zerocopy", .duration = 1000000000000, .streams = 2, .pinned = 1 },
 		{ .send = "vmsplice", .receive = "vmsplice", .duration = 1000000000000 },
 		{ .send = "mmap", .receive = "mmap", .duration = 1000000000000, .streams = 2 },
 		{ .send = "uring", .receive = "uring", .duration = 1000000000000, .streams = 2 },
@@ -802,11 +651,7 @@ static void a_lost_peer_is_an_error(void **state)
  * other has sent its own. */
 static void workers_do_not_share_their_files(void **state)
 {
-	struct plan plan = { .send = "sendfile",
-			     .receive = "read",
-			     .source = "files",
-			     .bytes = 500000,
-			     .verify = 1 };
+	struct plan plan = { .send = "sendfile", .source = "files", .bytes = 500000, .verify = 1 };
 	struct pair pairs[2];
 	struct vectors ready;
 
@@ -856,7 +701,7 @@ static void expect_shut(int fd)
 
 static void connections_without_the_token_are_rejected_and_counted(void **state)
 {
-	struct plan plan = { .send = "write", .receive = "read", .bytes = 10000, .verify = 1 };
+	struct plan plan = { .bytes = 10000, .verify = 1 };
 	unsigned char handshake[NB_HANDSHAKE_BYTES] = { 0 };
 	struct vectors ready;
 	struct pair pair;
@@ -909,7 +754,7 @@ static void a_sender_does_not_trust_any_listener(void **state)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct plan plan = { .send = "write", .receive = "read" };
+	struct plan plan = { 0 };
 	socklen_t length = sizeof(address);
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
 	struct nb_error error;
@@ -936,7 +781,7 @@ static void a_sender_does_not_trust_any_listener(void **state)
 
 static void a_port_range_is_kept_and_can_be_full(void **state)
 {
-	struct plan plan = { .send = "write", .receive = "read" };
+	struct plan plan = { 0 };
 	struct test_controller one, two;
 	uint64_t port;
 
@@ -970,7 +815,7 @@ static void a_port_range_is_kept_and_can_be_full(void **state)
 
 static void orders_out_of_turn_are_errors(void **state)
 {
-	struct plan plan = { .send = "write", .receive = "read" };
+	struct plan plan = { 0 };
 	struct nb_writer writer = { 0 };
 	struct test_controller controller;
 
@@ -1044,7 +889,7 @@ static void a_frame_too_long_ends_the_conversation(void **state)
 /* Tools */
 
 static void request_tool(struct test_controller *controller, const char *argv, size_t length,
-			 uint64_t duration, int marks)
+			 uint64_t duration)
 {
 	struct nb_writer writer = { 0 };
 
@@ -1052,17 +897,15 @@ static void request_tool(struct test_controller *controller, const char *argv, s
 	put_bytes(&writer, row_named("", "argv"), argv, length);
 	put_text(&writer, "meters", "rusage");
 	put_number(&writer, "duration", duration);
-	if (marks)
-		put_number(&writer, "marks", 1);
 	controller_request(controller, NB_JOB, &writer);
 }
 
 static void prepare_tool(struct test_controller *controller, const char *argv, size_t length,
-			 uint64_t duration, int marks)
+			 uint64_t duration)
 {
 	struct vectors ready;
 
-	request_tool(controller, argv, length, duration, marks);
+	request_tool(controller, argv, length, duration);
 	ready = controller_await(controller, NB_READY);
 	vectors_free(&ready);
 	controller_send(controller, NB_GO, NULL, 0);
@@ -1076,7 +919,7 @@ static void a_tool_runs_and_is_listened_to(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	prepare_tool(&controller, "/bin/echo\0two words", 20, 0, 0);
+	prepare_tool(&controller, "/bin/echo\0two words", 20, 0);
 	result = controller_await(&controller, NB_RESULT);
 	output = vector_text(&result, "tool_output", NB_EDGE_DRAINED);
 	assert_string_equal("two words\n", output);
@@ -1085,7 +928,7 @@ static void a_tool_runs_and_is_listened_to(void **state)
 		    vector_number(&result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
 	free(output);
 	vectors_free(&result);
-	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0, 0);
+	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0);
 	result = controller_await(&controller, NB_RESULT);
 	errors = vector_text(&result, "tool_errors", NB_EDGE_DRAINED);
 	assert_string_equal("why\n", errors);
@@ -1102,65 +945,21 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 
 	(void)state;
 	controller_open(&controller);
-	prepare_tool(&controller, "/no/such/program", 17, 0, 0);
+	prepare_tool(&controller, "/no/such/program", 17, 0);
 	error = controller_error(&controller);
 	assert_int_equal(ENOENT, error.error);
 	assert_non_null(strstr(error.message, "/no/such/program"));
-	prepare_tool(&controller, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS, 0);
+	prepare_tool(&controller, "sh\0-c\0echo bad luck >&2; exit 9", 32, 1000000 * MS);
 	error = controller_error(&controller);
 	assert_int_equal(NB_ERR_PEER, error.code);
 	/* The tool's own words, and nothing behind them. */
 	assert_string_equal(
 		"sh exited with status 9 before the end of the measured window: bad luck\n",
 		error.message);
-	request_tool(&controller, "", 0, 0, 0);
+	request_tool(&controller, "", 0, 0);
 	free(controller_await(&controller, NB_READY).data);
 	controller_send(&controller, NB_GO, NULL, 0);
 	assert_non_null(strstr(controller_error(&controller).message, "the command is empty"));
-	assert_int_equal(NB_OK, controller_close(&controller));
-}
-
-/* What the tool printed since this was last asked. */
-static const char *printed_next(struct test_controller *controller)
-{
-	static char text[64];
-	const unsigned char *payload;
-	struct nb_frame frame = { 0 };
-	struct nb_error error;
-
-	controller_send(controller, NB_PRINTED, NULL, 0);
-	while (frame.type != NB_PRINTED)
-		if (!nb_reader_next(&controller->reader, &frame, &payload, &error))
-			assert_true(nb_reader_fill(&controller->reader, controller->in) > 0);
-	assert_true(frame.length < sizeof(text));
-	memcpy(text, payload, frame.length);
-	text[frame.length] = 0;
-	return text;
-}
-
-static void a_server_is_awaited_marked_and_stopped(void **state)
-{
-	struct vectors result;
-	struct test_controller controller;
-
-	(void)state;
-	controller_open(&controller);
-	prepare_tool(&controller, "sh\0-c\0echo I am ready; exec sleep 1000", 39, 0, 1);
-	assert_string_equal("I am ready\n", printed_next(&controller));
-	controller_send(&controller, NB_MARK, NULL, 0);
-	expect_edge(&controller, NB_EDGE_OPEN);
-	controller_send(&controller, NB_MARK, NULL, 0);
-	expect_edge(&controller, NB_EDGE_CLOSE);
-	controller_send(&controller, NB_STOP, NULL, 0);
-	result = controller_await(&controller, NB_RESULT);
-	assert_int_equal(128 + 15, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
-	vectors_free(&result);
-	prepare_tool(&controller,
-		     "sleep\0"
-		     "1000",
-		     11, 1000000 * MS, 0);
-	controller_send(&controller, NB_ABORT, NULL, 0);
-	assert_int_equal(NB_ERR_ABORTED, controller_error(&controller).code);
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
@@ -1196,46 +995,15 @@ static void a_host_can_be_observed_without_a_run(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
-/* A worker that is busy with one long operation still sends heartbeats. */
-static void a_busy_worker_says_that_it_is_alive(void **state)
-{
-	struct nb_writer writer = { 0 };
-	const unsigned char *payload;
-	struct nb_frame frame = { 0 };
-	struct nb_error error;
-	char command[32];
-	struct test_controller controller;
-	int beats = 0;
-
-	(void)state;
-	controller_open(&controller);
-	/* Longer than two intervals: the first heartbeat may still be of the time before. */
-	put_bytes(&writer, row_named("file", "op"), "exec", 4);
-	put_bytes(&writer, row_named("file", "target"), command,
-		  (size_t)sprintf(command, "sleep%c%d", 0, 2 * NB_HEARTBEAT_SECONDS + 1));
-	controller_request(&controller, NB_OP, &writer);
-	while (frame.type != NB_OP_DONE) {
-		if (nb_reader_next(&controller.reader, &frame, &payload, &error))
-			beats += frame.type == NB_HEARTBEAT;
-		else
-			assert_true(nb_reader_fill(&controller.reader, controller.in) > 0);
-	}
-	assert_true(beats >= 2);
-	assert_int_equal(NB_OK, controller_close(&controller));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_moves_data_for_a_time),
 		cmocka_unit_test(every_pair_delivers_so_many_bytes),
-		cmocka_unit_test(sinks_are_forced_to_their_disk),
 		cmocka_unit_test(streams_share_the_bytes),
 		cmocka_unit_test(completions_belong_to_the_window_of_their_sends),
 		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),
-		cmocka_unit_test(samples_come_before_the_result),
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
-		cmocka_unit_test(a_worker_without_a_controller_ends),
 		cmocka_unit_test(a_mover_only_reads),
 		cmocka_unit_test(a_helper_moves_no_data),
 		cmocka_unit_test(a_lost_peer_is_an_error),
@@ -1248,9 +1016,7 @@ int main(void)
 		cmocka_unit_test(a_frame_too_long_ends_the_conversation),
 		cmocka_unit_test(a_tool_runs_and_is_listened_to),
 		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
-		cmocka_unit_test(a_server_is_awaited_marked_and_stopped),
 		cmocka_unit_test(a_host_can_be_observed_without_a_run),
-		cmocka_unit_test(a_busy_worker_says_that_it_is_alive),
 	};
 
 	return cmocka_run_group_tests_name("transfers", tests, NULL, NULL);

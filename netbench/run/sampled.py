@@ -1,4 +1,4 @@
-"""What a helper sampled, as its text says (native/src/profile/profile_text.h), and as folded
+"""What a helper sampled, as its text says (native/src/profile/profile.h), and as folded
 stacks.
 """
 

@@ -21,7 +21,7 @@
 #include "../clock.h"
 #include "../job.h"
 #include "../meter.h"
-#include "../meter_files.h"
+#include "../program.h"
 #include "cpu_times.h"
 
 enum { STATES = 10 /* CPUIDLE_STATE_MAX */, STACK = 64 * 1024, PATIENCE_NS = 5000000 };
@@ -194,7 +194,7 @@ static int open_cpuidle(struct nb_reading *reading, struct nb_error *error)
 		for (int i = 0; i < STATES; i++)
 			all->of_cpus[cpu].files[i] = -1;
 	}
-	nb_raise_files_limit();
+	nb_program_raise_files();
 	for (size_t cpu = 0; cpu < cpus; cpu++) {
 		struct waker *waker = &all->of_cpus[cpu];
 		int i = 0;
@@ -274,8 +274,7 @@ const struct nb_meter nb_meter_cpuidle = {
 	.name = "cpuidle",
 	.about = "how long each CPU was in idle states",
 	.flags = NB_HOST_WIDE | NB_WITHOUT_SOAK,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_cpuidle,
 	.open = open_cpuidle,
 	.read = read_cpuidle,

@@ -38,7 +38,6 @@ const struct nb_meter nb_meter_disk = {
 	.name = "disk",
 	.about = "what the sender's process read from storage, of a source of files",
 	.flags = NB_ALWAYS,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.read = read_disk,
 };

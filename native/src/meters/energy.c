@@ -43,17 +43,11 @@ static int is_zone(const struct dirent *entry)
 	return !strncmp(entry->d_name, "intel-rapl:", strlen("intel-rapl:"));
 }
 
-/* As no locale orders them. */
-static int by_name(const struct dirent **one, const struct dirent **other)
-{
-	return strcmp((*one)->d_name, (*other)->d_name);
-}
-
 /* Zones by name, in one order for all processes. How many, or -1 with errno. */
 static int list_zones(char names[ZONES][NAME])
 {
 	struct dirent **found;
-	int count = scandir(FOLDER, &found, is_zone, by_name), kept = 0;
+	int count = scandir(FOLDER, &found, is_zone, alphasort), kept = 0;
 
 	for (int i = 0; i < count; i++) {
 		if (kept < ZONES && strlen(found[i]->d_name) < NAME)
@@ -152,14 +146,11 @@ static int read_number(int fd, uint64_t *number)
 
 static int open_energy(struct nb_reading *reading, struct nb_error *error)
 {
-	struct state *state = calloc(1, sizeof(*state));
+	struct state *state = reading->state;
 	char names[ZONES][NAME];
 	int count = list_zones(names);
 
-	reading->state = state;
-	if (!state)
-		return nb_fail(error, NB_ERR_MEMORY, "open meter",
-			       "leave energy out of meters:", "no memory");
+	(void)error;
 	for (size_t i = 0; i < COUNTS; i++)
 		state->sums[i] = NB_MISSING;
 	for (int i = 0; i < count; i++) {
@@ -206,21 +197,15 @@ static void read_energy(struct nb_reading *reading, uint64_t *numbers)
 		numbers[COUNTED] += numbers[DRAM];
 }
 
-static void close_energy(struct nb_reading *reading)
-{
-	free(reading->state);
-}
-
 const struct nb_meter nb_meter_energy = {
 	.name = "energy",
 	.about = "energy of the CPU packages and their memory (RAPL, powercap)",
 	.flags = NB_HOST_WIDE | NB_BY_HELPER | NB_WITHOUT_SOAK,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_energy,
 	.files_count = count_files,
 	.open_files = open_energy_files,
+	.state_size = sizeof(struct state),
 	.open = open_energy,
 	.read = read_energy,
-	.close = close_energy,
 };

@@ -24,7 +24,6 @@ const struct nb_meter nb_meter_flow = {
 	.name = "flow",
 	.about = "bytes and steps of each stream",
 	.flags = NB_ALWAYS | NB_SAMPLED,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.read = read_flows,
 };

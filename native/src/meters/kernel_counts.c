@@ -47,17 +47,13 @@ int nb_kernel_counts_open(struct nb_kernel_counts *counts, size_t cpus, struct n
 	return 0;
 }
 
-static void add(uint64_t *number, uint64_t more)
-{
-	*number = *number == NB_MISSING ? more : *number + more;
-}
-
 static void add_of_cpu(const struct table *table, size_t count, size_t cpu, uint64_t number)
 {
 	if (!table->numbers || cpu >= table->counts->cpus)
 		return;
-	add(&table->numbers[count], number);
-	add(&table->numbers[NB_KERNEL_COUNTS + count * table->counts->cpus + cpu], number);
+	nb_add_number(&table->numbers[count], number);
+	nb_add_number(&table->numbers[NB_KERNEL_COUNTS + count * table->counts->cpus + cpu],
+		      number);
 }
 
 /* "   CPU0   CPU3": which CPUs the columns are of. */
@@ -136,7 +132,7 @@ static void read_interrupts(struct table *table, char *line)
 		for (size_t i = 0; i < table->columns && nb_proc_number(&at, 10, &number); i++) {
 			add_of_cpu(table, NB_INTERRUPTS, table->counts->columns[i], number);
 			if (of_link)
-				add(&table->link_interrupts, number);
+				nb_add_number(&table->link_interrupts, number);
 		}
 	}
 }

@@ -61,11 +61,6 @@ int nb_link_counts_open(struct nb_link_counts *counts, const char *interface, in
 	return 0;
 }
 
-static void add(uint64_t *number, uint64_t more)
-{
-	*number = *number == NB_MISSING ? more : *number + more;
-}
-
 /* Whether a text begins with this word, and something else follows. */
 static int is_word(const char *text, const char *word)
 {
@@ -94,7 +89,7 @@ static void read_group(char *text, const struct place *places, size_t count, uin
 			return;
 		for (size_t i = 0; i < count; i++)
 			if (is_word(name, places[i].name)) {
-				add(&numbers[places[i].count], number);
+				nb_add_number(&numbers[places[i].count], number);
 				left--;
 			}
 	}
@@ -108,7 +103,7 @@ static void read_ip6(char *line, uint64_t *numbers)
 			uint64_t number;
 
 			if (is_word(line, of_ip6[i].name) && nb_proc_number(&at, 10, &number))
-				add(&numbers[of_ip6[i].count], number);
+				nb_add_number(&numbers[of_ip6[i].count], number);
 		}
 }
 
@@ -165,17 +160,11 @@ void nb_link_counts_close(struct nb_link_counts *counts)
 /* A /sys of another network namespace may have an interface of the same name. */
 static int is_of_this_namespace(const char *interface)
 {
-	char path[128];
-	unsigned int index = 0;
-	FILE *file;
+	char path[128], index[16];
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/ifindex", interface);
-	file = fopen(path, "re");
-	if (file && fscanf(file, "%u", &index) != 1)
-		index = 0;
-	if (file)
-		fclose(file);
-	return index && index == if_nametoindex(interface);
+	return nb_read_file(path, index, sizeof(index)) > 0 &&
+	       strtoul(index, NULL, 10) == if_nametoindex(interface);
 }
 
 /* Message-signalled interrupts of a device; a virtio device has those of the PCI device behind it.

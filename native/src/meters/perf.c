@@ -201,14 +201,9 @@ static void explain(size_t counter, char *why, size_t room)
 	snprintf(why, room, "%s", known[group]);
 }
 
-static void add(uint64_t *sum, uint64_t number)
-{
-	*sum = *sum == NB_MISSING ? number : *sum + number;
-}
-
 static void take(uint64_t *numbers, size_t cpus, size_t counter, size_t cpu, uint64_t number)
 {
-	add(&numbers[counter], number);
+	nb_add_number(&numbers[counter], number);
 	numbers[COUNTS + counter * cpus + cpu] = number;
 }
 
@@ -260,8 +255,7 @@ const struct nb_meter nb_meter_perf = {
 	.name = "perf",
 	.about = "cycles, instructions, misses and switches on all CPUs (perf_event_open)",
 	.flags = NB_HOST_WIDE | NB_BY_HELPER,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_perf,
 	.explain = explain,
 	.files_count = count_files,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/stat (proc(5)): where the time of all CPUs went, in ticks. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../job.h"
 #include "../meter.h"
@@ -48,16 +46,11 @@ static const struct nb_field counters[] = {
 /* A container may have no /proc/stat, or an empty one. */
 static int probe_stat(char *why, size_t room)
 {
-	char text[4];
-	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	int number = errno;
+	char text[5];
 
-	if (fd >= 0)
-		close(fd);
-	if (length < 0)
-		snprintf(why, room, "/proc/stat: %s", strerrordesc_np(number));
-	else if (length < (ssize_t)sizeof(text) || memcmp(text, "cpu ", sizeof(text)))
+	if (nb_read_file("/proc/stat", text, sizeof(text)) < 0)
+		snprintf(why, room, "/proc/stat: %s", strerrordesc_np(errno));
+	else if (strcmp(text, "cpu ") != 0)
 		snprintf(why, room, "/proc/stat counts no CPU time");
 	else
 		return 0;
@@ -66,10 +59,9 @@ static int probe_stat(char *why, size_t room)
 
 static int open_stat(struct nb_reading *reading, struct nb_error *error)
 {
-	struct nb_proc_text *stat = calloc(1, sizeof(*stat));
+	struct nb_proc_text *stat = reading->state;
 
-	reading->state = stat;
-	if (!stat || nb_proc_open(stat, "/proc/stat"))
+	if (nb_proc_open(stat, "/proc/stat"))
 		return nb_fail_errno(error, "open meter",
 				     "leave procstat out of meters:", "/proc/stat");
 	return 0;
@@ -109,18 +101,16 @@ static void read_stat(struct nb_reading *reading, uint64_t *numbers)
 
 static void close_stat(struct nb_reading *reading)
 {
-	if (reading->state)
-		nb_proc_close(reading->state);
-	free(reading->state);
+	nb_proc_close(reading->state);
 }
 
 const struct nb_meter nb_meter_procstat = {
 	.name = "procstat",
 	.about = "where the time of all CPUs went (/proc/stat)",
 	.flags = NB_HOST_WIDE,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_stat,
+	.state_size = sizeof(struct nb_proc_text),
 	.open = open_stat,
 	.read = read_stat,
 	.close = close_stat,

@@ -64,12 +64,9 @@ static void explain(size_t counter, char *why, size_t room)
 
 static int open_psi(struct nb_reading *reading, struct nb_error *error)
 {
-	struct nb_proc_text *files = calloc(FILES, sizeof(*files));
+	struct nb_proc_text *files = reading->state;
 
-	reading->state = files;
-	if (!files)
-		return nb_fail(error, NB_ERR_MEMORY, "open meter",
-			       "leave psi out of meters:", "no memory");
+	(void)error;
 	for (int i = 0; i < FILES; i++)
 		if (nb_proc_open(&files[i], paths[i]))
 			nb_proc_close(&files[i]); /* its counters are missing */
@@ -106,19 +103,18 @@ static void close_psi(struct nb_reading *reading)
 {
 	struct nb_proc_text *files = reading->state;
 
-	for (int i = 0; files && i < FILES; i++)
+	for (int i = 0; i < FILES; i++)
 		nb_proc_close(&files[i]);
-	free(files);
 }
 
 const struct nb_meter nb_meter_psi = {
 	.name = "psi",
 	.about = "time in which tasks waited for CPUs, interrupts, memory or I/O (/proc/pressure)",
 	.flags = NB_HOST_WIDE | NB_WITHOUT_SOAK,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_psi,
 	.explain = explain,
+	.state_size = FILES * sizeof(struct nb_proc_text),
 	.open = open_psi,
 	.read = read_psi,
 	.close = close_psi,

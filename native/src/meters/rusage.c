@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the process that moves the data used: this worker, or the external tool. getrusage(2),
  * clock_getcpuclockid(3), proc(5). */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "../meter.h"
+#include "../proc_text.h"
 #include "../tool.h"
 
 enum { CPU, USER, SYSTEM, MINOR, MAJOR, VOLUNTARY, INVOLUNTARY };
@@ -55,16 +55,9 @@ static void from_proc(pid_t pid, uint64_t *numbers)
 	unsigned long long minor, major, user, kernel,
 		tick = (unsigned long long)(1000000 / sysconf(_SC_CLK_TCK));
 	char path[64], text[1024], *at;
-	ssize_t length;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	length = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = 0;
+	nb_read_file(path, text, sizeof(text));
 	at = strrchr(text, ')');
 	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %llu %*u %llu %*u %llu %llu",
 			  &minor, &major, &user, &kernel) != 4)
@@ -110,7 +103,6 @@ static void read_usage(struct nb_reading *reading, uint64_t *numbers)
 const struct nb_meter nb_meter_rusage = {
 	.name = "rusage",
 	.about = "CPU time of the process that moves the data",
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.read = read_usage,
 };

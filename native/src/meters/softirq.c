@@ -92,14 +92,10 @@ static int probe_softirq(char *why, size_t room)
 static int open_softirq(struct nb_reading *reading, struct nb_error *error)
 {
 	const struct nb_job *job = reading->job;
-	struct state *state = calloc(1, sizeof(*state));
+	struct state *state = reading->state;
 	struct stat place;
 	int status;
 
-	reading->state = state;
-	if (!state)
-		return nb_fail(error, NB_ERR_MEMORY, "open meter",
-			       "leave softirq out of meters:", "no memory");
 	state->link.dev.fd = state->link.snmp.fd = state->link.more.fd = -1;
 	state->kernel.interrupts.fd = state->kernel.softirqs.fd = state->kernel.softnet.fd = -1;
 	state->namespace = stat("/proc/self/ns/net", &place) ? NB_MISSING : place.st_ino;
@@ -127,19 +123,16 @@ static void close_softirq(struct nb_reading *reading)
 {
 	struct state *state = reading->state;
 
-	if (!state)
-		return;
 	nb_kernel_counts_close(&state->kernel);
 	nb_link_counts_close(&state->link);
-	free(state);
 }
 
 const struct nb_meter nb_meter_softirq = {
 	.name = "softirq",
 	.about = "interrupts, soft interrupts, and packets of the data interface",
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.probe = probe_softirq,
+	.state_size = sizeof(struct state),
 	.open = open_softirq,
 	.read = read_softirq,
 	.close = close_softirq,

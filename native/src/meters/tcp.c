@@ -54,7 +54,6 @@ const struct nb_meter nb_meter_tcp = {
 	.name = "tcp",
 	.about = "TCP_INFO of each stream",
 	.flags = NB_ALWAYS | NB_SAMPLED,
-	.counters = counters,
-	.counters_count = NB_LENGTH(counters),
+	NB_TABLE(counters),
 	.read = read_info,
 };

@@ -10,13 +10,12 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int f
 		  struct nb_error *error)
 {
 	size_t links = depth ? (size_t)depth : NB_CHAIN_DEPTH;
-	struct nb_chain *chain = calloc(1, sizeof(*chain) + links * sizeof(chain->links[0]));
+	struct nb_chain *chain =
+		nb_flow_state(flow, sizeof(*chain) + links * sizeof(chain->links[0]), error);
 	int status;
 
-	flow->state = chain;
 	if (!chain)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller queue_depth",
-			       "no memory for %zu sends", links);
+		return -NB_ERR_MEMORY;
 	chain->operation = operation;
 	chain->depth = (uint32_t)links;
 	chain->flags = MSG_WAITALL | MSG_NOSIGNAL | flags;
@@ -134,8 +133,7 @@ static int fail_link(struct nb_flow *flow, int number)
 {
 	errno = number;
 	if (number == EFAULT) /* a mapped page is beyond the source's end */
-		return (int)nb_flow_fail_source(
-			flow, "send", "it was cut short: keep the source as it is during a run");
+		return (int)nb_flow_fail_cut(flow, "send");
 	if (number == ENOBUFS || number == ENOMEM)
 		return (int)nb_flow_fail(flow, "send",
 					 "use a smaller chunk or queue_depth, or raise `ulimit -l`",
@@ -225,6 +223,4 @@ void nb_chain_close(struct nb_flow *flow)
 		nb_uring_close(&chain->ring);
 		nb_areas_close(&chain->areas, flow);
 	}
-	free(chain);
-	flow->state = NULL;
 }

@@ -40,11 +40,8 @@ struct nb_chain {
 
 /* The option of the methods that chain. */
 #define NB_CHAIN_OPTION                                                                            \
-	{ .name = "queue_depth",                                                                   \
-	  .about = "sends that are submitted at once, as a chain; left out: 8",                    \
-	  .flags = NB_USER,                                                                        \
-	  .minimum = 1,                                                                            \
-	  .maximum = NB_CHAIN_DEPTH_MAX }
+	{ "queue_depth", "sends that are submitted at once, as a chain; left out: 8",              \
+	  .flags = NB_USER, .minimum = 1, .maximum = NB_CHAIN_DEPTH_MAX }
 
 /* Make flow->state a chain of at most `depth` sends, 0: as many as usual, with these further
  * MSG_... What it sends is mapped. */

@@ -9,14 +9,12 @@
 int nb_pipe_open(struct nb_flow *flow, size_t room, uint64_t asked, size_t size,
 		 struct nb_error *error)
 {
-	struct nb_pipe *pipe = calloc(1, room);
+	struct nb_pipe *pipe = nb_flow_state(flow, room, error);
 	int ends[2];
 
 	if (!pipe)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
-			       "no memory for a pipe");
+		return -NB_ERR_MEMORY;
 	pipe->in = pipe->out = pipe->discard = -1;
-	flow->state = pipe;
 	if (pipe2(ends, O_CLOEXEC))
 		return nb_fail_errno(error, "prepare run",
 				     "raise the limit on open files (ulimit -n)", "pipe");
@@ -61,6 +59,4 @@ void nb_pipe_close(struct nb_flow *flow)
 		close(pipe->out);
 	if (pipe->discard >= 0)
 		close(pipe->discard);
-	free(pipe);
-	flow->state = NULL;
 }

@@ -19,23 +19,14 @@ struct nb_pipe {
 
 /* The options of the methods with a pipe. */
 #define NB_PIPE_SIZE                                                                               \
-	{ .name = "pipe_size",                                                                     \
-	  .about = "size of the pipe (F_SETPIPE_SZ); left out: what a chunk needs",                \
-	  .flags = NB_USER,                                                                        \
-	  .type = NB_SIZE,                                                                         \
-	  .minimum = 4096,                                                                         \
-	  .maximum = 1U << 30 }
+	{ "pipe_size",	    "size of the pipe (F_SETPIPE_SZ); left out: what a chunk needs",       \
+	  .flags = NB_USER, .type = NB_SIZE,                                                       \
+	  .minimum = 4096,  .maximum = 1U << 30 }
 #define NB_SPLICE_MORE                                                                             \
-	{ .name = "splice_more",                                                                   \
-	  .about = "splice(2) to the socket with SPLICE_F_MORE",                                   \
-	  .flags = NB_USER,                                                                        \
-	  .type = NB_FLAG,                                                                         \
-	  .maximum = 1 }
+	{ "splice_more", "splice(2) to the socket with SPLICE_F_MORE", .flags = NB_USER,           \
+	  .type = NB_FLAG, .maximum = 1 }
 #define NB_GIFT                                                                                    \
-	{ .name = "gift",                                                                          \
-	  .about = "vmsplice(2) with SPLICE_F_GIFT",                                               \
-	  .flags = NB_USER,                                                                        \
-	  .type = NB_FLAG,                                                                         \
+	{ "gift", "vmsplice(2) with SPLICE_F_GIFT", .flags = NB_USER, .type = NB_FLAG,             \
 	  .maximum = 1 }
 
 /* Make flow->state a pipe of `asked` bytes, or, where that is 0, one that holds at least `size`. It

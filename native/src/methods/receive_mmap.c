@@ -42,10 +42,7 @@ struct extent {
 
 static int open_extent(struct nb_flow *flow, struct nb_error *error)
 {
-	flow->state = calloc(1, sizeof(struct extent));
-	return flow->state ? 0
-			   : nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
-				     "no memory for a mapping's state");
+	return nb_flow_state(flow, sizeof(struct extent), error) ? 0 : -NB_ERR_MEMORY;
 }
 
 /* The next `length` bytes of the sink. 0, or negative. */
@@ -169,18 +166,14 @@ static void close_extent(struct nb_flow *flow)
 
 	if (extent && extent->map)
 		end_mapping(flow, extent);
-	free(extent);
-	flow->state = NULL;
 }
 
 const struct nb_method nb_receive_mmap = {
 	.name = "mmap",
 	.about = "ftruncate(2) and mmap(2) what the sink grows by, read(2) into it, munmap(2)",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_extent,
 	.connected = nb_socket_options_set_wait,
 	.step = step,

@@ -16,9 +16,10 @@
 
 #include "../kernel.h"
 #include "../method.h"
+#include "../proc_text.h"
 
 enum { READS, PASSES, SERVED, CACHED };
-enum { NFS_MAGIC = 0x6969, TEXT = 16384, LEAST = 4 * 1024 * 1024 };
+enum { NFS_MAGIC = 0x6969, LEAST = 4 * 1024 * 1024 };
 
 static const struct nb_field proofs[] = {
 	[READS] = NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
@@ -43,8 +44,7 @@ struct part {
 	uint64_t first;	 /* the same before the run */
 	uint64_t cached;
 	char mount[512]; /* where it is mounted, as /proc writes it */
-	size_t used;
-	char text[TEXT];
+	struct nb_proc_text stats;
 };
 
 static int probe(char *why, size_t room)
@@ -112,27 +112,11 @@ static int take_line(const char *line, const char *mount, int *ours, uint64_t *s
 /* Bytes that the server has sent through this mount. Allocates nothing. Returns 0, or -1. */
 static int read_served(struct part *part, uint64_t *served)
 {
-	int fd = open("/proc/self/mountstats", O_RDONLY | O_CLOEXEC), ours = 0, found = 0;
-	ssize_t got = fd < 0 ? -1 : 1;
+	char *line = nb_proc_read(&part->stats);
+	int ours = 0, found = 0;
 
-	for (part->used = 0; got > 0 && !found;) {
-		char *line = part->text, *end;
-
-		got = nb_read(fd, part->text + part->used, TEXT - 1 - part->used);
-		part->used += got > 0 ? (size_t)got : 0;
-		part->text[part->used] = 0;
-		while (!found && (end = strchr(line, '\n'))) {
-			*end = 0;
-			found = take_line(line, part->mount, &ours, served);
-			line = end + 1;
-		}
-		part->used -= (size_t)(line - part->text);
-		memmove(part->text, line, part->used);
-		if (part->used == TEXT - 1)
-			part->used = 0; /* no line that counts is so long */
-	}
-	if (fd >= 0)
-		close(fd);
+	for (; line && !found; line = nb_proc_next_line(line))
+		found = take_line(line, part->mount, &ours, served);
 	return found ? 0 : -1;
 }
 
@@ -184,7 +168,7 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 		return nb_fail_errno(error, "open source", "look at `dmesg` on both hosts", "%s",
 				     flow->job->source_path);
 	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) ||
-	    read_served(part, &part->first))
+	    nb_proc_open(&part->stats, "/proc/self/mountstats") || read_served(part, &part->first))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "open source", "mount /proc on this host",
 			       "/proc/self/mountstats does not list the mount of %.150s",
 			       flow->job->source_path);
@@ -195,16 +179,17 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 static int open_source(struct nb_flow *flow, struct nb_error *error)
 {
 	struct statfs system;
+	struct part *part;
 
 	if (flow->job->source != NB_SOURCE_FILE || fstatfs(nb_source_fd(&flow->source), &system) ||
 	    system.f_type != NFS_MAGIC)
 		return nb_fail(error, NB_ERR_REQUEST, "open source",
 			       "write {nfs: on} or {nfs: rsize=32K} under settings or sweep",
 			       "%.150s is not on an NFS mount", flow->job->source_path);
-	flow->state = calloc(1, sizeof(struct part));
-	if (!flow->state)
-		return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer streams",
-			       "no memory for a stream");
+	part = nb_flow_state(flow, sizeof(*part), error);
+	if (!part)
+		return -NB_ERR_MEMORY;
+	part->stats.fd = -1;
 	return open_part(flow, error) ? -NB_ERR_REQUEST
 				      : nb_flow_buffer(flow, flow->job->chunk, error);
 }
@@ -257,8 +242,10 @@ static void give_up(struct nb_flow *flow)
 
 static void close_part(struct nb_flow *flow)
 {
-	free(flow->state);
-	flow->state = NULL;
+	struct part *part = flow->state;
+
+	if (part)
+		nb_proc_close(&part->stats);
 }
 
 const struct nb_method nb_receive_nfs = {
@@ -267,8 +254,7 @@ const struct nb_method nb_receive_nfs = {
 		 "from the page cache before "
 		 "each pass",
 	.flags = NB_FETCHES | NB_TO_DISCARD | NB_BUFFERS,
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(proofs),
 	.probe = probe,
 	.open = open_source,
 	.step = step,

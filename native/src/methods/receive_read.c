@@ -18,11 +18,6 @@ static const struct nb_field proofs[] = {
 	NB_CALLS("sink_write_calls", "write(2) calls to the sink", 0),
 };
 
-static int open_buffer(struct nb_flow *flow, struct nb_error *error)
-{
-	return nb_flow_buffer(flow, flow->job->chunk, error);
-}
-
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	size_t held = flow->sink.held;
@@ -44,11 +39,9 @@ const struct nb_method nb_receive_read = {
 	.name = "read",
 	.about = "read(2) into a buffer; write(2) to a file sink",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DIRECT,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
-	.open = open_buffer,
+	NB_TABLE(options),
+	NB_TABLE(proofs),
+	.open = nb_flow_open_buffer,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

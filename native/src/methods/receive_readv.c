@@ -49,12 +49,11 @@ static int open_parts(struct nb_flow *flow, struct nb_error *error)
 {
 	uint64_t asked = flow->job->extra[VECTORS];
 	size_t count = asked ? (size_t)asked : VECTORS_DEFAULT;
-	struct parts *parts = calloc(1, sizeof(*parts) + count * sizeof(parts->each[0]));
+	struct parts *parts =
+		nb_flow_state(flow, sizeof(*parts) + count * sizeof(parts->each[0]), error);
 
-	flow->state = parts;
 	if (!parts)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer vectors",
-			       "no memory for %zu vectors", count);
+		return -NB_ERR_MEMORY;
 	parts->count = (int)count;
 	return nb_flow_buffer(flow, flow->job->chunk, error);
 }
@@ -78,22 +77,13 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return got;
 }
 
-static void close_parts(struct nb_flow *flow)
-{
-	free(flow->state);
-	flow->state = NULL;
-}
-
 const struct nb_method nb_receive_readv = {
 	.name = "readv",
 	.about = "readv(2) into parts of a buffer; write(2) to a file sink",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DIRECT,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_parts,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
-	.close = close_parts,
 };

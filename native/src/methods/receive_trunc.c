@@ -34,10 +34,8 @@ const struct nb_method nb_receive_trunc = {
 	.name = "trunc",
 	.about = "recv(2) with MSG_TRUNC: dropped in the kernel",
 	.flags = NB_TO_DISCARD,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

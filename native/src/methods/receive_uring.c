@@ -91,14 +91,12 @@ static int register_buffers(struct nb_flow *flow, struct state *state, struct nb
 
 static int open_ring(struct nb_flow *flow, struct nb_error *error)
 {
-	struct state *state = calloc(1, sizeof(*state));
+	struct state *state = nb_flow_state(flow, sizeof(*state), error);
 	uint64_t depth = flow->job->extra[DEPTH];
 	int status;
 
-	flow->state = state;
 	if (!state)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
-			       "no memory for the state of a stream");
+		return -NB_ERR_MEMORY;
 	state->buffers = depth ? (uint32_t)depth : DEPTH_DEFAULT;
 	if (state->buffers & (state->buffers - 1))
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run",
@@ -211,8 +209,6 @@ static void close_ring(struct nb_flow *flow)
 	nb_uring_close(&state->ring);
 	if (state->free)
 		munmap(state->free, state->free_size);
-	free(state);
-	flow->state = NULL;
 }
 
 const struct nb_method nb_receive_uring = {
@@ -221,10 +217,8 @@ const struct nb_method nb_receive_uring = {
 		 "sink",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
 	.buffers = DEPTH_DEFAULT,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.probe = probe,
 	.open = open_ring,
 	.connected = nb_socket_options_set,

@@ -66,11 +66,6 @@ static size_t mappable(const struct nb_flow *flow)
 	return (size_t)flow->job->chunk & ~(flow->page - 1);
 }
 
-static int open_buffer(struct nb_flow *flow, struct nb_error *error)
-{
-	return nb_flow_buffer(flow, flow->job->chunk, error);
-}
-
 static int connected(struct nb_flow *flow, struct nb_error *error)
 {
 	void *map = mappable(flow)
@@ -189,12 +184,10 @@ const struct nb_method nb_receive_zerocopy = {
 	.name = "zerocopy",
 	.about = "TCP_ZEROCOPY_RECEIVE maps pages of packets; read(2) what cannot be mapped",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.probe = probe,
-	.open = open_buffer,
+	.open = nb_flow_open_buffer,
 	.connected = connected,
 	.step = step,
 	.close = close_map,

@@ -35,12 +35,8 @@ static int open_areas(struct nb_flow *flow, struct nb_error *error)
 
 	if (flow->job->extra[MAP] != WHOLE)
 		return 0;
-	areas = calloc(1, sizeof(*areas));
-	flow->state = areas;
-	if (!areas)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
-			       "no memory for mappings");
-	return nb_areas_open(areas, flow, error);
+	areas = nb_flow_state(flow, sizeof(*areas), error);
+	return areas ? nb_areas_open(areas, flow, error) : -NB_ERR_MEMORY;
 }
 
 /* After a write(2) that took less than asked, or failed. Returns bytes in all, or <0. */
@@ -119,18 +115,14 @@ static void close_areas(struct nb_flow *flow)
 {
 	if (flow->state)
 		nb_areas_close(flow->state, flow);
-	free(flow->state);
-	flow->state = NULL;
 }
 
 const struct nb_method nb_send_mmap = {
 	.name = "mmap",
 	.about = "write(2) from a mapping: mmap(2) and munmap(2) for each chunk, or once",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_areas,
 	.connected = nb_socket_options_set_wait,
 	.step = step,

@@ -64,10 +64,8 @@ const struct nb_method nb_send_readwrite = {
 	.about = "read(2) into a buffer, then write(2)",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE |
 		 NB_BUFFERS | NB_DIRECT,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_buffer,
 	.connected = nb_socket_options_set_wait,
 	.step = step,

@@ -67,10 +67,8 @@ const struct nb_method nb_send_sendfile = {
 	.name = "sendfile",
 	.about = "sendfile(2) from page cache to socket",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.connected = nb_socket_options_set_wait,
 	.step = step,
 };

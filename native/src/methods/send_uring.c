@@ -70,10 +70,8 @@ const struct nb_method nb_send_uring = {
 		 "the run",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
 		 NB_BUFFERS | NB_DESCRIPTORS,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.probe = probe,
 	.open = open_chain,
 	.connected = nb_socket_options_set,

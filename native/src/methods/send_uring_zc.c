@@ -6,10 +6,8 @@
  * kernel made a copy after all.
  */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <sys/socket.h>
@@ -109,13 +107,6 @@ static void show(struct nb_flow *flow)
 	nb_set_count(flow, COPIED, chain->copied);
 }
 
-static int unacknowledged(const struct nb_flow *flow)
-{
-	int queued;
-
-	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
-}
-
 /*
  * Until at most `most` notifications are owed. A peer or a network may take any time; but what has
  * arrived is done with, and should the kernel not say so, it never will.
@@ -138,7 +129,7 @@ static int await_notifications(struct nb_flow *flow, uint64_t most)
 		}
 		if (nb_flow_pause(flow, 0, "wait for notifications"))
 			return -1;
-		if (unacknowledged(flow))
+		if (nb_flow_unacknowledged(flow))
 			waits = 0;
 		if (waits > WAITS)
 			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for notifications",
@@ -196,10 +187,8 @@ const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.probe = probe,
 	.open = open_chain,
 	.connected = nb_socket_options_set,

@@ -162,9 +162,7 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 		if (moved < 0 && errno == EINTR)
 			continue;
 		if (moved < 0) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_source(
-				flow, "vmsplice",
-				"it was cut short: keep the source as it is during a run");
+			return nb_flow_fail_cut(flow, "vmsplice");
 		if (state->gift)
 			nb_count(flow, GIFTED, (uint64_t)moved);
 		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
@@ -263,10 +261,8 @@ const struct nb_method nb_send_vmsplice = {
 		 NB_BUFFERS | NB_DESCRIPTORS,
 	.buffers = DEPTH_LEAST,
 	.small_buffers = DEPTH_DEFAULT,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_memory,
 	.connected = nb_socket_options_set_wait,
 	.step = step,

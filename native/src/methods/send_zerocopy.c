@@ -8,12 +8,10 @@
  * measured with it. A mapping stays until the kernel no longer needs it. A run that is given up may
  * unmap earlier: the kernel keeps the pages until it is done. */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,12 +89,10 @@ static int probe(char *why, size_t room)
 
 static int open_areas(struct nb_flow *flow, struct nb_error *error)
 {
-	struct state *state = calloc(1, sizeof(*state));
+	struct state *state = nb_flow_state(flow, sizeof(*state), error);
 
-	flow->state = state;
 	if (!state)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "free some memory",
-			       "no memory for the state of a stream");
+		return -NB_ERR_MEMORY;
 	state->flags = MSG_ZEROCOPY | MSG_NOSIGNAL | (flow->job->extra[MORE] ? MSG_MORE : 0);
 	state->batch =
 		flow->job->extra[BATCH] ? (unsigned int)flow->job->extra[BATCH] : BATCH_DEFAULT;
@@ -109,8 +105,6 @@ static void close_areas(struct nb_flow *flow)
 
 	if (state)
 		nb_areas_close(&state->areas, flow);
-	free(state);
-	flow->state = NULL;
 }
 
 /* Without the option the kernel would pass over the flag, and copy. */
@@ -235,9 +229,7 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_source(
-				flow, "send",
-				"it was cut short: keep the source as it is during a run");
+			return nb_flow_fail_cut(flow, "send");
 		if (sent < 0 && nb_flow_later(flow))
 			return nb_flow_leave(flow, from + done, length - done, done);
 		if (sent < 0 && errno != ENOBUFS)
@@ -275,13 +267,6 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	return sent;
 }
 
-static int unacknowledged(const struct nb_flow *flow)
-{
-	int queued;
-
-	return !ioctl(flow->socket, SIOCOUTQ, &queued) && queued;
-}
-
 /* A peer or a network may take any time. But what has arrived is done with, and should the kernel
  * not say so, it never will. */
 static int drain(struct nb_flow *flow)
@@ -289,7 +274,7 @@ static int drain(struct nb_flow *flow)
 	for (int looks = 0; pending(flow); looks++) {
 		int status = take_notices(flow);
 
-		if (status || unacknowledged(flow))
+		if (status || nb_flow_unacknowledged(flow))
 			looks = 0;
 		if (looks > POLLS)
 			return nb_fail(&flow->error, NB_ERR_SYSTEM, "wait for completions",
@@ -314,10 +299,8 @@ const struct nb_method nb_send_zerocopy = {
 	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
 		 NB_WHOLE_FILE | NB_BUFFERS,
-	.options = options,
-	.options_count = NB_LENGTH(options),
-	.proofs = proofs,
-	.proofs_count = NB_LENGTH(proofs),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.probe = probe,
 	.open = open_areas,
 	.connected = connected,

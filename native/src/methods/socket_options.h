@@ -20,43 +20,34 @@ enum {
 };
 
 #define NB_RECEIVER_OPTIONS                                                                        \
-	[NB_BUSY_POLL] = { .name = "busy_poll",                                                    \
-			   .about = "SO_BUSY_POLL: how long a call looks for packets itself",      \
-			   .flags = NB_USER,                                                       \
-			   .type = NB_TIME,                                                        \
-			   .minimum = 1000,                                                        \
-			   .maximum = 1000000000 }
+	[NB_BUSY_POLL] = {                                                                         \
+		"busy_poll",	  "SO_BUSY_POLL: how long a call looks for packets itself",        \
+		.flags = NB_USER, .type = NB_TIME,                                                 \
+		.minimum = 1000,  .maximum = 1000000000                                            \
+	}
 
 #define NB_SENDER_OPTIONS                                                                          \
 	NB_RECEIVER_OPTIONS,                                                                       \
-		[NB_NODELAY] = { .name = "nodelay",                                                \
-				 .about = "TCP_NODELAY: short segments leave at once",             \
-				 .flags = NB_USER,                                                 \
-				 .type = NB_FLAG,                                                  \
-				 .maximum = 1 },                                                   \
-		[NB_NOTSENT_LOWAT] = { .name = "notsent_lowat",                                    \
-				       .about = "TCP_NOTSENT_LOWAT: the socket takes more while "  \
-						"less than this is not sent yet",                  \
+		[NB_NODELAY] = { "nodelay", "TCP_NODELAY: short segments leave at once",           \
+				 .flags = NB_USER, .type = NB_FLAG, .maximum = 1 },                \
+		[NB_NOTSENT_LOWAT] = { "notsent_lowat",                                            \
+				       "TCP_NOTSENT_LOWAT: the socket takes more while less than " \
+				       "this is not sent yet",                                     \
 				       .flags = NB_USER,                                           \
 				       .type = NB_SIZE,                                            \
 				       .minimum = 1,                                               \
 				       .maximum = 1U << 31 }
 
 #define NB_WAIT_OPTION                                                                             \
-	{ .name = "wait",                                                                          \
-	  .about = "how a call waits: in it (block), in poll(2) before it (poll), or not: it is "  \
-		   "made again and again (spin)",                                                  \
-	  .words = "block poll spin",                                                              \
-	  .flags = NB_USER,                                                                        \
-	  .type = NB_WORD }
+	{ "wait",                                                                                  \
+	  "how a call waits: in it (block), in poll(2) before it (poll), or not: it is made "      \
+	  "again and again (spin)",                                                                \
+	  .words = "block poll spin", .flags = NB_USER, .type = NB_WORD }
 
 /* Of send methods whose calls have flags. */
 #define NB_MSG_MORE_OPTION                                                                         \
-	{ .name = "msg_more",                                                                      \
-	  .about = "sends with MSG_MORE: TCP waits for what follows",                              \
-	  .flags = NB_USER,                                                                        \
-	  .type = NB_FLAG,                                                                         \
-	  .maximum = 1 }
+	{ "msg_more", "sends with MSG_MORE: TCP waits for what follows", .flags = NB_USER,         \
+	  .type = NB_FLAG, .maximum = 1 }
 
 /* Set them on a flow's connection: `connected` of a method. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);

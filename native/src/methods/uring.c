@@ -10,13 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../proc_text.h"
+
 enum { OPERATIONS = 256 };
 
 /* Why io_uring_setup(2) failed, by its errno. */
 static void explain(int number, char *why, size_t room)
 {
-	char text[16] = "";
-	FILE *file;
+	char text[16];
 
 	if (number == ENOSYS) {
 		snprintf(why, room, "this kernel has no io_uring (CONFIG_IO_URING)");
@@ -28,8 +29,9 @@ static void explain(int number, char *why, size_t room)
 			 "CAP_IPC_LOCK");
 		return;
 	}
-	file = number == EPERM ? fopen("/proc/sys/kernel/io_uring_disabled", "re") : NULL;
-	if (file && fgets(text, sizeof(text), file) && text[0] != '0')
+	if (number == EPERM &&
+	    nb_read_file("/proc/sys/kernel/io_uring_disabled", text, sizeof(text)) > 0 &&
+	    text[0] != '0')
 		snprintf(why, room,
 			 "io_uring is disabled here: kernel.io_uring_disabled is %.1s (0: for "
 			 "nobody)",
@@ -40,8 +42,6 @@ static void explain(int number, char *why, size_t room)
 			 "containers, refuses it");
 	else
 		snprintf(why, room, "io_uring_setup: %s", strerror(number));
-	if (file)
-		fclose(file);
 }
 
 /* Linux 6.1 has the first flags, older ones do without. Returns the descriptor, or -1. */

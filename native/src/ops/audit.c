@@ -34,14 +34,11 @@ void nb_audit(const struct nb_client *client, const struct nb_deed *deed)
 	struct nb_text line = { .data = data, .room = sizeof(data) };
 	time_t now = time(NULL);
 	struct tm parts;
-	size_t from = 0; /* the first line that differs */
+	size_t from = before && after ? nb_text_differs(before, after) : 0;
 	int fd;
 
 	if (!client)
 		return;
-	for (size_t i = 0; before && after && before[i] && before[i + 1] && before[i] == after[i];)
-		if (before[i++] == '\n')
-			from = i;
 	line.used = strftime(data, sizeof(data), "<85>%b %e %H:%M:%S", localtime_r(&now, &parts));
 	nb_text_add(&line, " netbench[%d]: ", (int)getpid());
 	add_quoted(&line, "campaign=", client->campaign, strlen(client->campaign));

@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "../digest.h"
-#include "../exec.h"
 #include "../kernel.h"
-#include "export_reader.h"
+#include "../program.h"
 #include "nfsd.h"
-#include "nfsd_cache.h"
+#include "nfsd_files.h"
 
 static const char OPERATION[] = "export", NONE[] = "none";
 

@@ -12,6 +12,11 @@ struct nb_export_target {
 	const char *file;    /* the one that clients read, in the folder */
 };
 
+struct nb_export_reader {
+	unsigned int user;
+	unsigned int group;
+};
+
 enum { NB_ESCAPED_PATH = 4 * 4096 + 1 };
 
 struct nb_export_target nb_export_target(const struct nb_target *target);
@@ -20,5 +25,11 @@ size_t nb_export_next_client(const char **at, const char **client);
 /* A path as the kernel and exportfs(8) write it: white space and backslash as octal escapes. `to`
  * has room for NB_ESCAPED_PATH bytes. */
 void nb_export_escape(char *to, const char *path, size_t length);
+
+/*
+ * As whom the clients read, all users of all clients as one: the owner of the file that is
+ * exported, or nobody where root owns it and anybody may read it.
+ */
+struct nb_export_reader nb_export_reader(const struct nb_export_target *target);
 
 #endif

@@ -2,15 +2,15 @@
 #include "lasting.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/ipv6_route.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../digest.h"
+#include "../proc_text.h"
 #include "netlink.h"
 
 enum { PROTOCOL = 11, OF_LINK_LOCAL = 3 }; /* IFA_PROTO and IFAPROT_..., Linux 5.18 */
@@ -51,16 +51,6 @@ static void add_addresses(const struct nb_netlink *all, uint32_t interface, stru
 		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
 			nb_text_add(text, " %s/%u address\n", word, head.ifa_prefixlen);
 	}
-}
-
-/* FNV-1a; a sum of these does not depend on the order of routes. */
-static uint64_t hash(uint64_t so_far, const void *data, size_t length)
-{
-	const unsigned char *bytes = data;
-
-	for (size_t i = 0; data && i < length; i++)
-		so_far = (so_far ^ bytes[i]) * 0x100000001b3U;
-	return so_far;
 }
 
 /* Whether a route goes out there; by some of its hops: *shared. */
@@ -119,7 +109,8 @@ static void add_routes(const struct nb_netlink *all, uint32_t interface, struct 
 	int shared;
 
 	while (nb_netlink_next(all, &at, RTM_NEWROUTE, &head, sizeof(head), &attributes, &length)) {
-		uint64_t one = hash(0xcbf29ce484222325U, &head.rtm_dst_len, 1);
+		/* A sum of these does not depend on the order of routes. */
+		uint64_t one = nb_digest(NB_DIGEST_START, &head.rtm_dst_len, 1);
 		size_t kind;
 
 		if ((head.rtm_family != AF_INET && head.rtm_family != AF_INET6) ||
@@ -130,7 +121,7 @@ static void add_routes(const struct nb_netlink *all, uint32_t interface, struct 
 		for (size_t i = 0; i < NB_LENGTH(parts); i++) {
 			const void *part = nb_attribute(attributes, length, parts[i], &size);
 
-			one = hash(one ^ parts[i], part, part ? size : 0);
+			one = nb_digest(one ^ parts[i], part, part ? size : 0);
 		}
 		kind = (head.rtm_family == AF_INET6 ? 2 : 0) + (size_t)shared;
 		counts[kind]++;
@@ -180,15 +171,10 @@ static int fail(const char *interface, const char *line, struct nb_error *error)
 /* Whether a file of an interface can be read, and reads otherwise. */
 static int is_other(const char *interface, const char *name, const char *than)
 {
-	char path[PATH_MAX], line[64] = "";
-	int fd;
+	char path[PATH_MAX], line[64];
 
 	snprintf(path, sizeof(path), "%s%s/%s", CONF, interface, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (read(fd, line, sizeof(line) - 1) < 0)
-		line[0] = 0;
-	close(fd);
-	return line[0] && strcmp(line, than) != 0;
+	return nb_read_file(path, line, sizeof(line)) > 0 && strcmp(line, than) != 0;
 }
 
 static int is_lost(const char *line, const struct nb_link *link, int losses, uint32_t mtu)

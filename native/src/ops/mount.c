@@ -5,6 +5,7 @@
  * is no mount, and no folder.
  */
 #include <errno.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,47 +33,23 @@ struct mount_call {
 	int number; /* errno */
 };
 
-/* Turn \040 and its like of /proc/self/mounts into what they stand for. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; to++) {
-		int is_octal = at[0] == '\\' && strspn(at + 1, "01234567") >= 3;
-
-		*to = is_octal ? (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + (at[3] - '0'))
-			       : *at;
-		at += is_octal ? 4 : 1;
-	}
-	*to = 0;
-}
-
 /* The mount at a folder that was made last, as "SOURCE OPTIONS"; "none". */
 static int look(const char *folder, struct nb_text *text, struct nb_error *error)
 {
-	FILE *file = fopen("/proc/self/mounts", "re");
-	char *line = NULL;
-	size_t room = 0;
+	FILE *file = setmntent("/proc/self/mounts", "re");
+	const struct mntent *entry;
 
 	if (!file)
 		return nb_fail_errno(error, OPERATION, "allow this user to read it",
 				     "/proc/self/mounts");
 	nb_text_add(text, "%s\n", NONE);
-	while (getline(&line, &room, file) > 0) {
-		char *rest = line, *source = strsep(&rest, " "), *place = strsep(&rest, " "),
-		     *kind = strsep(&rest, " "), *options = strsep(&rest, " ");
-
-		if (!kind || !options)
+	while ((entry = getmntent(file))) {
+		if (strcmp(entry->mnt_dir, folder) != 0)
 			continue;
-		unescape(place);
-		if (strcmp(place, folder) != 0)
-			continue;
-		unescape(source);
 		text->used = 0;
-		nb_text_add(text, "%s %s\n", source, options);
+		nb_text_add(text, "%s %s\n", entry->mnt_fsname, entry->mnt_opts);
 	}
-	free(line);
-	fclose(file);
+	endmntent(file);
 	return 0;
 }
 

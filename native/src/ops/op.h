@@ -45,12 +45,29 @@ struct nb_op {
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */
 
+/* What an operation is asked with; the same for all kinds. */
+enum nb_op_argument {
+	NB_OP_KIND,
+	NB_OP_TARGET,
+	NB_OP_VALUE,
+	NB_OP_HOLD,
+	NB_OP_SCOPE,
+	NB_OP_UNDO,
+	NB_OP_ASK,
+	NB_OP_RESTORE,
+};
+
+extern const struct nb_field nb_op_arguments[]; /* indexed by enum nb_op_argument */
+extern const size_t nb_op_arguments_count;
+
 const char *nb_target_word(const struct nb_target *target, size_t index);
 void nb_text_add(struct nb_text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* A copy with an end behind it, or NULL. */
 char *nb_text_copy(const char *text, size_t length);
+/* The first line in which two texts differ: where it begins in both. */
+size_t nb_text_differs(const char *one, const char *other);
 int nb_op_fail_memory(struct nb_error *error, const char *what);
 /* Room for what an operation reads; data is to be freed. */
 int nb_text_allocate(struct nb_text *text, struct nb_error *error);

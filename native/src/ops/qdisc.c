@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qdisc_dependents.h"
+#include "qdisc_text.h"
 
 enum { ATTEMPTS = 4, HANDLES = 0x8000 };
 

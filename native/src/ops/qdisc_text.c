@@ -19,8 +19,9 @@ int nb_qdisc_place(struct nb_place *place, const struct nb_target *target, struc
 	return place->index < 0 ? place->index : 0;
 }
 
-int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type,
-		  uint32_t parent, struct nb_error *error)
+/* Ask for everything of a type; to be freed, whether or not it failed. */
+static int dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type,
+		uint32_t parent, struct nb_error *error)
 {
 	struct tcmsg head = { .tcm_ifindex = place->index, .tcm_parent = parent };
 
@@ -31,8 +32,9 @@ int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint
 			     "reading the qdiscs of %s", place->interface);
 }
 
-int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,
-		  uint16_t type, struct tcmsg *head, const void **attributes, size_t *length)
+/* As nb_netlink_next: the next answer that is about this interface. */
+static int next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,
+		uint16_t type, struct tcmsg *head, const void **attributes, size_t *length)
 {
 	while (nb_netlink_next(netlink, at, type, head, sizeof(*head), attributes, length))
 		if (head->tcm_ifindex == place->index)
@@ -106,9 +108,8 @@ int nb_qdisc_get(const struct nb_target *target, struct nb_text *text, struct nb
 
 	if (status)
 		return status;
-	status = nb_qdisc_dump(&netlink, &place, RTM_GETQDISC, 0, error);
-	while (!status &&
-	       nb_qdisc_next(&netlink, &place, &at, RTM_NEWQDISC, &head, &attributes, &length))
+	status = dump(&netlink, &place, RTM_GETQDISC, 0, error);
+	while (!status && next(&netlink, &place, &at, RTM_NEWQDISC, &head, &attributes, &length))
 		add_qdisc(text, &head, attributes, length);
 	nb_netlink_free(&netlink);
 	return status;
@@ -175,4 +176,87 @@ int nb_qdisc_read_now(const struct nb_place *place, struct nb_text *text, struct
 	text->data[0] = 0;
 	status = nb_qdisc_get(&target, text, error);
 	return status ? status : nb_qdisc_read(text->data, root, error);
+}
+
+/* What depends on a root that another program has set, and would not be restored with it. */
+
+/* Their classes were added by another program. Those of all other kinds come with them. */
+static const char *const classful[] = { "htb", "hfsc", "drr", "qfq", "cbq", "dsmark", "atm" };
+
+static int count(const struct nb_place *place, uint16_t ask, uint16_t answer, uint32_t parent,
+		 int *found, struct nb_error *error)
+{
+	struct nb_netlink netlink;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length;
+	int status = dump(&netlink, place, ask, parent, error);
+
+	*found = 0;
+	while (!status && next(&netlink, place, &at, answer, &head, &attributes, &length))
+		++*found;
+	nb_netlink_free(&netlink);
+	return status;
+}
+
+/* Whether another program has added anything below the root, or beside it. */
+static int has_children(const char *text)
+{
+	char parent[24], kind[NB_QDISC_KIND], handle[16];
+
+	for (; *text; text += *text == '\n') {
+		if (sscanf(text, "%23s %15s %15s", parent, kind, handle) == 3 &&
+		    strcmp(parent, "root") != 0 && strcmp(parent, "ffff:fff1") != 0 &&
+		    strcmp(handle, "default") != 0)
+			return 1;
+		text += strcspn(text, "\n");
+	}
+	return 0;
+}
+
+static int is_classful(const char *kind)
+{
+	size_t i = 0;
+
+	while (i < NB_LENGTH(classful) && strcmp(classful[i], kind) != 0)
+		i++;
+	return i < NB_LENGTH(classful);
+}
+
+/* Whether the root has tables of sizes or shared blocks, which are no options. */
+static int has_extras(const struct nb_place *place, int *found, struct nb_error *error)
+{
+	static const uint16_t extras[] = { TCA_STAB, TCA_INGRESS_BLOCK, TCA_EGRESS_BLOCK };
+	struct nb_netlink netlink;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length, size;
+	int status = dump(&netlink, place, RTM_GETQDISC, 0, error);
+
+	*found = 0;
+	while (!status && next(&netlink, place, &at, RTM_NEWQDISC, &head, &attributes, &length))
+		for (size_t i = 0; head.tcm_parent == TC_H_ROOT && i < NB_LENGTH(extras); i++)
+			*found |= nb_attribute(attributes, length, extras[i], &size) != NULL;
+	nb_netlink_free(&netlink);
+	return status;
+}
+
+const char *nb_qdisc_dependents(const struct nb_place *place, const struct nb_root *root,
+				const char *text, int *status, struct nb_error *error)
+{
+	int found = 0;
+
+	if (has_children(text))
+		return "it has qdiscs below it";
+	if (is_classful(root->kind))
+		*status = count(place, RTM_GETTCLASS, RTM_NEWTCLASS, 0, &found, error);
+	if (!*status && found)
+		return "it has classes";
+	if (!*status)
+		*status = count(place, RTM_GETTFILTER, RTM_NEWTFILTER, root->handle, &found, error);
+	if (!*status && found)
+		return "it has filters";
+	if (!*status)
+		*status = has_extras(place, &found, error);
+	return !*status && found ? "it has a size table or a shared block" : NULL;
 }

@@ -28,13 +28,6 @@ struct nb_root {
 };
 
 int nb_qdisc_place(struct nb_place *place, const struct nb_target *target, struct nb_error *error);
-/* Ask for everything of a type; to be freed, whether or not it failed. */
-int nb_qdisc_dump(struct nb_netlink *netlink, const struct nb_place *place, uint16_t type,
-		  uint32_t parent, struct nb_error *error);
-/* As nb_netlink_next: the next answer that is about this interface. */
-int nb_qdisc_next(const struct nb_netlink *netlink, const struct nb_place *place, size_t *at,
-		  uint16_t type, struct tcmsg *head, const void **attributes, size_t *length);
-
 int nb_qdisc_get(const struct nb_target *target, struct nb_text *text, struct nb_error *error);
 /* The root that a text describes. */
 int nb_qdisc_read(const char *text, struct nb_root *root, struct nb_error *error);
@@ -42,5 +35,12 @@ int nb_qdisc_read(const char *text, struct nb_root *root, struct nb_error *error
 int nb_qdisc_read_now(const struct nb_place *place, struct nb_text *text, struct nb_root *root,
 		      struct nb_error *error);
 int nb_qdisc_fail_text(const char *text, struct nb_error *error);
+
+/*
+ * What depends on a root that another program has set and would be lost with it, or NULL; *status
+ * is <0 when it could not be read. `text` is what the interface reads.
+ */
+const char *nb_qdisc_dependents(const struct nb_place *place, const struct nb_root *root,
+				const char *text, int *status, struct nb_error *error);
 
 #endif

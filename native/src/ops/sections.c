@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../digest.h"
 #include "lasting.h"
 
 enum { VALUE = NB_SECTION_VALUE, PATH_SHOWN = 1024 };
@@ -51,7 +52,6 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 {
 	char value[VALUE];
 	struct stat status;
-	uint64_t hash = salt();
 	ssize_t length = -1;
 	int fd;
 
@@ -75,10 +75,8 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 		nb_text_add(text, " %s %s\n", name, value);
 		return;
 	}
-	for (ssize_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)value[i]) * 0x100000001b3U;
 	nb_text_add(text, " %s %s%d %016llx\n", name, NB_HIDDEN, (int)getpid(),
-		    (unsigned long long)hash);
+		    (unsigned long long)nb_digest(salt(), value, (size_t)length));
 }
 
 static int is_entry(const struct dirent *entry)

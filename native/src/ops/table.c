@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One row a kind of operation. */
+/* One row a kind of operation, and what each is asked with. */
 #include "op.h"
 
 /* clang-format off */
@@ -35,3 +35,21 @@
 OPERATIONS(DECLARE)
 
 const struct nb_op *const nb_ops[] = { OPERATIONS(ROW) NULL };
+
+const struct nb_field nb_op_arguments[] = {
+	[NB_OP_KIND] = { "op", "the operation, by name", .type = NB_TEXT },
+	[NB_OP_TARGET] = { "target", "file, or interface and key, or program and arguments, by NUL",
+			   .type = NB_TEXT, .flags = NB_LIST },
+	[NB_OP_VALUE] = { "value", "what to write; left out: only read", .type = NB_TEXT },
+	[NB_OP_HOLD] = { "hold", "restore what was there when the controller asks or is gone",
+			 .type = NB_FLAG, .maximum = 1 },
+	[NB_OP_SCOPE] = { "scope", "what is held there is undone with all scopes above it",
+			  .maximum = NB_OP_SCOPES - 1 },
+	[NB_OP_UNDO] = { "undo", "program and arguments that undo an exec", .type = NB_TEXT,
+			 .flags = NB_LIST },
+	[NB_OP_ASK] = { "ask", "only whether the host allows it: nothing is done", .type = NB_FLAG,
+			.maximum = 1 },
+	[NB_OP_RESTORE] = { "restore", "write what was read once, as an undo does", .type = NB_FLAG,
+			    .maximum = 1 },
+};
+const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);

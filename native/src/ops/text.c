@@ -99,6 +99,16 @@ char *nb_text_copy(const char *text, size_t length)
 	return copy;
 }
 
+size_t nb_text_differs(const char *one, const char *other)
+{
+	size_t begin = 0;
+
+	for (size_t i = 0; one[i] && one[i] == other[i]; i++)
+		if (one[i] == '\n' && one[i + 1])
+			begin = i + 1;
+	return begin;
+}
+
 int nb_op_fail_memory(struct nb_error *error, const char *what)
 {
 	return nb_fail(error, NB_ERR_MEMORY, "operation", "free some memory", "no memory for %s",

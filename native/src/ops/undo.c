@@ -91,17 +91,6 @@ static void name_entry(const struct nb_undo_entry *entry, char *name, size_t roo
 	name[used] = 0;
 }
 
-/* The first line in which two texts differ: where it begins in both. */
-static size_t differing_line(const char *one, const char *other)
-{
-	size_t begin = 0;
-
-	for (size_t i = 0; one[i] && one[i] == other[i]; i++)
-		if (one[i] == '\n')
-			begin = i + 1;
-	return begin;
-}
-
 static int shown(const char *line)
 {
 	size_t length = strcspn(line, "\n");
@@ -112,7 +101,7 @@ static int shown(const char *line)
 static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 			   struct nb_error *error)
 {
-	size_t at = differing_line(now, entry->value);
+	size_t at = nb_text_differs(now, entry->value);
 	const char *reads = now + at, *was = entry->value + at;
 	char name[64];
 

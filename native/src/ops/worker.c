@@ -12,25 +12,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../proc_text.h"
 #include "op.h"
 
 enum { PATH = 64, WORDS = 4096, ATTEMPTS = 1000 };
 
 static const char OPERATION[] = "end a worker", ENDED[] = "ended";
 
-static size_t read_proc(const char *pid, const char *name, char *text)
+static ssize_t read_proc(const char *pid, const char *name, char *text)
 {
 	char path[PATH];
-	FILE *file;
-	size_t got;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/%s", pid, name);
-	file = fopen(path, "re");
-	got = file ? fread(text, 1, WORDS - 1, file) : 0;
-	text[got] = 0;
-	if (file)
-		fclose(file);
-	return got;
+	return nb_read_file(path, text, WORDS);
 }
 
 /* Whether it is the same program with the same words as this process, and of the same user: its
@@ -38,15 +32,15 @@ static size_t read_proc(const char *pid, const char *name, char *text)
 static int is_worker(const char *pid)
 {
 	char path[PATH], mine[WORDS], its[WORDS];
-	size_t length = read_proc("self", "cmdline", mine);
+	ssize_t length = read_proc("self", "cmdline", mine);
 	struct stat own, other, folder;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
 	if (stat("/proc/self/exe", &own) || stat(path, &other))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%.20s", pid);
-	return own.st_dev == other.st_dev && own.st_ino == other.st_ino &&
-	       length == read_proc(pid, "cmdline", its) && !memcmp(mine, its, length) &&
+	return own.st_dev == other.st_dev && own.st_ino == other.st_ino && length > 0 &&
+	       length == read_proc(pid, "cmdline", its) && !memcmp(mine, its, (size_t)length) &&
 	       !stat(path, &folder) && folder.st_uid == geteuid();
 }
 

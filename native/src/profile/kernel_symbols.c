@@ -1,46 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel_symbols.h"
 
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char OPERATION[] = "read kernel symbols";
-
-enum { FIRST_ROOM = 8 * 1024 * 1024, MOST_ROOM = 256 * 1024 * 1024 };
-
-static int fail_memory(struct nb_error *error)
-{
-	return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
-		       "no memory for the kernel's symbols");
-}
-
-/* The whole text with its end. */
-static int read_text(struct nb_kernel_symbols *symbols, int fd, struct nb_error *error)
-{
-	size_t used = 0, room = 0;
-	ssize_t got = 1;
-
-	while (got > 0) {
-		if (used + 1 >= room) {
-			char *more;
-
-			room = room ? 2 * room : FIRST_ROOM;
-			more = room > MOST_ROOM ? NULL : realloc(symbols->text, room);
-			if (!more)
-				return fail_memory(error);
-			symbols->text = more;
-		}
-		got = read(fd, symbols->text + used, room - 1 - used);
-		used += got > 0 ? (size_t)got : 0;
-	}
-	if (got < 0)
-		return nb_fail_errno(error, OPERATION, "look at `dmesg` of that host",
-				     "/proc/kallsyms");
-	symbols->text[used] = 0;
-	return 0;
-}
 
 /* Take a line apart: "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME\t[MODULE]". Whether it is a
  * function's. */
@@ -57,40 +22,6 @@ static int parse(char *line, struct nb_kernel_symbol *symbol)
 	if (tab)
 		*tab = ' ';
 	return symbol->address && strchr("tTwW", symbol->type);
-}
-
-static int add(struct nb_kernel_symbols *symbols, size_t *room,
-	       const struct nb_kernel_symbol *symbol)
-{
-	if (symbols->count == *room) {
-		struct nb_kernel_symbol *more;
-
-		*room = *room ? 2 * *room : 131072;
-		more = realloc(symbols->symbols, *room * sizeof(*more));
-		if (!more)
-			return -1;
-		symbols->symbols = more;
-	}
-	symbols->symbols[symbols->count++] = *symbol;
-	return 0;
-}
-
-static int take_lines(struct nb_kernel_symbols *symbols, struct nb_error *error)
-{
-	struct nb_kernel_symbol symbol;
-	char *text_end = symbols->text + strlen(symbols->text), *next;
-	size_t room = 0;
-
-	for (char *line = symbols->text; line < text_end; line = next) {
-		char *end = memchr(line, '\n', (size_t)(text_end - line));
-
-		next = end ? end + 1 : text_end;
-		if (end)
-			*end = 0;
-		if (parse(line, &symbol) && add(symbols, &room, &symbol))
-			return fail_memory(error);
-	}
-	return 0;
 }
 
 static int rank(char type)
@@ -117,35 +48,45 @@ static int compare(const void *one, const void *other)
 	return strcmp(a->name, b->name);
 }
 
-static void keep_one_each(struct nb_kernel_symbols *symbols)
+/* All functions of the text, then one name for each address. 0, or -1: there is no memory. */
+static int take_lines(struct nb_kernel_symbols *symbols, size_t length)
 {
-	size_t kept = 0;
+	size_t lines = 1, all = 0;
 
-	for (size_t i = 0; i < symbols->count; i++)
-		if (!kept || symbols->symbols[i].address != symbols->symbols[kept - 1].address)
-			symbols->symbols[kept++] = symbols->symbols[i];
-	symbols->count = kept;
+	for (size_t i = 0; i < length; i++)
+		lines += symbols->text[i] == '\n';
+	symbols->symbols = calloc(lines, sizeof(*symbols->symbols));
+	if (!symbols->symbols)
+		return -1;
+	for (char *rest = symbols->text, *line; (line = strsep(&rest, "\n"));)
+		all += (size_t)parse(line, &symbols->symbols[all]);
+	qsort(symbols->symbols, all, sizeof(*symbols->symbols), compare);
+	for (size_t i = 0; i < all; i++)
+		if (!symbols->count ||
+		    symbols->symbols[i].address != symbols->symbols[symbols->count - 1].address)
+			symbols->symbols[symbols->count++] = symbols->symbols[i];
+	return 0;
 }
 
 int nb_kernel_symbols_read(struct nb_kernel_symbols *symbols, const char *path,
 			   struct nb_error *error)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), status;
+	FILE *file = fopen(path, "re");
+	size_t room = 0;
+	ssize_t got;
 
 	*symbols = (struct nb_kernel_symbols){ 0 };
-	if (fd < 0)
+	if (!file)
 		return nb_fail_errno(error, OPERATION,
 				     "use a kernel with CONFIG_KALLSYMS on that host", "%s", path);
-	status = read_text(symbols, fd, error);
-	close(fd);
-	if (!status)
-		status = take_lines(symbols, error);
-	if (status)
-		return status;
-	if (symbols->count)
-		qsort(symbols->symbols, symbols->count, sizeof(*symbols->symbols), compare);
-	keep_one_each(symbols);
-	return 0;
+	got = getdelim(&symbols->text, &room, 0, file); /* all of it: there is no NUL */
+	fclose(file);
+	if (got < 0)
+		return nb_fail_errno(error, OPERATION, "look at `dmesg` of that host", "%s", path);
+	return take_lines(symbols, (size_t)got)
+		       ? nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
+				 "no memory for the kernel's symbols")
+		       : 0;
 }
 
 void nb_kernel_symbols_free(struct nb_kernel_symbols *symbols)

@@ -5,43 +5,161 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../clock.h"
-#include "kernel_symbols.h"
-#include "processes.h"
-#include "profile_text.h"
-#include "ring.h"
-#include "stacks.h"
+#include "../perf_event.h"
+#include "profile.h"
 
-enum { DRAIN_MS = 100, CPUS_MAX = 65536 };
+enum {
+	DRAIN_MS = 100,
+	CPUS_MAX = 65536,
+	SAMPLE_BYTES = 512, /* of a usual one */
+	RECORD_MAX = 65536, /* its size has 16 bits */
+};
 
 static const char OPERATION[] = "profile";
+
+/* The samples of one CPU: an event of perf_event_open(2) and its ring of memory. */
+struct ring {
+	int fd;
+	void *memory;
+	size_t bytes; /* of the data, behind the first page */
+};
 
 /* The one profile of this process. While the thread runs, what it fills is its own. */
 static struct {
 	enum nb_sampler_state state;
 	struct nb_profile profile;
-	struct nb_ring *rings;
+	struct ring *rings;
 	size_t count;
 	pthread_t thread;
 	int stop; /* an eventfd that ends the thread; -1: there is no thread */
-	struct nb_ring_reader reader;
 	char *report;
 	size_t length;
 } sampler = { .stop = -1 };
 
-static void take_sample(struct nb_ring_reader *reader, const struct nb_sample *sample)
+/* Room for a second of samples: a power of two. */
+static size_t room_for(uint64_t frequency)
 {
-	(void)reader;
-	nb_profile_add(&sampler.profile, sample);
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+
+	while (bytes < frequency * SAMPLE_BYTES || bytes < 2 * RECORD_MAX)
+		bytes *= 2;
+	return bytes;
+}
+
+static int fail_open(int cpu, struct nb_error *error)
+{
+	int number = errno;
+	char why[128];
+
+	nb_perf_explain(number, why, sizeof(why));
+	nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s", cpu,
+		why);
+	error->error = number;
+	return -NB_ERR_UNSUPPORTED;
+}
+
+static void ring_close(struct ring *ring)
+{
+	if (ring->memory != MAP_FAILED)
+		munmap(ring->memory, (size_t)sysconf(_SC_PAGESIZE) + ring->bytes);
+	close(ring->fd);
+	ring->fd = -1;
+	ring->memory = MAP_FAILED;
+}
+
+/* Open a CPU's event, which does not count yet: 0, or a negative code with the error filled. */
+static int ring_open(struct ring *ring, int cpu, int clock, uint64_t frequency,
+		     struct nb_error *error)
+{
+	struct perf_event_attr attr = {
+		.type = clock ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE,
+		.config = clock ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_HW_CPU_CYCLES,
+		.sample_freq = frequency,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+		.freq = 1,
+		.disabled = 1,
+	};
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int status;
+
+	*ring = (struct ring){ .bytes = room_for(frequency), .memory = MAP_FAILED };
+	ring->fd = nb_perf_open(&attr, -1, cpu, -1);
+	if (ring->fd < 0)
+		return fail_open(cpu, error);
+	ring->memory =
+		mmap(NULL, page + ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	if (ring->memory != MAP_FAILED)
+		return 0;
+	status = nb_fail_errno(error, OPERATION, "free some memory on that host",
+			       "%zu bytes for the samples of CPU %d", ring->bytes, cpu);
+	ring_close(ring);
+	return status;
+}
+
+static void take_record(struct nb_profile *profile, const struct perf_event_header *head,
+			const uint64_t *words)
+{
+	size_t count = (head->size - sizeof(*head)) / sizeof(*words);
+	uint32_t pid;
+
+	switch (head->type) {
+	case PERF_RECORD_SAMPLE: /* pid and tid, period, length of the chain, the chain */
+		if (count < 3 || words[2] > count - 3)
+			break;
+		memcpy(&pid, words, sizeof(pid));
+		nb_profile_add(profile, pid, words[1], words + 3, words[2]);
+		break;
+	case PERF_RECORD_LOST: /* id, lost */
+		profile->lost += count > 1 ? words[1] : 0;
+		break;
+	case PERF_RECORD_THROTTLE:
+		profile->throttles++;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Copy out of the ring, whose end continues at its beginning. */
+static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t length)
+{
+	const unsigned char *data = (unsigned char *)ring->memory + sysconf(_SC_PAGESIZE);
+	size_t offset = (size_t)(at & (ring->bytes - 1)), first = ring->bytes - offset;
+
+	first = first < length ? first : length;
+	memcpy(to, data + offset, first);
+	memcpy((unsigned char *)to + first, data, length - first);
+}
+
+/* Add the samples that are there. */
+static void ring_drain(struct ring *ring, struct nb_profile *profile)
+{
+	struct perf_event_mmap_page *page = ring->memory;
+	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), at = page->data_tail;
+	uint64_t words[RECORD_MAX / sizeof(uint64_t)];
+	struct perf_event_header record;
+
+	while (at + sizeof(record) <= head) {
+		copy_out(ring, at, &record, sizeof(record));
+		if (record.size < sizeof(record))
+			break;
+		copy_out(ring, at + sizeof(record), words, record.size - sizeof(record));
+		take_record(profile, &record, words);
+		at += record.size;
+	}
+	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 }
 
 static void drain(void)
 {
 	for (size_t i = 0; i < sampler.count; i++)
-		nb_ring_drain(&sampler.rings[i], &sampler.reader);
+		ring_drain(&sampler.rings[i], &sampler.profile);
 }
 
 static void *drain_until_stopped(void *unused)
@@ -54,7 +172,7 @@ static void *drain_until_stopped(void *unused)
 	return NULL;
 }
 
-static int open_rings(enum nb_ring_event event, uint64_t frequency, struct nb_error *error)
+static int open_rings(int clock, uint64_t frequency, struct nb_error *error)
 {
 	long configured = sysconf(_SC_NPROCESSORS_CONF);
 	size_t cpus = configured < 1 ? 1 : configured > CPUS_MAX ? CPUS_MAX : (size_t)configured;
@@ -63,8 +181,8 @@ static int open_rings(enum nb_ring_event event, uint64_t frequency, struct nb_er
 	if (!sampler.rings)
 		return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory", "no memory");
 	for (size_t i = 0; i < cpus; i++) {
-		struct nb_ring *ring = &sampler.rings[sampler.count];
-		int status = nb_ring_open(ring, (int)i, event, frequency, error);
+		struct ring *ring = &sampler.rings[sampler.count];
+		int status = ring_open(ring, (int)i, clock, frequency, error);
 
 		if (status && error->error == ENODEV) /* that CPU is offline */
 			continue;
@@ -80,7 +198,7 @@ static int open_rings(enum nb_ring_event event, uint64_t frequency, struct nb_er
 static void close_rings(void)
 {
 	for (size_t i = 0; i < sampler.count; i++)
-		nb_ring_close(&sampler.rings[i]);
+		ring_close(&sampler.rings[i]);
 	free(sampler.rings);
 	sampler.rings = NULL;
 	sampler.count = 0;
@@ -89,14 +207,14 @@ static void close_rings(void)
 /* Cycles where this machine counts them, else ticks of the CPUs' clocks. */
 static int open_events(uint64_t frequency, struct nb_error *error)
 {
-	int status = open_rings(NB_RING_CYCLES, frequency, error);
+	int status = open_rings(0, frequency, error);
 
 	sampler.profile.event = "cycles";
 	if (status != -NB_ERR_UNSUPPORTED)
 		return status;
 	close_rings();
 	sampler.profile.event = "cpu-clock";
-	return open_rings(NB_RING_CPU_CLOCK, frequency, error);
+	return open_rings(1, frequency, error);
 }
 
 static int start_thread(struct nb_error *error)
@@ -139,7 +257,6 @@ int nb_sampler_prepare(uint64_t frequency, struct nb_error *error)
 	int status;
 
 	nb_sampler_end();
-	sampler.reader = (struct nb_ring_reader){ .sample = take_sample };
 	sampler.profile.frequency = frequency;
 	status = open_events(frequency, error);
 	if (!status)
@@ -165,7 +282,8 @@ static int switch_events(int on)
 	int failed = 0;
 
 	for (size_t i = 0; i < sampler.count; i++)
-		failed |= nb_ring_enable(&sampler.rings[i], on);
+		failed |= on ? nb_perf_enable(sampler.rings[i].fd)
+			     : nb_perf_disable(sampler.rings[i].fd);
 	return failed;
 }
 
@@ -190,12 +308,10 @@ int nb_sampler_stop(struct nb_error *error)
 	end_thread();
 	drain();
 	sampler.profile.cpus = sampler.count;
-	sampler.profile.lost = sampler.reader.lost;
-	sampler.profile.throttles = sampler.reader.throttles;
 	sampler.report = nb_profile_text(&sampler.profile, &sampler.length);
 	close_rings();
 	nb_profile_free(&sampler.profile);
-	sampler.state = NB_SAMPLER_DONE;
+	sampler.state = NB_SAMPLER_IDLE;
 	return sampler.report ? 0
 			      : nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
 					"no memory for the profile");

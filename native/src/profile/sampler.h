@@ -8,7 +8,7 @@
 
 #include "../fail.h"
 
-enum nb_sampler_state { NB_SAMPLER_IDLE, NB_SAMPLER_READY, NB_SAMPLER_ON, NB_SAMPLER_DONE };
+enum nb_sampler_state { NB_SAMPLER_IDLE, NB_SAMPLER_READY, NB_SAMPLER_ON };
 
 /* Open events and rings of all CPUs, and read the kernel's symbols; what was sampled before is
  * forgotten. 0, or a negative code with the error filled. */

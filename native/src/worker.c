@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker's run: started by a job, driven by orders and events, answered with its result. */
+/* A worker's answers, and its run: started by a job, driven by orders and events, answered with its
+ * result. */
 #include "worker.h"
 
 #include <stdlib.h>
 
 #include "clock.h"
-#include "job_decode.h"
+
+void nb_reply_error(struct nb_worker *worker, uint16_t tag, const struct nb_error *error)
+{
+	nb_heartbeat_frame(&worker->heartbeat, NB_ERROR, tag, error, sizeof(*error));
+}
+
+void nb_reply(struct nb_worker *worker, enum nb_frame_type type, uint16_t tag,
+	      struct nb_writer *writer)
+{
+	struct nb_error error;
+
+	if (!writer->failed && writer->used <= NB_FRAME_MAX) {
+		nb_heartbeat_frame(&worker->heartbeat, type, tag, writer->data, writer->used);
+	} else {
+		nb_fail(&error, NB_ERR_MEMORY, "send frame", "use fewer streams",
+			"an answer of %zu bytes, at most %d fit", writer->used, NB_FRAME_MAX);
+		nb_reply_error(worker, tag, &error);
+	}
+	nb_writer_free(writer);
+}
 
 static void send_edge(struct nb_worker *worker, uint16_t tag, uint32_t edge)
 {

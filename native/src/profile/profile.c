@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile.h"
+
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../proc_text.h"
+
+enum {
+	FRAMES_MAX = 256,
+	MAPPINGS_MAX = 1024,
+	PROCESSES_MAX = 4096,
+	LINE = 4608,
+	LINE_HEAD = 24, /* of a frame, before its name */
+	NODE = 64	/* that tsearch(3) takes beside a key, about */
+};
+
+struct mapping {
+	uint64_t begin;
+	uint64_t end;
+	uint64_t offset; /* in the file */
+	char *name;	 /* a path, or as [vdso] */
+};
+
+struct nb_process {
+	uint32_t pid;
+	char name[32];
+	struct mapping *mappings; /* executable ones */
+	size_t count;
+};
+
+/* Of the kernel a function; of a process an address, or 0: all that is mapped nowhere (code without
+ * frame pointers leads there). What is of no process is of the first. */
+struct frame {
+	uint64_t address;
+	uint32_t process;
+	uint32_t number;
+};
+
+struct stack {
+	uint64_t samples;
+	uint64_t events; /* what the samples stand for: the sum of their periods */
+	uint32_t process;
+	uint32_t length;
+	uint32_t frames[]; /* numbers, the leaf first */
+};
+
+static int compare_frames(const void *one, const void *other)
+{
+	const struct frame *a = one, *b = other;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->process < b->process ? -1 : a->process > b->process;
+}
+
+static int compare_stacks(const void *one, const void *other)
+{
+	const struct stack *a = one, *b = other;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->length != b->length)
+		return a->length < b->length ? -1 : 1;
+	return memcmp(a->frames, b->frames, a->length * sizeof(a->frames[0]));
+}
+
+/* What is in the tree and equals a key: a copy of that where there was none. NULL: there is no room
+ * for it. */
+static void *keep(struct nb_profile *profile, void **tree, const void *key, size_t bytes,
+		  int (*compare)(const void *, const void *))
+{
+	void **node = tfind(key, tree, compare), *copy;
+
+	if (node)
+		return *node;
+	copy = profile->bytes + bytes + NODE > NB_PROFILE_BYTES ? NULL : malloc(bytes);
+	if (!copy)
+		return NULL;
+	node = tsearch(memcpy(copy, key, bytes), tree, compare);
+	if (!node) {
+		free(copy);
+		return NULL;
+	}
+	profile->bytes += bytes + NODE;
+	return copy;
+}
+
+/* A name of the host's: what would end its line, or is no ASCII, becomes a question mark. */
+static void write_name(FILE *file, const char *name)
+{
+	for (; *name; name++)
+		fputc(*name >= ' ' && *name <= '~' ? *name : '?', file);
+	fputc('\n', file);
+}
+
+static void read_name(struct nb_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", process->pid);
+	if (nb_read_file(path, process->name, sizeof(process->name)) <= 0)
+		strcpy(process->name, process->pid ? "[exited]" : "swapper");
+	process->name[strcspn(process->name, "\n")] = 0;
+}
+
+/* Lines of maps, proc_pid_maps(5): "begin-end perms offset device inode   path". */
+static void read_mappings(struct nb_process *process)
+{
+	char line[LINE], permissions[8];
+	struct mapping mapping, *more;
+	FILE *file;
+
+	snprintf(line, sizeof(line), "/proc/%" PRIu32 "/maps", process->pid);
+	file = process->pid ? fopen(line, "re") : NULL;
+	while (file && process->count < MAPPINGS_MAX && fgets(line, sizeof(line), file)) {
+		int path = 0;
+
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n",
+			   &mapping.begin, &mapping.end, permissions, &mapping.offset, &path) < 4 ||
+		    permissions[2] != 'x')
+			continue;
+		more = realloc(process->mappings, (process->count + 1) * sizeof(*more));
+		if (!more)
+			break;
+		process->mappings = more;
+		mapping.name = strdup(path && line[path] ? line + path : "[anonymous]");
+		more[process->count] = mapping;
+		process->count += mapping.name != NULL;
+	}
+	if (file)
+		fclose(file);
+}
+
+/* The index of a process; PROCESSES_MAX where there are too many or no memory. */
+static uint32_t process_of(struct nb_profile *profile, uint32_t pid)
+{
+	uint32_t i = 0;
+
+	if (!profile->processes)
+		profile->processes = calloc(PROCESSES_MAX, sizeof(*profile->processes));
+	if (!profile->processes)
+		return PROCESSES_MAX;
+	while (i < profile->processes_count && profile->processes[i].pid != pid)
+		i++;
+	if (i == profile->processes_count && i < PROCESSES_MAX) {
+		profile->processes_count++;
+		profile->processes[i].pid = pid;
+		read_name(&profile->processes[i]);
+		read_mappings(&profile->processes[i]);
+	}
+	return i;
+}
+
+static const struct mapping *mapping_of(const struct nb_process *process, uint64_t address)
+{
+	for (size_t i = 0; i < process->count; i++)
+		if (address >= process->mappings[i].begin && address < process->mappings[i].end)
+			return &process->mappings[i];
+	return NULL;
+}
+
+/* The number of a frame, whose line is written when it is first seen: 0, or -1. Addresses of the
+ * kernel are in the upper half. */
+static int number_frame(struct nb_profile *profile, uint32_t process, uint64_t address,
+			uint32_t *number)
+{
+	int is_kernels = (int64_t)address < 0;
+	const struct nb_kernel_symbol *symbol =
+		is_kernels ? nb_kernel_symbol(&profile->kernel, address) : NULL;
+	const struct mapping *mapping =
+		is_kernels ? NULL : mapping_of(&profile->processes[process], address);
+	uint64_t where = symbol ? symbol->address : is_kernels ? UINT64_MAX : mapping ? address : 0;
+	const struct frame wanted = { where, mapping ? process : 0, profile->frames_count };
+	const char *name = symbol	? symbol->name
+			   : is_kernels ? "[kernel]"
+			   : mapping	? mapping->name
+					: "[unknown]";
+	const struct frame *frame;
+	FILE *file;
+
+	if (!profile->lines)
+		profile->lines = open_memstream(&profile->lines_text, &profile->lines_length);
+	file = profile->lines;
+	frame = file ? keep(profile, &profile->frames, &wanted, sizeof(wanted), compare_frames)
+		     : NULL;
+	if (!frame)
+		return -1;
+	*number = frame->number;
+	if (frame->number < profile->frames_count)
+		return 0;
+	profile->frames_count++;
+	profile->bytes += strlen(name) + LINE_HEAD;
+	if (is_kernels)
+		fprintf(file, "f k ");
+	else
+		fprintf(file, "f u %" PRIx64 " ",
+			mapping ? address - mapping->begin + mapping->offset : 0);
+	write_name(file, name);
+	return 0;
+}
+
+void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
+		    const uint64_t *chain, size_t length)
+{
+	uint32_t process = process_of(profile, pid);
+	struct {
+		struct stack head;
+		uint32_t frames[FRAMES_MAX];
+	} sampled = { .head = { .process = process } };
+	struct stack *stack = &sampled.head;
+	int failed = process == PROCESSES_MAX;
+
+	for (size_t i = 0; !failed && i < length && stack->length < FRAMES_MAX; i++)
+		if (chain[i] < (uint64_t)PERF_CONTEXT_MAX) /* else: whose the next ones are */
+			failed = number_frame(profile, process, chain[i],
+					      &sampled.frames[stack->length++]);
+	stack = failed ? NULL
+		       : keep(profile, &profile->stacks, stack,
+			      sizeof(*stack) + stack->length * sizeof(stack->frames[0]),
+			      compare_stacks);
+	if (!stack) {
+		profile->lost++;
+		return;
+	}
+	stack->samples++;
+	stack->events += period;
+	profile->samples++;
+}
+
+static void write_stack(const void *node, VISIT visit, void *file)
+{
+	const struct stack *stack = *(struct stack *const *)node;
+
+	if (visit != postorder && visit != leaf)
+		return;
+	fprintf(file, "s %" PRIu64 " %" PRIu64 " %" PRIu32, stack->samples, stack->events,
+		stack->process);
+	for (size_t i = stack->length; i-- > 0;)
+		fprintf(file, " %" PRIu32, stack->frames[i]);
+	fputc('\n', file);
+}
+
+char *nb_profile_text(struct nb_profile *profile, size_t *length)
+{
+	char *text = NULL;
+	FILE *file = open_memstream(&text, length);
+
+	if (!file)
+		return NULL;
+	fprintf(file,
+		"event %s\nfrequency %" PRIu64 "\nbegin %" PRIu64 "\nend %" PRIu64
+		"\ncpus %zu\nsamples %" PRIu64 "\nlost %" PRIu64 "\nthrottles %" PRIu64
+		"\nkernel_symbols %zu\n",
+		profile->event, profile->frequency, profile->begin, profile->end, profile->cpus,
+		profile->samples, profile->lost, profile->throttles, profile->kernel.count);
+	if (profile->lines && !fflush(profile->lines))
+		fprintf(file, "%s", profile->lines_text);
+	for (size_t i = 0; i < profile->processes_count; i++) {
+		fprintf(file, "p %" PRIu32 " ", profile->processes[i].pid);
+		write_name(file, profile->processes[i].name);
+	}
+	twalk_r(profile->stacks, write_stack, file);
+	if (!fclose(file))
+		return text;
+	free(text);
+	return NULL;
+}
+
+void nb_profile_free(struct nb_profile *profile)
+{
+	nb_kernel_symbols_free(&profile->kernel);
+	for (size_t i = 0; i < profile->processes_count; i++) {
+		for (size_t j = 0; j < profile->processes[i].count; j++)
+			free(profile->processes[i].mappings[j].name);
+		free(profile->processes[i].mappings);
+	}
+	free(profile->processes);
+	tdestroy(profile->frames, free);
+	tdestroy(profile->stacks, free);
+	if (profile->lines)
+		fclose(profile->lines);
+	free(profile->lines_text);
+	*profile = (struct nb_profile){ 0 };
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* What was sampled: each frame and each call stack once, within bounded memory, and its text for
+ * the controller. */
+#ifndef NB_PROFILE_H
+#define NB_PROFILE_H
+
+#include <stdio.h>
+
+#include "kernel_symbols.h"
+
+enum { NB_PROFILE_BYTES = 64 * 1024 * 1024 };
+
+struct nb_process;
+
+struct nb_profile {
+	const char *event;
+	uint64_t frequency;
+	uint64_t begin; /* CLOCK_MONOTONIC */
+	uint64_t end;
+	uint64_t samples;
+	uint64_t lost;	    /* samples that found no room, here or in the kernel */
+	uint64_t throttles; /* times that the kernel stopped sampling for being too frequent */
+	size_t cpus;
+	struct nb_kernel_symbols kernel;
+	struct nb_process *processes; /* their names and mappings as they were when first sampled */
+	size_t processes_count;
+	void *frames, *stacks; /* trees of tsearch(3) */
+	size_t bytes;	       /* that these take */
+	uint32_t frames_count;
+	FILE *lines; /* of the frames, in the order of their numbers */
+	char *lines_text;
+	size_t lines_length;
+};
+
+/* Add a sample of a process: where it was, and its callers. A kernel's address counts as its
+ * function's, so that stacks are alike. `period`: events since the sample before. */
+void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
+		    const uint64_t *chain, size_t length);
+
+/*
+ * The text, to be freed, or NULL. Lines of ASCII:
+ *   NAME VALUE                          event frequency begin end cpus samples lost ...
+ *   f k SYMBOL [MODULE]                 a frame; the first one is number 0
+ *   f u OFFSET MAPPING                  of a process: the offset in a file, in hex, and its path
+ *   p PID NAME                          a process; the first one is number 0
+ *   s SAMPLES EVENTS PROCESS FRAME ...  a stack, the outermost frame first
+ */
+char *nb_profile_text(struct nb_profile *profile, size_t *length);
+void nb_profile_free(struct nb_profile *profile);
+
+#endif
