@@ -16,8 +16,7 @@ from netbench.model import Repeat
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.metrics import METRICS
 from netbench.read.shown_levels import shown
-from netbench.run.ledger import Ledger
-from netbench.run.trail import Bad
+from netbench.run.ledger import Bad, Ledger
 from netbench.stats.intervals import Interval
 from netbench.stats.stopping import most, reached
 

@@ -20,22 +20,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 
-from netbench.model import CONTROL, NOTHING, Campaign, Repeat
+from netbench.model import CONTROL, NOTHING, Campaign, Cell, Pair, Repeat
 from netbench.plan.rounds import CampaignRounds, Rounds
-from netbench.plan.steps import Apply, Boot, Key, ProfileRun, Run, Step, Unit, Verify
-
-__all__ = [
-    "Apply",
-    "Boot",
-    "Key",
-    "Plan",
-    "ProfileRun",
-    "Run",
-    "Step",
-    "Unit",
-    "Verify",
-    "run_seconds",
-]
 
 # Connection, deployment of a run and its record, as measured between local hosts.
 OVERHEAD_SECONDS = 0.03
@@ -44,6 +30,71 @@ ASSUMED_BYTES_PER_SECOND = 1.25e9
 VERIFY_SECONDS = 0.2
 PROFILE_OVERHEAD_SECONDS = 0.4  # symbols are read before, stacks after a run
 BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A cell on a pair; what one run measures."""
+
+    cell: Cell
+    pair: Pair
+
+    @property
+    def key(self) -> Key:
+        return self.cell.id, self.pair.name
+
+
+@dataclass(frozen=True)
+class Boot:
+    """Bring every host up on a kernel ("": its original kernel). `number` counts from 1, `build`
+    too: which build of the kernel it is, None where there is one.
+    """
+
+    number: int
+    kernel: str
+    build: int | None = None
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Put a unit's settings on its hosts, read back."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Verify:
+    """Show once, outside the measured runs, that what arrives is what was sent."""
+
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured transfer. `number` is its place in the block, from 0. `round` counts from 1,
+    None in a campaign of one pair; `beside`: the pairs that are to run at the same time.
+    """
+
+    unit: Unit
+    block: int
+    boot: int
+    number: int
+    round: int | None = None
+    beside: tuple[Pair, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProfileRun:
+    """One transfer under the profiler, outside the measured runs. `round` counts from 0."""
+
+    unit: Unit
+    round: int
+    boot: int
+
+
+Step = Apply | Verify | Run | ProfileRun
 
 
 @dataclass(frozen=True)
@@ -130,14 +181,12 @@ class Plan:
         round_, at = divmod(number, len(self.kernels))
         kernels = self.kernels.copy()
         random.Random(f"netbench {self.campaign.seed} boots {round_}").shuffle(kernels)
-        return self._boot(number + 1, kernels[at], round_)
+        return self.boot_on(kernels[at], number + 1, round_)
 
-    def boot_on(self, kernel: str) -> Boot:
-        """A boot on a kernel that belongs to no block."""
-        return self._boot(0, kernel, 0)
-
-    def _boot(self, number: int, kernel: str, round_: int) -> Boot:
-        """The boot of a kernel in a round: its builds take turns."""
+    def boot_on(self, kernel: str, number: int = 0, round_: int = 0) -> Boot:
+        """A boot on a kernel, whose builds take turns from round to round; without a number it
+        belongs to no block.
+        """
         builds = self.builds_of(kernel)
         return Boot(number, kernel, round_ % builds + 1 if builds > 1 else None)
 
@@ -172,7 +221,7 @@ class Plan:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
-            first = self._rounds.pairs(unit)[0]
+            first = self._rounds.pairs(unit.cell, unit.pair)[0]
             places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
         return sorted(mine, key=lambda unit: places[unit.key])
 
@@ -207,12 +256,12 @@ class Plan:
 
     def round_of(self, unit: Unit) -> int:
         """The round of a unit, from 1."""
-        return self._rounds.number(unit) + 1
+        return self._rounds.number(unit.cell, unit.pair) + 1
 
     def _waves(self, number: int, units: Iterable[Unit]) -> Iterator[list[Unit]]:
         """Some units in a block's order, those together that run side by side."""
         ordered = self._order(number, units)
-        for _, wave in groupby(ordered, key=lambda unit: (unit.cell.id, self._rounds.number(unit))):
+        for _, wave in groupby(ordered, key=lambda unit: (unit.cell.id, self.round_of(unit))):
             yield list(wave)
 
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
@@ -298,7 +347,7 @@ class Plan:
         guessed at 10 Gb/s.
         """
         once = sum(map(self.run_seconds, self.units))
-        waves = sum(map(self._rounds.share, self.units))
+        waves = sum(map(self._share, self.units))
         fixed = VERIFY_SECONDS * waves if self.campaign.verify else 0.0
         fixed += BOOT_SECONDS * (self._boots_in_all + 1) if self.boots else 0.0
         least, most = (fixed + once * runs for runs in (self.repeat.min, self.repeat.max))
@@ -310,7 +359,11 @@ class Plan:
 
     def run_seconds(self, unit: Unit) -> float:
         """Estimated time that a run of a unit adds to a campaign: its share in that of its wave."""
-        return run_seconds(unit) * self._rounds.share(unit)
+        return run_seconds(unit) * self._share(unit)
+
+    def _share(self, unit: Unit) -> float:
+        """A run's share in the time of those that run beside it."""
+        return 1 / len(self._rounds.pairs(unit.cell, unit.pair))
 
     @property
     def _profile_seconds(self) -> float:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from netbench.model import NOTHING, Campaign, Link, Pair
-from netbench.plan.steps import Unit
+from netbench.model import NOTHING, Campaign, Cell, Link, Pair
 
 OVERLAPS = ("round", "none", "kernel")
 """How pairs overlap in time: by rounds; not at all; by rounds in which pairs may share a kernel."""
@@ -89,17 +88,13 @@ class CampaignRounds:
         """All rounds; where `overlap` is swept, those in which most pairs are side by side."""
         return min(self._rounds.values(), key=len)
 
-    def number(self, unit: Unit) -> int:
-        """The number of a unit's round, from 0."""
-        return self._number_of[self._campaign.overlap_of(unit.cell), unit.pair]
+    def number(self, cell: Cell, pair: Pair) -> int:
+        """The number of the round in which a pair runs a cell, from 0."""
+        return self._number_of[self._campaign.overlap_of(cell), pair]
 
-    def pairs(self, unit: Unit) -> tuple[Pair, ...]:
-        """The pairs of a unit's round."""
-        return self._rounds[self._campaign.overlap_of(unit.cell)][self.number(unit)]
-
-    def share(self, unit: Unit) -> float:
-        """A run's share in the time of those that run beside it."""
-        return 1 / len(self.pairs(unit))
+    def pairs(self, cell: Cell, pair: Pair) -> tuple[Pair, ...]:
+        """The pairs of that round."""
+        return self._rounds[self._campaign.overlap_of(cell)][self.number(cell, pair)]
 
 
 def _known_kernels(campaign: Campaign) -> dict[str, str]:

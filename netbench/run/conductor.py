@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from netbench.base.errors import (
 )
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
-from netbench.plan.plan import Boot, Key, Plan, ProfileRun, Step, Unit
+from netbench.plan.plan import Boot, Plan, ProfileRun, Unit
 from netbench.plan.plan_json import plan_json
 from netbench.read.epochs import not_pooled
 from netbench.result import codec
@@ -36,11 +36,10 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
 from netbench.run.idle_counts import IdleCounts
 from netbench.run.noise import NoiseMonitor
-from netbench.run.profiles_due import profiles_due
 from netbench.run.progress import Progress, Silent
 from netbench.run.recorder import Recorder
 from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import described, is_finished, made_sinks
+from netbench.run.run_history import described, is_finished, made_sinks, profiles_due
 from netbench.run.runner import Runner
 from netbench.run.seconds import Told
 from netbench.run.sinks import MadeSinks
@@ -49,7 +48,7 @@ from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
 
-LIMIT: tuple[Why, str] = "limit", "the campaign's limit is reached"
+LIMIT = "the campaign's limit is reached"
 
 
 @dataclass(frozen=True)
@@ -194,11 +193,11 @@ class Conductor:
         why: Why
         try:
             with self._limited():
-                why, reason = self._blocks()
-                if why == "done":
-                    why, reason = self._profiles()
-        except LimitReached:
-            why, reason = LIMIT
+                self._blocks()
+                self._profiles()
+            why, reason = "done", ""
+        except LimitReached as error:
+            why, reason = "limit", str(error)
         except KeyboardInterrupt:
             why, reason = "interrupted", "interrupted from the keyboard"
         except Lost as error:
@@ -232,67 +231,53 @@ class Conductor:
             f" block {ledger.block}"
         )
 
-    def _blocks(self) -> tuple[Why, str]:
-        while not self._recorder.ledger.finished:
-            boot = self._plan.boot(self._recorder.ledger.block)
+    def _blocks(self) -> None:
+        """Errors: LimitReached; those of conduct and of what it ends with."""
+        ledger = self._recorder.ledger
+        while not ledger.finished:
+            boot = self._plan.boot(ledger.block)
             if boot and boot != self._booted and self._wanted():
-                if self._out_of_time():
-                    return LIMIT
+                self._refuse_late()
                 self._boot(boot)
+                ledger = self._recorder.ledger
             if not boot or self._wanted():
                 self._idle.measure()
-                with self._noise.around(self._recorder.ledger.block):
-                    for steps in self._block():
-                        if self._out_of_time():
-                            return LIMIT
+                with self._noise.around(ledger.block):
+                    keys = [key for key in ledger.keys if key not in ledger.done]
+                    of_block = ledger.block, ledger.is_open, keys, self._recorder.boot, ledger.joins
+                    for steps in self._plan.block(*of_block):
+                        self._refuse_late()
                         self._runner.execute(steps)
                     self._runner.end_block()
-            self._recorder.ledger.next_block()
-        return "done", ""
+            ledger.next_block()
 
-    def _profiles(self) -> tuple[Why, str]:
+    def _profiles(self) -> None:
         """The profile runs, once all measured runs are done: those of one kernel after another,
-        first of the one that the hosts are on.
+        first of the one that the hosts are on. Errors: as _blocks.
         """
         due = profiles_due(self._store, self._plan)
-        if not due:
-            return "done", ""
-        if not self._plan.boots:
-            return self._profile(due, None)
         here = self._booted.kernel if self._booted else None
-        for kernel in sorted(self._plan.kernels, key=lambda kernel: kernel != here):
+        kernels: list[str | None] = [None]
+        if self._plan.boots:
+            kernels = sorted(self._plan.kernels, key=lambda kernel: kernel != here)
+        for kernel in kernels if due else ():
             steps = list(self._plan.profiles(due, kernel, 0))
-            if not steps:
-                continue
-            if self._out_of_time():
-                return LIMIT
-            if kernel != here and (why := self._boot(self._plan.boot_on(kernel))):
-                for step in steps:
-                    if isinstance(step, ProfileRun):
-                        self._recorder.keep_unprofiled(step, why)
-                continue
-            if (ended := self._profile(due, kernel))[0] != "done":
-                return ended
-        return "done", ""
-
-    def _profile(self, due: set[tuple[Key, int]], kernel: str | None) -> tuple[Why, str]:
-        for step in self._plan.profiles(due, kernel, self._recorder.boot):
-            if self._out_of_time():
-                return LIMIT
-            self._runner.execute([step])
+            if steps and kernel not in (None, here):
+                self._refuse_late()
+                if why := self._boot(self._plan.boot_on(kernel or "")):
+                    for step in steps:
+                        if isinstance(step, ProfileRun):
+                            self._recorder.keep_unprofiled(step, why)
+                    continue
+            for step in self._plan.profiles(due, kernel, self._recorder.boot):
+                self._refuse_late()
+                self._runner.execute([step])
         self._runner.end_block()
-        return "done", ""
 
     def _wanted(self) -> list[Unit]:
         """What the present block still has to do."""
         ledger = self._recorder.ledger
         return self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
-
-    def _block(self) -> Iterator[Sequence[Step]]:
-        """The steps of one pass over the open units, as they come up."""
-        ledger, boot = self._recorder.ledger, self._recorder.boot
-        keys = [key for key in ledger.keys if key not in ledger.done]
-        return self._plan.block(ledger.block, ledger.is_open, keys, boot, ledger.joins)
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
@@ -303,7 +288,7 @@ class Conductor:
             return
         left = max(0.0, self._begun + limit / 1e9 - time.monotonic())
         timer = threading.Timer(
-            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT[1])]
+            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT)]
         )
         timer.daemon = True
         timer.start()
@@ -313,9 +298,11 @@ class Conductor:
             timer.cancel()
             timer.join()  # it may be at it: an interrupt after this would end the undoing
 
-    def _out_of_time(self) -> bool:
+    def _refuse_late(self) -> None:
+        """Begin nothing once the campaign's time is over. Errors: LimitReached."""
         limit = self._campaign.limit
-        return limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit
+        if limit is not None and (time.monotonic() - self._begun) * 1e9 >= limit:
+            raise LimitReached(LIMIT)
 
     def _boot(self, step: Boot) -> str:
         """Every host onto a kernel; where that does not work, what is left of the kernel's cells

@@ -5,8 +5,10 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, KeysView, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
@@ -14,7 +16,6 @@ from netbench.read.derive import metrics_of
 from netbench.read.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
-from netbench.run.trail import Trail
 from netbench.stats.closing import Standing, group_closings, groups, target_of
 from netbench.stats.pairs import Rounds, rounds
 from netbench.stats.stopping import Assessment, most
@@ -26,6 +27,8 @@ HOPELESS = ("verify:", "boot:", LOST)  # how reasons begin that another run woul
 
 
 SHOWN = "throughput"  # beside the chosen metrics, for who watches
+RECENT = 512  # runs whose throughput is kept
+LAST_BAD = 16  # runs that are not ok, with their reasons
 LOOKS = 100  # cells of more blocks are looked at less often: each hundredth block more
 
 
@@ -76,6 +79,46 @@ class _Account:
         if tally is None:
             tally = self.tallies[epoch] = Tally()
         return tally
+
+
+class Bad(NamedTuple):
+    """A run that is not ok."""
+
+    run: int
+    cell: str
+    pair: str
+    status: str
+    reason: str
+
+
+class Trail:
+    """What became of runs, for who watches them; a record costs the same however many were before.
+    `counts`: records by status. `recent`: throughput of the last ok runs, in Gb/s. `bad`: the last
+    runs that are not ok. `failed`: of each cell and pair, block and boot of its failed runs.
+    `last`: the record that was added last.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.recent: deque[float] = deque(maxlen=RECENT)
+        self.bad: deque[Bad] = deque(maxlen=LAST_BAD)
+        self.failed: dict[Key, list[tuple[int, int]]] = {}
+        self.last: Record | None = None
+
+    def add(self, record: Record) -> None:
+        """Take in a record."""
+        self.counts[record.status] += 1
+        self.last = record
+        if record.status == "ok":
+            return
+        self.bad.append(Bad(record.run, record.cell, record.pair, record.status, record.reason))
+        if record.status == "failed":
+            places = self.failed.setdefault((record.cell, record.pair), [])
+            places.append((record.block, record.boot))
+
+    def failures(self, key: Key) -> Sequence[tuple[int, int]]:
+        """Block and boot of the failed runs of a cell on a pair."""
+        return self.failed.get(key, ())
 
 
 class Ledger:

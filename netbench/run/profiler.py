@@ -1,87 +1,115 @@
-"""The profiler: what the helpers of a pair's kernels sample while a transfer moves data."""
+"""The executor of ProfileRun: a transfer during which the helpers of a pair's kernels sample,
+outside the measured runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from netbench.base.errors import ProtocolError
+from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
 from netbench.engine.binding import SAME
 from netbench.engine.worker import Worker
-from netbench.result.profile_files import Folded, KernelProfile, ProfileSide
-from netbench.run.ends import End, Ends
+from netbench.model import Campaign, ProfileSpec, Transfer
+from netbench.plan.plan import ProfileRun
+from netbench.read.soak import SOAK
+from netbench.result.profile_files import Folded, KernelProfile, ProfileRecord, ProfileSide
+from netbench.run import external_tool, transfer
+from netbench.run.ends import End, EndFinder, Ends, Measurement
+from netbench.run.exchange import Watch
+from netbench.run.external_tool import ToolFailed
+from netbench.run.recorder import empty_profile_record, status_of
 from netbench.run.sampled import Sampled, fold, parse
+from netbench.run.sinks import MadeSinks
 from netbench.run.worker_pool import WorkerPool
 from netbench.run.worker_symbols import find_symbol
 
+ALONE = frozenset({SOAK})  # meters that would be sampled themselves
+IN_A_FILE = (
+    "the sink is a file: a profile run lasts as long as `profile.seconds` says, and would write as"
+    " much as fits in that time; profile the cell with `sink: discard`"
+)
+NO_WINDOW = "the tool has no window that is known: it is measured over its whole life"
 PARTS_MAX = 256  # of a report, a quarter of a MiB each
-NUMBERS = ("frequency", "cpus", "samples", "lost", "throttles", "kernel_symbols")
+NUMBERS = ("frequency", "begin", "end", "cpus", "samples", "lost", "throttles", "kernel_symbols")
 HELPER_LABEL = "netbench helper"
 
-
-@dataclass(frozen=True)
-class Sampling:
-    """One kernel that is sampled: by which helper, and for which sides."""
-
-    side: ProfileSide
-    helper: Worker
-    ends: tuple[End, ...]
+Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
+"""A profile run's record and the stacks of its files."""
 
 
-class Profiler:
-    """Samples the kernels of a pair. Errors of every method: EngineError where a host cannot, or
-    may not, sample; Lost.
-    """
+class ProfileRunner:
+    """Runs units under the profiler, on the workers of their pairs."""
 
-    def __init__(self, pool: WorkerPool, ends: Ends, frequency: int) -> None:
+    def __init__(self, campaign: Campaign, pool: WorkerPool, sinks: MadeSinks) -> None:
+        self._spec = campaign.profile or ProfileSpec()
         self._pool = pool
-        self._frequency = frequency
-        self._samplings = [
-            Sampling(side, pool.helper(of[0].host.name), of) for side, of in _kernels(ends)
-        ]
+        self._sinks = sinks
+        self._ends = EndFinder(campaign, pool)
 
-    def prepare(self) -> None:
-        """Open events and read symbols: what takes time, before data moves."""
-        for one in self._samplings:
-            _order(one.helper, f"ready {self._frequency}")
+    def run(self, step: ProfileRun, number: int) -> Profiled:
+        """One profile run. Errors: Lost."""
+        record = empty_profile_record(step, number)
+        try:
+            return self._run(step, record)
+        except RootRefused as error:
+            return replace(record, status="unsupported", reason=str(error)), {}
+        except (ToolFailed, EngineError, RequestError, TimeoutError, ValueError) as error:
+            return replace(record, status=status_of(error), reason=str(error)), {}
 
-    def begin(self) -> None:
-        """Sample from now on."""
-        for one in self._samplings:
-            _order(one.helper, "on")
+    def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
+        timed = replace(step.unit.cell.transfer, duration=self._spec.duration, bytes=None)
+        if timed.sink.kind == "file":
+            raise RequestError(IN_A_FILE)
+        if timed.tool.external and not external_tool.has_window(timed):
+            raise RequestError(NO_WINDOW)
+        ends = Ends(
+            *(
+                replace(end, meters=tuple(name for name in end.meters if name not in ALONE))
+                for end in self._ends.ends(step.unit)
+            )
+        )
+        for end in ends:
+            if end.host.name in self._pool.refused:
+                raise self._pool.refused[end.host.name]
+        kernels = _kernels(ends)
+        helpers = {side: self._pool.helper(of[0].host.name) for side, of in kernels.items()}
 
-    def end(self) -> None:
-        """Sample no longer."""
-        for one in self._samplings:
-            _order(one.helper, "off")
+        def order(what: str) -> None:
+            for helper in helpers.values():
+                helper.operate("profile", "sampling", what)
 
-    def read(self) -> Mapping[ProfileSide, tuple[KernelProfile, Folded]]:
-        """What was sampled, by side."""
-        return {one.side: _read(one, self._labels(one)) for one in self._samplings}
+        order(f"ready {self._spec.frequency}")  # opens events and reads symbols, which takes time
+        watch = Watch(partial(order, "on"), partial(order, "off"))
+        measured = self._measure(timed, ends, record.run, watch)
+        profiles: dict[ProfileSide, KernelProfile] = {}
+        stacks: dict[str, Folded] = {}
+        for side, of in kernels.items():
+            helper, file = helpers[side], f"{record.run:06d}.{side}.folded"
+            movers: dict[int, str] = {end.worker.hello.pid: end.side for end in of}
+            labels = {helper.hello.pid: HELPER_LABEL} | movers
+            sampled = parse(_report(helper), helper.host)
+            profiles[side] = replace(_described(helper.host, sampled), file=file)
+            find = partial(find_symbol, helper.hello.architecture)
+            stacks[file] = fold(sampled, labels, find)
+        done = replace(
+            record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
+        )
+        return done, stacks
 
-    def _labels(self, one: Sampling) -> dict[int, str]:
-        """Processes of netbench by pid, with what they are."""
-        movers: dict[int, str] = {end.worker.hello.pid: end.side for end in one.ends}
-        return {one.helper.hello.pid: HELPER_LABEL} | movers
+    def _measure(self, timed: Transfer, ends: Ends, number: int, watch: Watch) -> Measurement:
+        if timed.tool.external:
+            return external_tool.measure(timed, ends, self._sinks, number, watch)
+        return transfer.measure(timed, ends, self._sinks, watch)
 
 
-def _kernels(ends: Ends) -> Sequence[tuple[ProfileSide, tuple[End, ...]]]:
+def _kernels(ends: Ends) -> dict[ProfileSide, tuple[End, ...]]:
     """Each kernel of a pair once, with the ends that are on it."""
     if ends.sender.worker.hello.boot_id == ends.receiver.worker.hello.boot_id:
-        return [("system", (ends.sender, ends.receiver))]
-    return [("sender", (ends.sender,)), ("receiver", (ends.receiver,))]
-
-
-def _order(helper: Worker, what: str) -> None:
-    helper.operate("profile", "sampling", what)
-
-
-def _read(one: Sampling, labels: Mapping[int, str]) -> tuple[KernelProfile, Folded]:
-    sampled = parse(_report(one.helper), one.helper.host)
-    find = partial(find_symbol, one.helper.hello.architecture)
-    return _described(one.helper.host, sampled), fold(sampled, labels, find)
+        return {"system": (ends.sender, ends.receiver)}
+    return {"sender": (ends.sender,), "receiver": (ends.receiver,)}
 
 
 def _report(helper: Worker) -> str:
@@ -98,17 +126,10 @@ def _described(host: str, sampled: Sampled) -> KernelProfile:
     """Errors: ProtocolError for a report without what it must have."""
     try:
         event = sampled.head["event"]
-        if event not in ("cycles", "cpu-clock"):
-            raise ValueError(event)
-        begin, end = sampled.number("begin"), sampled.number("end")
-        if not 0 < begin < end < 2**63:
-            raise ValueError(f"{begin} to {end}")
-        numbers = [sampled.number(name) for name in NUMBERS]
-        if min(numbers) < 0 or max(numbers) >= 2**63:
-            raise ValueError(str(numbers))
+        frequency, begin, end, *counts = (sampled.number(name) for name in NUMBERS)
+        cpus, samples, lost, throttles, symbols = counts
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"{host}: the helper's profile lacks {error}{SAME}") from error
-    frequency, cpus, samples, lost, throttles, symbols = numbers
     counted: Literal["cycles", "cpu-clock"] = "cycles" if event == "cycles" else "cpu-clock"
     return KernelProfile(
         host, counted, frequency, (begin, end), cpus, samples, lost, throttles, symbols

@@ -95,7 +95,8 @@ class Recorder:
         """Keep a profile run, which counts in no mean, and the stacks of its files. Errors:
         StoreError.
         """
-        record = replace(record, reason=_cut(record.reason))
+        if len(record.reason) > REASON_LENGTH:
+            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
         with self._lock:
             self.store.profile(record, stacks)
         what = f"profile run {record.run}: {record.cell}"
@@ -141,7 +142,8 @@ class Recorder:
             self._keep_record(unit, replace(record, status=status, reason=reason))
 
     def _keep_record(self, unit: Unit, record: Record) -> None:
-        record = replace(record, reason=_cut(record.reason))
+        if len(record.reason) > REASON_LENGTH:
+            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
         ledger, cell = self.ledger, unit.cell.id
         self.store.append(record)
         ledger.add(record)
@@ -153,10 +155,6 @@ class Recorder:
         self._time_left.measured(unit.key, assessment, ledger.is_open(unit.key))
         left = self._time_left.seconds(ledger.block, ledger)
         self._progress.ran(record, ledger, left)
-
-
-def _cut(reason: str) -> str:
-    return f"{reason[:REASON_LENGTH]}..." if len(reason) > REASON_LENGTH else reason
 
 
 def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:

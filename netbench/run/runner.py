@@ -21,14 +21,14 @@ from netbench.base.errors import (
 )
 from netbench.model import Campaign, Pair
 from netbench.plan.plan import Apply, Key, Plan, ProfileRun, Run, Step, Unit, Verify
-from netbench.result.record import Status
+from netbench.result.record import Record, Status
 from netbench.run import external_tool, transfer
 from netbench.run.check_files import is_character_device
 from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.external_tool import ToolFailed
 from netbench.run.idle_counts import IdleCounts
 from netbench.run.ledger import LOST
-from netbench.run.profile_runner import ProfileRunner
+from netbench.run.profiler import ProfileRunner
 from netbench.run.recorder import Recorder, empty_record, status_of
 from netbench.run.retry import ATTEMPTS
 from netbench.run.seconds import REPORT_NS, Told, told
@@ -191,7 +191,8 @@ class Runner:
         self._settings.renew(unit)
         unverified = self._why_unverified(unit)
         number = self._numbers.pop(unit.key, 0) or self._recorder.next_number()
-        record = replace(empty_record(unit, number, step.block, step.boot), round=step.round)
+        empty = empty_record(unit, number, step.block, step.boot)
+        empty = replace(empty, round=step.round, unverified=unverified)
         samples: Sequence[Mapping[str, Any]] = ()
         printed = "", ""
 
@@ -199,30 +200,28 @@ class Runner:
             if gate:
                 beside.extend(gate.wait(unit.pair.name))
 
-        def together() -> tuple[str, ...] | None:
-            return None if step.round is None else tuple(beside)
+        def ended(**how: Any) -> Record:
+            return replace(empty, concurrent=None if step.round is None else tuple(beside), **how)
 
         try:
             may_share = self._campaign.overlap_of(unit.cell) == "kernel"
             ends = self._ends.ends(unit, step.beside if may_share else ())
             measured = self._measure(unit, ends, number, start)
         except ToolFailed as error:
-            record = replace(record, status="failed", reason=str(error))
+            record = ended(status="failed", reason=str(error))
             printed = error.output, error.server_output
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
-            record = replace(record, status=status_of(error), reason=str(error))
+            record = ended(status=status_of(error), reason=str(error))
         except HostGone:
             raise
         except Lost as error:
-            record = replace(record, status="interrupted", reason=str(error))
+            record = ended(status="interrupted", reason=str(error))
         except KeyboardInterrupt as by:  # the user's, or the end of the campaign's time
             why = str(by) or "interrupted from the keyboard"
-            record = replace(record, status="interrupted", reason=why, concurrent=together())
-            self._recorder.keep_interrupted(record)
+            self._recorder.keep_interrupted(ended(status="interrupted", reason=why))
             raise
         else:
-            record = replace(
-                record,
+            record = ended(
                 sender=measured.sender,
                 receiver=measured.receiver,
                 settings=measured.settings,
@@ -231,8 +230,7 @@ class Runner:
                 cut=_cuts(ends),
             )
             samples, printed = measured.samples, (measured.output, measured.server_output)
-        record = self._settings.note(unit, replace(record, concurrent=together()))
-        record = replace(record, unverified=unverified)
+        record = self._settings.note(unit, record)
         self._recorder.keep(unit, record, samples, *printed)
         if record.status == "interrupted":
             self._pool.dismiss_pair(unit.pair)

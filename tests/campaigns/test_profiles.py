@@ -19,7 +19,7 @@ from netbench.read.changed import changed
 from netbench.read.load import load as load_result
 from netbench.result.profile_files import ProfileRecord, read_folded, read_profile_runs
 from netbench.run import conductor
-from netbench.run.profile_runner import ProfileRunner
+from netbench.run.profiler import ProfileRunner
 from netbench.run.recorder import Recorder
 from tests.support.running import stored_records, wait_for
 from tests.support.synthetic import Record, Synth

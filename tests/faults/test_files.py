@@ -20,6 +20,7 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import RequestError
 from netbench.engine.local import local
+from netbench.engine.worker import Worker
 from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
@@ -413,17 +414,14 @@ def test_a_sink_survives_an_interrupt_of_its_first_run(
     """
     sink = tmp_path / "sink"
     text = BASE + f"transfer: {{sink: {{file: {sink}}}, bytes: 100000}}\n"
-    from netbench.run import exchange as choreography
 
-    honest = choreography._bounded
-
-    def interrupted(*workers: Any) -> Any:
+    def interrupted(worker: Worker) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(choreography, "_bounded", interrupted)
-    first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
+    with monkeypatch.context() as patch:
+        patch.setattr(Worker, "go", interrupted)
+        first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r")
     assert (first.why, sink.exists()) == ("interrupted", True)
-    monkeypatch.setattr(choreography, "_bounded", honest)
     if made:
         conductor.resume(first.path, campaign.parse(text, "f.yaml"))
         assert sink.stat().st_size == 100000

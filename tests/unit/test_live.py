@@ -25,8 +25,7 @@ from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import now
-from netbench.run.ledger import Ledger
-from netbench.run.trail import Bad
+from netbench.run.ledger import Bad, Ledger
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 COLOUR = re.compile("\x1b\\[[0-9;]*m")

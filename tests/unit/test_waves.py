@@ -20,7 +20,7 @@ from netbench.base.cancel import aside, side_by_side
 from netbench.base.errors import HostGone, Lost, WorkerLost
 from netbench.plan.plan import Plan, Run, Step
 from netbench.run.check_overlap import check_overlap
-from netbench.run.profiles_due import profiles_due
+from netbench.run.run_history import profiles_due
 from netbench.run.runner import Runner
 from netbench.run.start_gate import StartGate
 from tests.support.running import wait_for

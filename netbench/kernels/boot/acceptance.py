@@ -16,7 +16,7 @@ from netbench.base.errors import EngineError
 from netbench.engine.clock import CLOCK, CLOCK_RATE, now_ns
 from netbench.facts.comparison import change, differences, remedy
 from netbench.model import Campaign
-from netbench.plan.steps import Boot
+from netbench.plan.plan import Boot
 from netbench.result.files import HostEntry, Hosts
 from netbench.run.host_facts import read_all
 from netbench.run.worker_pool import WorkerPool

@@ -15,7 +15,7 @@ from netbench.kernels.boot.base import Target
 from netbench.kernels.boot.booting_host import BootingHost
 from netbench.kernels.boot.state import State
 from netbench.model import Campaign, Kernel
-from netbench.plan.steps import Boot
+from netbench.plan.plan import Boot
 from netbench.result.files import HostEntry, Hosts
 from netbench.result.journal import Journal
 from netbench.run.finding import Finding
