@@ -20,7 +20,7 @@ from netbench.report.source import Source
 from netbench.tables.frames import host_facts, run_columns, units_of
 
 if TYPE_CHECKING:
-    from netbench.report.result_plots import Plots
+    from netbench.report.plots import Plots
 
 
 def load(path: Path | str) -> Results:
@@ -41,7 +41,7 @@ class Results:
     @cached_property
     def plot(self) -> Plots:
         """Its plots; matplotlib is imported when they are first asked for."""
-        from netbench.report.result_plots import Plots
+        from netbench.report.plots import Plots
 
         return Plots(self.source, lambda: self.samples)
 

@@ -83,11 +83,7 @@ class Reader:
     def level(self, key: str, written: Plain, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
         if written is None or (written in ({}, []) and key != METERS):
-            self.problems.add(
-                at,
-                f"expected a level of {key}, got"
-                f" {describe(written) if written is None else 'an empty one'}",
-            )
+            self.problems.add(at, f"expected a level of {key}, got {describe(written)}")
             return None
         try:
             value = self._value(key, written)
@@ -182,8 +178,8 @@ class Reader:
                     "a key of transfer, a setting such as tso or sysctl.NAME, kernel or meters",
                 )
             elif not isinstance(levels, list) or not levels:
-                got = "an empty list" if levels == [] else describe(levels)
-                self.problems.add(at, f"expected a list of levels such as [a, b], got {got}")
+                what = "a list of levels such as [a, b]"
+                self.problems.add(at, f"expected {what}, got {describe(levels)}")
             else:
                 factors[key] = self._levels(key, levels, at)
         return factors

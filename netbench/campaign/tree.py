@@ -154,9 +154,9 @@ def describe(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, dict):
-        return "a mapping"
+        return "a mapping" if value else "an empty mapping"
     if isinstance(value, list):
-        return "a list"
+        return "a list" if value else "an empty list"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:76]}...{text[-1]}"
 

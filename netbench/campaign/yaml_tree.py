@@ -178,10 +178,6 @@ class TreeBuilder:
         return None
 
 
-def _shown(origin: str) -> str:
-    return origin.encode("unicode_escape").decode("ascii")
-
-
 def _tag(tag: str) -> str:
     return tag.replace("tag:yaml.org,2002:", "!!")
 
@@ -228,15 +224,9 @@ def parse_tree(text: str, source: str) -> tuple[Table, list[Problem]]:
 
 
 def parse_value(text: str, source: str, origin: str) -> Node:
-    """The tree of one value given outside a file (line 0). Errors: CampaignError naming
+    """The tree of one printable value given outside a file (line 0). Errors: CampaignError naming
     its origin.
     """
-    bad = UNPRINTABLE.search(text)
-    if bad:
-        message = (
-            f"expected text, got the control character U+{ord(bad[0]):04X} (from {_shown(origin)})"
-        )
-        raise CampaignError(source, [Problem(0, "", message)])
     builder = TreeBuilder(text, source, origin)
     root = builder.root()
     if builder.problems:

@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="the Dask scheduler, such as tls://HOST:8786, whose workers see DIR (default: one on"
-        " this machine, for this run)",
+        help="a Dask scheduler, such as tls://HOST:8786, whose workers see DIR (default: the parts"
+        " run on this machine)",
     )
     parser.add_argument(
         "--insecure",

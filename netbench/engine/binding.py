@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from netbench.base.errors import EngineError, ProtocolError
@@ -27,6 +28,7 @@ except ImportError as error:  # pragma: no cover - only without a build
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
+LIBRARY = Path(_native.__file__)
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
 SMALL_BUFFERS: int = lib.NB_SMALL_BUFFERS
@@ -86,69 +88,22 @@ class Code(IntEnum):
     MEMORY = lib.NB_ERR_MEMORY
 
 
-KINDS = {
-    lib.NB_ROW_SEND: "send",
-    lib.NB_ROW_RECEIVE: "receive",
-    lib.NB_ROW_METER: "meter",
-    lib.NB_ROW_OP: "op",
-    lib.NB_ROW_OPTION: "option",
-    lib.NB_ROW_COUNTER: "counter",
-    lib.NB_ROW_PROOF: "proof",
-    lib.NB_ROW_READBACK: "readback",
-}
-TYPES = {
-    lib.NB_COUNT: "count",
-    lib.NB_SIZE: "size",
-    lib.NB_TIME: "time",
-    lib.NB_RATE: "rate",
-    lib.NB_FLAG: "flag",
-    lib.NB_WORD: "word",
-    lib.NB_TEXT: "text",
-}
-UNITS = {
-    lib.NB_UNIT_NONE: "",
-    lib.NB_UNIT_BYTES: "bytes",
-    lib.NB_UNIT_NS: "ns",
-    lib.NB_UNIT_US: "us",
-    lib.NB_UNIT_TICKS: "ticks",
-    lib.NB_UNIT_CALLS: "calls",
-    lib.NB_UNIT_PACKETS: "packets",
-    lib.NB_UNIT_BITS_PER_SECOND: "bits/s",
-}
-PER = {
-    lib.NB_PER_RUN: "run",
-    lib.NB_PER_STREAM: "stream",
-    lib.NB_PER_CPU: "cpu",
-    lib.NB_PER_LENGTH: "length",
-}
-FLAGS = {
-    lib.NB_DELIVERS: "delivers",
-    lib.NB_NO_DATA: "no_data",
-    lib.NB_FROM_MEMORY: "from_memory",
-    lib.NB_FROM_ZERO: "from_zero",
-    lib.NB_FROM_FILE: "from_file",
-    lib.NB_WHOLE_FILE: "whole_file",
-    lib.NB_BUFFERS: "buffers",
-    lib.NB_TO_DISCARD: "to_discard",
-    lib.NB_TO_FILE: "to_file",
-    lib.NB_ALWAYS: "always",
-    lib.NB_HOST_WIDE: "host_wide",
-    lib.NB_SAMPLED: "sampled",
-    lib.NB_SLICED: "sliced",
-    lib.NB_GAUGE: "gauge",
-    lib.NB_USER: "user",
-    lib.NB_LIST: "list",
-    lib.NB_CPU_TIME: "cpu_time",
-    lib.NB_IDLE_TIME: "idle_time",
-    lib.NB_MUST_MOVE: "must_move",
-    lib.NB_MUST_NOT_MOVE: "must_not_move",
-    lib.NB_FROM_BUFFER: "from_buffer",
-    lib.NB_FETCHES: "fetches",
-    lib.NB_DESCRIPTORS: "descriptors",
-    lib.NB_DIRECT: "direct",
-    lib.NB_BY_HELPER: "by_helper",
-    lib.NB_WITHOUT_SOAK: "without_soak",
-}
+def _named(prefix: str, names: str) -> dict[int, str]:
+    """Words by the constants that are named after them."""
+    return {getattr(lib, prefix + name.upper()): name for name in names.split()}
+
+
+KINDS = _named("NB_ROW_", "send receive meter op option counter proof readback")
+TYPES = _named("NB_", "count size time rate flag word text")
+UNITS = _named("NB_UNIT_", "none bytes ns us ticks calls packets bits_per_second")
+UNITS |= {lib.NB_UNIT_NONE: "", lib.NB_UNIT_BITS_PER_SECOND: "bits/s"}
+PER = _named("NB_PER_", "run stream cpu length")
+FLAGS = _named(
+    "NB_",
+    "delivers no_data from_memory from_zero from_file whole_file buffers to_discard to_file always"
+    " host_wide sampled sliced gauge user list cpu_time idle_time must_move must_not_move"
+    " from_buffer fetches descriptors direct by_helper without_soak",
+)
 
 
 @dataclass(frozen=True)

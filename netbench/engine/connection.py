@@ -22,9 +22,6 @@ REASON_MAX = 200  # bytes of a worker's last words
 INTERRUPT_SECONDS = 0.5  # how often a wait looks for `interrupt`
 AGAIN_SECONDS = 0.5  # a read that soon after one that found nothing waits for the same data
 LISTENED_BYTES = 1 << 20  # of a worker that nothing is awaited from
-# Frames that nothing waits for, of one request: those of a run that was given up. Heartbeats are
-# fewer than one a second.
-IDLE_FRAMES = 1000
 
 
 class Stream(Protocol):
@@ -53,7 +50,6 @@ class Connection:
         self._buffer = bytearray()
         self._lock = threading.Lock()
         self._interrupt: KeyboardInterrupt | None = None
-        self._idle_frames, self._idle_since = 0, time.monotonic()
 
     @contextlib.contextmanager
     def naming(self) -> Iterator[None]:
@@ -105,26 +101,6 @@ class Connection:
                 raise self.lost_by(reason)
             elif frame[0] is not Frame.HEARTBEAT:
                 return frame
-            else:
-                self.skip_frame()
-
-    def skip_frame(self) -> None:
-        """Count a frame that nothing waits for. Errors: ProtocolError when there are too many; what
-        `interrupt` was given.
-        """
-        if self._interrupt:
-            raise self._interrupt
-        self._idle_frames += 1
-        allowed = IDLE_FRAMES + time.monotonic() - self._idle_since
-        if self._idle_frames > allowed:
-            raise ProtocolError(
-                f"{self.host}: the worker sent {self._idle_frames} frames that answer"
-                f" nothing{binding.SAME}"
-            )
-
-    def expect_answer(self) -> None:
-        """A request is about to be written: what is skipped is counted anew."""
-        self._idle_frames, self._idle_since = 0, time.monotonic()
 
     def interrupt(self, reason: KeyboardInterrupt | None = None) -> None:
         """Make the thread that waits for this worker raise this; left out: as by Ctrl-C."""
@@ -162,47 +138,39 @@ class Connection:
         return WorkerLost(f"{self.host}: the worker is gone: {what}; {hint}")
 
     def _fill(self, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        try:
-            if left <= 0:
-                raise TimeoutError  # whatever arrives
-            there = self._read(min(left, binding.SILENCE_SECONDS))
-        except TimeoutError as error:
-            if left < binding.SILENCE_SECONDS:
-                raise TimeoutError(
-                    f"{self.host}: the worker runs, but did not answer in time; check the path"
-                    " between the data addresses"
-                ) from error
-            raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s") from error
-        except OSError as error:
-            raise self.lost_by(str(error)) from error
-        if not there:
-            raise self.lost_by("it closed the connection")
-
-    def _read(self, seconds: float) -> bool:
-        """Take in the data that arrives within that time; False at its end. Errors: TimeoutError;
-        OSError; KeyboardInterrupt.
+        """Take in the data that arrives next. Errors: TimeoutError where there is none before
+        `deadline`; WorkerLost, also where there is none for SILENCE_SECONDS; what `interrupt` was
+        given.
         """
         began = time.monotonic()
         if began - self._tried > AGAIN_SECONDS:  # else this goes on waiting for the same data
             self._waits_since = began
-        while True:
-            left = began + seconds - time.monotonic()
+        until, left = min(deadline, began + binding.SILENCE_SECONDS), deadline - began
+        while left > 0:  # whatever arrives later is late
             try:
                 with held_back:  # an interrupt loses nothing of what was read
-                    data = self._stream.read(min(max(left, 0.0), INTERRUPT_SECONDS))
+                    data = self._stream.read(min(left, INTERRUPT_SECONDS))
                     self._buffer += data
+                break
             except TimeoutError:
                 self._tried = time.monotonic()
                 if self._interrupt:
                     raise self._interrupt from None
-                if left <= INTERRUPT_SECONDS:
-                    raise
-                continue
-            self._heard = time.monotonic()
-            self.silence = max(self.silence, self._heard - self._waits_since)
-            self._waits_since = self._heard
-            return bool(data)
+                left = until - self._tried
+            except OSError as error:
+                raise self.lost_by(str(error)) from error
+        else:
+            if until < deadline:
+                raise self.lost_by(f"it fell silent for {binding.SILENCE_SECONDS} s")
+            raise TimeoutError(
+                f"{self.host}: the worker runs, but did not answer in time; check the path between"
+                " the data addresses"
+            )
+        self._heard = time.monotonic()
+        self.silence = max(self.silence, self._heard - self._waits_since)
+        self._waits_since = self._heard
+        if not data:
+            raise self.lost_by("it closed the connection")
 
     def listen(self) -> None:
         """Take in what has arrived, while another worker is waited for. Errors: WorkerLost, also

@@ -1,5 +1,5 @@
-"""Parts of a campaign as tasks on Dask distributed: on this machine, or by a scheduler of the
-site's, whose workers see the results' folder.
+"""Parts of a campaign as tasks: in threads of this process, or on Dask distributed by a scheduler
+of the site's, whose workers see the results' folder.
 
 Dask starts tasks, and tells when their workers are lost. It repeats none: an attempt that was made
 is refused (part_task.py), and what is lost goes on from its records as another attempt.
@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from netbench.base.errors import NetbenchError, PlaceError, RequestError
 from netbench.base.opening import make_folder, write_new
@@ -27,7 +26,6 @@ from netbench.fleet.part_task import (
     LOOK_SECONDS,
     PROGRESS,
     RUN,
-    SAFE_PATH,
     STOP,
     PartTask,
     is_leased,
@@ -39,19 +37,29 @@ from netbench.model import Campaign
 from netbench.result.journal import Journal
 from netbench.result.store import count_records, new_place
 
-if TYPE_CHECKING:
-    from distributed import Client, Future
-
 FRUITLESS = 3  # attempts in a row that add no record: then a part is given up
 END_SECONDS = 60.0  # in which parts end that were told to
 INTERRUPTED = 130
 OVER = ("done", "limit")
-# Dask's processes, this one too, import from `temporary-directory`: by default a name in /tmp that
-# anybody may have taken. Their HTTP servers have no TLS.
-_ALONE: Mapping[str, Any] = {
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-}
+
+
+class Future(Protocol):
+    """A task that was begun: one of Dask, or of a thread."""
+
+    def done(self) -> bool:
+        """Whether it is over."""
+
+    def result(self, timeout: float) -> int:
+        """The exit status of the part's controller. Errors: whatever became of it."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where tasks run: how many at once, how one is begun, and whether it can still be told of."""
+
+    number: int
+    submit: Callable[[PartTask], Future]
+    is_alive: Callable[[], bool] = lambda: True
 
 
 class Progress(Protocol):
@@ -77,7 +85,7 @@ class _Part:
     """A part while it runs. `code`: the exit status of its last controller."""
 
     task: PartTask
-    future: Future[int] | None = None
+    future: Future | None = None
     records: int = 0
     fruitless: int = 0
     code: int | None = None
@@ -93,34 +101,21 @@ def run(
     parts: int | None = None,
     insecure: bool = False,
 ) -> Parted:
-    """Run a campaign in parts, by default as many as there are places for them, on a Dask scheduler
+    """Run a campaign in parts, by default as many as there are places for them: on a Dask scheduler
     by its address, or on this machine. Errors: RequestError without Dask, for parts that cannot be,
     or a scheduler without TLS unless `insecure`; PlaceError.
     """
-    try:
-        import distributed
-    except ModuleNotFoundError as error:
-        raise RequestError(
-            "--engine dask needs Dask distributed: pip install 'netbench[dask]'"
-        ) from error
     if parts is not None:
         split(campaign, parts)
     final = new_place(results, campaign.name)
-    if scheduler is not None and not insecure:
-        _require_tls(distributed, scheduler)
-    with _client(distributed, scheduler, parts or _places(campaign, os.cpu_count())) as client:
-        if parts is None:
-            threads: Mapping[str, int] = client.nthreads()  # type: ignore[no-untyped-call]
-            parts = _places(campaign, sum(threads.values()))
+    most = parts or most_parts(campaign)
+    with _on_dask(scheduler, insecure) if scheduler is not None else _here(most) as places:
         folder = _prepared(final, campaign)
+        parts = parts or min(most, places.number)
         progress.say(f"{parts} parts below {folder}")
-        engine = _Engine(client, folder, parts, progress)
+        engine = _Engine(places, folder, parts, progress)
         is_interrupted = not engine.run()
     return _joined(engine.parts, final, is_interrupted)
-
-
-def _places(campaign: Campaign, places: int | None) -> int:
-    return min(most_parts(campaign), places or 1)
 
 
 def _require_tls(distributed: Any, scheduler: str) -> None:
@@ -142,61 +137,42 @@ def _require_tls(distributed: Any, scheduler: str) -> None:
 
 
 @contextmanager
-def _client(distributed: Any, scheduler: str | None, workers: int) -> Iterator[Client]:
-    """A client of a scheduler, or of one that lives as long as the context. Errors: RequestError
-    where there is none.
-    """
-    import dask
+def _here(most: int) -> Iterator[Places]:
+    """Threads of this process, each of which waits for the controller of a part."""
+    with ThreadPoolExecutor(most) as threads:
+        yield Places(os.cpu_count() or 1, lambda task: threads.submit(run_part, task))
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
-    if scheduler is None:
-        os.environ[SAFE_PATH] = "1"  # of all children; Dask leaves its own variables here as well
-        with (
-            tempfile.TemporaryDirectory(prefix="netbench-dask-") as folder,
-            dask.config.set({"temporary-directory": folder, **_ALONE}),
-            distributed.LocalCluster(
-                security=distributed.Security.temporary(),
-                n_workers=workers,
-                threads_per_worker=1,
-                dashboard_address=None,
-                memory_limit=None,
-                silence_logs=logging.CRITICAL,
-                scheduler_kwargs={"allowed_failures": 0},
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            client.run_on_scheduler(_close_http)
-            client.register_plugin(_alone(distributed))
-            yield client
-        return
+
+@contextmanager
+def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
+    """A scheduler's workers. Errors: RequestError where there is none, and without Dask."""
     try:
-        client = distributed.Client(scheduler, timeout="10s")
+        import distributed
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            "--scheduler needs Dask distributed: pip install 'netbench[dask]'"
+        ) from error
+    if not insecure:
+        _require_tls(distributed, scheduler)
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
+    try:
+        client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
             " and give its address, such as tls://HOST:8786"
         ) from error
+
+    def submit(task: PartTask) -> Future:
+        key = f"{Path(task.folder).name}-{task.number}-{task.attempt}"
+        future: Future = client.submit(run_part, task, key=key, pure=False, retries=0)
+        return future
+
     try:
-        yield client
+        threads: Mapping[str, int] = client.nthreads()
+        yield Places(sum(threads.values()) or 1, submit, lambda: client.status == "running")
     finally:
         client.close(timeout=5)
-
-
-def _close_http(dask_scheduler: Any) -> None:
-    """Its HTTP server listens without a dashboard and pages too."""
-    dask_scheduler.http_server.stop()
-
-
-def _alone(distributed: Any) -> Any:
-    """A plugin of each worker of a cluster of our own, also of one that is started anew."""
-
-    class Alone(distributed.WorkerPlugin):  # type: ignore[misc]
-        def setup(self, worker: Any) -> None:
-            worker.http_server.stop()
-            # A terminal interrupts all its processes; the engine tells the parts, once.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    return Alone()
 
 
 def _prepared(final: Path, campaign: Campaign) -> Path:
@@ -216,8 +192,8 @@ def _prepared(final: Path, campaign: Campaign) -> Path:
 class _Engine:
     """Sees that each part is run to its end, and tells what they say."""
 
-    def __init__(self, client: Client, folder: Path, of: int, progress: Progress) -> None:
-        self._client = client
+    def __init__(self, places: Places, folder: Path, of: int, progress: Progress) -> None:
+        self._places = places
         self._folder = folder
         self._say = progress.say
         self._show = progress.show
@@ -236,23 +212,26 @@ class _Engine:
             self._say("interrupted: all parts end, and put back what they have changed")
             self._stop()
             return False
+        except BaseException:
+            self._stop()
+            raise
         if any(is_leased(part.task.own) for part in self.parts):
             self._stop()
         return True
 
     def _look(self) -> None:
         self._relay()
-        if self._client.status != "running":
+        if not self._places.is_alive():
             self._say("the Dask scheduler is gone: all parts end")
             for part in self.parts:
                 if part.future:
                     part.future, part.code = None, 1
             return
         for part in self.parts:
-            if part.future and part.future.status != "pending":
+            if part.future and part.future.done():
                 self._ended(part, part.future)
 
-    def _ended(self, part: _Part, future: Future[int]) -> None:
+    def _ended(self, part: _Part, future: Future) -> None:
         """A task is over: its part is, or goes on in another attempt."""
         part.future = None
         try:
@@ -263,7 +242,7 @@ class _Engine:
             return
         except Exception as error:  # whatever Dask calls it, or an error of the task
             part.code = None
-            why = str(error) if isinstance(error, NetbenchError) else "its Dask worker was lost"
+            why = str(error) if isinstance(error, NetbenchError) else "its task was lost"
         if part.code in (0, RequestError.exit_code) or (part.code == 1 and _is_over(part.task)):
             return
         records = count_records(part.task.result) or 0 if part.task.result else 0
@@ -279,13 +258,7 @@ class _Engine:
 
     def _submit(self, part: _Part) -> None:
         part.task = replace(part.task, attempt=part.task.attempt + 1)
-        part.future = self._client.submit(
-            run_part,
-            part.task,
-            key=f"{self._folder.name}-{part.task.number}-{part.task.attempt}",
-            pure=False,
-            retries=0,
-        )
+        part.future = self._places.submit(part.task)
 
     def _relay(self) -> None:
         """Tell what the parts' controllers have said since."""
@@ -312,8 +285,8 @@ class _Engine:
             self._relay()
 
     def _lives(self, part: _Part) -> bool:
-        waits = part.future is not None and part.future.status == "pending"
-        return is_leased(part.task.own) or (waits and self._client.status == "running")
+        waits = part.future is not None and not part.future.done()
+        return is_leased(part.task.own) or (waits and self._places.is_alive())
 
 
 def _is_over(task: PartTask) -> bool:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from netbench.base.units import listed
 from netbench.facts.comparison import shortened
+from netbench.fleet.causes import Cause
 from netbench.fleet.differing_facts import Known
 from netbench.fleet.effects import Fleet
-from netbench.fleet.fit import LINK, PAIR, RECEIVER, SENDER
-from netbench.fleet.words import place, sentences
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
+from netbench.fleet.fit import LINK, PAIR, RECEIVER, SENDER, Shared, Shift
+from netbench.fleet.words import cause_sentence, place, sentences
+from netbench.fleet.words import of_fleets as of_fleets
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, keys, tabled
 from netbench.report.numbers import count, share
+from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.report.titles import title
-from netbench.stats.words import signed
+from netbench.stats.words import percent, signed
+
+if TYPE_CHECKING:
+    from netbench.report.plots import Axes
 
 MOST_ROWS = 12
 """Of a table where cells are not asked for: those that lie furthest towards worse."""
@@ -25,7 +34,9 @@ MOST_CELLS = 4
 MOST_VALUES = 6
 HOSTS_NAMED = 4
 AS = {SENDER: "sends", RECEIVER: "receives", PAIR: "moves", LINK: "link"}
-OF_SHIFT = (Column("shift", "%"), Column("interval"))
+HEIGHT = 3.2  # inches
+NAMED = 2  # of a kind, beside what is outlying
+MARKS = {SENDER: ">", RECEIVER: "<", PAIR: "o"}
 
 
 def fleet(source: Source) -> Section | None:
@@ -47,37 +58,35 @@ def fleet(source: Source) -> Section | None:
 def _tables(each: Fleet, what: str, every: bool) -> Iterator[Block]:
     for kind in (SENDER, RECEIVER, PAIR):
         if shifts := each.lowest(kind):
-            rows = shifts if every else shifts[:MOST_ROWS]
-            notes = ["† outlying."] if any(s.outlying for s in rows) else []
-            if len(rows) < len(shifts):
-                notes.append(f"The {len(rows)} worst of {len(shifts)}; all with --cells.")
-            yield Table(
-                f"{what}: {kind}s",
-                (Column(kind, kind="key"), Column("pairs"), *OF_SHIFT),
-                tuple((s.name, s.pairs, *_shift(s.ratio, s.low, s.high)) for s in rows),
-                tuple(notes),
-                frozenset(i for i, s in enumerate(rows) if s.outlying),
-            )
+            shown = shifts if every else shifts[:MOST_ROWS]
+            outlying = [i for i, s in enumerate(shown) if s.outlying]
+            notes = ["† outlying."] if outlying else []
+            if len(shown) < len(shifts):
+                notes.append(f"The {len(shown)} worst of {len(shifts)}; all with --cells.")
+            name = Column(kind, kind="key")
+            rows = [{name: s.name, Column("pairs"): s.pairs, **_shift(s)} for s in shown]
+            yield tabled(f"{what}: {kind}s", rows, notes, outlying)
     if shared := each.fit.shared:
-        yield Table(
-            f"{what}: links and groups",
-            (Column("name", kind="key"), Column("as", kind="key"), Column("hosts"), *OF_SHIFT),
-            tuple((s.name, AS[s.kind], s.hosts, *_shift(s.ratio, s.low, s.high)) for s in shared),
-            ("Each against the rest of the fleet; intervals hold all of them at once.",),
-        )
+        name, role = keys("name", "as")
+        rows = [
+            {name: s.name, role: AS[s.kind], Column("hosts"): s.hosts, **_shift(s)} for s in shared
+        ]
+        note = "Each against the rest of the fleet; intervals hold all of them at once."
+        yield tabled(f"{what}: links and groups", rows, [note])
     if each.unmeasured:
-        rows_of = list(each.unmeasured.items())
-        more = 0 if every else len(rows_of) - MOST_ROWS
+        pairs = list(each.unmeasured.items())
+        more = 0 if every else len(pairs) - MOST_ROWS
         yield Table(
             f"{what}: pairs without a value",
-            (Column("pair", kind="key"), Column("why", kind="prose")),
-            tuple(rows_of if every else rows_of[:MOST_ROWS]),
+            (*keys("pair"), Column("why", kind="prose")),
+            tuple(pairs if every else pairs[:MOST_ROWS]),
             (f"{more} more; all with --cells.",) if more > 0 else (),
         )
 
 
-def _shift(ratio: float, low: float, high: float) -> tuple[Value, Value]:
-    return signed(ratio), None if math.isnan(low) else f"{signed(low)} to {signed(high)}"
+def _shift(s: Shift | Shared) -> dict[Column, Value]:
+    interval = None if math.isnan(s.low) else f"{signed(s.low)} to {signed(s.high)}"
+    return {Column("shift", "%"): signed(s.ratio), Column("interval"): interval}
 
 
 def _facts(known: Known) -> Iterator[Table]:
@@ -93,11 +102,7 @@ def _facts(known: Known) -> Iterator[Table]:
         if len(values) > MOST_VALUES:
             rows.append((fact, "", f"{len(values) - MOST_VALUES} values more"))
     if rows:
-        columns = (
-            Column("fact", kind="key"),
-            Column("hosts", kind="key"),
-            Column("value", "", "prose"),
-        )
+        columns = (*keys("fact", "hosts"), Column("value", kind="prose"))
         yield Table("Facts that differ within the fleet", columns, tuple(rows))
 
 
@@ -116,3 +121,82 @@ def _how(each: Fleet) -> str:
             " shown. More partners (pairs: {bisection: all, rounds: 8}) tell them apart."
         )
     return told
+
+
+def spread(fleet: Fleet) -> Axes:
+    """A mark each for senders, receivers and pairs, the worst first, in percent of the fleet's
+    median; what is outlying is coloured and named, and a line is drawn where it would be.
+    """
+    from netbench.report.plots import AXIS, DOT, INK, WORSE, new_axes  # matplotlib
+
+    axes = new_axes(HEIGHT)
+    start = 0
+    for kind, mark in MARKS.items():
+        shifts = fleet.lowest(kind)
+        if not shifts:
+            continue
+        at = start + np.arange(len(shifts))
+        off = np.array([percent(s.ratio) for s in shifts])
+        colours = [WORSE if s.outlying else DOT for s in shifts]
+        axes.scatter(at, off, s=14, c=colours, marker=mark, label=f"{kind}s")
+        for i, shift in enumerate(shifts):
+            if i >= NAMED and not shift.outlying:
+                continue
+            weight, colour = ("bold", WORSE) if shift.outlying else ("normal", INK)
+            axes.annotate(
+                shift.name,
+                (at[i], off[i]),
+                xytext=(5, -3),
+                textcoords="offset points",
+                fontsize=7,
+                fontweight=weight,
+                color=colour,
+            )
+        if limit := fleet.fit.limits.get(kind):
+            axes.hlines(percent(limit), at[0], at[-1], colors=WORSE, linestyles=":")
+        start += len(shifts) + max(len(shifts) // 20, 2)
+    axes.axhline(0, color=AXIS, linewidth=0.8, zorder=0)
+    axes.set_xticks([])
+    axes.set_xlabel("senders ▸, receivers ◂, pairs ●: each in order; dotted: outlying beyond")
+    axes.set_ylabel("against the fleet's median [%]")
+    return axes
+
+
+def to_json(source: Source) -> dict[str, Any]:
+    """`{analyses, facts}`: an analysis for each metric and cell.
+
+    In an analysis `outlying` has what is named, each with its sentence; `shifts` the hosts by kind
+    (sender, receiver) and the pairs, `shared` links and groups, as ratios with intervals; `limits`,
+    by kind, the ratio beyond which one is outlying. `facts`: those that differ, by host.
+    """
+    every = [each for found in source.fleets.values() for each in found]
+    return {
+        "analyses": [_analysis(source, each) for each in every],
+        "facts": source.fleet_facts,
+    }
+
+
+def _analysis(source: Source, each: Fleet) -> dict[str, Any]:
+    return {
+        "metric": each.metric,
+        "cell": each.cell,
+        "confidence": each.confidence,
+        "median": each.middle,
+        "limits": each.fit.limits,
+        "outlying": [
+            {"sentence": cause_sentence(source.result, each, cause), **_plain(cause)}
+            for cause in each.causes
+        ],
+        "shifts": [_plain(shift) for shift in each.fit.shifts],
+        "shared": [_plain(shared) for shared in each.fit.shared],
+        "unmeasured": each.unmeasured,
+    }
+
+
+def _plain(row: Cause | Shift | Shared) -> dict[str, Any]:
+    """A row without NaN, which JSON has not."""
+
+    def without(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in items}
+
+    return asdict(row, dict_factory=without)

@@ -11,8 +11,8 @@ from netbench.fleet.fit import LINK, PAIR, RECEIVER, SENDER, Shared, Shift
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import count, number, share
+from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.report.titles import title
 from netbench.stats.words import amount, bounds
 
 FACTS_TOLD = 4

@@ -49,9 +49,6 @@ class Channel(Protocol):
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         """Copy a file to the host. Errors: HostError."""
 
-    def get(self, source: str) -> bytes:
-        """Read a file of the host. Errors: HostError."""
-
     def start(self, argv: Sequence[str]) -> Process:
         """Start a program. Errors: HostError."""
 

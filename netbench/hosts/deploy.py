@@ -219,9 +219,7 @@ def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
         case ["compiler", tool]:
             return shell.failure(
                 f"no worker is built for {shell.machine}, and the host cannot build one: it has no"
-                f" `{tool}`; install a C compiler and tar there (Debian: gcc libc6-dev), or run"
-                f" `make` on such a machine and copy its netbench/engine/worker-{shell.machine}"
-                " into this installation"
+                f" `{tool}`; install a C compiler and tar there (Debian: gcc libc6-dev), or {made}"
             )
         case ["nowhere"]:
             return shell.failure(

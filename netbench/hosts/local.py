@@ -6,7 +6,6 @@ import contextlib
 import os
 import platform
 import select
-import selectors
 import shutil
 import site
 import subprocess
@@ -22,7 +21,6 @@ from netbench.hosts.shell import LINE, Shell
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 ERROR_BYTES = 1 << 16  # of standard error that are looked at
-OUTPUT_LIMIT = 16 << 20  # of a program
 # Who became root, and how, is of no account where root starts a worker.
 ORIGINS = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
 # What a mover that leaves root keeps of root's environment: what Python needs to start.
@@ -35,37 +33,6 @@ def _isolation() -> tuple[str, ...]:
     """
     own = site.getusersitepackages()
     return ("-P",) if Path(__file__).is_relative_to(own) else ("-P", "-s")
-
-
-def _capture(argv: Sequence[str], seconds: float) -> Result:
-    """Run a program to its end, without input. Errors: OSError, also when it prints more than
-    OUTPUT_LIMIT; TimeoutExpired.
-    """
-    deadline = time.monotonic() + seconds
-    pipe, texts = subprocess.PIPE, (bytearray(), bytearray())
-    with (
-        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as child,
-        selectors.DefaultSelector() as open_pipes,
-    ):
-        try:
-            for stream, text in zip((child.stdout, child.stderr), texts, strict=True):
-                open_pipes.register(stream, selectors.EVENT_READ, text)  # type: ignore[arg-type]
-            while open_pipes.get_map():
-                if time.monotonic() > deadline:
-                    raise subprocess.TimeoutExpired(argv, seconds)
-                for key, _ in open_pipes.select(max(0.0, deadline - time.monotonic())):
-                    data = os.read(key.fd, 1 << 16)
-                    key.data.extend(data)
-                    if not data:
-                        open_pipes.unregister(key.fileobj)
-                if max(map(len, texts)) > OUTPUT_LIMIT:
-                    raise OSError(f"it printed more than {OUTPUT_LIMIT} bytes")
-            status = child.wait(max(0.0, deadline - time.monotonic()))
-        except BaseException:
-            child.kill()
-            raise
-    output, errors = (text.decode("utf-8", "replace") for text in texts)
-    return Result(tuple(argv), status, output, errors)
 
 
 class LocalProcess:
@@ -154,7 +121,9 @@ class LocalChannel:
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
-            return _capture(argv, timeout)
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             why = (
                 error.strerror or str(error)
@@ -165,6 +134,8 @@ class LocalChannel:
                 f"{self.name}: cannot run {argv[0]}: {why}; check that the program exists and"
                 " ends by itself"
             ) from error
+        output, errors = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
+        return Result(tuple(argv), done.returncode, output, errors)
 
     def put(self, source: Path, target: str, mode: int = 0o644) -> None:
         try:
@@ -173,15 +144,6 @@ class LocalChannel:
         except OSError as error:
             raise HostError(
                 f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths"
-            ) from error
-
-    def get(self, source: str) -> bytes:
-        try:
-            return Path(source).read_bytes()
-        except OSError as error:
-            raise HostError(
-                f"{self.name}: cannot read {source}: {error.strerror}; check the path and its"
-                " permissions"
             ) from error
 
     def start(self, argv: Sequence[str], kept: Collection[str] = ()) -> LocalProcess:

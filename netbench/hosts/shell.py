@@ -26,7 +26,7 @@ WORD = "netbench:"
 NOISE_LIMIT = 1 << 20  # bytes before the mark
 LINE_LIMIT = 1 << 16
 SENT_AT_ONCE = 1 << 18
-OUTPUT_LIMIT = 16 << 20  # of a program, or of a file that is read
+OUTPUT_LIMIT = 16 << 20  # of a program
 REMARKS, REMARK_LENGTH = 20, 500  # lines that are kept of what a host prints, and their length
 
 # A value may hold any byte but NUL; the dot keeps the newlines at its end from the shell.
@@ -52,10 +52,6 @@ esac || {{ echo netbench:missing; exit 127; }}
 echo netbench:ready
 IFS= read -r go
 exec "$@"
-"""
-_GET = f"""{_VALUE}
-value
-exec cat "$value"
 """
 _PUT = f"""{_VALUE}
 umask 077
@@ -270,13 +266,3 @@ def put(shell: Shell, data: bytes, target: str, mode: int) -> None:
             return
     shell.finish()
     raise shell.failure(f"cannot write {target}")
-
-
-def get(shell: Shell, source: str) -> bytes:
-    """Read a file. Errors: HostError."""
-    _check(shell.host, source)
-    shell.begin(_GET, _value(_absolute(source)))
-    data = shell.rest()
-    if shell.finish() != 0:
-        raise shell.failure(f"cannot read {source}")
-    return data

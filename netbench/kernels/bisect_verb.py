@@ -88,7 +88,7 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
     """
     from netbench.kernels.bisection import Answer, Says, between
     from netbench.kernels.compile import BuildFailed
-    from netbench.report.gate_line import NAMED, with_interval
+    from netbench.report.phrases import NAMED, with_interval
 
     try:
         conclusion = api.start(between(wanted, good, tried), options.results, options.jobs)

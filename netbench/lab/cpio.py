@@ -35,10 +35,6 @@ class Archive:
         self._above(path)
         self._entry(path, stat.S_IFLNK | 0o777, target.encode())
 
-    def device(self, path: str, major: int, minor: int, mode: int = 0o600) -> None:
-        self._above(path)
-        self._entry(path, stat.S_IFCHR | mode, b"", major, minor)
-
     def whole(self) -> bytes:
         """The archive, padded so that another may follow it."""
         joined = b"".join((*self._parts, _entry(0, _TRAILER, 0, b"")))
@@ -48,17 +44,15 @@ class Archive:
         for parent in list(Path(path).parents)[-2::-1]:
             self.folder(str(parent))
 
-    def _entry(self, path: str, mode: int, content: bytes, major: int = 0, minor: int = 0) -> None:
+    def _entry(self, path: str, mode: int, content: bytes) -> None:
         self._known.add(path)
-        self._parts.append(_entry(len(self._parts) + 1, path, mode, content, major, minor))
+        self._parts.append(_entry(len(self._parts) + 1, path, mode, content))
 
 
-def _entry(
-    inode: int, path: str, mode: int, content: bytes, major: int = 0, minor: int = 0
-) -> bytes:
+def _entry(inode: int, path: str, mode: int, content: bytes) -> bytes:
     name = path.encode() + b"\0"
     links = 2 if stat.S_ISDIR(mode) else 1
-    fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, major, minor, len(name), 0)
+    fields = (inode, mode, 0, 0, links, 0, len(content), 0, 0, 0, 0, len(name), 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name
     return _padded(head) + _padded(content)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from netbench.base.cache import base, use
 from netbench.base.errors import LabRefused
 from netbench.lab.command import Tools
-from netbench.lab.kept import is_kept, keep, refuse_shared, say_changed
+from netbench.lab.kept import is_kept, keep, refuse_shared
 
 NEEDS = ("apt-get", "apt-cache", "dpkg-deb", "dpkg-query")
 META = "linux-image-cloud-amd64"  # depends on the newest cloud kernel of this machine's Debian
@@ -24,7 +24,7 @@ _IMAGE = re.compile(r"linux-image-(\d+\.\d+\.\d+\S*-cloud-amd64)\Z")
 _CACHED = re.compile(r"linux-image-(\d+\.\d+\.\d+\S*-cloud-amd64)_[^_]+_amd64\.deb\Z")
 _DEPENDS = re.compile(r"^\s*Depends: linux-image-(\S+)$", re.MULTILINE)
 _SERIES = re.compile(r"\d+\.\d+")
-_FIELD = re.compile(r"^(Version|Architecture|SHA256): (\S+)$", re.MULTILINE)
+_FIELD = re.compile(r"^(Version|Architecture): (\S+)$", re.MULTILINE)
 _APT = (
     "/var/lib/apt/lists",
     "/etc/apt",
@@ -38,12 +38,11 @@ _UPDATE = "run `apt-get update`"
 
 @dataclass(frozen=True)
 class Package:
-    """A package that apt knows: the version that it would install, and the SHA-256 of its file."""
+    """A package that apt knows: the version that it would install."""
 
     name: str
     version: str
     architecture: str
-    sha256: str
 
     @property
     def file(self) -> str:
@@ -179,32 +178,20 @@ def _cached_packages(word: str) -> dict[str, Path]:
 def package(name: str, tools: Tools) -> Package | None:
     """What apt would install by this name, or None where it has no such package."""
     fields = dict(_FIELD.findall(_ask(tools, "show", "--no-all-versions", name)))
-    if len(fields) < 3:
+    if len(fields) < 2:
         return None
-    return Package(name, fields["Version"], fields["Architecture"], fields["SHA256"])
+    return Package(name, fields["Version"], fields["Architecture"])
 
 
 def fetch(wanted: Sequence[Package], tools: Tools) -> list[Path]:
-    """Packages' files: those kept from before that are whole, the others downloaded. Errors:
+    """Packages' files: those kept from before, the others downloaded, which apt verifies. Errors:
     LabRefused.
     """
     places = [cache() / one.file for one in wanted]
-    missing = [one for one, place in zip(wanted, places, strict=True) if not _whole(place, one)]
+    missing = [one for one, place in zip(wanted, places, strict=True) if not is_kept(place)]
     if missing:
         _download(missing, tools)
     return places
-
-
-def _whole(place: Path, wanted: Package) -> bool:
-    """Whether a file of the cache is the one that apt's signed lists name; says so where it is
-    not.
-    """
-    if not use(place):
-        return False
-    whole = sha256(place.read_bytes()).hexdigest() == wanted.sha256
-    if not whole:
-        say_changed(place)
-    return whole
 
 
 def _download(wanted: Sequence[Package], tools: Tools) -> None:

@@ -7,9 +7,9 @@ import ctypes
 import fcntl
 import itertools
 import os
+import re
 import select
 import signal
-import socket
 import struct
 import subprocess
 import threading
@@ -21,7 +21,6 @@ from pathlib import Path
 from netbench.base.errors import LabError
 from netbench.lab.accelerator import Accelerator
 from netbench.lab.command import SYSTEM_FOLDERS
-from netbench.lab.guest_cpus import pin
 from netbench.lab.names import namespace_name
 
 PROGRAM = "qemu-system-x86_64"
@@ -30,6 +29,7 @@ _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA  # linux/if_tun.h
 _IFF_TAP, _IFF_NO_PI, _IFF_VNET_HDR, _IFF_MULTI_QUEUE = 0x0002, 0x1000, 0x4000, 0x0100
 _DEADLINE = 60.0
+_CPU_THREAD = re.compile(r"CPU (\d+)/")  # as `debug-threads=on` calls it
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,6 @@ def start(
     """Start a guest; returns when the emulator runs it, CPUs of its own pinned.
     The emulator inherits the descriptors `held`. Errors: LabError with QEMU's message.
     """
-    own_cpus = guest.accelerator.of(guest.number)
     with contextlib.ExitStack() as stack:
         taps = []
         for _ in range(queues := guest.accelerator.queues(guest.number)):
@@ -87,17 +86,10 @@ def start(
         argv = [program, *_arguments(guest, taps, user_network)]
         argv += ["-kernel", str(image), "-initrd", str(initrd)]
         argv += ["-append", f"{guest.accelerator.append} {append}".strip()]
-        inherited = [*taps, *held]  # not the lock of labs: it would be held while the guest runs
-        if own_cpus:
-            monitor, its = socket.socketpair()
-            stack.enter_context(monitor)
-            stack.enter_context(its)
-            inherited.append(its.fileno())
-            argv += ["-chardev", f"socket,id=qmp,fd={its.fileno()}"]
-            argv += ["-mon", "chardev=qmp,mode=control"]
-        _run(guest.name, argv, inherited)
-        if own_cpus:
-            pin(monitor, own_cpus)
+        # not the lock of labs: it would be held while the guest runs
+        _run(guest.name, argv, [*taps, *held])
+    if own_cpus := guest.accelerator.of(guest.number):
+        _pin(guest, own_cpus)
 
 
 def _run(name: str, argv: Sequence[str], inherited: Sequence[int]) -> None:
@@ -122,10 +114,30 @@ def _run(name: str, argv: Sequence[str], inherited: Sequence[int]) -> None:
         )
 
 
+def _pin(guest: Guest, cpus: Sequence[int]) -> None:
+    """Run each of a guest's CPUs on one of `cpus`, and the emulator's other threads on any of them
+    (sched_setaffinity(2)): threads are named after what they run. Errors: LabError.
+    """
+    pinned = 0
+    try:
+        tasks = Path(f"/proc/{(guest.folder / 'qemu.pid').read_text().strip()}/task")
+        for task in tasks.iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                number = _CPU_THREAD.match((task / "comm").read_text())
+                own = {cpus[int(number[1])]} if number else cpus
+                os.sched_setaffinity(int(task.name), own)
+                pinned += bool(number)
+    except OSError as error:
+        raise LabError(f"{guest.name}: cannot pin its CPUs: {error}") from error
+    if pinned < len(cpus):
+        raise LabError(f"{guest.name}: QEMU names {pinned} threads of {len(cpus)} CPUs")
+
+
 def _arguments(guest: Guest, taps: Sequence[int], user_network: str) -> Iterator[str]:
     management, data = guest.macs
     yield from guest.accelerator.machine(guest.number)
-    yield from ("-name", guest.marker, "-daemonize", "-pidfile", str(guest.folder / "qemu.pid"))
+    yield from ("-name", f"{guest.marker},debug-threads=on")
+    yield from ("-daemonize", "-pidfile", str(guest.folder / "qemu.pid"))
     yield from ("-serial", f"file:{guest.console}")
     yield from ("-netdev", f"user,id=n0,{user_network},hostfwd=tcp:127.0.0.1:{guest.port}-:22")
     yield from ("-device", f"virtio-net-pci,romfile=,netdev=n0,mac={management}")
@@ -205,7 +217,8 @@ def _guest(process: Path, folder: Path) -> str | None:
     if Path(words[0]).name != PROGRAM or "-name" not in words or "-pidfile" not in words:
         return None
     options = dict(itertools.pairwise(words))
-    return options["-name"] if options["-pidfile"].startswith(f"{folder}/") else None
+    name = options["-name"].partition(",")[0]
+    return name if options["-pidfile"].startswith(f"{folder}/") else None
 
 
 def end(lab: str, folder: Path, host: str = "") -> list[Running]:

@@ -20,7 +20,7 @@ from netbench.lab import command, debian, modules
 from netbench.lab import userland as programs
 from netbench.lab.base import Lab, LabKernel
 from netbench.lab.command import Tools
-from netbench.lab.kept import is_kept, keep, say_changed
+from netbench.lab.kept import is_kept, keep
 from netbench.lab.userland import Userland, userland
 from netbench.model import Kernel
 
@@ -46,9 +46,11 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     content = _read(initrd, kernel) if initrd else b""
     content += userland.archive + (parts / "modules.cpio").read_bytes()
     root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
-    if not _is_whole(root):
+    if not is_kept(root):
         root.parent.mkdir(exist_ok=True)
-        _write(root, content)
+        draft = root.with_name(f"{root.name}.{os.getpid()}")
+        draft.write_bytes(content)
+        keep(draft, root)
         use(root)
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
 
@@ -57,7 +59,7 @@ def checked(own: LabKernel) -> LabKernel:
     """A lab's kernel, to be booted again: its files are as they were made, or made anew. Errors:
     LabRefused.
     """
-    if is_kept(own.image.parent) and _is_whole(own.initrd):
+    if is_kept(own.image.parent) and is_kept(own.initrd):
         return own
     if not own.source.startswith(str(debian.cache())):
         raise LabRefused(
@@ -66,16 +68,6 @@ def checked(own: LabKernel) -> LabKernel:
     tools = command.find(NEEDS)
     again = Kernel(own.name, release=own.release, append=own.append)
     return build(again, userland(tools), tools)
-
-
-def _is_whole(root: Path) -> bool:
-    """Whether an initramfs of the cache is there with the content that its name gives."""
-    if not use(root):
-        return False
-    whole = sha256(root.read_bytes()).hexdigest() == root.stem
-    if not whole:
-        say_changed(root)
-    return whole
 
 
 def _read(file: Path, kernel: Kernel) -> bytes:
@@ -110,12 +102,6 @@ def _parts(kernel: Kernel, place: Path) -> Path:
             keep(draft, cached)
     use(cached)
     return cached
-
-
-def _write(file: Path, content: bytes) -> None:
-    draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_bytes(content)
-    draft.rename(file)
 
 
 def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:

@@ -51,7 +51,7 @@ def is_kept(place: Path) -> bool:
     """
     whole = use(place) and _is_whole(place)
     if not whole and place.exists() and _note(place).exists():
-        say_changed(place)
+        say(f"{place} was changed after it was kept: it is made or fetched anew")
     return whole
 
 
@@ -60,11 +60,6 @@ def _is_whole(place: Path) -> bool:
         return digest(place) == _note(place).read_text()
     except (OSError, ValueError, NetbenchError):  # one of them is not there
         return False
-
-
-def say_changed(place: Path) -> None:
-    """Say that something in the cache is not used."""
-    say(f"{place} was changed after it was kept: it is made or fetched anew")
 
 
 def say(line: str) -> None:

@@ -7,12 +7,14 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 from netbench.base.errors import LabRefused
-from netbench.lab import command, state
+from netbench.lab import command, sshd, state
 from netbench.lab.base import (
     ANSWERS,
     GONE,
+    STOPPED,
     UNRESPONSIVE,
     HostStatus,
     Kind,
@@ -24,12 +26,13 @@ from netbench.lab.base import (
 from netbench.lab.console import console
 from netbench.lab.names import host_names, lab_name
 from netbench.lab.netns import NETNS
-from netbench.lab.probe import server_state
 from netbench.lab.qemu import QEMU
 from netbench.lab.teardown import remove
 from netbench.model import Kernel
 
 OWN = "run"  # a campaign's own lab is named so, with the process id
+ANSWER_SECONDS = 3.0  # an emulated guest that measures answers within one
+_STOPPED_STATES = ("T", "t")  # proc(5): by a signal, or by a debugger
 KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
 
@@ -120,10 +123,25 @@ def status() -> tuple[LabStatus, ...]:
 
 
 def _host_status(lab: Lab, host: LabHost) -> HostStatus:
-    server = server_state(KINDS[lab.kind].process(lab.folder, host.name), host)
+    server = _server_state(KINDS[lab.kind].process(lab.folder, host.name), host)
     lines = console(lab, host.name, 1) if server != ANSWERS else []
     there = host.namespace in state.namespaces(lab.name)
     return HostStatus(host, there, server, "".join(lines))
+
+
+def _server_state(pid: int | None, host: LabHost) -> str:
+    """The state of a host's server, whose process (of a guest: its QEMU) is `pid`, if it is there:
+    a guest whose QEMU runs may have panicked, hung or been stopped.
+    """
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() if pid else []
+    except OSError:
+        words = []
+    if not words:
+        return GONE
+    if words[0] in _STOPPED_STATES:
+        return STOPPED
+    return ANSWERS if sshd.answers(host.management, host.port, ANSWER_SECONDS) else UNRESPONSIVE
 
 
 def _status(name: str, lab: Lab | None, hosts: tuple[HostStatus, ...]) -> LabStatus:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +28,6 @@ NEEDS = ("ldd", *debian.NEEDS)
 _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
 _LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 _LOADER = re.compile(r"ld-linux\S*\.so")
-_INTERPRETER = 3  # elf(5), PT_INTERP: the program is not static
 _NOT_APPLETS = ("busybox", "dpkg", "dpkg-deb", "rpm")  # nothing may take a guest for a Debian
 
 _INIT = (
@@ -175,7 +173,7 @@ def userland(tools: Tools) -> Userland:
 
 def _program(name: str, package: str, tools: Tools) -> Program:
     here = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS))
-    if here and (name != "busybox" or _static(Path(here))):
+    if here and (name != "busybox" or _is_static(here, tools)):
         return Program(Path(here), None, _version(package, tools))
     root = debian.unpacked(package, tools)
     for folder in SYSTEM_FOLDERS:
@@ -194,13 +192,9 @@ def _version(package: str, tools: Tools) -> str:
     )
 
 
-def _static(program: Path) -> bool:
-    """Whether an ELF program needs no loader."""
-    raw = program.read_bytes()
-    table, size, count = struct.unpack_from("<Q", raw, 32)[0], *struct.unpack_from("<HH", raw, 54)
-    return all(
-        struct.unpack_from("<I", raw, table + i * size)[0] != _INTERPRETER for i in range(count)
-    )
+def _is_static(program: str, tools: Tools) -> bool:
+    """Whether a program needs no loader: ldd(1) then fails."""
+    return tools.attempt(("ldd", program)).returncode != 0
 
 
 def _libraries(program: Program, tools: Tools) -> list[Path]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from netbench.model import Repeat
-from netbench.plan.plan import Plan, Unit
+from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.metrics import METRICS
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Ledger
@@ -63,7 +65,6 @@ class Overview:
 
     name: str
     folder: str
-    state: str
     factors: tuple[str, ...]
     repeat: Repeat
     compared: str
@@ -75,11 +76,12 @@ class Overview:
     most: int
     block: int
     boot: str
-    left: float | None
     last: str
     recent: tuple[float, ...]
-    comparisons: tuple[Comparison, ...] = ()
     bad: tuple[Bad, ...] = ()
+    state: str = "running"
+    left: float | None = None
+    comparisons: tuple[Comparison, ...] = ()
     cautions: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     note: str = ""
@@ -111,38 +113,26 @@ class Overview:
         }
 
 
-@dataclass
-class Around:
-    """What a ledger does not know, for an overview."""
-
-    folder: str
-    state: str = "running"
-    left: float | None = None
-    cautions: Sequence[str] = ()
-    log: Sequence[str] = ()
-    comparisons: Sequence[Comparison] = ()
-    note: str = field(default="")
-    statuses: Mapping[tuple[str, str], str] = field(default_factory=dict)  # as reports have them
-
-
-def overview(plan: Plan, ledger: Ledger, around: Around, room: int | None = None) -> Overview:
-    """Where a campaign stands. room: how many cells are wanted, None: all; others are counted, and
-    cost next to nothing.
+def overview(
+    plan: Plan,
+    ledger: Ledger,
+    folder: Path,
+    room: int | None = None,
+    statuses: Mapping[Key, str] = MappingProxyType({}),
+) -> Overview:
+    """Where a campaign stands, as far as a ledger knows. room: how many cells are wanted, None:
+    all; others are counted, and cost next to nothing. statuses: of cells, as reports have them.
     """
     units = [unit for unit in plan.units if not unit.cell.control]
     ended = ledger.finished
-    statuses = [
-        around.statuses.get(unit.key) or _status(ledger.status(unit.key), ended) for unit in units
-    ]
-    numbers = chosen(statuses, room)
-    counts = Counter(statuses)
+    told = [statuses.get(unit.key) or _status(ledger.status(unit.key), ended) for unit in units]
+    counts = Counter(told)
     titles = _titles(plan)
-    views = tuple(_view(ledger, units[i], statuses[i], titles) for i in numbers)
+    views = tuple(_view(ledger, units[i], told[i], titles) for i in chosen(told, room))
     asked, trail, last = plan.campaign.compare, ledger.trail, ledger.trail.last
     return Overview(
         name=plan.campaign.name,
-        folder=around.folder,
-        state=around.state,
+        folder=str(folder),
         factors=titles,
         repeat=plan.repeat,
         compared=f"{asked.factor}, against {shown(asked.baseline)}" if asked else "",
@@ -154,14 +144,9 @@ def overview(plan: Plan, ledger: Ledger, around: Around, room: int | None = None
         most=most(plan.repeat) * len(units),
         block=ledger.block,
         boot=_boot(plan, ledger),
-        left=None if ended else around.left,
         last=f"run {last.run} at {last.started[11:19]} UTC" if last else "",
         recent=tuple(trail.recent),
-        comparisons=tuple(around.comparisons),
         bad=tuple(trail.bad),
-        cautions=tuple(around.cautions),
-        log=tuple(around.log),
-        note=around.note,
     )
 
 

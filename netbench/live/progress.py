@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter, is_drawable
 from netbench.live.cautions import Noise, cautions
-from netbench.live.overview import Around, Overview, overview
+from netbench.live.overview import Overview, overview
 from netbench.live.seldom import Seldom
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
@@ -82,12 +83,15 @@ class View(Lines):
         plan = self._plan
         with suppress(StoreError):  # whoever writes it says so
             self._noise.look(ledger)
-        around = Around(str(self._folder), "running", left, cautions(plan, ledger, self._noise))
         if self._comparing.is_due and self._compared != ledger.runs:
             self._compared = ledger.runs
             self._comparing.do(lambda: self._compare(plan, ledger))
-        around.comparisons = self._comparisons
-        return overview(plan, ledger, around, room)
+        return replace(
+            overview(plan, ledger, self._folder, room),
+            left=None if ledger.finished else left,
+            cautions=tuple(cautions(plan, ledger, self._noise)),
+            comparisons=tuple(self._comparisons),
+        )
 
     def _compare(self, plan: Plan, ledger: Ledger) -> None:
         if plan.campaign.compare:

@@ -1,5 +1,4 @@
-"""An overview as lines for a terminal, or for a file: what matters most where there is little room.
-The one file that imports rich. Text of a result is escaped before it is laid out, and never read as
+"""An overview as lines of a terminal of any size, by rich. Text of a result is escaped, and never
 markup.
 """
 
@@ -35,37 +34,31 @@ STYLES = {
     **{"converged": "green", "better": "bold green", "worse": "bold red", "equivalent": "green"},
 }
 STATE_STYLES = {"running": "bold green", "done": "bold green"}
-LABEL_LEAST, LABEL_MOST = 14, 60
+LABEL_MOST = 30  # columns of a level
 NARROW = 60  # columns, below which words are left out
-FOLDED = 2  # lines that a caution takes at most, where there is little room
 GAP = "  "
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the screen: a title, and rows of one line each. `wants`: how many rows it gets in
-    each round of sharing out. `keep`: which rows to show where there is room for so many; `more`:
-    what stands for the others.
+    """A part of the screen: a title, and rows of one line each, of which it gets `step` at a time
+    while there is room. `keep`: which rows to show where there is room for so many; `more`: what
+    stands for the others.
     """
 
     title: list[str]
     rows: list[str]
-    wants: tuple[int, int, int]
+    step: int
     more: Callable[[Sequence[int]], str]
     keep: Callable[[int], Sequence[int]] = range
 
-    def height(self, rows: int) -> int:
-        """Lines that it takes with so many rows: an empty one before it, and the title."""
-        return 1 + len(self.title) + min(rows, len(self.rows)) if self.rows else 0
-
-    def lines(self, height: int) -> list[str]:
-        """The part in so many lines; nothing where they are too few."""
-        room = height - 1 - len(self.title)
-        if room < min(len(self.rows), 2) or not self.rows:
+    def lines(self, room: int) -> list[str]:
+        """The part with so many rows, after an empty line; nothing where it has none."""
+        if not room or not self.rows:
             return []
         kept = self.keep(room if room >= len(self.rows) else room - 1)
-        shown = [self.rows[i] for i in kept if i < len(self.rows)]
         more = self.more(kept)
+        shown = [self.rows[i] for i in kept if i < len(self.rows)]
         return ["", *self.title, *shown, *([more] if more else [])]
 
 
@@ -76,27 +69,29 @@ def render(
     page = _Page(view, width, colour)
     head = page.head()
     foot = [page.line(Text(escape_controls(view.note), "dim"))] if view.note else []
-    parts = [page.cells(), page.comparisons(), page.cautions(height is None), page.log()]
-    heights = [part.height(len(part.rows)) for part in parts]
+    parts = [page.cells(), page.comparisons(), page.cautions(), page.log()]
+    rows = [len(part.rows) for part in parts]
     if height is not None:
-        heights = _shared(parts, height - len(head) - len(foot))
-    body = [line for part, lines in zip(parts, heights, strict=True) for line in part.lines(lines)]
+        rows = _shared(parts, height - len(head) - len(foot))
+    body = [line for part, room in zip(parts, rows, strict=True) for line in part.lines(room)]
     return [*head, *body, *foot][:height]
 
 
 def _shared(parts: Sequence[_Part], room: int) -> list[int]:
-    """How many lines each part gets of so many: in three rounds, so that each has something to say
+    """How many rows each part gets in so many lines: in turns, so that each has something to say
     before any says all.
     """
-    heights = [0] * len(parts)
-    for turn in range(3):
+    rows = [0] * len(parts)
+    while True:
+        before = room
         for i, part in enumerate(parts):
-            wanted = part.height(part.wants[turn]) if part.wants[turn] else 0
-            more = min(max(wanted - heights[i], 0), room)
-            if heights[i] or part.lines(more):
-                heights[i] += more
-                room -= more
-    return heights
+            title = 0 if rows[i] else 1 + len(part.title)
+            more = min(part.step, len(part.rows) - rows[i], room - title)
+            if more > 0 and (rows[i] or more >= min(len(part.rows), 2)):
+                rows[i] += more
+                room -= title + more
+        if room == before:
+            return rows
 
 
 class _Page:
@@ -155,31 +150,14 @@ class _Page:
     def cells(self) -> _Part:
         """Each cell's runs, means and status; as many metrics as there is room for."""
         view, metrics = self.view, self.view.repeat.metrics
-        labels = _aligned([[escape_controls(word) for word in cell.levels] for cell in view.cells])
-        title = ", ".join(view.factors)
-        wanted = min(max(map(len, (*labels, title))), LABEL_MOST)
-        number, table = len(metrics), self._cell_table(title, labels, metrics, wanted)
-        while number > 1 and self._width_of(table) > self.width:
-            number -= 1
-            table = self._cell_table(title, labels, metrics[:number], wanted)
-        if (over := self._width_of(table) - self.width) > 0:
-            table = self._cell_table(
-                title, labels, metrics[:number], max(wanted - over, LABEL_LEAST)
-            )
-        header, *rows = self._lines(table)
-        return _Part(
-            [self.line(Text(_asked(view), "dim")), header],
-            rows,
-            (3, 6, 1000),
-            self._more_cells,
-            lambda room: chosen([cell.status for cell in view.cells], room),
-        )
+        numbers = range(len(metrics), 0, -1)
+        header, *rows = self._fitting(self._cell_table(metrics[:number]) for number in numbers)
+        title = [self.line(Text(_asked(view), "dim")), header]
+        statuses = [cell.status for cell in view.cells]
+        return _Part(title, rows, 3, self._more_cells, lambda room: chosen(statuses, room))
 
-    def _cell_table(
-        self, title: str, labels: Sequence[str], metrics: Sequence[str], width: int
-    ) -> Table:
-        table = _table()
-        table.add_column(Text(title), max_width=width, no_wrap=True, overflow="ellipsis")
+    def _cell_table(self, metrics: Sequence[str]) -> Table:
+        table = _table(*self.view.factors)
         table.add_column("runs", justify="right", no_wrap=True)
         for name in metrics:
             title = f"{name} {unit_of(name)}".rstrip()
@@ -191,13 +169,16 @@ class _Page:
             failed = f" -{cell.failed}" if cell.failed else ""
             numbers = [text for column in columns for text in column[i]]
             status = Text(cell.status, STYLES.get(cell.status, ""))
-            table.add_row(Text(labels[i]), f"{cell.runs}{failed}", *numbers, status)
+            table.add_row(*_words(cell.levels), f"{cell.runs}{failed}", *numbers, status)
         return table
 
-    def _width_of(self, table: Table) -> int:
-        """The columns that a table wants."""
-        wide = self._console.options.update(max_width=10_000)
-        return Measurement.get(self._console, wide, table).maximum
+    def _fitting(self, tables: Iterable[Table]) -> list[str]:
+        """The lines of the first table that is not wider than the screen, or of the last."""
+        for table in tables:
+            wide = self._console.options.update(max_width=10_000)
+            if Measurement.get(self._console, wide, table).maximum <= self.width:
+                break
+        return self._lines(table)
 
     def _metric(self, name: str) -> list[tuple[Text, Text]]:
         """A metric of each cell: mean with half-width, and that in percent of the mean."""
@@ -230,46 +211,43 @@ class _Page:
         have.
         """
         view = self.view
-        words = [(c.level, *_context(view, c)) for c in view.comparisons]
-        labels = _aligned([[escape_controls(shown(word)) for word in each] for each in words])
-        tables = (self._comparison_table(labels, columns) for columns in (5, 4, 3))
-        fitting = (table for table in tables if self._width_of(table) <= self.width)
-        rows = self._lines(next(fitting, None) or self._comparison_table(labels, 3))
+        tables = (self._comparison_table(columns) for columns in (5, 4, 3))
+        rows = self._fitting(tables) if view.comparisons else []
         title = f"compared: {escape_controls(view.compared)}; intervals allow for looking early"
         return _Part(
             [self.line(Text(title, "dim"))],
-            rows if labels else [],
-            (2, 4, 12),
+            rows,
+            2,
             lambda kept: self._more(len(rows) - len(kept), "comparison"),
         )
 
-    def _comparison_table(self, labels: Sequence[str], columns: int) -> Table:
-        """With level, metric and verdict, then change with its interval, then n."""
-        table = _table(header=False)
-        for justify in ("left", "left", "left", "right", "left", "left")[: columns + 1]:
-            table.add_column(justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+    def _comparison_table(self, columns: int) -> Table:
+        """With level, metric and verdict, then change, its interval, and n."""
+        labels = [(c.level, *_context(self.view, c)) for c in self.view.comparisons]
+        table = _table(*[""] * len(labels[0]))
+        table.show_header = False
+        for _ in range(columns):
+            table.add_column(no_wrap=True, overflow="ellipsis")
         for label, c in zip(labels, self.view.comparisons, strict=True):
-            told = Text(label), Text(c.metric), *_said(c)
-            table.add_row(*told[: columns + 1])
+            table.add_row(*_words(map(shown, label)), Text(c.metric), *_said(c)[: columns - 1])
         return table
 
-    def cautions(self, whole: bool) -> _Part:
+    def cautions(self) -> _Part:
         """Runs that are not ok, and what else is in doubt."""
         view = self.view
         bad = [f"run {each.run}: {each.cell}: {each.status}: {each.reason}" for each in view.bad]
-        rows = []
-        for words in (*reversed(bad), *view.cautions):
-            plain = " ".join(escape_controls(words).split())
-            lines = textwrap.wrap(plain, self.width, initial_indent="! ", subsequent_indent="  ")
-            if not whole and len(lines) > FOLDED:
-                lines = [
-                    *lines[: FOLDED - 1],
-                    " ".join(each.strip() for each in lines[FOLDED - 1 :]),
-                ]
-                lines[-1] = f"  {lines[-1]}"
-            rows += [self.line(Text(line, "yellow")) for line in lines]
+        rows = [
+            self.line(Text(line, "yellow"))
+            for words in (*reversed(bad), *view.cautions)
+            for line in textwrap.wrap(
+                " ".join(escape_controls(words).split()),
+                self.width,
+                initial_indent="! ",
+                subsequent_indent="  ",
+            )
+        ]
         title = [self.line(Text("cautions", "dim"))]
-        return _Part(title, rows, (1, 2, 8), lambda kept: self._more(len(rows) - len(kept), "line"))
+        return _Part(title, rows, 2, lambda kept: self._more(len(rows) - len(kept), "line"))
 
     def log(self) -> _Part:
         """The last lines of log.txt."""
@@ -278,25 +256,22 @@ class _Page:
         return _Part(
             [self.line(Text("log", "dim"))],
             rows,
-            (0, 2, 6),
+            2,
             lambda kept: "",
             lambda room: range(max(0, last - room - (room < last)), last),
         )
 
 
-def _table(header: bool = True) -> Table:
-    return Table(
-        box=None, show_header=header, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False
-    )
+def _table(*keys: str) -> Table:
+    """A table without lines, with these columns of levels."""
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), pad_edge=False)
+    for key in keys:
+        table.add_column(Text(key), max_width=LABEL_MOST, no_wrap=True, overflow="ellipsis")
+    return table
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The words of each row joined, as columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        GAP.join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+def _words(levels: Iterable[str]) -> list[Text]:
+    return [Text(escape_controls(level)) for level in levels]
 
 
 def _runs(view: Overview) -> str:

@@ -118,14 +118,13 @@ def _with_levels(frame: pd.DataFrame, units: Sequence[Unit], swept: Sequence[str
     """Runs with their pairs and levels in place of the number of their unit, as a frame of a result
     has them.
     """
-    numbers = frame["unit"].to_numpy(dtype=int)
     words = {"pair": [unit.pair.name for unit in units]}
     words |= {name: [unit.cell.factors.get(name, "") for unit in units] for name in swept}
-    columns = {}
-    for name, of_unit in words.items():
-        levels = list(dict.fromkeys(filter(None, of_unit)))
-        codes = pd.Series([levels.index(word) if word else -1 for word in of_unit], dtype=int)
-        columns[name] = pd.Categorical.from_codes(
-            codes.to_numpy()[numbers], categories=pd.Index(levels)
+    columns = {
+        name: pd.Categorical(
+            [of_unit[number] or None for number in frame["unit"]],
+            categories=list(dict.fromkeys(filter(None, of_unit))),
         )
+        for name, of_unit in words.items()
+    }
     return frame.drop(columns="unit").assign(**columns)

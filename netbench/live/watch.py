@@ -1,4 +1,4 @@
-"""`watch`: looks at a result once a second, and shows it where something is new."""
+"""`watch`: where a campaign stands, once or until it has ended."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from pathlib import Path
 
 from netbench.base.terminal import Painter
 from netbench.base.units import count
-from netbench.live.keys import Keys, listening
 from netbench.live.overview import Overview
 from netbench.live.screen import render
 from netbench.live.watched import Watched
 
 LOOK_SECONDS = 1.0  # between two looks, at least
 SHARE = 0.02  # of a CPU, that looking and drawing may take
-QUIT = "qQ\x04"
-FIRST = (True, False)
-"""The first picture does without comparisons; importing what makes them takes most of a second."""
 ENDING_LINES = 5  # that are left for how the campaign has ended
-KEYS_NOTE = "q ends watching, not the campaign"
+NOTE = "Ctrl-C ends watching, not the campaign"
 
 
 def snapshot(folder: Path) -> Overview:
@@ -37,40 +33,33 @@ def follow(folder: Path) -> str:
     has seen enough. How it ended, in words. Errors: as snapshot.
     """
     watched, painter = Watched(folder), Painter(sys.stdout)
-    with listening() as keys, suppress(KeyboardInterrupt):
-        _follow(watched, painter, keys)
+    with suppress(KeyboardInterrupt):
+        _follow(watched, painter)
     painter.leave()
     return ending(folder, watched.state)
 
 
-def _follow(watched: Watched, painter: Painter, keys: Keys) -> None:
-    drawn = False
+def _follow(watched: Watched, painter: Painter) -> None:
+    drawn = None  # at which size
     while True:
         begun = time.process_time()
         changed = watched.look()
+        columns, rows = painter.size
         if watched.behind and not drawn:
             read = count(watched.records_read, "record")
-            painter.draw([f"reading {read} of {watched.folder}"[: painter.size.columns - 1]])
-            if set(keys.wait(0)) & set(QUIT):
-                return
+            painter.draw([f"reading {read} of {watched.folder}"[: columns - 1]])
             continue
-        if changed or keys.resized or not drawn:
-            if keys.resized:
-                keys.resized = False
+        if changed or drawn != (columns, rows):
+            if drawn not in (None, (columns, rows)):
                 painter.wipe()
-            columns, rows = painter.size
             is_last = watched.state != "running"
-            note = "" if is_last else KEYS_NOTE
+            view = watched.overview(rows, "" if is_last else NOTE)
             room = rows - (ENDING_LINES if is_last else 1)
-            for at_once in (False,) if drawn else FIRST:
-                view = watched.overview(rows, note, at_once=at_once)
-                painter.draw(render(view, columns - 1, room, colour=True))
-            drawn = True
+            painter.draw(render(view, columns - 1, room, colour=True))
+            drawn = columns, rows
         if watched.state != "running" and not watched.behind:
             return
-        spent = time.process_time() - begun
-        if set(keys.wait(max(LOOK_SECONDS, spent / SHARE))) & set(QUIT):
-            return
+        time.sleep(max(LOOK_SECONDS, (time.process_time() - begun) / SHARE))
 
 
 def ending(folder: Path, state: str) -> str:

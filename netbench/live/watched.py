@@ -5,6 +5,7 @@ does. Nothing is written, and no lock is taken.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from netbench.base.opening import read_inside
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
 from netbench.live.cautions import Noise, cautions
-from netbench.live.overview import Around, Overview, overview
+from netbench.live.overview import Overview, overview
 from netbench.live.seldom import Seldom
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
@@ -146,28 +147,21 @@ class Watched:
         """How many records were read."""
         return self._records.lines
 
-    def overview(
-        self, room: int | None = None, note: str = "", *, at_once: bool = False
-    ) -> Overview:
-        """Where the campaign stands. room: how many cells are wanted; None: all. at_once: without
-        comparisons that would have to be made.
-        """
+    def overview(self, room: int | None = None, note: str = "") -> Overview:
+        """Where the campaign stands. room: how many cells are wanted; None: all."""
         ledger = self._ledger
-        is_due = not at_once and (self._comparing.is_due or self.state != "running")
-        if self._is_stale and is_due:
+        if self._is_stale and (self._comparing.is_due or self.state != "running"):
             self._comparing.do(self._compare)
-        left = self._time_left.seconds(ledger.block, ledger) if self.state == "running" else None
-        around = Around(
-            str(self.folder),
-            self.state,
-            left,
-            cautions(self.plan, ledger, self._noise),
-            tuple(self._log),
-            self._comparisons,
-            note,
-            self._statuses,
+        goes_on = self.state == "running" and not ledger.finished
+        return replace(
+            overview(self.plan, ledger, self.folder, room, self._statuses),
+            state=self.state,
+            left=self._time_left.seconds(ledger.block, ledger) if goes_on else None,
+            cautions=tuple(cautions(self.plan, ledger, self._noise)),
+            log=tuple(self._log),
+            comparisons=tuple(self._comparisons),
+            note=note,
         )
-        return overview(self.plan, ledger, around, room)
 
     def _compare(self) -> None:
         if self.plan.campaign.compare or self.state != "running":

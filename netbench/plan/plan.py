@@ -21,8 +21,7 @@ from functools import cached_property
 from itertools import groupby
 
 from netbench.model import CONTROL, NOTHING, Campaign, Repeat
-from netbench.plan.campaign_rounds import CampaignRounds
-from netbench.plan.rounds import Rounds
+from netbench.plan.rounds import CampaignRounds, Rounds
 from netbench.plan.steps import Apply, Boot, Key, ProfileRun, Run, Step, Unit, Verify
 
 __all__ = [
@@ -107,11 +106,7 @@ class Plan:
     @property
     def blocks(self) -> int | None:
         """How many blocks there are, where boots decide that."""
-        return (
-            len(self._kernels) * self.campaign.repeat.boots * self.blocks_a_boot
-            if self.boots
-            else None
-        )
+        return self._boots_in_all * self.blocks_a_boot if self.boots else None
 
     @cached_property
     def repeat(self) -> Repeat:
@@ -123,7 +118,7 @@ class Plan:
         return replace(repeat, min=runs, max=runs) if self.boots else repeat
 
     @cached_property
-    def _kernels(self) -> list[str]:
+    def kernels(self) -> list[str]:
         """Kernels that cells are on, in file order; "" is the one that hosts come with."""
         return list(dict.fromkeys(cell.kernel or "" for cell in self.campaign.cells))
 
@@ -132,8 +127,8 @@ class Plan:
         if not self.boots:
             return None
         number = block // self.blocks_a_boot
-        round_, at = divmod(number, len(self._kernels))
-        kernels = self._kernels.copy()
+        round_, at = divmod(number, len(self.kernels))
+        kernels = self.kernels.copy()
         random.Random(f"netbench {self.campaign.seed} boots {round_}").shuffle(kernels)
         return self._boot(number + 1, kernels[at], round_)
 
@@ -229,11 +224,6 @@ class Plan:
                 beside = (*pairs[:at], *pairs[at + 1 :])
                 yield Run(unit, block, boot, place, self.round_of(unit), beside)
 
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """Kernels that cells are on, in file order; "" is the one that hosts come with."""
-        return tuple(self._kernels)
-
     def profiles(
         self, due: Collection[tuple[Key, int]], kernel: str | None, boot: int
     ) -> Iterator[Step]:
@@ -268,7 +258,7 @@ class Plan:
         return (
             block == 0
             if boot is None
-            else block % self.blocks_a_boot == 0 and boot.number <= len(self._kernels)
+            else block % self.blocks_a_boot == 0 and boot.number <= len(self.kernels)
         )
 
     def wanted(
@@ -280,7 +270,7 @@ class Plan:
 
     @property
     def _boots_in_all(self) -> int:
-        return len(self._kernels) * self.campaign.repeat.boots if self.boots else 0
+        return len(self.kernels) * self.campaign.repeat.boots if self.boots else 0
 
     def all_boots(self) -> list[Boot]:
         """Every boot, in order; none where hosts are left as they are."""
@@ -330,7 +320,7 @@ class Plan:
             return 0.0
         once = sum(unit.cell.transfer.warmup for unit in self.units) / 1e9
         once += len(self.units) * (profile.duration / 1e9 + PROFILE_OVERHEAD_SECONDS)
-        return profile.runs * once + (BOOT_SECONDS * len(self._kernels) if self.boots else 0.0)
+        return profile.runs * once + (BOOT_SECONDS * len(self.kernels) if self.boots else 0.0)
 
 
 def run_seconds(unit: Unit) -> float:

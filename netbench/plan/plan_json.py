@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from netbench.model import Campaign, Cell, Part, Repeat
+from netbench.model import Campaign, Cell
 from netbench.plan.plan import Plan
+
+_REPEAT = ("min", "max", "confidence", "precision", "metrics", "boots", "until")
 
 
 def plan_json(plan: Plan) -> dict[str, object]:
@@ -14,7 +16,6 @@ def plan_json(plan: Plan) -> dict[str, object]:
     result needs beside it.
     """
     campaign = plan.campaign
-    compare = campaign.compare
     return {
         "name": campaign.name,
         "seed": campaign.seed,
@@ -37,30 +38,17 @@ def plan_json(plan: Plan) -> dict[str, object]:
             | ({"build": boot.build} if boot.build else {})
             for boot in plan.all_boots()
         ],
-        "repeat": _repeat(plan.repeat),
-        "part": _part(campaign.part),
+        "repeat": _fields(plan.repeat, _REPEAT),
+        "part": _fields(campaign.part, ("number", "of", "pairs")),
         "tools": _tools(campaign),
         "warnings": list(campaign.warnings),
-        "compare": None
-        if compare is None
-        else {
-            "factor": compare.factor,
-            "baseline": compare.baseline,
-            "margin": compare.margin,
-            "control": compare.control,
-        },
+        "compare": _fields(campaign.compare, ("factor", "baseline", "margin", "control")),
     }
 
 
 def _planned(cell: Cell) -> Mapping[str, object]:
     planned = {"cell": cell.id, "factors": dict(cell.factors)}
     return planned | ({"control": True} if cell.control else {})
-
-
-def _part(part: Part | None) -> Mapping[str, object] | None:
-    if part is None:
-        return None
-    return {"number": part.number, "of": part.of, "pairs": list(part.pairs)}
 
 
 def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
@@ -74,13 +62,9 @@ def _tools(campaign: Campaign) -> Mapping[str, Mapping[str, str]]:
     }
 
 
-def _repeat(repeat: Repeat) -> Mapping[str, object]:
-    return {
-        "min": repeat.min,
-        "max": repeat.max,
-        "confidence": repeat.confidence,
-        "precision": repeat.precision,
-        "metrics": list(repeat.metrics),
-        "boots": repeat.boots,
-        "until": repeat.until,
-    }
+def _fields(of: object, names: Sequence[str]) -> Mapping[str, object] | None:
+    """Some fields of a part of the campaign, where it has that; sequences as lists."""
+    if of is None:
+        return None
+    values = {name: getattr(of, name) for name in names}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}

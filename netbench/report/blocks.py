@@ -5,8 +5,8 @@ looks.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from netbench.read.cautions.base import Caution
 from netbench.stats.intervals import Interval
@@ -14,12 +14,6 @@ from netbench.stats.intervals import Interval
 Value = (
     str | int | float | Interval | None
 )  # None: there is none; an Interval is a mean with its half-width
-
-
-Levels = Mapping[str, str]
-"""Levels by factor, and by `pair`, `cell` or `boot`: cells that have all of them."""
-ROW = -1
-"""In `Table.places`: every value of a row."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +27,15 @@ class Column:
     kind: str = "value"
 
 
+def keys(*names: str) -> tuple[Column, ...]:
+    """Columns of what rows are about."""
+    return tuple(Column(name, kind="key") for name in names)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of
     rows that carry the mark †, `marked_values` values that do, each by its row and column.
-    `places`: by row and column (or ROW), the cells that a value is of, where the row's key columns
-    do not say it; several levels of a factor as `a|b`.
     """
 
     title: str
@@ -47,7 +44,25 @@ class Table:
     notes: tuple[str, ...] = ()
     marked: frozenset[int] = frozenset()
     marked_values: frozenset[tuple[int, int]] = frozenset()
-    places: Mapping[tuple[int, int], Levels] = field(default_factory=dict)
+
+
+def tabled(
+    title: str,
+    rows: Sequence[Mapping[Column, Value]],
+    notes: Iterable[str] = (),
+    marked: Iterable[int] = (),
+    marked_values: Iterable[tuple[int, Column]] = (),
+) -> Table:
+    """A table of rows that have their values by column; `marked_values` likewise."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    return Table(
+        title,
+        tuple(columns),
+        tuple(tuple(row.get(column) for column in columns) for row in rows),
+        tuple(notes),
+        frozenset(marked),
+        frozenset((row, columns.index(column)) for row, column in marked_values),
+    )
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,7 @@ class Finding:
     """One answer of a result: a sentence and what it is drawn from.
 
     `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
-    `margin` to both sides; `places`: the cells that it is of.
+    `margin` to both sides.
     """
 
     sentence: str
@@ -82,7 +97,6 @@ class Finding:
     unit: str = ""
     reference: float | None = None
     margin: float | None = None
-    places: tuple[Levels, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from netbench.fleet.effects import is_fleet
 from netbench.read.load import no_collector
 from netbench.report.blocks import Section
 from netbench.report.label import label_of, labelled
@@ -49,7 +48,7 @@ def of_source(source: Source) -> Report:
     """The report of a result that was already read."""
     from netbench.report.sections import sections
 
-    of_cells = source.with_cells or not is_fleet(source.result)
+    of_cells = source.with_cells or not source.is_fleet
     label = label_of(source.result)
     with no_collector():
         built = [section(source) for section in sections(of_cells)]

@@ -1,5 +1,5 @@
 """A finding as a card: its sentence, a small drawing of its intervals, its verdict in a word, a
-shape and a colour, and the cautions that touch it.
+shape and a colour.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from markupsafe import Markup
 
 from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import number
-from netbench.report.palette import SYMBOLS
-from netbench.report.places import RUNS, Link, Places
 from netbench.stats.comparison import VERDICTS
 
 WIDTH, ROW, LEFT, RIGHT = 270, 18, 30, 240
@@ -22,6 +20,7 @@ BESIDE = 55  # between the middles of two numbers
 MOST_SPANS = 6
 LONGEST = 42  # letters of a label
 MIXED = "mixed"
+SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 Across = Callable[[float], float]
 _SHAPES = {
     "better": "M{x} {t}l5 9h-10z",
@@ -31,10 +30,8 @@ _SHAPES = {
 _ROUND = "M{l} {y}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z"
 
 
-def card(finding: Finding, places: Places | None = None) -> dict[str, Any]:
-    """What the template of a card needs; without `places` it has no links. A finding without
-    anything to draw gives `verdict` "".
-    """
+def card(finding: Finding) -> dict[str, Any]:
+    """What the template of a card needs; `verdict` is "" where nothing is to be drawn."""
     verdicts = {span.verdict for span in finding.spans} - {""}
     verdict = next(iter(verdicts)) if len(verdicts) == 1 else MIXED if verdicts else ""
     return {
@@ -43,35 +40,11 @@ def card(finding: Finding, places: Places | None = None) -> dict[str, Any]:
         "symbol": SYMBOLS.get(verdict, "◆"),
         "drawing": _drawing(finding) if finding.spans else "",
         "more": max(0, len(finding.spans) - MOST_SPANS),
-        "links": _links(finding, places) if places else [],
-        "cautions": _touching(finding, places) if places else [],
     }
-
-
-def _links(finding: Finding, places: Places) -> list[tuple[Link, str]]:
-    """Where the runs of each span are, and what that is called."""
-    links = [places.of(each) for each in finding.places]
-    if len(set(links)) == 1:
-        return [(links[0], "runs")]
-    if len(links) > MOST_SPANS or len(links) != len(finding.spans):
-        return [(Link(RUNS), "runs")] if links else []
-    names = (f"runs of {_short(span.label)}" for span in finding.spans)
-    return list(zip(links, names, strict=True))
 
 
 def _short(label: str) -> str:
     return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-
-
-def _touching(finding: Finding, places: Places) -> list[tuple[int, str]]:
-    """The number and kind of each caution that names a cell of the finding, or no cell at all."""
-    mine = {name for levels in finding.places for name in places.matching(levels)}
-    touching: dict[str, int] = {}
-    for at, caution in enumerate(places.source.cautions, 1):
-        cells = {places.of_label(label).removeprefix("#") for label in caution.where} - {""}
-        if mine and (not cells or cells & mine):
-            touching.setdefault(caution.kind, at)
-    return [(at, kind) for kind, at in touching.items()]
 
 
 def _drawing(finding: Finding) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,15 +14,12 @@ from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.history import History
 from netbench.read.matching import NAMED, A
 from netbench.read.result import Result
-from netbench.report.answers import answering
-from netbench.report.blocks import Block, Column, Prose, Section, Table
-from netbench.report.control_line import control_lines
-from netbench.report.gate_line import gate_line, where
+from netbench.report.blocks import Block, Column, Prose, Section, Table, keys
 from netbench.report.json import SCHEMA, control, plain
 from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
-from netbench.report.sections.comparison import table
-from netbench.report.titles import sentence, title
+from netbench.report.phrases import answering, control_lines, gate_line, in_context, title
+from netbench.report.sections.verdicts import table
 from netbench.stats.comparison import NO_VERDICT, Comparison
 
 Families = Mapping[str, Sequence[Comparison]]
@@ -78,34 +75,24 @@ class Compared:
 
     @property
     def refusal(self) -> str:
-        """Why gates of two results are not answered, and what to do; "" where each has something to
-        judge.
+        """Why gates are not answered that earlier results, campaigns in turns, or what was measured
+        do not allow, and what to do; "" where each has something to judge.
         """
         unanswered = [
-            o.gate.text
-            for o in self.outcomes
-            if not o.fell and not o.held and any(c.lacks_history for c in o.unjudged)
-        ]
-        if not unanswered:
-            return self._refused_grounds
-        a = self.results[A]
-        return (
-            f"cannot judge {listed(unanswered, NAMED)}: {self._history_said}. Run {a.name} a few"
-            " times more and name a folder with these results:"
-            f" `compare A B --history {a.path.parent}`; --force judges the intervals as they are"
-        )
-
-    @property
-    def _refused_grounds(self) -> str:
-        """Why gates are not answered that campaigns in turns, or what was measured, do not allow;
-        "" where they are.
-        """
-        unanswered = [
-            (o.gate.text, o.unjudged[0])
+            (o.gate.text, o.unjudged)
             for o in self.outcomes
             if not o.fell and not o.held and o.unjudged
         ]
-        refused = [o for o in unanswered if self.turns or o[1].verdict == NO_VERDICT]
+        if texts := [text for text, of in unanswered if any(c.lacks_history for c in of)]:
+            a = self.results[A]
+            return (
+                f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
+                " times more and name a folder with these results:"
+                f" `compare A B --history {a.path.parent}`; --force judges the intervals as they"
+                " are"
+            )
+        firsts = [(text, of[0]) for text, of in unanswered]
+        refused = [one for one in firsts if self.turns or one[1].verdict == NO_VERDICT]
         if not refused:
             return ""
         names, c = listed([text for text, _ in refused], NAMED), refused[0][1]
@@ -141,34 +128,18 @@ class Compared:
         head += [self.offered] if self.offered else []
         blocks: list[Block] = [Prose(tuple(head))] if head else []
         blocks.append(Prose(tuple(self._sentences(several)), bullets=True))
-        blocks += [
-            table(
-                title(metric, *self.results.values()),
-                family,
-                several,
-                self.controls.get(metric, ()),
-            )
-            for metric, family in self.families.items()
-        ]
-        sections = [Section("comparison", self.title, tuple(blocks))]
-        if self.profiles:
-            sections.append(Section("profile", "Where the cycles go", tuple(self.profiles)))
-        if self.notes:
-            sections.append(
-                Section(
-                    "notes",
-                    "What was left out, or assumed",
-                    (Prose(tuple(self.notes), bullets=True),),
-                )
-            )
-        if len(self.results) > 1:
-            sections.append(
-                Section("differences", "What the two differ in besides", (self._differences(),))
-            )
-        if self.gates:
-            lines = tuple(gate_line(outcome, several) for outcome in self.outcomes)
-            sections.append(Section("gates", "Gates", (Prose(lines, bullets=True),)))
-        return [labelled(section, self.label) for section in sections]
+        for metric, family in self.families.items():
+            what = title(metric, *self.results.values())
+            blocks.append(table(what, family, several, self.controls.get(metric, ())))
+        gates = tuple(gate_line(outcome, several) for outcome in self.outcomes)
+        sections = (
+            Section("comparison", self.title, tuple(blocks)),
+            Section("profile", "Where the cycles go", tuple(self.profiles)),
+            Section("notes", "What was left out, or assumed", _points(self.notes)),
+            Section("differences", "What the two differ in besides", tuple(self._differences())),
+            Section("gates", "Gates", _points(gates)),
+        )
+        return [labelled(section, self.label) for section in sections if section.blocks]
 
     def _how_paired(self) -> list[str]:
         """What the results have to do with each other."""
@@ -196,35 +167,26 @@ class Compared:
             asked |= set(result.repeat.metrics)
         sentences = []
         for name in answering(self.families, asked, self.offered):
-            for c in self.families[name]:
-                place, told = where(c, several), sentence(c, *self.results.values())
-                sentences.append(f"{place}: {told}." if place else f"{told}.")
+            family = self.families[name]
+            sentences += [in_context(c, several, *self.results.values()) for c in family]
             what = title(name, *self.results.values())
             sentences += control_lines(what, self.controls.get(name, ()), several)
         return sentences
 
-    def _differences(self) -> Block:
+    def _differences(self) -> Iterator[Block]:
+        if len(self.results) < 2:
+            return
         if not self.differing:
-            return Prose(
+            yield Prose(
                 (
-                    (
-                        "Nothing that was read: all facts that must match do, and the campaigns"
-                        " write the same transfer."
-                    ),
+                    "Nothing that was read: all facts that must match do, and the campaigns write"
+                    " the same transfer.",
                 )
             )
-        columns = (
-            Column("what", kind="key"),
-            Column("of", kind="key"),
-            Column("values", kind="prose"),
-        )
+            return
         rows = tuple((d.what, d.where, f"{d.a} in A; {d.b} in B") for d in self.differing)
-        return Table(
-            "",
-            columns,
-            rows,
-            ("Facts that must match, and what the campaigns say of transfer and settings.",),
-        )
+        note = "Facts that must match, and what the campaigns say of transfer and settings."
+        yield Table("", (*keys("what", "of"), Column("values", kind="prose")), rows, (note,))
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs; what there is none of is null."""
@@ -262,6 +224,10 @@ class Compared:
             "forced": self.forced,
             "refusal": self.refusal,
         }
+
+
+def _points(lines: Sequence[str]) -> tuple[Block, ...]:
+    return (Prose(tuple(lines), bullets=True),) if lines else ()
 
 
 def comparison(c: Comparison) -> dict[str, Any]:

@@ -4,17 +4,16 @@ intervals, and findings with their drawings. Everything else about them is panda
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from netbench.read.cells import TIDY
 from netbench.read.metrics import describe
-from netbench.report.blocks import Column, Finding, Span, Table, Value
+from netbench.report.blocks import Column, Finding, Span, Value, tabled
 from netbench.report.cards import card
-from netbench.report.html_table import html_table
-from netbench.report.pages import render_page
+from netbench.report.pages import html_table, render_page
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
@@ -61,36 +60,30 @@ class CellFrame(ShownFrame):
         levels = [name for name in self if name not in ("cell", "pair", *TIDY)]
         keys = levels + pairs or ["cell"]
         units = dict(zip(self["metric"], self["unit"], strict=True))
-        groups = self.groupby(["cell", "pair"], sort=False, observed=True)
-        rows = [tuple(_cell_row(part, keys, list(units))) for _, part in groups]
+        parts = [part for _, part in self.groupby(["cell", "pair"], sort=False, observed=True)]
         most = self._shown_rows()
         notes = ["± is the half-width of the interval of the mean.", self.attrs.get("label", "")]
-        notes += [f"The first {most} of {len(rows)} cells."] if len(rows) > most else []
-        table = Table(
-            "",
-            (
-                *(Column(str(name), "", "key") for name in keys),
-                *(Column(describe(str(name)).title, str(unit)) for name, unit in units.items()),
-                Column("n"),
-                Column("status"),
-            ),
-            tuple(rows[:most]),
-            tuple(filter(None, notes)),
-        )
-        return [html_table(table, None)]
+        notes += [f"The first {most} of {len(parts)} cells."] if len(parts) > most else []
+        rows = [_cell_row(part, keys, units) for part in parts[:most]]
+        return [html_table(tabled("", rows, filter(None, notes)))]
 
 
-def _cell_row(part: pd.DataFrame, keys: Sequence[Any], metrics: Sequence[str]) -> Iterator[Value]:
+def _cell_row(
+    part: pd.DataFrame, keys: Sequence[Any], units: Mapping[Any, Any]
+) -> dict[Column, Value]:
     """A cell's levels, its mean in each metric, n and status."""
-    first = part.iloc[0]
-    yield from ("" if first.isna()[name] else str(first[name]) for name in keys)
+    first, none = part.iloc[0], part.iloc[0].isna()
     known: dict[Any, Any] = {row.metric: row for row in part.itertuples(index=False)}
-    for metric in metrics:
-        row = known.get(metric)
-        yield None if row is None or pd.isna(row.mean) else _interval(row)
+    row: dict[Column, Value] = {
+        Column(str(name), kind="key"): "" if none[name] else str(first[name]) for name in keys
+    }
+    for metric, unit in units.items():
+        found = known.get(metric)
+        mean = None if found is None or pd.isna(found.mean) else _interval(found)
+        row[Column(describe(str(metric)).title, str(unit))] = mean
     least, most = part["n"].min(), part["n"].max()
-    yield int(least) if least == most else f"{least} to {most}"
-    yield str(first["status"])
+    row[Column("n")] = int(least) if least == most else f"{least} to {most}"
+    return {**row, Column("status"): str(first["status"])}
 
 
 def _interval(row: Any) -> Interval:

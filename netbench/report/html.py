@@ -4,156 +4,148 @@ page itself forbids every request.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
+import pandas as pd
 
-from netbench.report.blocks import Block, Cautions, Findings, Plot, Prose, Section
+from netbench.base.errors import NetbenchError
+from netbench.base.json_lines import JsonLines
+from netbench.read.shown_levels import shown
+from netbench.report.blocks import Block, Cautions, Column, Findings, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.cards import card
-from netbench.report.drawings import draw
-from netbench.report.formulas import formula
-from netbench.report.html_table import html_table
-from netbench.report.numbers import words
-from netbench.report.pages import render_page
-from netbench.report.places import Places
-from netbench.report.run_panels import RunPanels, run_panels
+from netbench.report.numbers import count
+from netbench.report.pages import html_table, render_page
 from netbench.report.source import Source
-from netbench.report.svg import Point
 
-PLACES = 12
+MOST_RUNS = 2000
+"""Rows that a browser lays out in about a second."""
+RECORD_BYTES = 1_500_000
+"""Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
 
 
 def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
     """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
     file with the stacks of profiles, as a page beside it names it; "": there is none.
     """
-    source = report.source
-    places = Places(source)
-    runs = run_panels(source, places)
-    page = _Page(source, plots, flames, places, runs.numbers)
+    table, records = _runs(report.source)
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
-        sections=[page.section(section) for section in report.sections],
-        cells=_cells(source, places, runs),
-        runs=runs,
-        shown=[(name, source.result.describe(name)) for name in source.metrics],
-        columns=[runs.metrics.index(name) for name in source.metrics if name in runs.metrics],
-        several_boots=len(source.result.kernels) > 1,
-        facts=_facts(source, runs),
+        sections=[_section(report.source, each, plots, flames) for each in report.sections],
+        runs=table,
+        records=records,
     )
 
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
-    """Some sections without page or plots, for a notebook."""
-    page = _Page(report.source, False, "", None, frozenset())
-    chosen = [page.section(section) for section in report.sections if section.key in keys]
+    """Some sections without page, plots or cards, for a notebook."""
+    chosen = [
+        _section(report.source, section, False, "", cards=False)
+        for section in report.sections
+        if section.key in keys
+    ]
     return render_page("fragment.html", sections=chosen, label="")
 
 
-def _cells(source: Source, places: Places, runs: RunPanels) -> list[dict[str, Any]]:
-    """What stands in the panel of each cell."""
-    return [
-        {
-            "id": places.name(c.cell, c.pair),
-            "title": " · ".join(source.key(c)),
-            "cell": c,
-            "means": [
-                f"{m.title} {words(c.intervals[m.name])} {m.unit}".strip()
-                for m in map(source.result.describe, source.metrics)
-                if m.name in c.intervals
-            ],
-            "runs": runs.of_cell(places.name(c.cell, c.pair)),
-        }
-        for c in source.cells
-    ]
+def _section(
+    source: Source, section: Section, plots: bool, flames: str, cards: bool = True
+) -> dict[str, Any]:
+    """A section as the templates take it."""
+    blocks = []
+    for block in section.blocks:
+        if not isinstance(block, Plot):
+            blocks.append(_block(block, cards))
+        elif block.kind == "flame":
+            if flames:
+                blocks.append({"kind": "link", "to": quote(flames), "title": block.caption})
+        elif plots:
+            from netbench.report.plots import image
+
+            drawing = image(source, block)
+            blocks.append({"kind": "plot", "caption": block.caption, "drawing": drawing})
+    return {"key": section.key, "title": section.title, "blocks": blocks}
 
 
-def _facts(source: Source, runs: RunPanels) -> dict[str, Any]:
-    """What the script needs to lay out a run: its metrics, and the units of counters."""
-    result = source.result
-    known = [result.describe(name) for name in runs.metrics]
-    return {
-        "metrics": [[m.name, m.title, m.unit, formula(result, m.name)] for m in known],
-        "units": {
-            f"{row.owner}.{row.name}": row.unit for row in result.plan.rows if row.kind == "counter"
-        },
-    }
-
-
-class _Page:
-    """Blocks as the templates take them; without `places` nothing is a link."""
-
-    def __init__(
-        self,
-        source: Source,
-        plots: bool,
-        flames: str,
-        places: Places | None,
-        runs: frozenset[int],
-    ) -> None:
-        self.source, self.plots, self.flames = source, plots, flames
-        self.places, self.runs = places, runs
-
-    def section(self, section: Section) -> dict[str, Any]:
-        blocks = [
-            self._link(block) if _is_flame(block) else self._block(block, f"{section.key}-{i}")
-            for i, block in enumerate(section.blocks)
-            if (self.flames if _is_flame(block) else self.plots or not isinstance(block, Plot))
-        ]
-        return {"key": section.key, "title": section.title, "blocks": blocks}
-
-    def _link(self, block: Block) -> dict[str, Any]:
-        """What is drawn from a file of its own."""
-        assert isinstance(block, Plot)
-        return {"kind": "link", "to": quote(self.flames), "title": block.caption}
-
-    def _block(self, block: Block, salt: str) -> dict[str, Any]:
-        if isinstance(block, Findings) and self.places:
-            cards = [card(item, self.places) for item in block.items]
-            return {
-                "kind": "findings",
-                "cards": [each for each in cards if each["drawing"]],
-                "lines": [each["sentence"] for each in cards if not each["drawing"]],
-            }
-        if isinstance(block, Prose):
-            return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
-        if isinstance(block, Cautions):
-            return {"kind": "cautions", "items": self._cautions(block), "places": PLACES}
-        if isinstance(block, Plot):
-            return self._plot(block, salt)
-        return html_table(block, self.places)
-
-    def _cautions(self, block: Cautions) -> list[dict[str, Any]]:
-        to = self.places.of_label if self.places else lambda label: ""
-        return [
-            {"caution": item, "where": [(label, to(label)) for label in item.where]}
-            for item in block.items
-        ]
-
-    def _plot(self, block: Plot, salt: str) -> dict[str, Any]:
-        from netbench.report import plots
-
-        address = self.places.address if self.places else lambda cell: None
-        with plots.default_style():
-            drawn = draw(self.source, block, address)
-            points = [
-                Point(f"#run-{run}" if run in self.runs else "", f"run {run}: {value}")
-                for run, value in drawn.runs
-            ]
-            inside = plots.inline(drawn.axes, drawn.dots, salt, block.caption, drawn.about, points)
+def _block(block: Block, cards: bool) -> dict[str, Any]:
+    if isinstance(block, Findings) and cards:
+        made = [card(item) for item in block.items]
         return {
-            "kind": "plot",
-            "id": f"plot-{salt}",
-            "caption": block.caption,
-            "drawing": Markup(inside),
-            "linked": bool(points) and "<svg" in inside,
+            "kind": "findings",
+            "cards": [each for each in made if each["drawing"]],
+            "lines": [each["sentence"] for each in made if not each["drawing"]],
         }
+    if isinstance(block, Prose):
+        return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
+    if isinstance(block, Cautions):
+        return {"kind": "cautions", "cautions": block.items}
+    assert isinstance(block, Table)
+    return html_table(block)
 
 
-def _is_flame(block: Block) -> bool:
-    return isinstance(block, Plot) and block.kind == "flame"
+def _runs(source: Source) -> tuple[dict[str, Any], dict[int, tuple[str, str]]]:
+    """The table of the first runs, and by run what is said of it, and its record as it was
+    stored; "" where that is gone, or there is no room for it.
+    """
+    result = source.result
+    runs = result.runs
+    if len(result.control_runs):
+        runs = pd.concat([runs, result.control_runs])
+    runs = runs.sort_values("run").head(MOST_RUNS)
+    cells = {(c.cell, c.pair) for c in source.cells}
+    boots = ["boot"] if len(result.kernels) > 1 else []
+    described = [result.describe(name) for name in source.metrics]
+    columns = (
+        Column("run"),
+        *(Column(name, kind="key") for name in source.keys),
+        *(Column(name) for name in ("block", *boots, "status")),
+        *(Column(metric.title, metric.unit) for metric in described),
+    )
+    rows = []
+    lines = _lines(result.path / "records.jsonl")
+    records: dict[int, tuple[str, str]] = {}
+    for row in runs.to_dict("records"):
+        known = (row["cell"], row["pair"]) in cells
+        said = [row[name] for name in ("reason", "engaged", "excluded", "noise")]
+        rows.append(
+            (
+                row["run"],
+                *(shown(str(row.get(key, ""))) for key in source.keys),
+                *(row[name] for name in ("block", *boots)),
+                row["status"] if known or row["status"] != "ok" else "control",
+                *(float(row.get(metric.name, "nan")) for metric in described),
+            )
+        )
+        records[row["run"]] = "; ".join(filter(None, said)), lines.get(row["run"], "")
+    whole = len(result.runs) + len(result.control_runs)
+    notes = []
+    if not lines:
+        notes.append("Their records are gone.")
+    elif sum(bool(line) for _, line in records.values()) < whole:
+        notes.append(
+            f"{count(len(rows), 'run')} of {whole} are on this page, the first ones; the records of"
+            " all are in records.jsonl, one a line."
+        )
+    table = Table("Runs in order of execution", columns, tuple(rows), tuple(notes))
+    return html_table(table), records
+
+
+def _lines(file: Path) -> dict[int, str]:
+    """The first lines of a file of records by their runs, as far as there is room."""
+    lines: dict[int, str] = {}
+    room = RECORD_BYTES
+    try:
+        for _, line in islice(JsonLines(file), MOST_RUNS):
+            room -= len(line)
+            if room < 0:
+                break
+            lines[json.loads(line)["run"]] = line.decode("utf-8", "replace").rstrip("\n")
+    except (OSError, NetbenchError):
+        pass
+    return lines

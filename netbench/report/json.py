@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from netbench.base.control_characters import escape_controls
-from netbench.fleet.as_json import fleet
 from netbench.read.cells import finite
 from netbench.read.control import holds
 from netbench.read.effects import Effects
@@ -64,7 +63,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "effects": [
             effects(each) for found in source.effects.values() for each in found if each.effects
         ],
-        "fleet": fleet(source),
+        "fleet": source.add_on.to_json(source) if source.fleets else None,
         "cautions": [
             asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
         ],

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from xml.etree import ElementTree as xml
 
+from netbench.base.control_characters import escape_controls
+from netbench.read.shown_levels import shown
 from netbench.report.build import Report
-from netbench.report.outcomes import FAIL, SKIP, Outcome, outcomes
+from netbench.report.letter import compared
+from netbench.report.phrases import sentence, where
+from netbench.report.source import Source
+from netbench.stats.comparison import SURE, Comparison
+
+PASS, FAIL, SKIP = "pass", "fail", "skip"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`state`: of PASS, FAIL and SKIP; `why` it is skipped; `told`: the comparison in words;
+    `seconds`: how long the runs of its level took.
+    """
+
+    name: str
+    state: str
+    why: str
+    told: str
+    seconds: float
+
+
+def outcomes(source: Source) -> dict[str, list[Outcome]]:
+    """Of each comparison by metric, in the order of the report. Errors: as letter.compared."""
+    by_metric: dict[str, list[Outcome]] = {}
+    for c in compared(source):
+        place = where(c, source.several)
+        name = f"{c.factor}={shown(c.level)} against {shown(c.baseline)}"
+        state = FAIL if c.verdict == "worse" else PASS if c.verdict in SURE else SKIP
+        why = (c.why or c.unsettled or "inconclusive") if state == SKIP else ""
+        name, told = _line(f"{name} {place}"), _line(sentence(c, source.result))
+        outcome = Outcome(name, state, _line(why), told, _seconds(source, c))
+        by_metric.setdefault(_line(c.metric), []).append(outcome)
+    return by_metric
 
 
 def render(report: Report) -> str:
     """The document. Errors: ReportError where the campaign compares nothing."""
     root = xml.Element("testsuites", name=report.name)
-    by_metric: dict[str, list[Outcome]] = {}
-    for outcome in outcomes(report.source):
-        by_metric.setdefault(outcome.metric, []).append(outcome)
-    for metric, mine in by_metric.items():
+    for metric, mine in outcomes(report.source).items():
         suite = xml.SubElement(root, "testsuite", {"name": metric, **_counts(mine)})
         for outcome in mine:
-            _case(suite, report.name, outcome)
+            _case(suite, f"{report.name}.{metric}", outcome)
     xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
 
@@ -32,11 +64,11 @@ def _counts(mine: list[Outcome]) -> dict[str, str]:
     }
 
 
-def _case(suite: xml.Element, campaign: str, outcome: Outcome) -> None:
+def _case(suite: xml.Element, classname: str, outcome: Outcome) -> None:
     case = xml.SubElement(
         suite,
         "testcase",
-        classname=f"{campaign}.{outcome.metric}",
+        classname=classname,
         name=outcome.name,
         time=f"{outcome.seconds:.3f}",
     )
@@ -45,3 +77,19 @@ def _case(suite: xml.Element, campaign: str, outcome: Outcome) -> None:
     elif outcome.state == SKIP:
         xml.SubElement(case, "skipped", message=outcome.why)
     xml.SubElement(case, "system-out").text = outcome.told
+
+
+def _line(text: str) -> str:
+    """Words from outside on one line."""
+    return " ".join(escape_controls(text).split())
+
+
+def _seconds(source: Source, c: Comparison) -> float:
+    """How long the runs of a level took, each until the next one of the campaign began; the last
+    run of all is not known to have ended.
+    """
+    cell = source.cell_of(c, c.level)
+    runs = source.result.runs.sort_values("run")
+    took = runs["started"].diff().shift(-1).dt.total_seconds()
+    mine = (runs["cell"] == (cell.cell if cell else "")) & (runs["pair"] == c.pair)
+    return float(took[mine].sum())

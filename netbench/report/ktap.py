@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.report.build import Report
-from netbench.report.outcomes import FAIL, SKIP, Outcome, outcomes
+from netbench.report.junit import FAIL, SKIP, Outcome, outcomes
 
 VERSION = "KTAP version 1"
 INDENT = "    "
@@ -15,9 +15,7 @@ INDENT = "    "
 
 def render(report: Report) -> str:
     """The lines. Errors: ReportError where the campaign compares nothing."""
-    by_metric: dict[str, list[Outcome]] = {}
-    for outcome in outcomes(report.source):
-        by_metric.setdefault(outcome.metric, []).append(outcome)
+    by_metric = outcomes(report.source)
     lines = [VERSION, f"1..{len(by_metric)}"]
     for number, (metric, mine) in enumerate(by_metric.items(), 1):
         lines += [f"{INDENT}{line}" for line in _subtests(metric, mine)]

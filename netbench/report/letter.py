@@ -5,20 +5,21 @@ for beside numbers: spread, what could have been seen, what was copied, what was
 from __future__ import annotations
 
 import math
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
 from netbench.read.proofs import copied
+from netbench.read.result import Result
 from netbench.read.shown_levels import shown
 from netbench.report.build import Report
-from netbench.report.control_line import control_lines
-from netbench.report.hardware import hardware, releases
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
+from netbench.report.phrases import control_lines, title, where
 from netbench.report.source import Source
-from netbench.report.titles import title
 from netbench.stats import power
 from netbench.stats.boots import KERNEL, runs_a_boot, several
 from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
@@ -95,7 +96,7 @@ def _tables(source: Source) -> list[list[str]]:
     contexts: dict[tuple[str, str], list[Comparison]] = {}
     for family in source.comparisons.values():
         for c in family:
-            contexts.setdefault((where(source, c), c.level), []).append(c)
+            contexts.setdefault((where(c, source.several), c.level), []).append(c)
     if len(contexts) <= MOST_TABLES:
         return [
             _table(source, place, [(_label(source, c), c) for c in mine])
@@ -106,7 +107,7 @@ def _tables(source: Source) -> list[list[str]]:
 
 def _grid(source: Source, family: Sequence[Comparison]) -> list[str]:
     """All contexts and levels of a metric, by their levels alone; the line above says of what."""
-    pairs = ["pair"] if len(source.result.plan.pairs) > 1 else []
+    pairs = ["pair"] if source.several else []
     keys = [*pairs, *(name for name in family[0].context if any(c.context[name] for c in family))]
     keys += [family[0].factor] if len({c.level for c in family}) > 1 else []
 
@@ -116,12 +117,6 @@ def _grid(source: Source, family: Sequence[Comparison]) -> list[str]:
 
     what = f"{_label(source, family[0])}, by {', '.join(keys)}"
     return _table(source, what, [(label(c), c) for c in family])
-
-
-def where(source: Source, c: Comparison) -> str:
-    """The context of a comparison, with its pair where there are several."""
-    words = [f"{name}={shown(level)}" for name, level in c.context.items() if level]
-    return " ".join([*([c.pair] if len(source.result.plan.pairs) > 1 else []), *words])
 
 
 def _label(source: Source, c: Comparison) -> str:
@@ -185,14 +180,15 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     for why in dict.fromkeys(c.unsettled for c in family if c.verdict == NO_VERDICT):
         yield from _wrapped(f"{NO_VERDICT}: {why}.", "  ")
     for c in (c for c in family if c.failures):
-        yield from _wrapped(f"{where(source, c)} {c.sentence}".strip() + ".", "  ")
+        yield from _wrapped(f"{where(c, source.several)} {c.sentence}".strip() + ".", "  ")
     yield from _wrapped(_copied(source))
     yield from _wrapped(f"Could have shown, with 80% power: {_seen(source)}.")
-    several = len(source.result.plan.pairs) > 1
     controls = [
         line
         for metric, each in source.answers.items()
-        for line in control_lines(title(metric, source.result), source.controls(each), several)
+        for line in control_lines(
+            title(metric, source.result), source.controls(each), source.several
+        )
     ]
     for line in controls or ["No control ran (compare: {control: true})."]:
         yield from _wrapped(line)
@@ -256,10 +252,86 @@ def _untested(source: Source) -> Iterator[str]:
 
 def _cautions(source: Source) -> Iterator[str]:
     """Each caution in a line or two, with the cells that it is about unless it is all of them."""
-    several = len(source.result.plan.pairs) > 1
-    compared = {f"{c.cell} {c.pair}" if several else c.cell for c in source.cells}
+    compared = {f"{c.cell} {c.pair}" if source.several else c.cell for c in source.cells}
     for caution in source.cautions:
         where = [shown(each) for each in caution.where if each in compared]
         of_all = len(where) in (0, len(compared))
         told = "" if of_all else f" ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''})"
         yield from _wrapped(f"Caution: {caution.what.rstrip('.')}{told}.", "  ")
+
+
+LOOPBACK = "lo"
+_NOISE = re.compile(r"\((?:R|TM|r|tm)\)|\bCPU\b|\bProcessor\b|@.*")
+
+
+def hardware(result: Result) -> str:
+    """`2x EPYC 9454, mlx5_core at 100 Gb/s, MTU 4096, 1 flow, sender and receiver apart`; sides
+    that differ are told one by one.
+    """
+    facts = {host: entries[-1].facts for host, entries in result.hosts.items() if entries}
+    machines: dict[str, list[str]] = {}
+    for host, known in facts.items():
+        one_kernel = KERNEL not in result.factors
+        machines.setdefault(", ".join(_machine(known, one_kernel)), []).append(host)
+    if len(machines) == 1:
+        ((machine, hosts),) = machines.items()
+        told = machine if len(hosts) == 1 else f"{len(hosts)} hosts, each {machine}"
+    else:
+        told = "; ".join(machines) or "hardware unknown"
+    return ", ".join([told, *_cell(result)])
+
+
+def releases(result: Result, kernels: Iterable[str]) -> str:
+    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
+    6.12.4`; "" where netbench booted none.
+    """
+    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    for entry in (entry for entries in result.hosts.values() for entry in entries):
+        if entry.on in found and entry.facts.get("kernel"):
+            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
+
+
+def _machine(facts: Mapping[str, Any], one_kernel: bool) -> Iterator[str]:
+    """`one_kernel`: the same in all cells; else the table's levels tell kernels apart."""
+    cpus = " ".join(_NOISE.sub("", str(facts.get("cpu_model") or "unknown CPU")).split())
+    sockets = str(facts.get("sockets") or "1")
+    cores = _number(facts.get("cores"))
+    yield f"{sockets}x {cpus}" + (f" ({count(cores, 'core')})" if cores else "")
+    if one_kernel:
+        yield f"Linux {facts.get('kernel') or 'unknown'}"
+    driver = facts.get("nic_driver")
+    if facts.get("interface") == LOOPBACK:
+        yield "loopback"
+    elif driver:
+        yield " ".join(_interface(facts))
+    if facts.get("mtu"):
+        yield f"MTU {facts['mtu']}"
+
+
+def _interface(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield str(facts["nic_driver"])
+    if speed := _number(facts.get("speed")):
+        yield f"at {speed / 1000:g} Gb/s"
+    if facts.get("nic_firmware"):
+        yield f"firmware {facts['nic_firmware']}"
+    if facts.get("pci_width"):
+        yield f"PCIe x{facts['pci_width']} {facts.get('pci_speed') or ''}".strip()
+    if facts.get("nic_numa_node") not in (None, "-1"):
+        yield f"on NUMA node {facts['nic_numa_node']}"
+
+
+def _number(value: object) -> int:
+    """0 for what is none."""
+    return int(str(value)) if str(value).isdigit() else 0
+
+
+def _cell(result: Result) -> Iterator[str]:
+    """What all cells have in common: flows, and where the sides run."""
+    asked = {name.partition(".")[2]: word for name, word in (result.asked or {}).items()}
+    if "streams" not in result.factors:
+        yield count(int(asked.get("streams", "1")), "flow")
+    if "pin" not in result.factors and asked.get("pin", "none") != "none":
+        yield f"pinned: {asked['pin']}"
+    if "congestion" not in result.factors and "congestion" in asked:
+        yield asked["congestion"]

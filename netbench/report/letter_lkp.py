@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from netbench.base.control_characters import escape_controls
 from netbench.report.build import Report
-from netbench.report.letter import compared, head, where
+from netbench.report.letter import compared, head
+from netbench.report.phrases import where
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 from netbench.stats.words import percent
@@ -29,7 +30,7 @@ def render(report: Report) -> str:
     parts = ["\n".join(head(source, family))]
     places: dict[tuple[str, str], list[Comparison]] = {}
     for c in family:
-        places.setdefault((where(source, c), c.level), []).append(c)
+        places.setdefault((where(c, source.several), c.level), []).append(c)
     for (place, level), mine in places.items():
         first = mine[0]
         names = f"{first.baseline:>{WIDTH}} {level:>{WIDTH + 11}}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from netbench.base.control_characters import escape_controls
-from netbench.report.numbers import number
+from netbench.report.blocks import Table
+from netbench.report.numbers import column_parts
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,7 +29,7 @@ def render_page(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "raw": _raw, "values": _values}
+    environment.filters["raw"] = _raw
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     page = environment.get_template(name).render(
         script=Markup(script), policy=_policy(script), **values
@@ -50,6 +50,34 @@ def _raw(text: str) -> Markup:
     return Markup(escape(text, quote=False))
 
 
-def _values(values: Any) -> str:
-    """Numbers between commas; nothing for what there is none of."""
-    return ",".join("" if math.isnan(value) else f"{value:.5g}" for value in values)
+def html_table(table: Table) -> dict[str, Any]:
+    """A table as its template takes it: values as text."""
+    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [
+        [] for _ in table.columns
+    ]
+    heads = [
+        {
+            "name": column.name,
+            "unit": column.unit,
+            "kind": column.kind,
+            "numeric": column.kind == "value"
+            and all(mean[:1] in "0123456789-+<" for mean, _ in parts),
+        }
+        for column, parts in zip(table.columns, columns, strict=True)
+    ]
+    last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
+    marked = {(i, last) for i in table.marked} | table.marked_values
+    rows = [
+        [
+            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in marked}
+            for j, (mean, half) in enumerate(row)
+        ]
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
+    return {
+        "kind": "table",
+        "title": table.title,
+        "heads": heads,
+        "rows": rows,
+        "notes": table.notes,
+    }

@@ -1,8 +1,7 @@
-"""Drawings, the only importer of matplotlib. Every run is a dot; nothing is left out, however many
-there are.
+"""Drawings with matplotlib: those of a report's Plot blocks, and for notebooks those of a result.
 
 A report's figures are made without pyplot, so no global state is touched and nothing stays open;
-only a notebook's use it.
+only a notebook's use it. Each drawing takes what makes its axes by a height in inches.
 """
 
 from __future__ import annotations
@@ -10,38 +9,71 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
-from types import MappingProxyType
+from statistics import mean
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 from matplotlib import style
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
-from netbench.read.cells import CellResult
+from netbench.base.control_characters import escape_controls
+from netbench.base.errors import ReportError
+from netbench.read.cells import CellResult, metric_order, rows_by_cell
+from netbench.read.effects import effects_of
+from netbench.read.layers import ORDER
 from netbench.read.metrics import Metric
-from netbench.read.pivot import Pivot
+from netbench.read.pivot import pivots
+from netbench.read.profiles import units
 from netbench.read.shown_levels import shown
+from netbench.report.blocks import Plot
+from netbench.report.label import label_of
 from netbench.report.numbers import words
-from netbench.report.palette import AXIS, BAND, DOT, INK, MARKERS, ON_DARK, ON_PALE, PAPER, VERDICTS
-from netbench.report.plotted_rows import Rows
-from netbench.report.svg import POINTS, Point, part_of_page
-from netbench.stats.comparison import Comparison
+from netbench.report.sections.effects import axes_of
+from netbench.report.sections.profile import distinct_levels
+from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
 
-LEGEND = 5  # names in a line above a plot
+Make = Callable[[float], Axes]
 LABELLED = (
     48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
 )
 VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
 WIDTH, FLAT = 9.0, 2.8  # inches
+INK, DOT, BAND, AXIS, PAPER = "#1f2933", "#5b93b5", "#eef2f5", "#9aa5b1", "#ffffff"
+VERDICTS = {
+    "better": ("#0068a3", "^"),
+    "worse": ("#b3420d", "v"),
+    "equivalent": ("#4a5568", "s"),
+    "inconclusive": ("#7a5f00", "o"),
+}
+"""Colours and shapes, which people tell apart who see no red or green (Okabe and Ito's blue and
+vermilion, darkened for text on white).
+"""
+WORSE = VERDICTS["worse"][0]
+LAYERS = {
+    "data copy": "#e2937d",
+    "TCP/IP": "#7fa9cf",
+    "device": "#a0bc79",
+    "skb": "#e8bc74",
+    "memory": "#b6a5cf",
+    "locks": "#d285a1",
+    "scheduling": "#9abec0",
+    "irqs off": "#b6b6d2",
+    "other": "#d6d2cb",
+    "unmapped": "#e3e3e3",
+}
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+"""Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
+SHAPES = "osD^vPX*"
 STYLE: Any = {
     "font.size": 9,
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -55,26 +87,63 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "axes.axisbelow": True,
 }
+ABOVE: Any = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1),
+    "frameon": False,
+    "fontsize": 8,
+    "borderaxespad": 0,
+}
+"""A legend in lines above a plot."""
 
 
-def default_style() -> AbstractContextManager[None]:
-    """Within it drawings look as matplotlib's defaults say: importing matplotlib has read the
-    `matplotlibrc` of the working directory, which may be anybody's, and runs TeX where that says
-    so.
+def image(source: Source, plot: Plot) -> Markup:
+    """A drawing of a section as an HTML image without any reference to a file: SVG, or a PNG where
+    there are many dots. Errors: KeyError for a kind that is not known.
     """
-    return style.context("default")
+    # Importing matplotlib has read the `matplotlibrc` of the working directory, which may be
+    # anybody's, and runs TeX where that says so.
+    with style.context("default"):
+        axes = drawn(source, plot)
+        if sum(len(line.get_xdata()) for line in axes.lines) > VECTOR_DOTS:  # type: ignore[arg-type]
+            kind, data = "png", _saved(axes, format="png", dpi=110)
+        else:
+            nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            with mpl.rc_context({"svg.hashsalt": plot.kind, "svg.fonttype": "none"}):
+                text = _saved(axes, format="svg", metadata=nothing).decode()
+            kind, data = "svg+xml", escape_controls(text).encode()
+    encoded = base64.b64encode(data).decode()
+    alt = escape(f"{plot.caption} ({plot.label})" if plot.label else plot.caption)
+    return Markup(f'<img class="{plot.kind}" alt="{alt}" src="data:image/{kind};base64,{encoded}">')
+
+
+def drawn(source: Source, plot: Plot) -> Axes:
+    """A drawing of a section, with its label. Errors: as image."""
+    return titled(_KINDS[plot.kind](source, plot), plot.label)
+
+
+def _saved(axes: Axes, **options: Any) -> bytes:
+    """A figure as a file."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    out = io.BytesIO()
+    with warnings.catch_warnings():
+        # What is said of a character that no font has holds it as it is, for the terminal to obey.
+        warnings.filterwarnings("ignore", "Glyph ")
+        figure.savefig(out, transparent=True, **options)
+    return out.getvalue()
 
 
 def new_axes(height: float) -> Axes:
-    """Empty axes of the house style on a figure of their own; height in inches."""
+    """Empty axes of the house style on a figure of their own."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         return figure.add_subplot()
 
 
 def shown_axes(height: float) -> Axes:
-    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with plt.show();
-    height in inches.
+    """Empty axes on a pyplot figure, which a notebook shows by itself and a script with
+    plt.show().
     """
     from matplotlib import pyplot
 
@@ -85,48 +154,38 @@ def shown_axes(height: float) -> Axes:
         return figure.add_subplot()
 
 
-def means(rows: Rows, metric: Metric, axes: Axes | None = None) -> Axes:
+def means(source: Source, metric: str, make: Make = new_axes) -> Axes:
     """One row a cell: its runs as dots, its mean and interval as a bar."""
-    axes = axes or new_axes(height_of(len(rows.labels)))
-    jitter = np.random.default_rng(0)
-    dots = np.concatenate([*rows.values, np.empty(0)])
-    at = np.repeat(np.arange(len(rows.values)), [len(v) for v in rows.values]) + jitter.uniform(
-        -0.3, 0.3, len(dots)
-    )
-    axes.plot(dots, at, "o", ms=4.5, color=DOT, alpha=0.75, mew=0, zorder=2, gid=POINTS)
-    intervals = [cell.intervals[metric.name] for cell in rows.cells]
-    bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
-    # one run has a mean and no bar
-    few = len(intervals) <= LABELLED
+    ok = source.result.ok
+    groups, of_runs = rows_by_cell(ok), ok[metric].to_numpy(dtype=float)
+    cells = [c for c in source.cells if metric in c.intervals]
+    values = [of_runs[groups[c.cell, c.pair]] for c in cells]
+    axes = make(height_of(len(cells)))
+    dots = np.concatenate([*values, np.empty(0)])
+    at = np.repeat(np.arange(len(values)), [len(v) for v in values])
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, len(dots))
+    axes.plot(dots, at + jitter, "o", ms=4.5, color=DOT, alpha=0.75, mew=0, zorder=2)
     look: dict[str, Any] = (
-        {"ms": 9, "elinewidth": 1.6, "capsize": 3} if few else {"ms": 3, "elinewidth": 0.8}
+        {"ms": 9, "elinewidth": 1.6, "capsize": 3}
+        if len(cells) <= LABELLED
+        else {"ms": 3, "elinewidth": 0.8}
     )
-    axes.errorbar(
-        [i.mean for i in intervals],
-        np.arange(len(intervals)),
-        xerr=np.maximum(bars, 0),
-        fmt="|",
-        color=INK,
-        ecolor=INK,
-        zorder=3,
-        **look,
-    )
-    _rows_axis(axes, rows.labels)
-    axes.set_xlabel(f"{metric.title} [{metric.unit}]" if metric.unit else metric.title)
+    middle, bars = _bars([cell.intervals[metric] for cell in cells])
+    rows = np.arange(len(cells))
+    axes.errorbar(middle, rows, xerr=bars, fmt="|", color=INK, ecolor=INK, zorder=3, **look)
+    _rows_axis(axes, [" · ".join(source.key(c)) for c in cells])
+    axes.set_xlabel(_with_unit(source.result.describe(metric)))
     return axes
 
 
-def order(runs: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
+def order(source: Source, metric: str, make: Make = new_axes) -> Axes:
     """Runs in order of execution, each against the mean of its cell in percent; blocks alternate in
     shade, boots are parted by lines.
-
-    runs: ok runs with run, cell, pair, block, boot and the metric.
     """
-    axes = axes or new_axes(FLAT)
-    used = runs.dropna(subset=[metric.name])
-    means_ = used.groupby(["cell", "pair"], observed=True)[metric.name].transform("mean")
-    off = (used[metric.name] / means_ - 1) * 100
-    number = used["run"].to_numpy()
+    axes = make(FLAT)
+    used = source.result.ok.dropna(subset=[metric])
+    of_cell = used.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
+    off = (used[metric] / of_cell - 1) * 100
     bounds = used.groupby("block")["run"].agg(["min", "max"])
     if len(bounds) <= 60:
         for block, first, last in bounds.itertuples():
@@ -135,31 +194,20 @@ def order(runs: pd.DataFrame, metric: Metric, axes: Axes | None = None) -> Axes:
     for first in used.groupby("boot")["run"].min().iloc[1:]:
         axes.axvline(float(first) - 0.5, color=INK, lw=0.8, ls=":")
     axes.axhline(0, color=AXIS, lw=0.8)
-    axes.plot(
-        number,
-        off.to_numpy(),
-        "o",
-        ms=4 if len(used) < VECTOR_DOTS else 1,
-        color=DOT,
-        alpha=0.8,
-        mew=0,
-        gid=POINTS,
-    )
+    size = 4 if len(used) < VECTOR_DOTS else 1
+    axes.plot(used["run"].to_numpy(), off.to_numpy(), "o", ms=size, color=DOT, alpha=0.8, mew=0)
     axes.set_xlabel("run, in order of execution (shaded: every other block)")
-    axes.set_ylabel(f"{metric.title} against\nthe cell's mean [%]")
+    axes.set_ylabel(f"{source.result.describe(metric).title} against\nthe cell's mean [%]")
     return axes
 
 
-def ratios(
-    family: Sequence[Comparison],
-    labels: Sequence[str],
-    metric: Metric,
-    axes: Axes | None = None,
-) -> Axes:
+def _ratios(source: Source, plot: Plot) -> Axes:
     """One row a comparison: the change in percent with its interval, the margin as a band
     around 0.
     """
-    axes = axes or new_axes(height_of(len(family)))
+    family = source.comparisons[plot.metric]
+    family = [*family, *(replace(c, level="control") for c in source.controls(family))]
+    axes = new_axes(height_of(len(family)))
     margin = next((c.margin for c in family if c.margin is not None), None)
     if margin is not None:
         axes.axvspan(-margin * 100, margin * 100, color=BAND, lw=0)
@@ -171,54 +219,35 @@ def ratios(
         y, low, high, ratio = np.array(
             [(y, percent(c.low), percent(c.high), percent(c.ratio)) for y, c in mine]
         ).T
-        colour, marker = VERDICTS.get(verdict, AXIS), MARKERS.get(verdict, "o")
+        colour, marker = VERDICTS.get(verdict, (AXIS, "o"))
         axes.hlines(y, low, high, color=colour, lw=1.8)
         face = PAPER if marker == "o" else colour
         axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face, label=verdict)
-    _rows_axis(axes, labels)
+    pairs = [(c.pair,) if source.several else () for c in family]
+    labels = [(*pair, *c.context.values(), c.level) for pair, c in zip(pairs, family, strict=True)]
+    _rows_axis(axes, [" · ".join(each) for each in labels])
     if family:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=4,
-            frameon=False,
-            fontsize=8,
-            borderaxespad=0,
-        )
-        axes.set_xlabel(f"{metric.title}: change against {family[0].baseline} [%]")
+        axes.legend(ncols=4, **ABOVE)
+        title = source.result.describe(plot.metric).title
+        axes.set_xlabel(f"{title}: change against {family[0].baseline} [%]")
     return axes
 
 
-def matrix(
-    pivot: Pivot,
-    metric: Metric,
-    axes: Axes | None = None,
-    urls: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> Axes:
+def _matrix(source: Source, plot: Plot) -> Axes:
     """A heat map: one field a cell with its mean and half-width; † where the mechanism did not
-    engage. What has no mean is left white, with its status. `urls`: where fields lead, by row and
-    column.
+    engage. What has no mean is left white, with its status.
     """
-    axes = axes or new_axes(0.9 + 0.42 * len(pivot.rows))
-    cells = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
-    means = np.array([[_mean(cell, metric) for cell in row] for row in cells], dtype=np.float64)
-    least = 0.0 if np.nanmin(means) >= 0 else None
-    axes.imshow(means, cmap="Blues", aspect="auto", vmin=least)
-    for i, (row_name, row) in enumerate(zip(pivot.rows, cells, strict=True)):
-        for j, (column, cell) in enumerate(zip(pivot.columns, row, strict=True)):
-            dark = means[i, j] > 0.6 * np.nanmax(means)
-            known = not np.isnan(means[i, j])
-            colour = INK if not known else ON_DARK if dark else ON_PALE
-            axes.text(
-                j,
-                i,
-                _field(cell, metric),
-                ha="center",
-                va="center",
-                color=colour,
-                fontsize=8,
-                url=urls.get((row_name, column), None),
-            )
+    pivot = pivots(source.result, source.cells)[plot.number]
+    axes = new_axes(0.9 + 0.42 * len(pivot.rows))
+    fields = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
+    shades = np.array([[_mean(cell, plot.metric) for cell in row] for row in fields])
+    least = 0.0 if np.nanmin(shades) >= 0 else None
+    axes.imshow(shades, cmap="Blues", aspect="auto", vmin=least)
+    for (i, j), shade in np.ndenumerate(shades):
+        dark = shade > 0.6 * np.nanmax(shades)
+        colour = INK if np.isnan(shade) else "#fefefe" if dark else "#102a43"
+        told = _field(fields[i][j], plot.metric)
+        axes.text(j, i, told, ha="center", va="center", color=colour, fontsize=8)
     axes.set_xticks(range(len(pivot.columns)), pivot.columns)
     axes.set_yticks(range(len(pivot.rows)), pivot.rows)
     axes.set_xlabel(pivot.across)
@@ -228,92 +257,53 @@ def matrix(
     return axes
 
 
-def _mean(cell: CellResult | None, metric: Metric) -> float:
-    known = cell is not None and metric.name in cell.intervals
-    return cell.intervals[metric.name].mean if cell and known else float("nan")
+def _mean(cell: CellResult | None, metric: str) -> float:
+    return cell.intervals[metric].mean if cell and metric in cell.intervals else float("nan")
 
 
-def _field(cell: CellResult | None, metric: Metric) -> str:
-    if cell is None or metric.name not in cell.intervals:
+def _field(cell: CellResult | None, metric: str) -> str:
+    if cell is None or metric not in cell.intervals:
         return cell.status if cell and not cell.n else ""
-    return words(cell.intervals[metric.name]) + (" †" if cell.marked else "")
+    return words(cell.intervals[metric]) + (" †" if cell.marked else "")
 
 
-def layers(
-    labels: Sequence[str],
-    parts: Mapping[str, Sequence[float]],
-    colours: Mapping[str, str],
-    unit: str,
-    axes: Axes | None = None,
-) -> Axes:
-    """One row a cell: its layers as a stacked bar. parts: of each layer, its cost in every cell."""
-    axes = axes or new_axes(height_of(len(labels)) + 0.5)
-    left = np.zeros(len(labels))
-    for layer, costs in parts.items():
-        widths = np.asarray(costs, dtype=float)
-        axes.barh(
-            np.arange(len(labels)),
-            widths,
-            left=left,
-            height=0.62,
-            color=colours[layer],
-            label=layer,
-        )
-        left = left + widths
-    _rows_axis(axes, labels)
+def _layers(source: Source, plot: Plot) -> Axes:
+    """One row a profile: its layers as a stacked bar."""
+    cells = source.profiles.cells
+    axes = new_axes(height_of(len(cells)) + 0.5)
+    left = np.zeros(len(cells))
+    for layer in ORDER:
+        widths = np.array([mean(cell.layers.get(layer, [0.0])) for cell in cells])
+        if widths.any():
+            rows = np.arange(len(cells))
+            axes.barh(rows, widths, left=left, height=0.62, color=LAYERS[layer], label=layer)
+            left = left + widths
+    _rows_axis(axes, distinct_levels(source, cells))
     axes.set_xlim(0)
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=LEGEND,
-        frameon=False,
-        fontsize=8,
-        borderaxespad=0,
-        handlelength=1,
-        columnspacing=1.2,
-    )
-    axes.set_xlabel(unit)
+    axes.legend(ncols=5, handlelength=1, columnspacing=1.2, **ABOVE)
+    axes.set_xlabel(f"{units(cells)} per GiB")
     return axes
-
-
-def samples(rows: pd.DataFrame, metric: str, axes: Axes | None = None) -> Axes:
-    """Interval samples of one run over time. rows: side, seconds and the metric."""
-    axes = axes or new_axes(FLAT)
-    for side, group in rows.dropna(subset=[metric]).groupby("side", observed=True):
-        axes.plot(group["seconds"], group[metric], ".-", ms=4, lw=1, label=str(side))
-    axes.set_xlabel("time in the run [s]")
-    axes.set_ylabel(metric)
-    if axes.lines:
-        axes.legend(frameon=False)
-    return axes
-
-
-LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
-SHAPES = "osD^vPX*"
 
 
 def interaction(
     means: Mapping[tuple[str, str], Interval],
     factors: tuple[str, str],
     metric: Metric,
-    axes: Axes | None = None,
+    make: Make = new_axes,
 ) -> Axes:
     """The mean at each level of the first factor, a line for each level of the second, each with
     its interval. Lines that are not parallel show an interaction; the axis is logarithmic, so that
     equal ratios are parallel.
     """
-    axes = axes or new_axes(FLAT + 0.6)
+    axes = make(FLAT + 0.6)
     down, lines = (list(dict.fromkeys(place[at] for place in means)) for at in (0, 1))
     axes.set_yscale("log")
     for at, level in enumerate(lines):
-        found = [means[each, level] for each in down]
-        middle = np.array([i.mean for i in found])
-        bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in found]).T
+        middle, bars = _bars([means[each, level] for each in down])
         axes.errorbar(
             np.arange(len(down)) + 0.04 * (at - (len(lines) - 1) / 2),
             middle,
-            yerr=np.maximum(bars, 0),
+            yerr=bars,
             fmt=SHAPES[at % len(SHAPES)] + "-",
             ms=5,
             lw=1.4,
@@ -327,15 +317,33 @@ def interaction(
     axes.set_xticks(range(len(down)), [shown(level) for level in down])
     axes.set_xlim(-0.5, len(down) - 0.5)
     axes.set_xlabel(factors[0])
-    axes.set_ylabel(f"{metric.title} [{metric.unit}]" if metric.unit else metric.title)
+    axes.set_ylabel(_with_unit(metric))
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return axes
+
+
+def _strongest(source: Source, plot: Plot) -> Axes:
+    """The strongest interaction of two factors."""
+    each = source.effects[plot.metric][plot.number]
+    across, lines = axes_of(each)
+    metric = source.result.describe(plot.metric)
+    return interaction(each.means(across, lines), (across, lines), metric)
+
+
+def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
+    """Means, and how far their bars go to both sides; one run has a mean and no bar."""
+    bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
+    return [i.mean for i in intervals], np.maximum(bars, 0)
+
+
+def _with_unit(metric: Metric) -> str:
+    return f"{metric.title} [{metric.unit}]" if metric.unit else metric.title
 
 
 def titled(axes: Axes, label: str) -> Axes:
     """The axes with a label above them, to the right; "" for none."""
     if label:
-        axes.set_title(label, loc="right", fontsize=9, fontweight="bold", color=VERDICTS["worse"])
+        axes.set_title(label, loc="right", fontsize=9, fontweight="bold", color=WORSE)
     return axes
 
 
@@ -354,29 +362,104 @@ def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
     axes.margins(x=0.03)
 
 
-def inline(
-    axes: Axes, dots: int, salt: str, title: str, about: str, points: Sequence[Point] = ()
-) -> str:
-    """A figure as HTML without any reference to a file.
+_KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
+    "means": lambda source, plot: means(source, plot.metric),
+    "order": lambda source, plot: order(source, plot.metric),
+    "ratios": _ratios,
+    "layers": _layers,
+    "matrix": _matrix,
+    "interaction": _strongest,
+    "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
+}
 
-    SVG, or a PNG without links where there are many dots. `salt` keeps ids apart on one page.
+
+class Plots:
+    """Drawings of a result; each returns matplotlib Axes, on a pyplot figure of its own unless
+    `ax` is given.
     """
-    if dots > VECTOR_DOTS:
-        data = base64.b64encode(_saved(axes, format="png", dpi=110)).decode()
-        return f'<img alt="{escape(f"{title}. {about}")}" src="data:image/png;base64,{data}">'
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        text = _saved(axes, format="svg", metadata=nothing).decode()
-    return part_of_page(text[text.index("<svg") :], salt, title, about, points)
+
+    def __init__(self, source: Source, samples: Callable[[], pd.DataFrame]) -> None:
+        """samples: gives the frame of Results.samples."""
+        self._source, self._samples = source, samples
+
+    def means(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
+        """One row a cell: every run, the mean and its interval. Errors: ReportError for a metric
+        that is not there.
+        """
+        return self._titled(means(self._source, self._known(metric), _on(ax)))
+
+    def order(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
+        """Runs in order of execution against their cell's mean. Errors: as means."""
+        return self._titled(order(self._source, self._known(metric), _on(ax)))
+
+    def samples(self, run: int, counter: str | None = None, ax: Axes | None = None) -> Axes:
+        """Interval samples of one run.
+
+        A counter as `tcp.rtt_us`, or by default the throughput between samples. Errors:
+        ReportError.
+        """
+        every = self._samples()
+        rows = every.loc[every["run"] == run]
+        if rows.empty:
+            raise ReportError(
+                f"run {run} has no samples; set their interval with `transfer: {{sample: ...}}`"
+            )
+        if counter is None:
+            rows = rows.groupby(["side", "seconds"])["flow.bytes"].sum().reset_index()
+            steps = rows.groupby("side")[["flow.bytes", "seconds"]].diff()
+            counter = "Gb/s"
+            rows[counter] = steps["flow.bytes"] * 8e-9 / steps["seconds"]
+        elif counter not in rows:
+            raise ReportError(
+                f"the samples of run {run} have no {counter}; they have"
+                f" {', '.join(rows.columns[4:])}"
+            )
+        elif rows["stream"].any():
+            rows = rows.assign(side=rows["side"] + " " + rows["stream"].astype(str))
+        axes = _on(ax)(FLAT)
+        for side, group in rows.dropna(subset=[counter]).groupby("side", observed=True):
+            axes.plot(group["seconds"], group[counter], ".-", ms=4, lw=1, label=str(side))
+        axes.set_xlabel("time in the run [s]")
+        axes.set_ylabel(counter)
+        if axes.lines:
+            axes.legend(frameon=False)
+        return self._titled(axes)
+
+    def interaction(
+        self,
+        a: str,
+        b: str,
+        metric: str = "throughput",
+        ax: Axes | None = None,
+        pair: str | None = None,
+    ) -> Axes:
+        """The mean at each level of factor `a`, a line for each level of `b`, over the levels of
+        the other crossed factors; of the first pair of hosts by default. Errors: ReportError for
+        what is not there.
+        """
+        found = effects_of(self._source.result, self._known(metric))
+        mine = [each for each in found if pair in (None, each.pair)]
+        if not mine or mine[0].table is None or not {a, b} <= set(mine[0].crossed.factors):
+            known = ", ".join(mine[0].crossed.factors) if mine else ""
+            raise ReportError(
+                f"{a} and {b} are not crossed here{f' on {pair}' if pair else ''}; crossed factors:"
+                f" {known or (mine[0].why if mine else 'none')}"
+            )
+        described = self._source.result.describe(metric)
+        return self._titled(interaction(mine[0].means(a, b), (a, b), described, _on(ax)))
+
+    def _titled(self, axes: Axes) -> Axes:
+        return titled(axes, label_of(self._source.result))
+
+    def _known(self, metric: str) -> str:
+        known = self._source.result.metrics
+        if metric not in known:
+            raise ReportError(
+                f"no metric {metric!r} here; there are {', '.join(metric_order(known)) or 'none'}"
+            )
+        return metric
 
 
-def _saved(axes: Axes, **options: Any) -> bytes:
-    """A figure as a file."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    out = io.BytesIO()
-    with warnings.catch_warnings():
-        # What is said of a character that no font has holds it as it is, for the terminal to obey.
-        warnings.filterwarnings("ignore", "Glyph ")
-        figure.savefig(out, **options)
-    return out.getvalue()
+def _on(ax: Axes | None) -> Make:
+    """What gives these axes, or new ones that a notebook shows."""
+    return lambda height: ax or shown_axes(height)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
+from netbench.fleet import effects as of_hosts
 from netbench.fleet.differing_facts import Known
-from netbench.fleet.effects import Fleet, facts_that_differ, fleets_of, is_fleet, metrics_of
 from netbench.read import offered
 from netbench.read.carry_over import flagged
 from netbench.read.cautions.base import Caution, CautionRule
@@ -23,9 +25,12 @@ from netbench.read.profile_difference import ProfileDifference, difference
 from netbench.read.profiles import CellProfile, Profiles, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
-from netbench.report.answers import answering
+from netbench.report.blocks import Column, Value, keys
+from netbench.report.phrases import answering
 from netbench.stats.comparison import Comparison
 
+ADD_ON = "netbench.fleet.section"
+"""Which reports campaigns of many pairs; named, since it takes a Source."""
 MOST_CELLS = 60
 """Cells times pairs: beyond, only the factor of `compare` is compared without being asked."""
 
@@ -135,21 +140,36 @@ class Source:
         found = {name: effects_of(result, name) for name in named}
         return {name: each for name, each in found.items() if each}
 
+    @property
+    def several(self) -> bool:
+        """Whether there are several pairs of hosts, so that a row or sentence says its own."""
+        return len(self.result.plan.pairs) > 1
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether there are so many pairs that hosts are looked at, not cells."""
+        return of_hosts.is_fleet(self.result)
+
+    @property
+    def add_on(self) -> ModuleType:
+        """What tells a fleet: its sentences, JSON, and drawing."""
+        return import_module(ADD_ON)
+
     @cached_property
-    def fleets(self) -> Mapping[str, list[Fleet]]:
+    def fleets(self) -> Mapping[str, list[of_hosts.Fleet]]:
         """By metric, the hosts of a campaign with many pairs: an entry a cell. Throughput that a
         rate fixes everywhere is left out.
         """
-        names = metrics_of(self.result) if is_fleet(self.result) else []
+        names = of_hosts.metrics_of(self.result) if self.is_fleet else []
         if names and not offered.free(self.result, self.cells):
             names = [name for name in names if name != offered.METRIC] or names
-        found = {name: fleets_of(self.result, name) for name in names}
+        found = {name: of_hosts.fleets_of(self.result, name) for name in names}
         return {name: each for name, each in found.items() if each}
 
     @cached_property
     def fleet_facts(self) -> Known:
         """The facts in which hosts of a fleet differ; none where there are few pairs."""
-        return facts_that_differ(self.result) if self.fleets else {}
+        return of_hosts.facts_that_differ(self.result) if self.fleets else {}
 
     def compare(
         self,
@@ -244,8 +264,12 @@ class Source:
 
         Pair where there are several, and the factors; `cell` where nothing is swept.
         """
-        several = ("pair",) if len(self.result.plan.pairs) > 1 else ()
-        return (*several, *self.result.factors) or ("cell",)
+        pair = ("pair",) if self.several else ()
+        return (*pair, *self.result.factors) or ("cell",)
+
+    def keyed(self, cell: CellResult) -> dict[Column, Value]:
+        """The same as the first columns of a cell's row."""
+        return dict(zip(keys(*self.keys), self.key(cell), strict=True))
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from netbench.report.profile_words import cell_words
+from netbench.report.sections.profile import cell_words
 from netbench.report.source import Source
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from netbench.base.errors import (
 )
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
-from netbench.plan.plan import Boot, Key, Plan, ProfileRun, Unit
+from netbench.plan.plan import Boot, Key, Plan, ProfileRun, Step, Unit
 from netbench.plan.plan_json import plan_json
 from netbench.read.epochs import not_pooled
 from netbench.result import codec
@@ -36,18 +36,15 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
 from netbench.run.idle_counts import IdleCounts
 from netbench.run.noise import NoiseMonitor
-from netbench.run.profile_runner import ProfileRunner
 from netbench.run.profiles_due import profiles_due
 from netbench.run.progress import Progress, Silent
 from netbench.run.recorder import Recorder
 from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import RunHistory, described, is_finished, made_sinks
+from netbench.run.run_history import described, is_finished, made_sinks
 from netbench.run.runner import Runner
 from netbench.run.seconds import Told
 from netbench.run.sinks import MadeSinks
 from netbench.run.unit_settings import UnitSettings
-from netbench.run.unit_steps import UnitSteps
-from netbench.run.waves import Waves
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
@@ -169,20 +166,21 @@ class Conductor:
         self._store = store
         self._progress = progress
         self._say = partial(_say, store, progress)
-        self._recorder = Recorder(plan, RunHistory(store, plan, _rows(pool, campaign)), progress)
+        self._recorder = Recorder(store, plan, _rows(pool, campaign), progress)
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
         self._held = HeldSettings(campaign, pool, locks, store.journal, self._say)
-        sinks = MadeSinks(store.journal)
         self._idle = IdleCounts(campaign, pool, store.note)
-        self._steps = UnitSteps(
+        self._runner = Runner(
+            plan,
+            campaign,
             pool,
             UnitSettings(campaign, self._held),
-            Runner(campaign, pool, sinks, self._idle, seconds),
-            ProfileRunner(campaign, pool, sinks),
+            MadeSinks(store.journal),
+            self._idle,
             self._recorder,
-            store,
+            self._say,
+            seconds,
         )
-        self._waves = Waves(plan, self._steps, self._recorder, pool.interrupt, self._say)
         self._boots = boots_of(campaign, pool, store.journal, self._say)
         self._noise = NoiseMonitor(campaign, pool, store.noise)
         self._booted: Boot | None = None  # what the plan calls the boot that the hosts are in
@@ -244,9 +242,11 @@ class Conductor:
             if not boot or self._wanted():
                 self._idle.measure()
                 with self._noise.around(self._recorder.ledger.block):
-                    in_time = self._block()
-                if not in_time:
-                    return LIMIT
+                    for steps in self._block():
+                        if self._out_of_time():
+                            return LIMIT
+                        self._runner.execute(steps)
+                    self._runner.end_block()
             self._recorder.ledger.next_block()
         return "done", ""
 
@@ -269,7 +269,7 @@ class Conductor:
             if kernel != here and (why := self._boot(self._plan.boot_on(kernel))):
                 for step in steps:
                     if isinstance(step, ProfileRun):
-                        self._steps.keep_unprofiled(step, why)
+                        self._recorder.keep_unprofiled(step, why)
                 continue
             if (ended := self._profile(due, kernel))[0] != "done":
                 return ended
@@ -279,7 +279,8 @@ class Conductor:
         for step in self._plan.profiles(due, kernel, self._recorder.boot):
             if self._out_of_time():
                 return LIMIT
-            self._steps.execute(step)
+            self._runner.execute([step])
+        self._runner.end_block()
         return "done", ""
 
     def _wanted(self) -> list[Unit]:
@@ -287,16 +288,11 @@ class Conductor:
         ledger = self._recorder.ledger
         return self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
 
-    def _block(self) -> bool:
-        """One pass over the open units; False when the time is up."""
+    def _block(self) -> Iterator[Sequence[Step]]:
+        """The steps of one pass over the open units, as they come up."""
         ledger, boot = self._recorder.ledger, self._recorder.boot
         keys = [key for key in ledger.keys if key not in ledger.done]
-        for steps in self._plan.block(ledger.block, ledger.is_open, keys, boot, ledger.joins):
-            if self._out_of_time():
-                return False
-            self._waves.execute(steps)
-        self._waves.end_block()
-        return True
+        return self._plan.block(ledger.block, ledger.is_open, keys, boot, ledger.joins)
 
     @contextmanager
     def _limited(self) -> Iterator[None]:

@@ -1,21 +1,31 @@
-"""The two ends of a unit: what a run of it needs to know of either host."""
+"""The two ends of a unit: what a run of it needs to know of either host, and what it measures."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from netbench.base.errors import EngineError
+from netbench.engine.binding import Vector
 from netbench.engine.worker import Worker
 from netbench.model import NOTHING, Campaign, Host, Pair
 from netbench.plan.plan import Unit
-from netbench.result.record import SideName
-from netbench.run import pins
-from netbench.run.cpus import HostCpus
+from netbench.result.record import (
+    NO_PROOF,
+    NO_SETTINGS,
+    Capture,
+    Proof,
+    Settings,
+    SideCounters,
+    SideName,
+)
+from netbench.run import readings
+from netbench.run.cpus import Cpus, Numbers, choose, read_cpus
 from netbench.run.host_facts import data_interface
 from netbench.run.idle_counts import Counters, IdleCounts
-from netbench.run.job import Options, metering
+from netbench.run.job import Options
 from netbench.run.worker_pool import WorkerPool
 
 
@@ -33,25 +43,25 @@ class End:
     host: Host
     address: str
     worker: Worker
-    cpus: pins.Numbers
+    cpus: Numbers
     meters: tuple[str, ...]
     interface: str = ""
     without_host_wide: bool = False
     footprint: int = 0
     idle: Mapping[str, Counters] = field(default_factory=lambda: NOTHING)
-    peer_cpus: pins.Numbers = ()
+    peer_cpus: Numbers = ()
     shared: bool = False
 
     @property
     def metering(self) -> Options:
         """What its worker reads, as options of a job."""
-        return metering(
-            self.meters,
-            self.interface,
-            self.without_host_wide or self.shared,
-            self.footprint,
-            self.peer_cpus,
-        )
+        options: Options = {"meters": "\0".join(self.meters), "interface": self.interface}
+        options["footprint"] = self.footprint
+        if self.peer_cpus:
+            options["peer_cpu"] = self.peer_cpus
+        if self.without_host_wide or self.shared:
+            options["without_host_wide"] = 1
+        return options
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class EndFinder:
         self._campaign = campaign
         self._idle = idle
         self._pool = pool
-        self._cpus = HostCpus()
+        self._cpus: dict[tuple[str, str], Cpus] = {}  # by host and boot
         self._interfaces: dict[tuple[str, int], str] = {}  # by host and version of IP
 
     def ends(self, unit: Unit, beside: Iterable[Pair] = ()) -> Ends:
@@ -100,18 +110,24 @@ class EndFinder:
 
     def _pinned(
         self, unit: Unit, sender: Worker, receiver: Worker, one_kernel: bool
-    ) -> tuple[pins.Numbers, pins.Numbers]:
+    ) -> tuple[Numbers, Numbers]:
         pin = unit.cell.transfer.pin
         if pin.kind == "none":
             return (), ()
-        return pins.choose(pin, self._cpus.of(sender), self._cpus.of(receiver), one_kernel)
+        return choose(pin, self._cpus_of(sender), self._cpus_of(receiver), one_kernel)
+
+    def _cpus_of(self, worker: Worker) -> Cpus:
+        key = worker.host, worker.hello.boot_id
+        if key not in self._cpus:
+            self._cpus[key] = read_cpus(worker)
+        return self._cpus[key]
 
     def _end(
         self,
         side: SideName,
         worker: Worker,
         unit: Unit,
-        cpus: pins.Numbers,
+        cpus: Numbers,
         without_host_wide: bool = False,
     ) -> End:
         """`without_host_wide`: what is of a whole kernel is read once a kernel, by the sender's
@@ -144,3 +160,30 @@ class EndFinder:
             with contextlib.suppress(EngineError):
                 self._interfaces[key] = data_interface(host, worker, ip)
         return self._interfaces[key]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a run measured: the part of its record that its workers fill, and what is kept beside.
+    `samples`: lines of samples/; `output`, `server_output`: what an external tool printed, and
+    `captures` the numbers in it.
+    """
+
+    sender: SideCounters
+    receiver: SideCounters
+    settings: Settings = NO_SETTINGS
+    proof: Proof = NO_PROOF
+    samples: Sequence[Mapping[str, Any]] = ()
+    output: str = ""
+    server_output: str = ""
+    captures: Mapping[str, Capture] = field(default_factory=dict)
+
+
+def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCounters:
+    """One side's counters of a result. `notes`: the other fields of SideCounters."""
+    meters = readings.counters(vectors, end.worker.catalogue)
+    time_ns = meters.pop("time_ns", None)
+    for meter, idle in end.idle.items():
+        if meter in meters:
+            meters[meter] = {**meters[meter], **idle}
+    return SideCounters(end.host.name, tuple(time_ns) if time_ns else None, meters=meters, **notes)

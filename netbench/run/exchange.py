@@ -4,17 +4,15 @@ answer.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 from netbench.base.errors import EngineError, NetbenchError, ProtocolError, WorkerLost
 from netbench.engine.binding import SAME, Code, Edge, Vector
 from netbench.engine.frames import number_of
 from netbench.engine.worker import IDLE_SECONDS, Outcome, Worker
+from netbench.run import readings
 from netbench.run.job import Options
 
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
@@ -22,8 +20,6 @@ SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draini
 UNBOUNDED_SECONDS = 6 * 3600.0
 FSYNC_SECONDS = 600.0  # that a sink may take to reach its disk
 LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
-LOOK_SECONDS = 2.0  # how often it is looked whether both sides live
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -44,15 +40,6 @@ class Watch:
     end: Callable[[], None] = lambda: None
 
 
-def read_back(worker: Worker, vectors: tuple[Vector, ...], name: str) -> int | str | None:
-    """A read-back by name, or None if it is not there."""
-    row = worker.catalogue.readbacks[name].id
-    for vector in vectors:
-        if vector.row == row:
-            return vector.text if vector.text is not None else vector.numbers[0]
-    return None
-
-
 def exchange(
     sender: Worker,
     receiver: Worker,
@@ -68,84 +55,56 @@ def exchange(
 
     Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
     """
-    with idle_after_errors(sender, receiver):
+    both = sender, receiver
+    with idle_after_errors(*both):
         ready = receiver.prepare(receive)
-        port = read_back(receiver, ready, "port")
+        port = readings.readbacks(ready, receiver.catalogue).get("port")
         if not isinstance(port, int):
             raise ProtocolError(f"{receiver.host}: the worker named no data port{SAME}")
         prepared(ready)
         sender.prepare(send | {"peer_port": port})
         start()
+        receiver.go()
+        sender.go()
         if send.get("bytes"):
-            return _bounded(sender, receiver)
-        slack = SLACK_SECONDS + (FSYNC_SECONDS if receive.get("fsync", "none") != "none" else 0)
-        return _timed(sender, receiver, send, slack, watch)
+            slack = UNBOUNDED_SECONDS
+            receiver.mark(sender.await_edge(Edge.WARM, slack))
+            receiver.await_edge(Edge.OPEN, slack)
+            sender.mark()
+        else:
+            slack = SLACK_SECONDS + (FSYNC_SECONDS if receive.get("fsync", "none") != "none" else 0)
+            seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + slack
+            if watch:
+                for worker in both:
+                    worker.await_edge(Edge.OPEN, seconds)
+                watch.begin()
+            for worker in both:
+                worker.await_edge(Edge.CLOSE, seconds)
+            if watch:
+                watch.end()
+            for worker in both:
+                worker.stop()
+        return Exchange(sender.result(slack), receiver.result(slack))
 
 
 @contextmanager
 def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
-    """Both workers give up what they do when an error ends it. Errors: of two EngineErrors the one
-    that explains the other; WorkerLost where a silent worker explains it.
+    """While one of two workers is waited for, it is seen that the other lives too: one that was
+    stopped keeps the other waiting. Both give up what they do when an error ends it. Errors: of two
+    EngineErrors the one that explains the other; WorkerLost where a silent worker explains it.
     """
+    sender.beside, receiver.beside = receiver, sender
     try:
         yield
     except EngineError as error:
+        sender.beside = receiver.beside = None
         raise _cause(error, sender, receiver) from error
     except BaseException:
+        sender.beside = receiver.beside = None
         give_up(sender, receiver)
         raise
-
-
-def _timed(
-    sender: Worker, receiver: Worker, send: Options, slack: float, watch: Watch | None
-) -> Exchange:
-    seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + slack
-    both = (sender, receiver)
-    receiver.go()
-    sender.go()
-    if watch:
-        for worker in both:
-            _edge(worker, Edge.OPEN, seconds, both)
-        watch.begin()
-    for worker in both:
-        _edge(worker, Edge.CLOSE, seconds, both)
-    if watch:
-        watch.end()
-    for worker in both:
-        worker.stop()
-    return Exchange(*(_while_both_live(worker.result, slack, both) for worker in both))
-
-
-def _bounded(sender: Worker, receiver: Worker) -> Exchange:
-    both = (sender, receiver)
-    receiver.go()
-    sender.go()
-    receiver.mark(_edge(sender, Edge.WARM, UNBOUNDED_SECONDS, both))
-    _edge(receiver, Edge.OPEN, UNBOUNDED_SECONDS, both)
-    sender.mark()
-    results = (_while_both_live(worker.result, UNBOUNDED_SECONDS, both) for worker in both)
-    return Exchange(*results)
-
-
-def _edge(worker: Worker, edge: Edge, seconds: float, both: Sequence[Worker]) -> bytes:
-    return _while_both_live(partial(worker.await_edge, edge), seconds, both)
-
-
-def _while_both_live(
-    wait: Callable[[float], Answer], seconds: float, both: Sequence[Worker]
-) -> Answer:
-    """Wait for one side's answer; where that takes long, see now and then that both sides live: one
-    that was stopped keeps the other waiting. Errors: as of `wait`; WorkerLost.
-    """
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return wait(min(LOOK_SECONDS, max(0.0, deadline - time.monotonic())))
-        except TimeoutError:
-            for worker in both:
-                worker.connection.listen()
-            if time.monotonic() >= deadline:
-                raise
+    finally:
+        sender.beside = receiver.beside = None
 
 
 def give_up(*workers: Worker) -> list[Worker]:

@@ -13,9 +13,8 @@ from netbench.engine.binding import Edge
 from netbench.engine.worker import Outcome, Worker
 from netbench.model import Transfer
 from netbench.run import job, readings, transfer
-from netbench.run.ends import End, Ends
+from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.exchange import SLACK_SECONDS, Watch, idle_after_errors
-from netbench.run.measurement import Measurement, side_counters
 from netbench.run.sinks import MadeSinks
 from netbench.run.tool_server import ToolServer
 from netbench.tools.base import Adaptor, Commands, Output, Place, Reading

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from netbench.base.errors import EngineError
+from netbench.engine.binding import LIBRARY
 from netbench.engine.worker import Worker
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host
@@ -39,8 +40,8 @@ def read_host(
     worker = pool.host_worker(host)
     subjects = _subjects(campaign, host, worker) | {"memory": ["its own"] * measures}
     facts, missing = read_facts(worker.ask, subjects)
-    if campaign.hosts[host].local and (digest := _own_digest(worker)):
-        facts["engine_hash"] = digest
+    if campaign.hosts[host].local:  # its mover is this installation's library, not the executable
+        facts["engine_hash"] = hashlib.sha256(LIBRARY.read_bytes()).hexdigest()[:16]
         missing.pop("engine_hash", None)
     hello = worker.hello
     facts["tick_rate"] = str(hello.tick_rate)
@@ -105,17 +106,3 @@ def _subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[s
     with contextlib.suppress(EngineError):
         subjects["interface"] = [data_interface(campaign.hosts[name], worker, campaign.ip)]
     return {subject: list(dict.fromkeys(values)) for subject, values in subjects.items()}
-
-
-def _own_digest(worker: Worker) -> str:
-    """SHA-256 of the engine's library that a worker on this machine has mapped, shortened; "" when
-    it cannot be found.
-    """
-    try:
-        maps, _ = worker.operate("file", "/proc/self/maps")
-        libraries = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "/_native." in line}
-        if len(libraries) != 1:
-            return ""
-        return hashlib.sha256(Path(*libraries).read_bytes()).hexdigest()[:16]
-    except (EngineError, OSError):
-        return ""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from netbench.base.errors import EngineError, RequestError, RootRefused
-from netbench.base.json_lines import now
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
 from netbench.read.soak import SOAK
 from netbench.result.profile_files import Folded, KernelProfile, ProfileRecord, ProfileSide
 from netbench.run import external_tool, transfer
-from netbench.run.ends import EndFinder, Ends
+from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.exchange import Watch
 from netbench.run.external_tool import ToolFailed
-from netbench.run.measurement import Measurement
 from netbench.run.profiler import Profiler
-from netbench.run.runner import status_of
+from netbench.run.recorder import empty_profile_record, status_of
 from netbench.run.sinks import MadeSinks
 from netbench.run.worker_pool import WorkerPool
 
@@ -29,12 +27,8 @@ IN_A_FILE = (
 NO_WINDOW = "the tool has no window that is known: it is measured over its whole life"
 
 
-@dataclass(frozen=True)
-class Profiled:
-    """A profile run's record and the stacks of its files."""
-
-    record: ProfileRecord
-    stacks: Mapping[str, Folded] = field(default_factory=dict)
+Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
+"""A profile run's record and the stacks of its files."""
 
 
 class ProfileRunner:
@@ -52,9 +46,9 @@ class ProfileRunner:
         try:
             return self._run(step, record)
         except RootRefused as error:
-            return Profiled(replace(record, status="unsupported", reason=str(error)))
+            return replace(record, status="unsupported", reason=str(error)), {}
         except (ToolFailed, EngineError, RequestError, TimeoutError, ValueError) as error:
-            return Profiled(replace(record, status=status_of(error), reason=str(error)))
+            return replace(record, status=status_of(error), reason=str(error)), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
         asked = step.unit.cell.transfer
@@ -80,28 +74,12 @@ class ProfileRunner:
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
         )
-        return Profiled(done, stacks)
+        return done, stacks
 
     def _measure(self, timed: Transfer, ends: Ends, number: int, watch: Watch) -> Measurement:
         if timed.tool.external:
             return external_tool.measure(timed, ends, self._sinks, number, watch)
         return transfer.measure(timed, ends, self._sinks, watch)
-
-
-def empty_profile_record(step: ProfileRun, number: int) -> ProfileRecord:
-    """The record of a profile run that has not begun."""
-    cell = step.unit.cell
-    return ProfileRecord(
-        run=number,
-        cell=cell.id,
-        pair=step.unit.pair.name,
-        round=step.round,
-        boot=step.boot,
-        factors=dict(cell.factors),
-        status="ok",
-        reason="",
-        started=now(),
-    )
 
 
 def _timed(asked: Transfer, duration: int) -> Transfer:

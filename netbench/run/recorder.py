@@ -5,17 +5,23 @@ user.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from netbench.plan.plan import Plan, Unit
+from netbench.base.errors import EngineError, RequestError
+from netbench.base.json_lines import now
+from netbench.engine.binding import Code
+from netbench.engine.catalogue import Row
+from netbench.facts.registry import FACTS
+from netbench.plan.plan import Plan, ProfileRun, Unit
 from netbench.result.files import HostEntry, Hosts
+from netbench.result.profile_files import Folded, ProfileRecord
 from netbench.result.record import Record, Status
+from netbench.result.store import Store
 from netbench.run.ledger import Ledger
-from netbench.run.profile_runner import Profiled
 from netbench.run.progress import Progress
-from netbench.run.run_history import RunHistory
-from netbench.run.runner import RunResult, empty_record
+from netbench.run.run_history import described, new_ledger, replay
 from netbench.run.time_left import TimeLeft
 
 REASON_LENGTH = 2000  # it may quote a host
@@ -30,23 +36,42 @@ class Recorder:
     ledger: Ledger
     boot: int
 
-    def __init__(self, plan: Plan, history: RunHistory, progress: Progress) -> None:
-        self._history = history
-        self._store = history.store
+    def __init__(self, store: Store, plan: Plan, rows: Iterable[Row], progress: Progress) -> None:
+        """`rows`: what the engine can do."""
+        self.store = store
+        self._plan = plan
+        self._rows = described(rows)
         self._progress = progress
         self._time_left = TimeLeft(plan)
         self._lock = threading.RLock()
         self._number: int | None = None  # of the last run, once records were read
         self._profile_number: int | None = None  # of the last profile run, likewise
 
-    def keep_facts(self, entries: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
-        """Keep what was read of the hosts, in the boot that was just made or in the present one,
-        and replay the records where the ledger cannot go on under it. Returns facts.json. Errors:
-        StoreError.
+    def keep_facts(self, read: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
+        """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
+        and for each change of its facts within one. Replay the records where the ledger cannot go
+        on under it. Returns facts.json. Errors: StoreError.
+
+        `boot`: the number of the boot that the campaign has just made. Without it the number goes
+        up by one where a host's boot id has changed.
         """
-        begun = self._number is not None
-        hosts = self._history.keep_facts(entries, boot, self._number)
-        self.ledger = self._history.ledger(hosts, self.ledger if begun else None)
+        hosts = {name: list(entries) for name, entries in self.store.stored_facts().items()}
+        last_run = self._number
+        for name, found in read.items():
+            entries = hosts.setdefault(name, [])
+            number = found.boot if boot is None else boot
+            if boot is None and entries:
+                number = entries[-1].boot + (entries[-1].boot_id != found.boot_id)
+            entry = replace(found, boot=number)
+            if not entries or _steady(entries[-1]) != _steady(entry):
+                if last_run is None:
+                    last_run = max((record.run for record in self.store.records()), default=0)
+                entries.append(replace(entry, from_run=last_run + 1))
+        self.store.facts(hosts)
+        ledger = new_ledger(self._plan, hosts, self._rows)
+        if self._number is None or not self.ledger.go_on_with(ledger):
+            replay(self.store, ledger)
+            self.ledger = ledger
         self.boot = max(known[-1].boot for known in hosts.values())
         self._number = max(self.ledger.runs, self._number or 0)
         return hosts
@@ -61,39 +86,53 @@ class Recorder:
         """The number of the next profile run. Errors: StoreError."""
         with self._lock:
             if self._profile_number is None:
-                runs = (record.run for record in self._store.profile_runs())
+                runs = (record.run for record in self.store.profile_runs())
                 self._profile_number = max(runs, default=0)
             self._profile_number += 1
             return self._profile_number
 
-    def keep_profile(self, profiled: Profiled) -> None:
-        """Keep a profile run, which counts in no mean. Errors: StoreError."""
-        record = profiled.record
-        if len(record.reason) > REASON_LENGTH:
-            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
+    def keep_profile(self, record: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
+        """Keep a profile run, which counts in no mean, and the stacks of its files. Errors:
+        StoreError.
+        """
+        record = replace(record, reason=_cut(record.reason))
         with self._lock:
-            self._store.profile(record, profiled.stacks)
+            self.store.profile(record, stacks)
         what = f"profile run {record.run}: {record.cell}"
         if record.reason:
-            self._store.note(f"{what} {record.pair}: {record.status}: {record.reason}")
+            self.store.note(f"{what} {record.pair}: {record.status}: {record.reason}")
             what = f"{what}: {record.status}: {record.reason}"
         self._progress.say(what)
 
-    def keep(self, unit: Unit, result: RunResult) -> None:
-        """Keep what a run gave, and say how its unit stands. Errors: StoreError."""
+    def keep_unprofiled(self, step: ProfileRun, reason: str) -> None:
+        """Keep that a profile run could not be made. Errors: StoreError."""
+        record = empty_profile_record(step, self.next_profile_number())
+        self.keep_profile(replace(record, status="failed", reason=reason), {})
+
+    def keep(
+        self,
+        unit: Unit,
+        record: Record,
+        samples: Sequence[Mapping[str, Any]] = (),
+        output: str = "",
+        server_output: str = "",
+    ) -> None:
+        """Keep the record of a run and what goes beside it, lines of samples and a tool's output,
+        and say how its unit stands. Errors: StoreError.
+        """
         with self._lock:
-            self._keep_record(unit, result.record)
-        if result.samples:
-            self._store.samples(result.record.run, result.samples)
-        if result.output:
-            self._store.text(result.record.run, result.output)
-        if result.server_output:
-            self._store.text(result.record.run, result.server_output, ".server")
+            self._keep_record(unit, record)
+        if samples:
+            self.store.samples(record.run, samples)
+        if output:
+            self.store.text(record.run, output)
+        if server_output:
+            self.store.text(record.run, server_output, ".server")
 
     def keep_interrupted(self, record: Record) -> None:
         """Keep the record of a run that Ctrl-C has ended. Errors: StoreError."""
         with self._lock:
-            self._store.append(record)
+            self.store.append(record)
 
     def keep_unmeasured(self, unit: Unit, status: Status, reason: str) -> None:
         """Keep a record of a unit that is not run. Errors: StoreError."""
@@ -102,16 +141,69 @@ class Recorder:
             self._keep_record(unit, replace(record, status=status, reason=reason))
 
     def _keep_record(self, unit: Unit, record: Record) -> None:
-        if len(record.reason) > REASON_LENGTH:
-            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
+        record = replace(record, reason=_cut(record.reason))
         ledger, cell = self.ledger, unit.cell.id
-        self._store.append(record)
+        self.store.append(record)
         ledger.add(record)
         if record.reason:
             what = f"{record.status}: {record.reason}"
-            self._store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
+            self.store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
             self._progress.say(f"run {record.run}: {cell}: {what}")
         assessment = ledger.assessment(unit.key)
         self._time_left.measured(unit.key, assessment, ledger.is_open(unit.key))
         left = self._time_left.seconds(ledger.block, ledger)
         self._progress.ran(record, ledger, left)
+
+
+def _cut(reason: str) -> str:
+    return f"{reason[:REASON_LENGTH]}..." if len(reason) > REASON_LENGTH else reason
+
+
+def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:
+    """The record of a run that has not begun."""
+    return Record(
+        run=number,
+        cell=unit.cell.id,
+        pair=unit.pair.name,
+        block=block,
+        boot=boot,
+        factors=dict(unit.cell.factors),
+        control=unit.cell.control,
+        status="ok",
+        reason="",
+        started=now(),
+    )
+
+
+def empty_profile_record(step: ProfileRun, number: int) -> ProfileRecord:
+    """The record of a profile run that has not begun."""
+    cell = step.unit.cell
+    return ProfileRecord(
+        run=number,
+        cell=cell.id,
+        pair=step.unit.pair.name,
+        round=step.round,
+        boot=step.boot,
+        factors=dict(cell.factors),
+        status="ok",
+        reason="",
+        started=now(),
+    )
+
+
+def status_of(error: Exception) -> Status:
+    """The status of a run that ended with this error."""
+    if isinstance(error, RequestError) or (
+        isinstance(error, EngineError) and error.code == Code.UNSUPPORTED
+    ):
+        return "unsupported"
+    return "failed"
+
+
+def _steady(entry: HostEntry) -> HostEntry:
+    """What of an entry must not change without being noticed: all but the number of its first run
+    and what varies by itself.
+    """
+    varying = {fact.name for fact in FACTS if fact.varies}
+    facts = {name: value for name, value in entry.facts.items() if name not in varying}
+    return replace(entry, facts=facts, from_run=None, missing={}, unread={}, not_held={})

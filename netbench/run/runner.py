@@ -1,138 +1,268 @@
-"""The executor of Run and Verify: whatever happens in a run becomes its record."""
+"""The executor of a plan's steps: those of a wave side by side, one thread a pair. Whatever happens
+in a run becomes its record; pairs that break are given up while the others go on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from netbench.base.errors import EngineError, HostGone, Lost, RequestError
-from netbench.base.json_lines import now
-from netbench.engine.binding import Code
-from netbench.model import Campaign
-from netbench.plan.plan import Run, Unit
-from netbench.result.record import Record, Status
+from netbench.base.cancel import side_by_side
+from netbench.base.errors import (
+    EngineError,
+    HostGone,
+    Lost,
+    RequestError,
+    SettingRefused,
+    WorkerLost,
+)
+from netbench.model import Campaign, Pair
+from netbench.plan.plan import Apply, Key, Plan, ProfileRun, Run, Step, Unit, Verify
+from netbench.result.record import Status
 from netbench.run import external_tool, transfer
-from netbench.run.ends import EndFinder, Ends
+from netbench.run.check_files import is_character_device
+from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.external_tool import ToolFailed
 from netbench.run.idle_counts import IdleCounts
-from netbench.run.measurement import Measurement
+from netbench.run.ledger import LOST
+from netbench.run.profile_runner import ProfileRunner
+from netbench.run.recorder import Recorder, empty_record, status_of
+from netbench.run.retry import ATTEMPTS
 from netbench.run.seconds import REPORT_NS, Told, told
 from netbench.run.sinks import MadeSinks
 from netbench.run.start_gate import StartGate
+from netbench.run.unit_settings import UnitSettings
 from netbench.run.worker_pool import WorkerPool
 
 CUT_SECONDS = 4.5  # workers send a heartbeat every three
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """A run's record and what goes beside it: lines of samples, and a tool's output."""
-
-    record: Record
-    samples: Sequence[Mapping[str, Any]] = ()
-    output: str = ""
-    server_output: str = ""
-
-
-class Interrupted(Exception):
-    """Ctrl-C, or the end of the campaign's time, in a run: what was raised, and the run's
-    record.
-    """
-
-    def __init__(self, record: Record, by: KeyboardInterrupt) -> None:
-        super().__init__("interrupted")
-        self.record = record
-        self.by = by
-
-
 class Runner:
-    """Runs units on the workers of their pairs. `seconds`: who is told what a run moves while it
-    lasts.
+    """Executes groups of steps on the workers of their pairs.
+
+    A pair whose host is gone, or which loses a worker in so many runs in a row, takes no further
+    part. Its open units have failed as soon as another pair has completed a run since: what all
+    pairs lose is the controller's own network, and the campaign ends as lost, so that `resume` goes
+    on with all of them.
     """
 
     def __init__(
         self,
+        plan: Plan,
         campaign: Campaign,
         pool: WorkerPool,
+        settings: UnitSettings,
         sinks: MadeSinks,
         idle: IdleCounts,
+        recorder: Recorder,
+        say: Callable[[str], None],
         seconds: Told | None = None,
     ) -> None:
+        """`campaign`: what of the plan's has hosts in the pool; `seconds`: who is told what a run
+        moves while it lasts.
+        """
         self._campaign = campaign
         self._pool = pool
+        self._settings = settings
         self._sinks = sinks
+        self._recorder = recorder
+        self._say = say
         self._seconds = seconds
         self._ends = EndFinder(campaign, pool, idle)
+        self._profiler = ProfileRunner(campaign, pool, sinks)
+        self._units = plan.units
+        self._ends_with_pair = len(plan.campaign.pairs) == 1 or plan.boots
+        self._numbers: dict[Key, int] = {}  # of runs that are about to begin
+        self._unverified: dict[Key, str] = {}  # why what arrives cannot be verified
+        self._lost: dict[Pair, Lost] = {}  # in the present steps
+        self._losses: dict[Pair, int] = {}  # runs in a row in which a worker was lost
+        self._broken: dict[Pair, str] = {}
+        self._unsaid: list[Pair] = []  # of those, the ones whose units have no record of it yet
 
-    def run(self, step: Run, number: int, gate: StartGate | None = None) -> RunResult:
-        """One measured run, which begins with those that wait at the gate. Errors: HostGone, before
-        it began; Interrupted.
+    def execute(self, steps: Sequence[Step]) -> None:
+        """Steps of different pairs, of one kind, at the same time. Errors: the first one of a step;
+        Lost where the campaign cannot go on without the pair.
         """
-        record = empty_record(step.unit, number, step.block, step.boot)
-        if step.round is None:
-            return self._run(step, record)
-        record = replace(record, round=step.round)
-        beside: list[str] = []
+        there = [step for step in steps if step.unit.pair not in self._broken]
+        runs = [step for step in there if isinstance(step, Run)]
+        self._lost, gate = {}, None
+        if len(runs) > 1:  # these begin together, once the workers of all are there
+            self._side_by_side(self._prepare, runs)
+            there = [run for run in runs if run.unit.pair not in self._lost]
+            gate = StartGate([run.unit.pair.name for run in there])
+            self._numbers = {run.unit.key: self._recorder.next_number() for run in there}
+        if len(there) == 1:
+            self._step(there[0], gate)
+        else:
+            self._side_by_side(partial(self._step, gate=gate), there)
+        for pair, error in self._lost.items():
+            self._losses[pair] = self._losses.get(pair, 0) + 1
+            if not gate or isinstance(error, HostGone) or self._losses[pair] == ATTEMPTS:
+                self._broken[pair] = str(error)
+                self._unsaid.append(pair)
+                self._say(f"{pair.name} is given up: {error}")
+        done = [run.unit.pair for run in runs if run.unit.pair not in self._lost]
+        for pair in done:
+            self._losses.pop(pair, None)
+        if done:
+            self._keep_given_up()
+
+    def end_block(self) -> None:
+        """See that a pair is left that goes on. Errors: Lost."""
+        if self._unsaid:
+            raise Lost("; ".join(dict.fromkeys(self._broken[pair] for pair in self._unsaid)))
+
+    def _keep_given_up(self) -> None:
+        """Records of what the pairs that broke have not done: another has gone on since."""
+        for unit in self._units if self._unsaid else ():
+            if unit.pair in self._unsaid and self._recorder.ledger.is_open(unit.key):
+                self._recorder.keep_unmeasured(unit, "failed", LOST + self._broken[unit.pair])
+        self._unsaid = []
+
+    def _side_by_side(self, act: Callable[[Any], None], steps: Sequence[Step]) -> None:
+        side_by_side([partial(act, step) for step in steps], self._pool.interrupt)
+
+    @contextmanager
+    def _losing(self, pair: Pair, gate: StartGate | None = None) -> Iterator[None]:
+        """Keep what a pair loses in a step, where others go on without it; none of them waits at
+        the gate for it any longer.
+        """
+        try:
+            yield
+        except Lost as error:
+            if self._ends_with_pair:
+                raise
+            self._lost[pair] = error
+        finally:
+            if gate:
+                gate.leave(pair.name)
+
+    def _prepare(self, step: Step) -> None:
+        """See that the workers of a run are there, which may take long."""
+        with self._losing(step.unit.pair):
+            self._pool.pair_workers(step.unit.pair)
+            self._settings.renew(step.unit)
+            self._why_unverified(step.unit)
+
+    def _step(self, step: Step, gate: StartGate | None = None) -> None:
+        """One step, three times at most where a worker is lost; a run that begins with those at the
+        gate once: repeated alone it would not be what they measure. Levels that its hosts do not
+        take refuse its cell.
+        """
+        unit = step.unit
+        with self._losing(unit.pair, gate):
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    if isinstance(step, Apply) or (attempt > 1 and self._settings.wanted(unit)):
+                        self._settings.enter(unit)
+                    match step:
+                        case Verify():
+                            self._verify(unit)
+                        case Run():
+                            self._run(step, gate)
+                        case ProfileRun():
+                            number = self._recorder.next_profile_number()
+                            self._recorder.keep_profile(*self._profiler.run(step, number))
+                    break
+                except SettingRefused as error:
+                    self._recorder.keep_unmeasured(unit, "refused", str(error))
+                    break
+                except WorkerLost as error:
+                    if attempt == ATTEMPTS:
+                        again = f"{error}; failed {ATTEMPTS} times in a row"
+                        raise WorkerLost(again) from error
+                    self._note(unit, f"replaced the workers: {error}")
+                    self._pool.dismiss_pair(unit.pair)
+                    if gate:
+                        raise
+            self._pool.reached()
+
+    def _note(self, unit: Unit, what: str) -> None:
+        self._recorder.store.note(f"{unit.cell.id} {unit.pair.name}: {what}")
+
+    def _run(self, step: Run, gate: StartGate | None) -> None:
+        """One run and its record. Errors: HostGone before it began; WorkerLost when a worker was
+        lost in it; KeyboardInterrupt.
+        """
+        unit, beside = step.unit, list[str]()
+        self._settings.renew(unit)
+        unverified = self._why_unverified(unit)
+        number = self._numbers.pop(unit.key, 0) or self._recorder.next_number()
+        record = replace(empty_record(unit, number, step.block, step.boot), round=step.round)
+        samples: Sequence[Mapping[str, Any]] = ()
+        printed = "", ""
 
         def start() -> None:
             if gate:
-                beside.extend(gate.wait(step.unit.pair.name))
+                beside.extend(gate.wait(unit.pair.name))
+
+        def together() -> tuple[str, ...] | None:
+            return None if step.round is None else tuple(beside)
 
         try:
-            result = self._run(step, record, start)
-        except Interrupted as by:
-            raise Interrupted(replace(by.record, concurrent=tuple(beside)), by.by) from None
-        return replace(result, record=replace(result.record, concurrent=tuple(beside)))
-
-    def _run(
-        self, step: Run, record: Record, start: Callable[[], None] = lambda: None
-    ) -> RunResult:
-        try:
-            may_share = self._campaign.overlap_of(step.unit.cell) == "kernel"
-            ends = self._ends.ends(step.unit, step.beside if may_share else ())
-            measured = self._measure(step.unit, ends, record.run, start)
+            may_share = self._campaign.overlap_of(unit.cell) == "kernel"
+            ends = self._ends.ends(unit, step.beside if may_share else ())
+            measured = self._measure(unit, ends, number, start)
         except ToolFailed as error:
-            failed = replace(record, status="failed", reason=str(error))
-            return RunResult(failed, (), error.output, error.server_output)
+            record = replace(record, status="failed", reason=str(error))
+            printed = error.output, error.server_output
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
-            return RunResult(replace(record, status=status_of(error), reason=str(error)))
+            record = replace(record, status=status_of(error), reason=str(error))
         except HostGone:
             raise
         except Lost as error:
-            return RunResult(replace(record, status="interrupted", reason=str(error)))
-        except KeyboardInterrupt as by:
-            reason = str(by) or "interrupted from the keyboard"
-            record = replace(record, status="interrupted", reason=reason)
-            raise Interrupted(record, by) from None
-        record = replace(
-            record,
-            sender=measured.sender,
-            receiver=measured.receiver,
-            settings=measured.settings,
-            proof=measured.proof,
-            captures=measured.captures,
-            cut=_cuts(ends),
-        )
-        return RunResult(record, measured.samples, measured.output, measured.server_output)
+            record = replace(record, status="interrupted", reason=str(error))
+        except KeyboardInterrupt as by:  # the user's, or the end of the campaign's time
+            why = str(by) or "interrupted from the keyboard"
+            record = replace(record, status="interrupted", reason=why, concurrent=together())
+            self._recorder.keep_interrupted(record)
+            raise
+        else:
+            record = replace(
+                record,
+                sender=measured.sender,
+                receiver=measured.receiver,
+                settings=measured.settings,
+                proof=measured.proof,
+                captures=measured.captures,
+                cut=_cuts(ends),
+            )
+            samples, printed = measured.samples, (measured.output, measured.server_output)
+        record = self._settings.note(unit, replace(record, concurrent=together()))
+        record = replace(record, unverified=unverified)
+        self._recorder.keep(unit, record, samples, *printed)
+        if record.status == "interrupted":
+            self._pool.dismiss_pair(unit.pair)
+            raise WorkerLost(record.reason)
+        self._pool.dismiss_lost(unit.pair)
 
     def _measure(
         self, unit: Unit, ends: Ends, number: int, start: Callable[[], None]
     ) -> Measurement:
-        if unit.cell.transfer.tool.external:
-            return external_tool.measure(unit.cell.transfer, ends, self._sinks, number, start=start)
+        cell = unit.cell.transfer
+        if cell.tool.external:
+            return external_tool.measure(cell, ends, self._sinks, number, start=start)
         if self._seconds is None:
-            return transfer.measure(unit.cell.transfer, ends, self._sinks, start=start)
-        with told(ends.sender, number, unit.cell.transfer.sample, self._seconds):
-            return transfer.measure(
-                unit.cell.transfer, ends, self._sinks, report=REPORT_NS, start=start
-            )
+            return transfer.measure(cell, ends, self._sinks, start=start)
+        with told(ends.sender, number, cell.sample, self._seconds):
+            return transfer.measure(cell, ends, self._sinks, report=REPORT_NS, start=start)
 
-    def why_unverified(self, unit: Unit) -> str:
-        """Why what arrives cannot be looked at; "" where it can, or need not. Errors: Lost."""
-        if not self._campaign.verify:
-            return ""
-        return transfer.why_unverified(unit.cell.transfer, self._ends.ends(unit))
+    def _verify(self, unit: Unit) -> None:
+        """One verification, and a record where it failed. Errors: Lost."""
+        try:
+            if unverified := self._why_unverified(unit):
+                self._note(unit, f"not verified: {unverified}")
+                return
+            why = self.verify(unit)
+            status: Status = "failed"
+        except (EngineError, RequestError, TimeoutError) as error:
+            self._settings.confirm(unit)
+            why, status = f"verify: {error}", status_of(error)
+        if why:
+            self._recorder.keep_unmeasured(unit, status, why)
 
     def verify(self, unit: Unit) -> str:
         """Show that what arrives is what was sent. What is wrong, or "" (also where that cannot be
@@ -142,30 +272,14 @@ class Runner:
             return ""
         return transfer.verify(unit.cell.transfer, self._ends.ends(unit), self._sinks)
 
-
-def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:
-    """The record of a run that has not begun."""
-    return Record(
-        run=number,
-        cell=unit.cell.id,
-        pair=unit.pair.name,
-        block=block,
-        boot=boot,
-        factors=dict(unit.cell.factors),
-        control=unit.cell.control,
-        status="ok",
-        reason="",
-        started=now(),
-    )
-
-
-def status_of(error: Exception) -> Status:
-    """The status of a run that ended with this error."""
-    if isinstance(error, RequestError) or (
-        isinstance(error, EngineError) and error.code == Code.UNSUPPORTED
-    ):
-        return "unsupported"
-    return "failed"
+    def _why_unverified(self, unit: Unit) -> str:
+        """Why what arrives is not verified, though the campaign asks for it. Errors: Lost."""
+        if self._campaign.verify and unit.key not in self._unverified:
+            path, (_, receiver) = unit.cell.transfer.sink.path, self._pool.pair_workers(unit.pair)
+            keeps = not path or not is_character_device(receiver, path)
+            why = f"the sink {path} keeps nothing that could be read again"
+            self._unverified[unit.key] = "" if keeps else why
+        return self._unverified.get(unit.key, "")
 
 
 def _cuts(ends: Ends) -> dict[str, float]:

@@ -9,16 +9,15 @@ from typing import Any
 
 from netbench.base.errors import ProtocolError, RequestError
 from netbench.engine.binding import SAME, Vector
-from netbench.engine.worker import Outcome
+from netbench.engine.worker import Outcome, Worker
 from netbench.model import Transfer
 from netbench.result.record import Proof, SettingNote, Settings
 from netbench.run import job, readings
 from netbench.run.check_direct import without_direct_io
-from netbench.run.check_files import is_character_device
-from netbench.run.ends import End, Ends
-from netbench.run.exchange import Exchange, Watch, exchange, give_up
-from netbench.run.measurement import Measurement, side_counters
+from netbench.run.ends import End, Ends, Measurement, side_counters
+from netbench.run.exchange import Watch, exchange, give_up
 from netbench.run.sinks import MadeSinks
+from netbench.settings import nfs
 
 NOTES = (
     "resident",
@@ -43,7 +42,8 @@ def measure(
     samples meanwhile, 0: after it; `start` returns when data may move. Errors: EngineError;
     TimeoutError; Lost.
     """
-    done = _execute(transfer, ends, sinks, {"report": report} if report else None, watch, start)
+    asked = _asked(transfer, ends, sinks, {"report": report} if report else {})
+    done = exchange(*asked, watch=watch, start=start)
     sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
     sender, receiver = (_readbacks(*side) for side in sides)
     counters = (
@@ -84,13 +84,6 @@ def claim_sink(cell: Transfer, receiver: End, sinks: MadeSinks) -> None:
         give_up(worker)
 
 
-def why_unverified(transfer: Transfer, ends: Ends) -> str:
-    """Why what arrives cannot be looked at; "" where it can. Errors: Lost."""
-    if transfer.sink.path and is_character_device(ends.receiver.worker, transfer.sink.path):
-        return f"the sink {transfer.sink.path} keeps nothing that could be read again"
-    return ""
-
-
 def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     """Show that what arrives is what was sent. What is wrong, or "" (also where nothing is
     delivered).
@@ -108,7 +101,7 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     )
     # Paced verification would only take longer: the bytes are the same.
     short = replace(transfer, **bounds, warmup=0, sample=0, rate=None)
-    done = _execute(short, ends, sinks, {"verify": 1})
+    done = exchange(*_asked(short, ends, sinks, {"verify": 1}))
     sent = _readbacks(ends.sender, done.sender).get("digest")
     arrived = _readbacks(ends.receiver, done.receiver).get("digest")
     if sent is None or sent != arrived:
@@ -119,33 +112,21 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     return ""
 
 
-def _execute(
-    transfer: Transfer,
-    ends: Ends,
-    sinks: MadeSinks,
-    more: job.Options | None = None,
-    watch: Watch | None = None,
-    start: Callable[[], None] = lambda: None,
-) -> Exchange:
-    """Both jobs, with `more` options. Files of the sink are journalled as soon as the receiver has
-    made them, whatever becomes of the run.
+def _asked(
+    transfer: Transfer, ends: Ends, sinks: MadeSinks, more: job.Options
+) -> tuple[Worker, Worker, job.Options, job.Options, Callable[[tuple[Vector, ...]], None]]:
+    """What `exchange` is to do: both jobs, with `more` options. Files of the sink are journalled as
+    soon as the receiver has made them, whatever becomes of the run.
     """
+    sender, receiver = ends.sender.worker, ends.receiver.worker
     send, receive = _jobs(transfer, ends, sinks)
 
     def journal_sinks(ready: tuple[Vector, ...]) -> None:
-        worker = ends.receiver.worker
-        read = readings.readbacks(ready, worker.catalogue)
-        sinks.add(worker, job.sink_paths(transfer), read.get("sink_device"), read.get("sink_inode"))
+        read = readings.readbacks(ready, receiver.catalogue)
+        made = read.get("sink_device"), read.get("sink_inode")
+        sinks.add(receiver, job.sink_paths(transfer), *made)
 
-    return exchange(
-        ends.sender.worker,
-        ends.receiver.worker,
-        send | (more or {}),
-        receive | (more or {}),
-        prepared=journal_sinks,
-        watch=watch,
-        start=start,
-    )
+    return sender, receiver, send | more, receive | more, journal_sinks
 
 
 def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options, job.Options]:
@@ -169,7 +150,8 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
         sinks.on(receiver.worker),
     )
     if receive_method.has("fetches"):
-        receive |= job.fetched(transfer, sender.address)
+        path = nfs.path(sender.address, transfer.source.path)
+        receive |= {"source": "file", "source_path": path}
     if sender.host.address:
         send["local_address"] = receive["peer_address"] = sender.address
     address: job.Options = {"address": receiver.address}

@@ -4,6 +4,7 @@ campaign changes hosts, a helper. They are started when first needed, alive unti
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +18,6 @@ from netbench.hosts.base import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign, Host, Pair
 from netbench.run.meter_files import lend
-from netbench.run.open_files import allow_files
 from netbench.run.own_settings import NO_ROOT, own_settings
 
 ChannelFactory = Callable[[Host], Channel]
@@ -26,6 +26,9 @@ RECONNECT_PAUSE = 0.5
 INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
 HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
+# Open files: a shell allows a process 1,024 as a rule, its hard limit many more.
+A_WORKER = 8  # files: its pipes, or its host's socket, and those of a reconnect beside them
+OTHERS = 512  # of the controller itself: its result, its libraries, an editor's notebook
 
 
 def open_channel(host: Host) -> Channel:
@@ -39,6 +42,18 @@ def open_channel(host: Host) -> Channel:
         host.ssh,
         ssh_config=Path(host.ssh_config).expanduser() if host.ssh_config else None,
     )
+
+
+def allow_files(workers: int) -> None:
+    """Raise this process's limit of open files as far as so many workers may need, and as the hard
+    limit lets it. A limit that is enough stays as it is.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OTHERS + A_WORKER * workers
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class WorkerPool:

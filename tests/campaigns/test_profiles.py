@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,8 +99,8 @@ def test_a_campaign_that_was_stopped_in_its_profiles_goes_on_with_them(
 ) -> None:
     honest, kept = Recorder.keep_profile, []
 
-    def stop_after_two(self: Recorder, profiled: object) -> None:
-        honest(self, profiled)  # type: ignore[arg-type]
+    def stop_after_two(self: Recorder, *profiled: Any) -> None:
+        honest(self, *profiled)
         kept.append(profiled)
         if len(kept) == 2:
             raise KeyboardInterrupt

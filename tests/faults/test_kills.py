@@ -211,8 +211,8 @@ def kill_worker(duty: str) -> Kill:
         campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
     ) -> None:
         host = chance.choice(list(campaign.here.hosts.values()))
-        pids = workers(host, duty)
-        pid = chance.choice(pids)
+        wait_for(lambda: workers(host, duty), seconds=GOES_ON_SECONDS)  # one may be on its way
+        pid = chance.choice(workers(host, duty))
         os.kill(pid, number)
         if not within(STOPPED_SECONDS, lambda: is_gone(pid)):
             tally.left.append(f"{what}: the process {pid} is still there")

@@ -89,7 +89,7 @@ def test_the_path_of_kvm_with_a_fake_accelerator(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """All but KVM and vhost-net is real: the trial's boot and its mark, queues of the data link,
-    QEMU's monitor, affinities of its threads.
+    affinities of its threads.
     """
     own = sorted(os.sched_getaffinity(0))[:2]
     if len(own) < 2:

@@ -365,13 +365,19 @@ def test_down_says_what_it_removed_and_can_be_repeated(untouched: None) -> None:
 def test_down_without_a_name_takes_every_lab(
     untouched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab.up("netns", ["a"], name=NAME)
-    lab.up("netns", ["a"], name=f"{NAME}x")
+    """But for those of campaigns that run."""
+    own = lifecycle.own_name()
+    for name in (NAME, f"{NAME}x", own):
+        lab.up("netns", ["a"], name=name)
     both = [name for name in state.names() if name.startswith(NAME) and name != f"{NAME}p"]
     assert both == [NAME, f"{NAME}x"]
-    monkeypatch.setattr(state, "names", lambda: both)
-    assert sum(line.startswith("folder") for line in lab.down()) == 2
-    assert not any(state.namespaces(name) or state.folder(name).exists() for name in both)
+    try:
+        monkeypatch.setattr(state, "names", lambda: [*both, own])
+        assert sum(line.startswith("folder") for line in lab.down()) == 2
+        assert not any(state.namespaces(name) or state.folder(name).exists() for name in both)
+        assert state.read(own) is not None
+    finally:
+        assert lab.down(own)
 
 
 def test_down_without_a_name_asks_which(
@@ -589,27 +595,34 @@ def test_down_waits_for_the_children_of_a_killed_up(
     ]
 
 
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("name", "broken", "error", "said"),
+    [
+        (
+            "_SERVER",
+            "NoSuchOption {address} {port} {place} {folder} {pam}\n",
+            LabError,
+            r"^h1: sshd did not start: .*Bad configuration option: NoSuchOption",
+        ),
+        ("start", interrupted, KeyboardInterrupt, "^$"),
+    ],
+    ids=["a server", "an interrupt"],
+)
 def test_what_fails_on_the_way_up_is_taken_away_and_told(
-    untouched: None, monkeypatch: pytest.MonkeyPatch
+    untouched: None,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    broken: object,
+    error: type[BaseException],
+    said: str,
 ) -> None:
-    monkeypatch.setattr(
-        "netbench.lab.sshd._SERVER", "NoSuchOption {address} {port} {place} {folder} {pam}\n"
-    )
-    with pytest.raises(
-        LabError, match=r"^a: sshd did not start: .*Bad configuration option: NoSuchOption"
-    ):
-        lab.up("netns", ["a"], name=NAME)
-
-
-def test_an_interrupt_on_the_way_up_leaves_nothing(
-    untouched: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("netbench.lab.sshd.start", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        lab.up("netns", 2, name=NAME)
+    monkeypatch.setattr(f"netbench.lab.sshd.{name}", broken)
+    with pytest.raises(error, match=said):
+        lab.up("netns", 1, name=NAME)
 
 
 def test_an_interface_of_someone_else_stays(untouched: None) -> None:
@@ -718,6 +731,11 @@ def test_missing_tools_are_named_with_their_packages(
     )
 
 
+HOST_NAMES = (
+    "expected a host name of at most 63 letters, digits, dots, dashes and underscores, not switch"
+)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -741,6 +759,10 @@ def test_missing_tools_are_named_with_their_packages(
         ({"hosts": "ab"}, "expected a list of hosts or their number, got 'ab'"),
         ({"rate": 0}, "expected a rate above 0, got 0"),
         ({"delay": -1}, "expected a delay above 0, got -1"),
+        *(
+            ({"hosts": ["ok", name]}, f"{HOST_NAMES}, got {name!r}")
+            for name in ("switch", "a b", "a\nb", "a;b", "$(a)", "", "../a", "a" * 64)
+        ),
     ],
     ids=str,
 )
@@ -751,15 +773,6 @@ def test_wrong_requests_are_refused(untouched: None, wrong: dict[str, Any], said
     assert str(refusal.value) == said
     assert isinstance(refusal.value, RequestError)
     assert refusal.value.exit_code == 2
-
-
-@pytest.mark.parametrize("name", ["switch", "a b", "a\nb", "a;b", "$(a)", "", "../a", "a" * 64])
-def test_wrong_names_of_hosts_are_refused(untouched: None, name: str) -> None:
-    with pytest.raises(
-        LabRefused,
-        match="expected a host name of at most 63 letters, digits, dots, dashes and underscores",
-    ):
-        lab.up("netns", ["ok", name], name=NAME)
 
 
 def nets(*words: str) -> list[IPv4Network]:
@@ -785,24 +798,3 @@ def test_a_machine_without_a_free_network_is_told_so() -> None:
         netns.management_network(
             nets("198.18.0.0/15", "10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12")
         )
-
-
-def test_two_labs_take_different_networks(pair: Lab, untouched: None) -> None:
-    other = lab.up("netns", ["snd"], name=NAME)
-    assert other.hosts["snd"].management != pair.hosts["snd"].management
-    assert ssh(other, "snd", "true") == ""
-    assert ssh(pair, "snd", "true") == ""
-    lab.down(NAME)
-
-
-def test_labs_of_campaigns_that_run_are_spared_by_down_without_a_name(
-    untouched: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mine = lab.up("netns", 1, name=lifecycle.own_name())
-    try:
-        monkeypatch.setattr(state, "names", lambda: [mine.name])
-        assert lab.down() == []
-        assert state.read(mine.name) is not None
-    finally:
-        removed = lab.down(mine.name)
-    assert removed

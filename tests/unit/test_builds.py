@@ -75,35 +75,6 @@ def test_listed_builds_take_the_place_of_a_source() -> None:
     assert [kernel.name for kernel in found.builds] == ["a#1", "a#2", "b#1", "b#2"]
 
 
-@pytest.mark.parametrize(
-    ("keys", "why"),
-    [
-        ("{deb: a.deb, builds: 2}", "expected a number of builds with git, got one with deb"),
-        ("{git: /x, rev: v1, builds: 2, layout: 1}", "of all layouts from 0, or the layout of one"),
-        ("{git: /x, rev: v1, layout: -1}", "a number of a layout, a whole number from 0 to 64"),
-        ("{deb: a.deb, layout: 1}", "expected layout with git, got it with deb"),
-        ("{git: /x, rev: v1, builds: 0}", "a number of builds, a whole number from 1 to 64"),
-        ("{git: /x, rev: v1, builds: [{deb: a}, {deb: b}]}", "expected one of .* got git and b"),
-        ("{builds: [{deb: a}]}", "expected 2 to 64 builds, got 1"),
-        (
-            "{builds: [{deb: a}, {deb: b, tree: c}]}",
-            r"builds.*expected one of .*, got deb and tree",
-        ),
-        (
-            "{builds: [{deb: a}, {git: /x}]}",
-            "expected one of image, deb, tree or release, got none",
-        ),
-        ("{builds: [{deb: a}, {deb: b, initrd: c}]}", "expected initrd with image"),
-        ("{builds: [{deb: a}, {deb: b, rev: c}]}", "rev: unknown key, expected image"),
-        ("{builds: 2}", "expected one of image, deb, tree, release or git, got none"),
-        ("{builds: [{deb: a}, b.deb]}", "expected a mapping with one of"),
-    ],
-)
-def test_keys_of_builds_are_checked(keys: str, why: str) -> None:
-    with pytest.raises(CampaignError, match=why):
-        parsed(keys, "{release: '6.1'}")
-
-
 def test_boots_that_builds_do_not_fit_are_refused() -> None:
     with pytest.raises(CampaignError, match=r"repeat\.boots: expected 2 or more, a boot of each b"):
         parsed(GIT, GIT, boots=1)

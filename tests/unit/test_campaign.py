@@ -23,7 +23,6 @@ from netbench.base.units import format_size, format_time
 from netbench.campaign import json_schema, load, parse, transfer_cell
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.keys import Keys
-from netbench.campaign.schema.reference import campaign_keys
 from netbench.campaign.schema.transfer import TransferKeys, transfer_model
 from netbench.cli.plan import text as plan_text
 from netbench.model import (
@@ -44,6 +43,7 @@ from netbench.model import (
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json
 from tests.support.hand_catalogue import catalogue
+from tools.docs.campaign_keys import campaign_keys
 
 H = "netbench: 1\nname: x\n"
 FULL = """

@@ -13,7 +13,7 @@ import pytest
 
 from netbench import campaign
 from netbench.base import cache
-from netbench.base.errors import CampaignError, RequestError
+from netbench.base.errors import RequestError
 from netbench.kernels import needs
 from netbench.kernels.built import pinned, with_built_kernels
 from netbench.kernels.compile import build
@@ -290,25 +290,6 @@ def test_no_kernel_is_built_where_another_cannot_be(repository: Repository) -> N
     with pytest.raises(RequestError, match="kernel patched: cannot read /no/config"):
         with_built_kernels(wanted, heard.said.append)
     assert heard.said == []
-
-
-@pytest.mark.parametrize(
-    ("keys", "why"),
-    [
-        ("{git: /x}", "expected rev with git, such as v6.12, got none"),
-        ("{git: /x, rev: a, tree: /y}", "expected one of .*, got tree and git"),
-        ("{tree: /y, rev: a}", "expected rev with git, got it with tree"),
-        ("{release: 6.1, config: a, make: X=1}", "expected config and make with git"),
-        ("{git: /x, rev: '-q'}", "expected a revision such as v6.12"),
-        ("{git: /x, rev: 'a:b'}", "expected a revision such as v6.12"),
-        ("{git: /x, rev: a, make: [-k]}", "expected variables for make such as CC=gcc-12"),
-        ("{git: /x, rev: a, make: 'CC=a --eval=x'}", "expected variables for make"),
-    ],
-)
-def test_keys_of_git_are_checked(keys: str, why: str) -> None:
-    text = TEXT.format("/x").replace("{git: /x, rev: v1, config: tinyconfig}", keys)
-    with pytest.raises(CampaignError, match=why):
-        campaign.parse(text, "patch.yaml")
 
 
 @pytest.mark.parametrize("how", ["pruned", "removed by hand"])

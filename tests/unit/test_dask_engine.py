@@ -11,7 +11,7 @@ import pytest
 
 from netbench.base.errors import RequestError, StoreError
 from netbench.fleet import dask_engine
-from netbench.fleet.dask_engine import FRUITLESS, _Engine
+from netbench.fleet.dask_engine import FRUITLESS, Places, _Engine
 from netbench.fleet.part_task import PROGRESS, RUN, PartTask, is_stopped, write_state
 from netbench.result.journal import Ended, Journal
 from tests.support.local import Command
@@ -31,8 +31,11 @@ class Future:
     """What a task has come to: an exit status, or an exception."""
 
     def __init__(self, outcome: object) -> None:
-        self.status = "pending" if outcome is None else "finished"
+        self.over = outcome is not None
         self._outcome = outcome
+
+    def done(self) -> bool:
+        return self.over
 
     def result(self, timeout: float) -> object:
         if isinstance(self._outcome, BaseException):
@@ -40,19 +43,18 @@ class Future:
         return self._outcome
 
 
-class Client:
+class Tasks:
     """Gives each attempt of each part its outcome; by default it is done. An attempt of a part that
     is `fruitful` adds a record.
     """
 
     def __init__(self, outcomes: dict[int, list[object]], fruitful: bool = True) -> None:
-        self.status = "running"
+        self.alive = True
         self._outcomes = outcomes
         self._fruitful = fruitful
         self.attempts: list[tuple[int, int]] = []
 
-    def submit(self, function: Any, task: PartTask, **more: Any) -> Future:
-        assert more["retries"] == 0
+    def submit(self, task: PartTask) -> Any:
         self.attempts.append((task.number, task.attempt))
         result = task.own / "fleet" / "result"
         result.mkdir(parents=True, exist_ok=True)
@@ -71,14 +73,14 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_engine, "LOOK_SECONDS", 0.0)
 
 
-def engine(folder: Path, client: Client, told: Told) -> _Engine:
+def engine(folder: Path, client: Tasks, told: Told) -> _Engine:
     write_state(folder, RUN)
-    return _Engine(client, folder, 2, told)  # type: ignore[arg-type]
+    return _Engine(Places(2, client.submit, lambda: client.alive), folder, 2, told)
 
 
 def test_what_is_lost_is_tried_again_as_another_attempt(tmp_path: Path) -> None:
     lost = [RuntimeError("KilledWorker"), -9, 1, StoreError("attempt 4 was made already"), 0]
-    client, told = Client({2: [*lost]}), Told()
+    client, told = Tasks({2: [*lost]}), Told()
     run = engine(tmp_path, client, told)
     assert run.run()
     assert [part.code for part in run.parts] == [0, 0]
@@ -86,7 +88,7 @@ def test_what_is_lost_is_tried_again_as_another_attempt(tmp_path: Path) -> None:
     assert told.lines[2:] == [
         f"part 2/2: {why}; it goes on from its {n}"
         for why, n in (
-            ("its Dask worker was lost", "1 record"),
+            ("its task was lost", "1 record"),
             ("its controller was killed", "2 records"),
             ("its campaign was lost", "3 records"),
             ("attempt 4 was made already", "4 records"),
@@ -97,7 +99,7 @@ def test_what_is_lost_is_tried_again_as_another_attempt(tmp_path: Path) -> None:
 
 
 def test_attempts_that_add_nothing_are_given_up(tmp_path: Path) -> None:
-    client, told = Client({1: [-9] * 10}, fruitful=False), Told()
+    client, told = Tasks({1: [-9] * 10}, fruitful=False), Told()
     run = engine(tmp_path, client, told)
     assert run.run()
     assert [part.code for part in run.parts] == [1, 0]
@@ -107,7 +109,7 @@ def test_attempts_that_add_nothing_are_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", [0, 1, 2, RequestError("another version")])
 def test_what_has_ended_is_not_tried_again(tmp_path: Path, outcome: object) -> None:
-    client = Client({0: ["done"], 1: [outcome]})
+    client = Tasks({0: ["done"], 1: [outcome]})
     run = engine(tmp_path, client, Told())
     assert run.run()
     assert client.attempts == [(1, 1), (2, 1)]
@@ -115,7 +117,7 @@ def test_what_has_ended_is_not_tried_again(tmp_path: Path, outcome: object) -> N
 
 
 def test_an_interrupt_stops_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client({1: [None], 2: [None]})
+    client = Tasks({1: [None], 2: [None]})
     run = engine(tmp_path, client, Told())
 
     def interrupt(seconds: float) -> None:
@@ -123,7 +125,7 @@ def test_an_interrupt_stops_all_parts(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         for part in run.parts:
             assert part.future
-            part.future.status = "finished"
+            part.future.over = True  # type: ignore[attr-defined]
 
     monkeypatch.setattr(dask_engine.time, "sleep", interrupt)
     assert not run.run()
@@ -131,8 +133,8 @@ def test_an_interrupt_stops_all_parts(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_scheduler_that_is_gone_ends_all_parts(tmp_path: Path) -> None:
-    client, told = Client({1: [None]}), Told()
-    client.status = "closed"
+    client, told = Tasks({1: [None]}), Told()
+    client.alive = False
     run = engine(tmp_path, client, told)
     assert run.run()
     assert [part.code for part in run.parts] == [1, 1]
@@ -143,7 +145,7 @@ def test_without_dask_the_extra_is_named(
     netbench: Command, small_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    done = netbench("run", small_file, "--engine", "dask")
+    done = netbench("run", small_file, "--engine", "dask", "--scheduler", "tls://here:1")
     assert done.returncode == 2
     assert "pip install 'netbench[dask]'" in done.stderr
     assert netbench("run", small_file, "--parts", "2").returncode == 2

@@ -8,6 +8,7 @@ import fcntl
 import io
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyte
@@ -16,7 +17,7 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter
-from netbench.live.overview import Around, Overview, overview
+from netbench.live.overview import Overview, overview
 from netbench.live.screen import render
 from netbench.live.standings import comparisons
 from netbench.live.tail import Changes, Tail, is_locked
@@ -129,17 +130,16 @@ def played(blocks: int = 3) -> tuple[Plan, Ledger]:
     return plan, ledger
 
 
-def view(room: int | None = None, **changes: object) -> Overview:
+def view(room: int | None = None) -> Overview:
     plan, ledger = played()
-    around = Around(
-        "results/many/x",
+    return replace(
+        overview(plan, ledger, Path("results/many/x"), room),
         left=100.0,
-        cautions=["something " * 30],
-        log=[f"{now()} line {number}" for number in range(9)],
-        comparisons=comparisons(plan, ledger),
+        cautions=("something " * 30,),
+        log=tuple(f"{now()} line {number}" for number in range(9)),
+        comparisons=tuple(comparisons(plan, ledger)),
         note="q ends watching",
     )
-    return overview(plan, ledger, around, room)
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 120, 199])
@@ -166,7 +166,7 @@ def test_cells_that_failed_or_are_open_come_first() -> None:
     unit = plan.units[15]
     bad = Record(99, *unit.key, 3, 0, unit.cell.factors, "refused", "no", now())
     ledger.add(bad)
-    lines = render(overview(plan, ledger, Around("x"), 12), 100, 12)
+    lines = render(overview(plan, ledger, Path("x"), 12), 100, 12)
     assert any("refused" in line and line.startswith("sendfile") for line in lines), lines
 
 
@@ -181,11 +181,16 @@ def test_all_of_a_view_is_there_where_there_is_no_limit() -> None:
 def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:
     hostile = "a\x1b[31m\u202e[red]b[/red]\x07"
     plan, ledger = played(1)
-    around = Around("x", cautions=[hostile], log=[f"{now()} {hostile}"], note=hostile)
     ledger.trail.bad.append(Bad(1, hostile, hostile, "failed", hostile))
-    shown = overview(plan, ledger, around)
-    cells = [shown.cells[0].__class__(**{**vars(shown.cells[0]), "levels": (hostile, "1K")})]
-    shown = shown.__class__(**{**vars(shown), "name": hostile, "cells": tuple(cells)})
+    shown = overview(plan, ledger, Path("x"))
+    shown = replace(
+        shown,
+        name=hostile,
+        cells=(replace(shown.cells[0], levels=(hostile, "1K")),),
+        cautions=(hostile,),
+        log=(f"{now()} {hostile}",),
+        note=hostile,
+    )
     for height in (None, 20):
         lines = render(shown, 100, height, colour=True)
         text = COLOUR.sub("", "\n".join(lines))

@@ -15,7 +15,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 ALLOW = """\
-from netbench.run.open_files import allow_files
+from netbench.run.worker_pool import allow_files
 allow_files({workers})
 """
 CONNECT = """\

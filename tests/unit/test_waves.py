@@ -21,8 +21,8 @@ from netbench.base.errors import HostGone, Lost, WorkerLost
 from netbench.plan.plan import Plan, Run, Step
 from netbench.run.check_overlap import check_overlap
 from netbench.run.profiles_due import profiles_due
+from netbench.run.runner import Runner
 from netbench.run.start_gate import StartGate
-from netbench.run.waves import Waves
 from tests.support.running import wait_for
 from tests.support.synthetic import Synth
 from tests.unit.conftest import Pressing
@@ -195,40 +195,43 @@ def test_of_several_errors_that_of_the_first_act_is_raised() -> None:
 # --- pairs that break ---
 
 
-class Steps:
-    """Runs that lose what `lost` says, by pair."""
+class Losing(Runner):
+    """A runner whose runs lose what `lost` says, by pair; `ran`: those that lose nothing, and
+    `failed`: what units are said to have failed of.
+    """
 
-    def __init__(self, lost: Callable[[str], Exception | None]) -> None:
+    def __init__(self, plan: Plan, lost: Callable[[str], Exception | None]) -> None:
         self.lost = lost
         self.ran: list[str] = []
-
-    def number(self, steps: object) -> None: ...
-
-    def prepare(self, step: Step) -> None: ...
-
-    def execute(self, step: Step, gate: StartGate | None = None) -> None:
-        name = step.unit.pair.name
-        if error := self.lost(name):
-            raise error
-        self.ran.append(name)
-
-
-class Kept:
-    """What units are said to have failed of."""
-
-    def __init__(self) -> None:
         self.failed: dict[str, str] = {}
         self.ledger = SimpleNamespace(is_open=lambda key: key[1] not in self.failed)
+        pool: Any = SimpleNamespace(
+            pair_workers=lambda pair: (None, None),
+            dismiss_pair=lambda pair: None,
+            interrupt=lambda: None,
+            reached=lambda: None,
+        )
+        recorder: Any = SimpleNamespace(
+            ledger=self.ledger,
+            next_number=lambda: 1,
+            keep_unmeasured=self.keep_unmeasured,
+            store=SimpleNamespace(note=lambda line: None),
+        )
+        settings: Any = SimpleNamespace(renew=lambda unit: None, wanted=lambda unit: False)
+        nothing: Any = None
+        super().__init__(
+            plan, plan.campaign, pool, settings, nothing, nothing, recorder, lambda line: None
+        )
 
     def keep_unmeasured(self, unit: Any, status: str, reason: str) -> None:
         assert status == "failed"
         self.failed[unit.pair.name] = reason
 
-
-def waves(plan: Plan, lost: Callable[[str], Exception | None]) -> tuple[Waves, Steps, Kept]:
-    steps, kept = Steps(lost), Kept()
-    made: Any = (plan, steps, kept, lambda: None, lambda line: None)
-    return Waves(*made), steps, kept
+    def _run(self, step: Run, gate: StartGate | None) -> None:
+        name = step.unit.pair.name
+        if error := self.lost(name):
+            raise error
+        self.ran.append(name)
 
 
 def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
@@ -239,50 +242,48 @@ def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
 
 def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed, steps, kept = waves(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
+    executed = Losing(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
     for block in range(3):
         executed.execute(runs(plan, block))
         executed.end_block()
-    assert kept.failed == {"c>d": "lost: d is gone"}
-    assert steps.ran == ["a>b"] * 3
+    assert executed.failed == {"c>d": "lost: d is gone"}
+    assert executed.ran == ["a>b"] * 3
 
 
 def test_of_a_pair_that_is_given_up_only_units_that_are_open_have_failed() -> None:
     plan = Plan(campaign.parse(f"{PAIRS}sweep: {{chunk: [16K, 32K]}}\n", "w.yaml"))
-    executed, _, kept = waves(plan, lambda name: HostGone("gone") if name == "c>d" else None)
+    executed = Losing(plan, lambda name: HostGone("gone") if name == "c>d" else None)
     failed = list[str]()
-    kept.ledger.is_open = lambda key: key[0] == "chunk=32K"
-    kept.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)  # type: ignore[method-assign]
+    executed.ledger.is_open = lambda key: key[0] == "chunk=32K"
+    executed._recorder.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)  # type: ignore[method-assign]
     executed.execute(next(plan.block(0, lambda key: True)))
     assert failed == ["chunk=32K"]
 
 
 def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed, _, kept = waves(plan, lambda name: HostGone("no route"))
+    executed = Losing(plan, lambda name: HostGone("no route"))
     executed.execute(runs(plan))
     with pytest.raises(Lost, match="no route"):
         executed.end_block()
-    assert kept.failed == {}
+    assert executed.failed == {}
 
 
 def test_a_pair_is_given_up_when_it_loses_a_worker_in_three_runs_in_a_row() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
     losses = iter([True, True, False, True, True, True, True])
-    executed, steps, kept = waves(
-        plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None
-    )
+    executed = Losing(plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None)
     for block in range(5):
         executed.execute(runs(plan, block))
-        assert kept.failed == {}
+        assert executed.failed == {}
     executed.execute(runs(plan, 5))
-    assert kept.failed == {"c>d": "lost: killed"}
-    assert steps.ran.count("c>d") == 1
+    assert executed.failed == {"c>d": "lost: killed"}
+    assert executed.ran.count("c>d") == 1
 
 
 def test_the_only_pair_ends_its_campaign() -> None:
     plan = Plan(campaign.parse(PAIRS.replace(", {sender: c, receiver: d}", ""), "w.yaml"))
-    executed, _, _ = waves(plan, lambda name: HostGone("gone"))
+    executed = Losing(plan, lambda name: HostGone("gone"))
     with pytest.raises(HostGone):
         executed.execute(runs(plan))
 

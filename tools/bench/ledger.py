@@ -27,8 +27,7 @@ from netbench.result.record import Record, SideCounters
 from netbench.result.store import Store
 from netbench.run.progress import Silent
 from netbench.run.recorder import Recorder
-from netbench.run.run_history import RunHistory, described, is_finished
-from netbench.run.runner import RunResult
+from netbench.run.run_history import described, is_finished
 from tools.bench.table import Part, Row
 
 RUNS = 20_000
@@ -81,7 +80,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     planned = plan_json(plan) | {"rows": codec.to_json(described(rows))}
     store = Store.create(folder, "ledger", text, planned)
     store.lock()
-    recorder = Recorder(plan, RunHistory(store, plan, rows), Silent())
+    recorder = Recorder(store, plan, rows, Silent())
     recorder.keep_facts({"here": HostEntry(0, "x", 100, {})})
     chance, ledger = random.Random(1), recorder.ledger
     spent = 0.0
@@ -93,7 +92,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
             spent += time.process_time() - begun
             record = made_up(chance, recorder.next_number(), step.unit, step.block)
             begun = time.process_time()
-            recorder.keep(step.unit, RunResult(record))
+            recorder.keep(step.unit, record)
             yield spent + time.process_time() - begun
             spent, begun = 0.0, time.process_time()
             if record.run >= runs:

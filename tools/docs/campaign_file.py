@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from netbench.campaign.schema.reference import KeyReference, campaign_keys
+from tools.docs.campaign_keys import KeyReference, campaign_keys
 from tools.docs.markdown import code, join, prose, table
 
 HEAD = ("Key", "Type", "Default", "Example", "What it is")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import netbench
 from netbench import api, results
-from netbench.report.result_plots import Plots
+from netbench.report.plots import Plots
 from tools.docs.markdown import block, join, prose
 
 

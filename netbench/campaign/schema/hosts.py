@@ -73,18 +73,12 @@ class LabKeys(Keys):
     )
 
 
-def _lab(value: Plain) -> Lab:
-    if isinstance(value, dict) and value:
-        keys = LabKeys.model_validate(value)
-        return Lab(keys.kind, keys.rate, keys.delay)
-    if value in LABS:
-        return Lab(value)
-    raise expected(
-        "netns, qemu or a mapping such as {kind: netns, rate: 1Gb/s}", value, nearest(value, LABS)
-    )
-
-
-LAB = Kind(_lab, {"anyOf": [{"enum": list(LABS)}, LabKeys.model_json_schema()]})
+LAB = kinds.word_or(
+    {kind: Lab(kind) for kind in LABS},
+    LabKeys,
+    lambda keys: Lab(keys.kind, keys.rate, keys.delay),
+    "netns, qemu or a mapping such as {kind: netns, rate: 1Gb/s}",
+)
 
 
 class BootKeys(Keys):
@@ -106,16 +100,7 @@ class BootKeys(Keys):
     )
 
 
-def _boot(value: Plain) -> BootSpec:
-    if value in BOOT_METHODS:
-        return BootSpec(value)
-    if not isinstance(value, dict) or not value:
-        raise expected(
-            "kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}",
-            value,
-            nearest(value, BOOT_METHODS),
-        )
-    keys = BootKeys.model_validate(value)
+def _boot(keys: BootKeys) -> BootSpec:
     named = [key for key in ("method", "qemu", "command") if getattr(keys, key) is not None]
     if len(named) != 1:
         raise wrong(f"expected one of method, qemu or command, got {' and '.join(named) or 'none'}")
@@ -123,7 +108,12 @@ def _boot(value: Plain) -> BootSpec:
     return BootSpec(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
 
 
-BOOT = Kind(_boot, {"anyOf": [{"enum": list(BOOT_METHODS)}, BootKeys.model_json_schema()]})
+BOOT = kinds.word_or(
+    {method: BootSpec(method) for method in BOOT_METHODS},
+    BootKeys,
+    _boot,
+    "kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}",
+)
 
 
 def _boot_key() -> Any:

@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BeforeValidator
+from pydantic import BaseModel, BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from netbench.base.units import (
@@ -33,6 +33,7 @@ WORDS_MAX = 255  # of a command line, as the worker takes it (NB_ARGUMENTS_MAX)
 SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 U64_MAX = 2**64 - 1
 Schema = dict[str, Any]
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,22 @@ def keyword(words: Mapping[str, Any], other: Kind) -> Kind:
             raise wrong(message, nearest(value, words)) from error
 
     return Kind(parse, {"anyOf": [{"enum": list(words)}, other.schema]})
+
+
+def word_or(words: Mapping[str, Any], model: type[M], make: Callable[[M], Any], what: str) -> Kind:
+    """One of some words, which stand for values, or a mapping with the keys of a model, of which
+    `make` makes one.
+    """
+
+    def parse(value: Plain) -> Any:
+        if isinstance(value, dict) and value:
+            return make(model.model_validate(value))
+        if isinstance(value, str) and value in words:
+            return words[value]
+        raise expected(what, value, nearest(value, words))
+
+    schema = {"const": next(iter(words))} if len(words) == 1 else {"enum": list(words)}
+    return Kind(parse, {"anyOf": [schema, model.model_json_schema()]})
 
 
 def _unit(
@@ -246,11 +263,7 @@ def mapping_of(what: str) -> BeforeValidator:
     def check(value: Plain) -> Any:
         if isinstance(value, dict) and value:
             return value
-        raise (
-            expected(what, value)
-            if value != {}
-            else wrong(f"expected {what}, got an empty mapping")
-        )
+        raise expected(what, value)
 
     return BeforeValidator(check)
 
@@ -261,6 +274,6 @@ def list_of(what: str, empty: bool = False) -> BeforeValidator:
     def check(value: Plain) -> Any:
         if isinstance(value, list) and (value or empty):
             return value
-        raise expected(what, value) if value != [] else wrong(f"expected {what}, got an empty list")
+        raise expected(what, value)
 
     return BeforeValidator(check)

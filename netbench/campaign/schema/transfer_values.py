@@ -123,32 +123,6 @@ def _source(value: Plain) -> Source:
     )
 
 
-def _sink(value: Plain) -> Sink:
-    if isinstance(value, dict) and value:
-        sink = FileSink.model_validate(value)
-        return Sink("file", sink.file, sink.overwrite)
-    if value == "discard":
-        return Sink()
-    raise expected(
-        "discard, {file: PATH} or {file: PATH, overwrite: true}",
-        value,
-        nearest(value, ("discard",)),
-    )
-
-
-def _pin(value: Plain) -> Pin:
-    if isinstance(value, dict) and value:
-        pin = CpuPin.model_validate(value)
-        return Pin("cpus", pin.sender or (), pin.receiver or ())
-    if value in ("none", "same", "apart"):
-        return Pin(value)
-    raise expected(
-        "none, same, apart or {sender: 2, receiver: 3}, with CPUs such as 2, 0-3 or [2, 4]",
-        value,
-        nearest(value, ("none", "same", "apart")),
-    )
-
-
 def _tool(value: Plain) -> Tool:
     if isinstance(value, dict) and value:
         tool = ArgvTool.model_validate(value)
@@ -187,8 +161,18 @@ SOURCE = Kind(
         ]
     },
 )
-SINK = Kind(_sink, {"anyOf": [{"const": "discard"}, FileSink.model_json_schema()]})
-PIN = Kind(_pin, {"anyOf": [{"enum": ["none", "same", "apart"]}, CpuPin.model_json_schema()]})
+SINK = kinds.word_or(
+    {"discard": Sink()},
+    FileSink,
+    lambda keys: Sink("file", keys.file, keys.overwrite),
+    "discard, {file: PATH} or {file: PATH, overwrite: true}",
+)
+PIN = kinds.word_or(
+    {word: Pin(word) for word in ("none", "same", "apart")},
+    CpuPin,
+    lambda keys: Pin("cpus", keys.sender or (), keys.receiver or ()),
+    "none, same, apart or {sender: 2, receiver: 3}, with CPUs such as 2, 0-3 or [2, 4]",
+)
 TOOL = Kind(
     _tool,
     {

@@ -61,26 +61,23 @@ class Authentication:
                 return
         except paramiko.BadAuthenticationType as error:
             self.methods = tuple(error.allowed_types)
-        if "publickey" in self.methods and any(
+        if "publickey" not in self.methods or not any(
             self._try(transport, *key) for key in self._candidates()
         ):
-            return
-        raise Rejected
+            raise Rejected
 
     def _try(self, transport: Any, label: str, key: Any) -> bool:
         try:
             further = transport.auth_publickey(self._destination.user, key)
-        except paramiko.AuthenticationException:
-            if not transport.is_active():
-                self.tried.append(f"{label}: the host closed the connection")
-                raise Rejected from None
-            self.tried.append(f"{label}: rejected")
-            return False
         except (paramiko.SSHException, OSError, ValueError) as error:
-            if not transport.is_active():
+            refused = isinstance(error, paramiko.AuthenticationException)
+            if transport.is_active():
+                self.tried.append(f"{label}: {'rejected' if refused else error}")
+                return False
+            if not refused:
                 raise
-            self.tried.append(f"{label}: {error}")
-            return False
+            self.tried.append(f"{label}: the host closed the connection")
+            raise Rejected from None
         if further:
             self.tried.append(f"{label}: accepted, but the host also wants {' and '.join(further)}")
         return not further

@@ -16,10 +16,8 @@ from netbench.base.cancel import aside, held_back
 from netbench.base.errors import HostError
 from netbench.hosts import deploy, shell
 from netbench.hosts.base import Process, Result
-from netbench.hosts.ssh.connector import Connector
-from netbench.hosts.ssh.destination import Destination, resolve
-from netbench.hosts.ssh.diagnosis import reason
-from netbench.hosts.ssh.link import SSH_ERRORS, Link, SessionRefused
+from netbench.hosts.ssh.connection import SSH_ERRORS, Connection, SessionRefused, connect, reason
+from netbench.hosts.ssh.destination import resolve
 from netbench.hosts.ssh.process import SshProcess
 from netbench.hosts.ssh.wire import POLL_SECONDS
 
@@ -31,7 +29,7 @@ class SshChannel:
     """A host that an OpenSSH destination names. Any thread may use it.
 
     `ssh_config` stands in for the user's and the system's SSH configuration. `connect_timeout`
-    covers everything from TCP to authentication over all jump hosts, unless the configuration has
+    covers everything from TCP to authentication, over all jump hosts, unless the configuration has
     ConnectTimeout. Errors of every method: HostError.
     """
 
@@ -50,28 +48,26 @@ class SshChannel:
         self._connect_timeout = connect_timeout
         self._package = package
         self._lock = threading.Lock()
-        self._destination: Destination | None = None
-        self._link: Link | None = None
+        self._connection: Connection | None = None
 
     def connect(self) -> None:
         """Connect and authenticate, unless that is done."""
         aside(self._connected)
 
-    def _connected(self, within: float | None = None) -> Link:
+    def _connected(self, within: float = math.inf) -> Connection:
         with self._lock:
-            if self._link and not self._link.alive:
-                self._link.close()
-                self._link = None
-            if self._link is None:
-                self._link = self._new_link(within)
-            return self._link
+            if self._connection and not self._connection.alive:
+                self._connection.close()
+                self._connection = None
+            if self._connection is None:
+                self._connection = self._new_connection(within)
+            return self._connection
 
-    def _new_link(self, within: float | None) -> Link:
+    def _new_connection(self, within: float) -> Connection:
         try:
-            self._destination = self._destination or resolve(self._given, self._config)
-            limit = self._destination.connect_timeout or self._connect_timeout
-            connector = Connector(self.name, self._config, min(limit, within or math.inf))
-            return connector.connect(self._destination)
+            destination = resolve(self._given, self._config)
+            limit = destination.connect_timeout or self._connect_timeout
+            return connect(destination, min(limit, within), f"{self.name} ({destination})")
         except HostError as error:
             if str(error).startswith(self.name):
                 raise
@@ -81,19 +77,20 @@ class SshChannel:
         return aside(lambda: self._new_session(within))
 
     def _new_session(self, within: float) -> SshProcess:
-        link = self._connected(within)
+        connection = self._connected(within)
         try:
-            session = link.open_session(
+            session = connection.open_session(
                 shell.LINE, min(self._connect_timeout, within), POLL_SECONDS
             )
         except SSH_ERRORS as error:
             if not isinstance(error, SessionRefused):
-                link.close()  # the next attempt connects anew
+                connection.close()  # the next attempt connects anew
             raise HostError(
-                f"{self.name} ({link.destination}): the host refused a session ({reason(error)});"
-                " check that its sshd responds, and how many sessions it allows (MaxSessions)"
+                f"{self.name} ({connection.destination}): the host refused a session"
+                f" ({reason(error)}); check that its sshd responds, and how many sessions it allows"
+                " (MaxSessions)"
             ) from error
-        return SshProcess(session, link)
+        return SshProcess(session, connection)
 
     @contextlib.contextmanager
     def _shell(self, seconds: float, keep: bool = False) -> Iterator[shell.Shell]:
@@ -122,10 +119,6 @@ class SshChannel:
         with self._shell(deploy.SEND_SECONDS) as host:
             shell.put(host, data, target, mode)
 
-    def get(self, source: str) -> bytes:
-        with self._shell(deploy.SEND_SECONDS) as host:
-            return shell.get(host, source)
-
     def start(self, argv: Sequence[str]) -> Process:
         with self._shell(deploy.START_SECONDS, keep=True) as host:
             return shell.start(host, argv)
@@ -146,8 +139,8 @@ class SshChannel:
         if not self._lock.acquire(timeout=CLOSE_SECONDS):
             return  # another thread is connecting, and has a deadline
         try:
-            if self._link:
-                self._link.close()
-            self._link = None
+            if self._connection:
+                self._connection.close()
+            self._connection = None
         finally:
             self._lock.release()

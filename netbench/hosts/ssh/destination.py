@@ -9,9 +9,10 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import shlex
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,6 @@ RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
 # characters that a shell interprets.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
-_JUMP = re.compile(r"([^@]*@)?(?:\[([^]]*)\]|([^:\[\]]*))(?::(\d+))?")
 _TOKEN = re.compile(r"%(.?)")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -30,23 +30,19 @@ _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 class Destination:
     """Where to connect and how. Times in seconds, None: not set; files may not exist."""
 
-    given: str
     hostname: str
     port: int
     user: str
-    jumps: tuple[str, ...] = ()
-    proxy: str = ""  # the command, its tokens expanded
+    proxy: str = ""  # the command, its tokens expanded; for jump hosts it is `ssh -W`
     identities: tuple[Path, ...] = ()
     certificates: tuple[Path, ...] = ()
     identities_only: bool = False
     agent: str = ""  # the agent's socket, "": none
     known_hosts: tuple[Path, ...] = ()  # the user's first
     key_alias: str = ""
-    family: int = socket.AF_UNSPEC
     bind: str = ""
     connect_timeout: float | None = None
     keepalive: int | None = None
-    revoked_keys: str = ""
 
     def __str__(self) -> str:
         return f"{self.user}@{self.hostname}:{self.port}"
@@ -73,10 +69,9 @@ def check_destination(destination: str) -> None:
         )
 
 
-def _ask_ssh(destination: str, config: Path | None, port: int | None) -> dict[str, list[str]]:
+def _ask_ssh(destination: str, config: Path | None) -> dict[str, list[str]]:
     """`ssh -G`: every keyword with its values."""
-    options = [*(["-F", str(config)] if config else []), *(["-p", str(port)] if port else [])]
-    argv = ["ssh", "-G", *options, "--", destination]
+    argv = ["ssh", *(["-F", str(config)] if config else []), "-G", "--", destination]
     try:
         done = subprocess.run(
             argv,
@@ -144,82 +139,78 @@ def _seconds(value: str) -> int | None:
     return int(value) if value.isdigit() and int(value) else None
 
 
-def resolve(destination: str, config: Path | None = None, port: int | None = None) -> Destination:
-    """What a destination means; `config` stands in for the user's and the system's SSH
-    configuration, `port` for its port.
+def _through(jumps: str, hostname: str, port: str, config: Path | None) -> str:
+    """The command that reaches a host through those of ProxyJump, as ssh itself would run it, but
+    that it asks nothing and refuses unknown keys; "" without jump hosts.
+    """
+    before, _, last = jumps.rpartition(",")
+    if not last:
+        return ""
+    argv = ["ssh", *(["-F", str(config)] if config else []), *(["-J", before] if before else [])]
+    argv += ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
+    # a URI is the only form of a destination that holds a port
+    target = last if last.startswith("ssh://") else f"ssh://{last}"
+    return shlex.join([*argv, "-W", f"[{hostname}]:{port}", "--", target])
 
-    Errors: HostError.
+
+def resolve(destination: str, config: Path | None = None) -> Destination:
+    """What a destination means; `config` stands in for the user's and the system's SSH
+    configuration. Errors: HostError.
     """
     check_destination(destination)
-    values = _ask_ssh(destination, config, port)
+    values = _ask_ssh(destination, config)
 
     def one(keyword: str, default: str = "") -> str:
         value = values.get(keyword, [default])[0]
         return default if value == "none" else value
 
-    if one("proxyusefdpass") == "yes":
-        raise HostError(
-            f"the SSH configuration of {destination} has ProxyUseFdpass, which netbench does not"
-            " support; remove it"
-        )
+    for keyword, name in (
+        ("proxyusefdpass", "ProxyUseFdpass"),
+        ("revokedhostkeys", "RevokedHostKeys"),
+    ):
+        if one(keyword) not in ("", "no"):
+            raise HostError(
+                f"the SSH configuration of {destination} has {name}, which netbench does not"
+                " support; remove it, and name revoked keys by @revoked in known_hosts"
+            )
     hostname, user, alias = one("hostname"), one("user", getpass.getuser()), one("hostkeyalias")
     check_destination(f"{user.replace(chr(92), '')}@{hostname}")
     here = socket.gethostname()
     tokens = {
-        **{
-            "%": "%",
-            "h": hostname,
-            "p": one("port", "22"),
-            "r": user,
-            "n": one("host", destination),
-            "k": alias or hostname,
-        },
-        **{
-            "d": str(Path.home()),
-            "i": str(os.getuid()),
-            "u": getpass.getuser(),
-            "l": here,
-            "L": here.split(".")[0],
-        },
+        "%": "%",
+        "h": hostname,
+        "p": one("port", "22"),
+        "r": user,
+        "n": one("host", destination),
+        "k": alias or hostname,
+        "d": str(Path.home()),
+        "i": str(os.getuid()),
+        "u": getpass.getuser(),
+        "l": here,
+        "L": here.split(".")[0],
     }
+
+    def paths(names: Sequence[str]) -> tuple[Path, ...]:
+        return tuple(_path(name, tokens) for name in names if name != "none")
+
     known = [
         name
         for keyword in ("userknownhostsfile", "globalknownhostsfile")
         for name in _files(one(keyword))
     ]
     return Destination(
-        given=destination,
         hostname=hostname,
         port=int(tokens["p"]),
         user=user,
-        jumps=tuple(jump for jump in one("proxyjump").split(",") if jump),
-        proxy=_expand(one("proxycommand"), tokens),
-        identities=tuple(
-            _path(name, tokens) for name in values.get("identityfile", []) if name != "none"
-        ),
-        certificates=tuple(
-            _path(name, tokens) for name in values.get("certificatefile", []) if name != "none"
-        ),
+        proxy=_through(one("proxyjump"), hostname, tokens["p"], config)
+        or _expand(one("proxycommand"), tokens),
+        identities=paths(values.get("identityfile", [])),
+        certificates=paths(values.get("certificatefile", [])),
         identities_only=one("identitiesonly") == "yes",
         agent=_agent(values.get("identityagent", [""])[0], tokens),
-        known_hosts=tuple(_path(name, tokens) for name in known),
+        known_hosts=paths(known),
         key_alias=alias.lower(),
-        family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(
-            one("addressfamily"), socket.AF_UNSPEC
-        ),
         bind=one("bindaddress"),
         connect_timeout=_seconds(one("connecttimeout")),
         keepalive=_seconds(one("serveraliveinterval")),
-        revoked_keys=one("revokedhostkeys"),
     )
-
-
-def resolve_jump(jump: str, config: Path | None = None) -> Destination:
-    """A hop of ProxyJump: `[user@]host[:port]`, an IPv6 address in brackets, or a URI. Errors:
-    HostError.
-    """
-    match = _JUMP.fullmatch(jump)
-    if jump.startswith("ssh://") or not match:
-        return resolve(jump, config)
-    user, bracketed, host, port = match.groups()
-    return resolve(f"{user or ''}{bracketed or host}", config, int(port) if port else None)

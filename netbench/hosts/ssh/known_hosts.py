@@ -9,7 +9,6 @@ import binascii
 import hashlib
 import hmac
 import shlex
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -58,8 +57,11 @@ def _parse(file: Path, number: int, text: str) -> Line | None:
 def names_match(names: str, name: str) -> bool:
     """Whether a line's names (patterns with commas, or one hashed name) mean a host."""
     if names.startswith("|1|"):
-        hashed = _hashed(names)
-        return hashed is not None and _is_hash_of(hashed, name)
+        try:
+            salt, digest = map(base64.b64decode, names.removeprefix("|1|").split("|"))
+        except (ValueError, binascii.Error):
+            return False
+        return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), digest)
     matched = False
     for pattern in names.lower().split(","):
         # fnmatch reads [ ] as a set; in known hosts they are part of the name
@@ -70,74 +72,16 @@ def names_match(names: str, name: str) -> bool:
     return matched
 
 
-def _hashed(names: str) -> tuple[bytes, bytes] | None:
-    """Salt and digest of a hashed name, None where it is malformed."""
+def _read(file: Path) -> list[tuple[int, str]]:
+    """The numbered lines of a file, none where there is no file. Errors: HostError."""
     try:
-        salt, digest = (base64.b64decode(part) for part in names.removeprefix("|1|").split("|"))
-    except (ValueError, binascii.Error):
-        return None
-    return salt, digest
-
-
-def _is_hash_of(hashed: tuple[bytes, bytes], name: str) -> bool:
-    salt, digest = hashed
-    return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), digest)
-
-
-class _File:
-    """The lines of one file, by what finds them: a plain name, a hash, or a pattern."""
-
-    def __init__(self, file: Path, text: str) -> None:
-        self._plain: dict[str, list[Line]] = {}
-        self._hashed: list[tuple[tuple[bytes, bytes], Line]] = []
-        self._patterns: list[Line] = []
-        for number, written in enumerate(text.splitlines(), 1):
-            line = _parse(file, number, written)
-            if line is None:
-                continue
-            if line.names.startswith("|1|"):
-                if hashed := _hashed(line.names):
-                    self._hashed.append((hashed, line))
-            elif any(mark in line.names for mark in "*?!"):
-                self._patterns.append(line)
-            else:
-                for name in dict.fromkeys(line.names.lower().split(",")):
-                    self._plain.setdefault(name, []).append(line)
-
-    def about(self, name: str) -> list[Line]:
-        """The lines that mean a host, in the file's order."""
-        return sorted(
-            [
-                *self._plain.get(name, ()),
-                *(line for hashed, line in self._hashed if _is_hash_of(hashed, name)),
-                *(line for line in self._patterns if names_match(line.names, name)),
-            ],
-            key=lambda line: line.number,
-        )
-
-
-_Stamp = tuple[int, int, int, int]
-_files: dict[Path, tuple[_Stamp, _File]] = {}
-_reading = threading.Lock()  # hosts that are reached together would all read the same file
-
-
-def _read(file: Path) -> _File | None:
-    """A file as it is now, read again only where it has changed; None where there is none. Errors:
-    HostError.
-    """
-    with _reading:
-        try:
-            status = file.stat()
-            stamp = status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-            if file not in _files or _files[file][0] != stamp:
-                _files[file] = stamp, _File(file, file.read_text("utf-8", "replace"))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise HostError(
-                f"cannot read the known hosts in {file}: {error.strerror}; check its permissions"
-            ) from error
-        return _files[file][1]
+        return list(enumerate(file.read_text("utf-8", "replace").splitlines(), 1))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(
+            f"cannot read the known hosts in {file}: {error.strerror}; check its permissions"
+        ) from error
 
 
 class KnownHosts:
@@ -152,15 +96,19 @@ class KnownHosts:
         self.name = alias or (plain if port == SSH_PORT else f"[{plain}]:{port}")
         self._label = label
         self._accept_into = files[0] if files else Path.home() / ".ssh" / "known_hosts"
-        known = [file for file in map(_read, files) if file]
-        self._lines = [line for file in known for line in file.about(self.name)]
+        known = [
+            line
+            for file in files
+            for number, text in _read(file)
+            if (line := _parse(file, number, text))
+        ]
+        self._lines = [line for line in known if names_match(line.names, self.name)]
         # As in ssh: a key that is known for the host without the port is accepted; a different key
         # without the port is no conflict.
         self._elsewhere = [
             line
-            for file in (known if not alias and plain != self.name else ())
-            for line in file.about(plain)
-            if line not in self._lines
+            for line in known
+            if not alias and line not in self._lines and names_match(line.names, plain)
         ]
 
     def kinds(self) -> list[str]:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from netbench.base.cancel import held_back
-from netbench.hosts.ssh.link import SSH_ERRORS, Link
+from netbench.hosts.ssh.connection import SSH_ERRORS, Connection
 from netbench.hosts.ssh.wire import POLL_SECONDS, STALL_SECONDS
 
 ERROR_BYTES = 8192  # of standard error that are kept
@@ -20,10 +20,10 @@ PACKET_BYTES = 1 << 15
 class SshProcess:
     """A program on a host. Any thread may write, one reads."""
 
-    def __init__(self, session: Any, link: Link) -> None:
+    def __init__(self, session: Any, connection: Connection) -> None:
         """`session` is paramiko's channel, which has no types."""
         self._session = session
-        self._link = link
+        self._connection = connection
         self._errors = bytearray()
         self._lock = threading.Lock()
 
@@ -41,21 +41,21 @@ class SshProcess:
                 if time.monotonic() >= deadline:
                     raise
                 continue
-            if not data and not self._link.alive and self._session.exit_status < 0:
+            if not data and not self._connection.alive and self._session.exit_status < 0:
                 raise ConnectionResetError(self._lost())
             return bytes(data)
 
     def write(self, data: bytes) -> None:
-        view, left = memoryview(data), PACKET_BYTES
+        view = memoryview(data)
         deadline = time.monotonic() + STALL_SECONDS
         while view:
-            if not self._link.alive:
+            if not self._connection.alive:
                 raise BrokenPipeError(self._lost())
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the program has not read its input for {STALL_SECONDS:.0f} s")
             try:
                 with held_back:
-                    sent = self._session.send(bytes(view[:left]))
+                    sent = self._session.send(bytes(view[:PACKET_BYTES]))
             except TimeoutError:
                 continue
             except SSH_ERRORS as error:
@@ -63,10 +63,7 @@ class SshProcess:
             if not sent:
                 raise BrokenPipeError("the program has exited")
             view = view[sent:]
-            left -= sent
-            if left <= 0:  # a whole packet: it may not take one byte at a time for ever
-                left = PACKET_BYTES
-                deadline = time.monotonic() + STALL_SECONDS
+            deadline = time.monotonic() + STALL_SECONDS
 
     @held_back
     def write_end(self) -> None:
@@ -99,7 +96,7 @@ class SshProcess:
         return "\n".join(line[:REMARK_LENGTH] for line in lines)
 
     def _lost(self) -> str:
-        return f"the SSH connection to {self._link.destination} is lost"
+        return f"the SSH connection to {self._connection.destination} is lost"
 
     @held_back
     def _collect_errors(self) -> None:

@@ -1,13 +1,15 @@
-"""What an SSH connection runs over: a TCP socket, a channel of a jump host, or a proxy's pipe."""
+"""What an SSH connection runs over: a TCP socket, or the program of ProxyCommand."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import socket
+import subprocess
+import tempfile
+import threading
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Protocol
 
 from netbench.base.errors import HostError
 from netbench.hosts.ssh.destination import Destination
@@ -18,28 +20,23 @@ STALL_SECONDS = 10.0
 # of a peer that is not known yet: its banners and the key exchange
 UNKNOWN_BYTES = 1 << 20
 DEAD_SECONDS = 20  # how long TCP keeps a connection whose data is not acknowledged
-
-
-class Stream(Protocol):
-    """A connected socket, or what acts like one."""
-
-    def recv(self, count: int) -> bytes: ...
-    def send(self, data: bytes) -> int: ...
-    def settimeout(self, seconds: float) -> None: ...
-    def close(self) -> None: ...
+CLOSE_SECONDS = 1.0
+ERROR_BYTES = 500  # of a proxy's standard error, from its end
 
 
 class Wire:
-    """A stream for an SSH transport. The transport retries a write for ever: a wire gives up after
-    STALL_SECONDS. It reads lines of any length: a wire gives up after UNKNOWN_BYTES, until its peer
-    is authenticated.
+    """A socket for paramiko, which retries a write for ever: a wire gives up after STALL_SECONDS.
+    It reads lines of any length: a wire gives up after UNKNOWN_BYTES, until its peer is
+    authenticated.
+
+    It acknowledges at once: sshd leaves Nagle's algorithm on, so its second small packet would
+    otherwise wait for a delayed ACK of 40 ms.
     """
 
-    def __init__(self, stream: Stream, disconnect: Callable[[], None] | None = None) -> None:
-        stream.settimeout(POLL_SECONDS)
-        self._stream = stream
-        self._disconnect = disconnect or stream.close
-        self._closed = False
+    def __init__(self, sock: socket.socket) -> None:
+        sock.settimeout(POLL_SECONDS)
+        self._sock = sock
+        self._closed = False  # paramiko looks at it, as at a socket's
         self._unknown: int | None = UNKNOWN_BYTES
 
     def trust(self) -> None:
@@ -47,47 +44,82 @@ class Wire:
         self._unknown = None
 
     def recv(self, count: int) -> bytes:
-        data = self._stream.recv(count)
+        data = self._sock.recv(count)
         if self._unknown is not None:
             self._unknown -= len(data)
             if self._unknown < 0:
                 raise EOFError(f"it sent more than {UNKNOWN_BYTES} bytes before authentication")
+        with contextlib.suppress(OSError):  # a proxy's socket is no TCP
+            # the kernel forgets it: tcp(7)
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         return data
 
     def send(self, data: bytes) -> int:
         deadline = time.monotonic() + STALL_SECONDS
-        while not self._closed:
+        while True:
             try:
-                return self._stream.send(data)
+                return self._sock.send(data)
             except TimeoutError:
                 if time.monotonic() > deadline:
-                    break
-        raise EOFError("the peer reads no more data")
+                    raise EOFError("the peer reads no more data") from None
 
     def settimeout(self, seconds: float) -> None:
         """Timeouts are the wire's own."""
 
+    def complaint(self) -> str:
+        """The last lines that a closed proxy wrote on standard error."""
+        return ""
+
     def close(self) -> None:
         self._closed = True
-        self._disconnect()
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in recv
+        self._sock.close()
 
 
-class TcpWire(Wire):
-    """A TCP socket that acknowledges at once. sshd leaves Nagle's algorithm on, so its second small
-    packet would otherwise wait for a delayed ACK of 40 ms.
+class ProxyWire(Wire):
+    """The program of ProxyCommand, run as OpenSSH does: by the user's shell, with one socket as its
+    input and output. Errors: OSError.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
-        super().__init__(sock, partial(shut_down, sock))
-        self._sock = sock
+    def __init__(self, command: str) -> None:
+        ours, theirs = socket.socketpair()
+        super().__init__(ours)
+        argv = [os.environ.get("SHELL") or "/bin/sh", "-c", f"exec {command}"]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the wire)
+        self._closing = threading.Lock()
+        self._complaint = ""
+        end = theirs.fileno()
+        try:
+            self._child = subprocess.Popen(
+                argv, stdin=end, stdout=end, stderr=self._errors, start_new_session=True
+            )
+        except BaseException:
+            self._errors.close()
+            ours.close()
+            raise
+        finally:
+            theirs.close()
 
-    def recv(self, count: int) -> bytes:
-        data = super().recv(count)
-        with contextlib.suppress(OSError):
-            self._sock.setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1
-            )  # the kernel forgets it: tcp(7)
-        return data
+    def complaint(self) -> str:
+        return self._complaint
+
+    def close(self) -> None:
+        super().close()
+        with self._closing:
+            if self._errors.closed:
+                return
+            with contextlib.suppress(ProcessLookupError):  # with what it has started itself
+                os.killpg(self._child.pid, signal.SIGTERM)
+            try:
+                self._child.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait()
+            size = os.fstat(self._errors.fileno()).st_size
+            end = os.pread(self._errors.fileno(), ERROR_BYTES, max(0, size - ERROR_BYTES))
+            self._complaint = "; ".join(end.decode("utf-8", "replace").splitlines()[-3:])
+            self._errors.close()
 
 
 def _reason(error: OSError) -> str:
@@ -103,45 +135,27 @@ def _reason(error: OSError) -> str:
     return f"{(error.strerror or str(error)).lower()}; is the network up?"
 
 
-def shut_down(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in recv
-    sock.close()
-
-
-def _connect_one(
-    destination: Destination, family: int, address: tuple[object, ...], deadline: float
-) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_SECONDS * 1000)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if destination.bind:
-            sock.bind((destination.bind, 0))
-        sock.settimeout(max(0.01, deadline - time.monotonic()))
-        sock.connect(address)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def over_tcp(destination: Destination, deadline: float, label: str) -> Wire:
-    """Connect to the first address of the host that answers before `deadline` (time.monotonic).
-    Errors: HostError.
+def open_wire(destination: Destination, seconds: float, label: str) -> Wire:
+    """Run the destination's ProxyCommand, or connect to the first of the host's addresses that
+    answers, each within `seconds`. Errors: HostError.
     """
-    failed: OSError | None = None
+    if destination.proxy:
+        try:
+            return ProxyWire(destination.proxy)
+        except OSError as error:
+            raise HostError(
+                f"{label}: cannot run ProxyCommand: {error.strerror}; correct it, or the variable"
+                " SHELL"
+            ) from error
     try:
-        for family, _, _, _, address in socket.getaddrinfo(
-            destination.hostname, destination.port, destination.family, socket.SOCK_STREAM
-        ):
-            try:
-                sock = _connect_one(destination, family, address, deadline)
-            except OSError as error:
-                failed = error
-            else:
-                return TcpWire(sock)
+        sock = socket.create_connection(
+            (destination.hostname, destination.port),
+            seconds,
+            (destination.bind, 0) if destination.bind else None,
+        )
     except OSError as error:
-        failed = error
-    raise HostError(f"{label}: {_reason(failed or OSError('no address'))}") from failed
+        raise HostError(f"{label}: {_reason(error)}") from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_SECONDS * 1000)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return Wire(sock)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from netbench.base.errors import EngineError
-from netbench.engine.bounds import CLOCK, CLOCK_RATE, now_ns
+from netbench.engine.clock import CLOCK, CLOCK_RATE, now_ns
 from netbench.facts.comparison import change, differences, remedy
 from netbench.model import Campaign
 from netbench.plan.steps import Boot

@@ -72,7 +72,7 @@ def bring(machine: Machine, kernel: Kernel, original_kernel: State) -> Installed
     folder = machine.run("sh", "-c", _FOLDER, name).strip()
     image, initrd, mark = f"{folder}/vmlinuz", f"{folder}/initrd", f"{folder}/{_DONE}"
     if machine.exists(mark):
-        return Installed(machine.channel.get(mark).decode().strip(), image, initrd)
+        return Installed(machine.run("cat", mark).strip(), image, initrd)
     with tempfile.TemporaryDirectory(prefix="netbench-kernel-") as scratch:
         with _as_boot_error(machine):
             files = unpack(kernel, Path(scratch))

@@ -1,7 +1,7 @@
 """The sections of a report, in its order.
 
-A section is one file here, `NAME.py`, with one function NAME: Source -> Section (None: nothing to
-say), and one row below.
+A section is one function NAME: Source -> Section (None: nothing to say), in a file here, and one
+row below.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from importlib import import_module
 from typing import NamedTuple
 
 from netbench.report.blocks import Section
-from netbench.report.source import Source
+from netbench.report.source import ADD_ON, Source
 
 
 class _Row(NamedTuple):
     """A section; of_cells: it has a row for each cell and pair, and a fleet's report has it on
-    demand; module: where it is not a file here.
+    demand; module: the file here, or the add-on, where that has another name.
     """
 
     name: str
-    of_cells: bool = False
     module: str = ""
+    of_cells: bool = False
 
 
 SECTIONS = (
     _Row("summary"),
-    _Row("fleet", module="netbench.fleet.section"),
-    _Row("matrix", of_cells=True),
-    _Row("cells", of_cells=True),
-    _Row("comparison", of_cells=True),
+    _Row("fleet", ADD_ON),
+    _Row("matrix", "cell_tables", of_cells=True),
+    _Row("cells", "cell_tables", of_cells=True),
+    _Row("comparison", "verdicts", of_cells=True),
     _Row("boots"),
-    _Row("factors"),
+    _Row("factors", "verdicts"),
     _Row("effects", of_cells=True),
-    _Row("promise"),
-    _Row("cautions"),
-    _Row("meters", of_cells=True),
-    _Row("interrupts", of_cells=True),
-    _Row("who_paid", of_cells=True),
-    _Row("counters", of_cells=True),
-    _Row("processes", of_cells=True),
+    _Row("promise", "verdicts"),
+    _Row("cautions", "how_made"),
+    _Row("meters", "sides", of_cells=True),
+    _Row("interrupts", "sides", of_cells=True),
+    _Row("who_paid", "sides", of_cells=True),
+    _Row("counters", "sides", of_cells=True),
+    _Row("processes", "sides", of_cells=True),
     _Row("profile"),
-    _Row("proof", of_cells=True),
-    _Row("settings", of_cells=True),
+    _Row("proof", "mechanism", of_cells=True),
+    _Row("settings", "mechanism", of_cells=True),
     _Row("environment"),
-    _Row("method"),
+    _Row("method", "how_made"),
 )
 
 
@@ -52,4 +52,5 @@ def sections(of_cells: bool = True) -> Iterator[Callable[[Source], Section | Non
     """The functions of SECTIONS, in order; of_cells: with those that are of cells."""
     for row in SECTIONS:
         if of_cells or not row.of_cells:
-            yield getattr(import_module(row.module or f"{__name__}.{row.name}"), row.name)
+            file = row.module or row.name
+            yield getattr(import_module(file if "." in file else f"{__name__}.{file}"), row.name)

@@ -12,7 +12,7 @@ import numpy as np
 
 from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
-from netbench.report.blocks import Block, Column, Prose, Section, Table, Value
+from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, tabled
 from netbench.report.numbers import count
 from netbench.report.source import Source
 from netbench.stats.boots import KERNEL, Split, pooled, split
@@ -53,41 +53,34 @@ def _booted(source: Source) -> Table:
     result = source.result
     hosts = list(result.hosts)[:HOSTS]
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
-    swept = [Column("kernel", kind="key")] if KERNEL in result.factors else []
     builds = builds_of(result.runs)
-    columns = (
-        Column("boot", kind="key"),
-        *swept,
-        *([Column("build", kind="key")] if builds else []),
-        Column("first run"),
-        Column("blocks"),
-        Column("runs"),
-        Column("ok"),
-        Column("boot ids", kind="prose"),
-    )
-    rows: list[tuple[Value, ...]] = []
+    rows: list[dict[Column, Value]] = []
     releases: dict[str, dict[str, None]] = {}
     for number, kernel in result.kernels.items():
         group = result.runs[result.runs["boot"] == number]
-        group = (
-            group[group[KERNEL] == kernel] if swept else group
-        )  # what failed to come up after it was not in it
+        words = {"boot": str(number)}
+        if KERNEL in result.factors:
+            # What failed to come up after it was not in it.
+            group = group[group[KERNEL] == kernel]
+            words["kernel"] = kernel
+        if builds:
+            words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
         known = {host: e for host in hosts if (e := entries.get((host, number)))}
         releases.setdefault(kernel, {}).update(
             dict.fromkeys(str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
         )
+        ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
+        ok = (group["status"] == "ok") & (group["excluded"] == "")
         rows.append(
-            (
-                str(number),
-                *([kernel] if swept else []),
-                *([str(builds.get(number, 1))] if builds else []),
-                f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
-                f"{group['block'].min()} to {group['block'].max()}",
-                len(group),
-                int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
-                ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items()) or None,
-            )
+            {
+                **{Column(name, kind="key"): word for name, word in words.items()},
+                Column("first run"): f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
+                Column("blocks"): f"{group['block'].min()} to {group['block'].max()}",
+                Column("runs"): len(group),
+                Column("ok"): int(ok.sum()),
+                Column("boot ids", kind="prose"): ids or None,
+            }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
     notes += [
@@ -97,7 +90,7 @@ def _booted(source: Source) -> Table:
     ]
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
-    return Table("What was booted", columns, tuple(rows), tuple(notes))
+    return tabled("What was booted", rows, notes)
 
 
 @dataclass(frozen=True)
@@ -156,52 +149,50 @@ def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
 
 
 def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table:
-    keys = [(i, name) for i, name in enumerate(source.keys) if name != KERNEL]
     numbers = sorted({boot for row in rows for boot in row.means})
-    beside = len(numbers) <= BESIDE
-    columns = (
-        *(Column(name, kind="key") for _, name in keys or [(0, "cell")]),
-        *(
-            Column(name, unit)
-            for name in ([f"boot {boot}" for boot in numbers] if beside else ["least", "greatest"])
-        ),
-        *([Column("builds", "%")] if any(row.nested for row in rows) else []),
-        Column("between", "%"),
-        Column("within", "%"),
-        Column("share", "%"),
-    )
-    told: list[tuple[Value, ...]] = []
+    nested = any(row.nested for row in rows)
+    told: list[dict[Column, Value]] = []
     for row in rows:
-        words = source.key(row.cell)
-        means: list[Value] = [row.means.get(boot) for boot in numbers]
-        means = means if beside else [min(row.means.values()), max(row.means.values())]
-        told.append((*([words[i] for i, _ in keys] or ["all"]), *means, *_parts(row)))
-    return Table(title, columns, tuple(told))
+        words = {
+            column: word for column, word in source.keyed(row.cell).items() if column.name != KERNEL
+        }
+        means = {f"boot {boot}": row.means.get(boot) for boot in numbers}
+        if len(numbers) > BESIDE:
+            every = row.means.values()
+            means = {"least": min(every), "greatest": max(every)}
+        builds, between, within = _parts(row)
+        told.append(
+            {
+                **(words or {Column("cell", kind="key"): "all"}),
+                **{Column(name, unit): value for name, value in means.items()},
+                **({Column("builds", "%"): builds} if nested else {}),
+                Column("between", "%"): between,
+                Column("within", "%"): within,
+                Column("share", "%"): _share(row.split),
+            }
+        )
+    return tabled(title, told)
 
 
-def _parts(row: _Row) -> tuple[Value, ...]:
-    """Between, within and share in percent, the share with its interval; builds before them."""
-    if row.nested is None:
-        return _of_boots(row.split)
-    deviations = (row.nested.apart, row.nested.between, row.nested.within)
-    told = (
-        f"{100 * sd / abs(row.nested.mean):.2f}" if not math.isnan(sd) else None
-        for sd in deviations
-    )
-    return *told, _of_boots(row.split)[2]
-
-
-def _of_boots(split: Split | None) -> tuple[Value, Value, Value]:
-    if split is None or not split.mean:
+def _parts(row: _Row) -> tuple[Value, Value, Value]:
+    """Deviations of builds, boots and runs in percent."""
+    whole = row.nested or row.split
+    if whole is None or not whole.mean:
         return None, None, None
-    between, within = (f"{100 * sd / abs(split.mean):.2f}" for sd in (split.between, split.within))
-    if not split.between + split.within:
-        return between, within, None
-    return (
-        between,
-        within,
-        f"{100 * split.share:.0f} ({100 * split.low:.0f} to {100 * split.high:.0f})",
+    builds = row.nested.apart if row.nested else math.nan
+    told = (
+        None if math.isnan(sd) else f"{100 * sd / abs(whole.mean):.2f}"
+        for sd in (builds, whole.between, whole.within)
     )
+    of_builds, of_boots, within = told
+    return of_builds, of_boots, within
+
+
+def _share(split: Split | None) -> Value:
+    """What is between boots of the variance, with its interval."""
+    if split is None or not split.mean or not split.between + split.within:
+        return None
+    return f"{100 * split.share:.0f} ({100 * split.low:.0f} to {100 * split.high:.0f})"
 
 
 def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from netbench.read.effects import AND, TOGETHER, Effect, Effects
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import ROW, Block, Column, Levels, Plot, Prose, Section, Table, Value
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, tabled
 from netbench.report.numbers import share
+from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.report.titles import title
 from netbench.stats.comparison import Comparison
 from netbench.stats.words import bounds, percent, signed
 
@@ -21,36 +21,35 @@ def effects(source: Source) -> Section | None:
     """A sentence an effect, tables and the plot of the strongest interaction, for each metric that
     the campaign asked for; None where fewer than two factors were swept.
     """
-    several = len(source.result.plan.pairs) > 1
     blocks: list[Block] = []
     whys: dict[str, None] = {}
     for metric, found in source.effects.items():
         known = [each for each in found if each.effects]
         whys |= {
-            f"{_at(each, several)}{title(metric, source.result)}: {each.why}.": None
+            f"{_at(each, source.several)}{title(metric, source.result)}: {each.why}.": None
             for each in found
             if each.why
         }
         if not known:
             continue
         what = title(metric, source.result)
-        lines = [line for each in known for line in sentences(each, what, several)]
+        lines = [line for each in known for line in sentences(each, what, source.several)]
         blocks.append(Prose(tuple(lines), bullets=True))
-        blocks.append(_contrasts(known, what, several))
+        blocks.append(_contrasts(known, what, source.several))
         for number, each in enumerate(found):
             if each.interactions:
                 a, b = axes_of(each)
-                caption = f"{_at(each, several)}{what} at the levels of {a} and {b}"
+                caption = f"{_at(each, source.several)}{what} at the levels of {a} and {b}"
                 blocks.append(Plot("interaction", metric, caption, "", number))
     if not blocks:
         return None
     notes = dict.fromkeys(
-        f"{_at(each, several)}{note}."
+        f"{_at(each, source.several)}{note}."
         for found in source.effects.values()
         for each in found
         for note in each.notes
     )
-    told = (*_how(source, several), *notes, *whys)
+    told = (*_how(source, source.several), *notes, *whys)
     return Section("effects", "Which factor matters", (*blocks, Prose(told)))
 
 
@@ -81,7 +80,7 @@ def _rank(first: Effect, every: Sequence[Effect]) -> str:
 
 def _changes(effect: Effect) -> str:
     """What the levels of a factor do: `sendfile +84.1% against write (80.2 to 88.1% more)`."""
-    told = [_change(c) for c in _few(effect.contrasts)]
+    told = [f"{shown(c.level)} {_ratio(c)}" for c in _few(effect.contrasts)]
     return f"{', '.join(told)} against {shown(effect.contrasts[0].baseline)}"
 
 
@@ -93,8 +92,8 @@ def _few(contrasts: Sequence[Comparison]) -> Sequence[Comparison]:
     return in_order[0], in_order[-1]
 
 
-def _change(c: Comparison) -> str:
-    return f"{shown(c.level)} {signed(c.ratio)}% ({bounds(c.low, c.high)})"
+def _ratio(c: Comparison) -> str:
+    return f"{signed(c.ratio)}% ({bounds(c.low, c.high)})"
 
 
 def _differs(each: Effects, effect: Effect) -> str:
@@ -114,58 +113,32 @@ def _differs(each: Effects, effect: Effect) -> str:
     )
 
 
-def _ratio(c: Comparison) -> str:
-    return f"{signed(c.ratio)}% ({bounds(c.low, c.high)})"
-
-
-def _pair(pair: Value) -> Levels:
-    """All cells, of a pair where there are several."""
-    return {"pair": str(pair)} if pair is not None else {}
-
-
 def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     """Each contrast with its interval."""
-    keys = [*([Column("pair", kind="key")] if several else []), Column("effect", kind="key")]
-    columns = (*keys, Column("change", "%"), Column("interval"), Column("p"), Column("n"))
-    contrasts = [
-        (each, effect, c)
+    rows = [
+        {
+            **({Column("pair", kind="key"): each.pair} if several else {}),
+            Column("effect", kind="key"): _levels(effect, c.level, TOGETHER),
+            Column("change", "%"): f"{percent(c.ratio):+.1f}",
+            Column("interval"): bounds(c.low, c.high),
+            Column("p"): "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}",
+            Column("n"): c.n,
+        }
         for each in found
         for effect in (*each.main, *each.interactions)
         for c in effect.contrasts
     ]
-    rows: tuple[tuple[Value, ...], ...] = tuple(
-        (
-            *([each.pair] if several else []),
-            _levels(effect, c.level, TOGETHER),
-            f"{percent(c.ratio):+.1f}",
-            bounds(c.low, c.high),
-            "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}",
-            c.n,
-        )
-        for each, effect, c in contrasts
-    )
     against = dict.fromkeys(
         _levels(effect, effect.contrasts[0].baseline, " ") for each in found for effect in each.main
     )
-    note = f"Against {', '.join(against)}."
-    places = {
-        (i, ROW): {
-            **_pair(each.pair if several else None),
-            **dict(zip(effect.factors, _words(effect, c.level), strict=True)),
-        }
-        for i, (each, effect, c) in enumerate(contrasts)
-    }
-    return Table(f"{what}: effects", columns, rows, (note,), places=places)
+    return tabled(f"{what}: effects", rows, [f"Against {', '.join(against)}."])
 
 
 def _levels(effect: Effect, words: str, between: str) -> str:
     """`send=sendfile`, `send=sendfile × tso=on`."""
-    named = zip(effect.factors, _words(effect, words), strict=True)
+    levels = words.split(AND) if len(effect.factors) > 1 else [words]
+    named = zip(effect.factors, levels, strict=True)
     return between.join(f"{name}={shown(level)}" for name, level in named)
-
-
-def _words(effect: Effect, words: str) -> list[str]:
-    return words.split(AND) if len(effect.factors) > 1 else [words]
 
 
 def _how(source: Source, several: bool) -> Iterator[str]:

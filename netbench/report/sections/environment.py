@@ -11,20 +11,14 @@ from netbench.base.units import listed
 from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
 from netbench.facts.registry import BY_NAME
-from netbench.fleet.effects import is_fleet
 from netbench.model import build_name
 from netbench.read.result import Result
-from netbench.report.blocks import Block, Column, Prose, Section, Table
+from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, keys, tabled
 from netbench.report.source import Source
 from netbench.result.files import HostEntry
 
-OWN = (
-    "engine",
-    "layout",
-    "architecture",
-    "cpus",
-    "clock_ticks",
-)  # kept beside the facts in facts.json
+OWN = ("engine", "layout", "architecture", "cpus", "clock_ticks")
+"""Kept beside the facts in facts.json."""
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 SHORT = 20  # characters
 FEW = 4  # hosts that are named, of a fleet
@@ -40,6 +34,7 @@ OFFLOADS = {
     "tx-checksum-ipv4": "tx_checksum",
 }
 Known = Mapping[str, str]
+FACT = Column("fact", kind="key")
 
 
 def environment(source: Source) -> Section | None:
@@ -59,18 +54,15 @@ def environment(source: Source) -> Section | None:
         name
         for name in names
         if len({facts[name] for facts in known.values() if name in facts}) > 1
+        and not _fact(name).varies  # it would be odd if those agreed
     ]
-    differing = [
-        name for name in differing if not _fact(name).varies
-    ]  # it would be odd if those agreed
     blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
-    fleet = is_fleet(source.result)
-    if differing and (source.with_cells or not fleet):
+    every = source.with_cells or not source.is_fleet
+    if differing and every:
         blocks += _apart(known, differing)
-    missing = tuple(_missing(states, FEW if fleet and not source.with_cells else len(states)))
-    return Section(
-        "environment", "Environment", (*blocks, Prose(missing)) if missing else tuple(blocks)
-    )
+    missing = tuple(_missing(states, len(states) if every else FEW))
+    blocks += [Prose(missing)] if missing else []
+    return Section("environment", "Environment", tuple(blocks))
 
 
 def _known(entry: HostEntry) -> Known:
@@ -147,9 +139,7 @@ def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
         told = tuple((row, _folded(row, members, value)) for row, members in rows.items())
         if told:
             title = f"{group[0].upper()}{group[1:]}" + (" (all hosts)" if len(known) > 1 else "")
-            tables.append(
-                Table(title, (Column("fact", kind="key"), Column("value", kind="prose")), told)
-            )
+            tables.append(Table(title, (FACT, Column("value", kind="prose")), told))
     return tables
 
 
@@ -184,36 +174,33 @@ def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
         for name in names
     }
     beside = [
-        n
-        for n in names
-        if len(known) <= SIDE_BY_SIDE and all(len(value) <= SHORT for value in values[n].values())
+        name
+        for name in names
+        if len(known) <= SIDE_BY_SIDE
+        and all(len(value) <= SHORT for value in values[name].values())
     ]
-    columns = (Column("fact", kind="key"), *(Column(label) for label in known))
     tables = []
     if beside:
-        rows = tuple((name, *values[name].values()) for name in beside)
-        tables.append(Table("What differs", columns, rows, marked=_marked(beside)))
-    columns = (
-        Column("fact", kind="key"),
-        Column("host", kind="key"),
-        Column("value", kind="prose"),
-    )
-    listed: list[tuple[str, str, str]] = []
+        rows = [{FACT: name, **_by_label(values[name])} for name in beside]
+        tables.append(tabled("What differs", rows, marked=_marked(beside)))
+    told: list[tuple[str, ...]] = []
     for name in (name for name in names if name not in beside):
         by_value: dict[str, list[str]] = {}
         for label, value in values[name].items():
             by_value.setdefault(value, []).append(label)
-        listed += [(name, ", ".join(labels), value) for value, labels in by_value.items()]
-    if listed:
+        told += [(name, ", ".join(labels), value) for value, labels in by_value.items()]
+    if told:
         title = "" if tables else "What differs"
-        tables.append(
-            Table(title, columns, tuple(listed), marked=_marked([name for name, *_ in listed]))
-        )
+        columns = (*keys("fact", "host"), Column("value", kind="prose"))
+        tables.append(Table(title, columns, tuple(told), marked=_marked([n for n, *_ in told])))
     if any(table.marked for table in tables):
-        tables[-1] = replace(
-            tables[-1], notes=("† runs are pooled only while a host does not change in it.",)
-        )
+        note = "† runs are pooled only while a host does not change in it."
+        tables[-1] = replace(tables[-1], notes=(note,))
     return tables
+
+
+def _by_label(values: Known) -> dict[Column, Value]:
+    return {Column(label): value for label, value in values.items()}
 
 
 def _marked(names: Sequence[str]) -> frozenset[int]:

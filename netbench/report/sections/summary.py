@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from netbench.base.units import format_duration
-from netbench.fleet.words import of_fleets
 from netbench.read import offered
 from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
@@ -14,13 +13,11 @@ from netbench.read.noise import mean_load
 from netbench.read.pivot import COPIES, pivots
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
-from netbench.report.control_line import control_lines
-from netbench.report.findings import of_cells, of_comparisons
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
-from netbench.report.profile_words import change_sentence
+from netbench.report.phrases import control_lines, in_context, of_cells, of_comparisons, title
+from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
-from netbench.report.titles import sentence, title
 from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
 from netbench.stats.words import amount, change
 
@@ -38,7 +35,7 @@ def summary(source: Source) -> Section:
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     blocks += [Prose((result.about,))] if result.about else []
     if source.fleets:
-        answers = tuple(map(Finding, of_fleets(source)))
+        answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):
@@ -57,11 +54,10 @@ def summary(source: Source) -> Section:
 
 def _compared(source: Source) -> Iterator[Finding]:
     each = sum(len(family) for family in source.answers.values()) <= SENTENCES
-    several = len(source.result.plan.pairs) > 1
     for metric, family in source.answers.items():
         yield from _told(source, family, each)
         what = title(metric, source.result)
-        yield from map(Finding, control_lines(what, source.controls(family), several))
+        yield from map(Finding, control_lines(what, source.controls(family), source.several))
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -103,29 +99,27 @@ def _verdicts(family: Sequence[Comparison]) -> str:
 
 def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[Finding]:
     """The comparisons of a metric: each in a sentence, or each level in one."""
-    several = len(source.result.plan.pairs) > 1
     if each:
-        yield from (of_comparisons(_in_context(source, c), [c], several) for c in family)
+        yield from (
+            of_comparisons(in_context(c, source.several, source.result), [c], source.several)
+            for c in family
+        )
         return
     for level in dict.fromkeys(c.level for c in family):
         mine = [c for c in family if c.level == level]
         what = title(mine[0].metric, source.result)
-        told = _ranged(what, mine) if len(mine) > 1 else _in_context(source, *mine)
-        yield of_comparisons(told, mine, several)
+        told = (
+            _ranged(what, mine)
+            if len(mine) > 1
+            else in_context(mine[0], source.several, source.result)
+        )
+        yield of_comparisons(told, mine, source.several)
 
 
 def _profiled(source: Source) -> Iterator[str]:
     """What the profiles say of the comparison: one sentence each."""
     for difference in source.profile_differences:
         yield f"By profile, {change_sentence(source, difference)}"
-
-
-def _in_context(source: Source, c: Comparison) -> str:
-    where = " ".join(f"{k}={shown(v)}" for k, v in c.context.items() if v)
-    if len(source.result.plan.pairs) > 1:
-        where = f"{c.pair} {where}".strip()
-    told = sentence(c, source.result)
-    return f"{where}: {told}." if where else f"{told}."
 
 
 def _ranged(what: str, family: Sequence[Comparison]) -> str:
@@ -148,7 +142,7 @@ def _overview(source: Source) -> Iterator[Finding]:
         what = title(metric, source.result)
         if metric == offered.METRIC and 1 < len(made) <= SENTENCES:
             for pivot in made:
-                where = ", ".join(pivot.where(len(source.result.plan.pairs) > 1))
+                where = ", ".join(pivot.where(source.several))
                 named = [
                     (f"{pivot.down}={down},{pivot.across}={across}", cell)
                     for (down, across), cell in pivot.cells.items()
@@ -188,7 +182,7 @@ def _extremes(
 
 def _name(source: Source, cell: CellResult) -> str:
     name = shown(cell.cell)
-    return f"{name} {cell.pair}" if len(source.result.plan.pairs) > 1 else name
+    return f"{name} {cell.pair}" if source.several else name
 
 
 def _state(source: Source) -> str:

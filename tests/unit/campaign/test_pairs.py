@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import combinations, permutations
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.base.errors import CampaignError
 from netbench.campaign import parse, patterns
 from netbench.model import Campaign, Link, Pair
 from tests.support.hand_catalogue import catalogue
@@ -29,12 +27,6 @@ def read(text: str) -> Campaign:
 
 def names(text: str) -> list[str]:
     return [pair.name for pair in read(text).pairs]
-
-
-def problems(text: str) -> list[str]:
-    with pytest.raises(CampaignError) as error:
-        read(text)
-    return str(error.value).replace("c.yaml:", "").split("\n")
 
 
 @given(HOSTS)
@@ -140,76 +132,3 @@ def test_groups_and_links_are_in_the_campaign() -> None:
         for name in ("n1>m1", "m1>n1", "n1>n2", "m1>m2")
     }
     assert crossing == {"n1>m1": True, "m1>n1": True, "n1>n2": False, "m1>m2": False}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "pairs: rnig\n",
-            "9: pairs: expected a list of pairs such as [{sender: snd, receiver: rcv}], or ring, all,"
-            " bisection or star, got 'rnig' (did you mean 'ring'?)",
-        ),
-        ("pairs: {ring: n1}\n", "9: pairs.ring: expected 2 hosts or more, got 1"),
-        (
-            "pairs: {ring: rack3}\n",
-            "9: pairs.ring: expected the name of a host (n1, n2, n3, m1 or m2) or of a group (rack1"
-            " or rack2), got 'rack3' (did you mean 'rack2'?)",
-        ),
-        (
-            "pairs: {all: 'n[2-5]'}\n",
-            "9: pairs.all: expected the name of a host (n1, n2, n3, m1 or m2) or of a group (rack1"
-            " or rack2), got n[4-5] of n[2-5]",
-        ),
-        (
-            "pairs: {all: 'n[2-'}\n",
-            "9: pairs.all: expected names such as node[01-64,70], got 'n[2-'",
-        ),
-        ("pairs: {ring: rack1, rounds: 2}\n", "9: pairs.rounds: unknown key, expected ring"),
-        (
-            "pairs: {bisection: rack1, rounds: 7}\n",
-            "9: pairs.rounds: expected at most 6 rounds of 3 hosts, got 7",
-        ),
-        (
-            "pairs: {star: rack1, hub: m1}\n",
-            "9: pairs.hub: expected one of the star's hosts (n1, n2 or n3), got 'm1'",
-        ),
-        (
-            "pairs: [{ring: rack1}, {ring: rack2}, {ring: 'm[1-2]'}]\n",
-            "9: pairs[2]: expected each pair once, got m1>m2 again",
-        ),
-        (
-            "  rack1b: [n1, n1b]\n",
-            "9: groups.rack1b: expected the name of a host (n1, n2, n3, m1 or m2) or of a group (rack1, rack2 or rack1b), got 'n1b' (did you mean 'n1'?)",
-        ),
-        ("  n1: m1\n", "9: groups.n1: expected another name, since n1 is a host"),
-        ("  all: m1\n", "9: groups.all: expected another name, since all stands for all hosts"),
-        (
-            "  a: [b, n1]\n  b: a\n",
-            "9: groups.a: expected groups that do not contain themselves, got a > b > a",
-        ),
-        (
-            "links: {up: rack9}\n",
-            "9: links.up: expected the name of a host (n1, n2, n3, m1 or m2) or of a group (rack1 or rack2), got 'rack9' (did you mean 'rack2'?)",
-        ),
-        (
-            "links: {up: {hosts: rack1, capacity: 0}}\n",
-            "9: links.up.capacity: expected pairs, a whole number from 1 to 1000, got '0'",
-        ),
-    ],
-)
-def test_what_is_wrong_is_told_with_its_place(text: str, expected: str) -> None:
-    assert problems(RACKS + text) == [expected]
-
-
-def test_a_large_fleet_is_named_in_short_and_bounded() -> None:
-    text = H + "hosts: {'n[001-400]': local}\n"
-    assert problems(text + "pairs: {ring: [n001, n401]}\n") == [
-        "4: pairs.ring: expected the name of a host (n[001-400]), got 'n401' (did you mean 'n400'?)"
-    ]
-    assert problems(text + "pairs: all\n") == ["4: pairs: expected at most 100000 pairs, got more"]
-
-
-def test_a_pair_that_is_listed_twice_is_noticed_by_name(tmp_path: Path) -> None:
-    text = RACKS + "pairs: [{senders: rack1, receivers: m1}, {sender: n2, receiver: m1}]\n"
-    assert problems(text) == ["9: pairs[1]: expected each pair once, got n2>m1 again"]

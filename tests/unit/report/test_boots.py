@@ -236,13 +236,6 @@ def test_programs_are_told(emulated: Report, booted: Report) -> None:
     )  # its columns are fixed
 
 
-def test_where_one_pair_alone_is_emulated_it_is_named(tmp_path: Path) -> None:
-    report = made(tmp_path / "r", runs=3, pairs=("snd>rcv", "a>b"), facts=TCG)
-    assert tables(report, "cells")[0].title == f"snd>rcv {LABEL}"
-    cells = json_module.loads(json.render(report))["cells"]
-    assert {cell["pair"] for cell in cells if cell["emulated"]} == {"snd>rcv"}
-
-
 def test_notebooks_are_told_too(emulated: Report, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
     result = load(emulated.source.result.path)
@@ -253,70 +246,63 @@ def test_notebooks_are_told_too(emulated: Report, monkeypatch: pytest.MonkeyPatc
     pyplot.close("all")
 
 
-def test_hardware_and_guests_of_hypervisors_have_no_label(tmp_path: Path) -> None:
-    report = made(
-        tmp_path / "r", runs=3, facts={host: {"emulated": "no"} for host in ("snd", "rcv")}
-    )
-    assert LABEL not in text.render(report)
+BOTH = ("snd>rcv", "a>b")
 
 
-def test_guests_under_kvm_have_a_label_of_their_own(tmp_path: Path) -> None:
-    report = made(tmp_path / "r", runs=3, pairs=TWO, facts=KVM)
-    said = json_module.loads(json.render(report))
-    assert said["label"] == VIRTUAL
-    assert all(cell["virtual_machine"] and not cell["emulated"] for cell in said["cells"])
-    assert LABEL not in text.render(report)
-    first = report.section("summary").blocks[0]
-    assert isinstance(first, Prose)
-    assert first.lines[0].startswith("Virtual machine: costs are those of a VM. Guests run under")
-
-
-def test_each_pair_has_the_label_of_its_own_hosts(tmp_path: Path) -> None:
-    facts = KVM | {"a": {"emulated": "QEMU TCG", "lab_guest": "QEMU TCG"}}
-    report = made(tmp_path / "r", runs=3, pairs=("snd>rcv", "a>b"), facts=facts)
-    assert tables(report, "cells")[0].title == f"a>b {LABEL}; snd>rcv {VIRTUAL}"
+@pytest.mark.parametrize(
+    ("pairs", "facts", "label", "begins"),
+    [
+        (TWO, {host: {"emulated": "no"} for host in ("snd", "rcv")}, "", "4 cells ("),
+        (TWO, KVM, VIRTUAL, "Virtual machine: costs are those of a VM. Guests run under"),
+        (BOTH, TCG, f"snd>rcv {LABEL}", f"Snd>rcv {LABEL}."),
+        (
+            BOTH,
+            KVM | {"a": {"emulated": "QEMU TCG", "lab_guest": "QEMU TCG"}},
+            f"a>b {LABEL}; snd>rcv {VIRTUAL}",
+            f"A>b {LABEL}; snd>rcv",
+        ),
+    ],
+)
+def test_each_pair_has_the_label_of_its_own_hosts(
+    tmp_path: Path,
+    pairs: tuple[str, ...],
+    facts: dict[str, dict[str, str]],
+    label: str,
+    begins: str,
+) -> None:
+    report = made(tmp_path / "r", runs=3, pairs=pairs, facts=facts)
+    found = json_module.loads(json.render(report))
+    assert tables(report, "cells")[0].title == found["label"] == label
+    for name, key in ((LABEL, "emulated"), (VIRTUAL, "virtual_machine")):
+        named = {cell["pair"] for cell in found["cells"] if cell[key]}
+        assert named == {pair for pair in pairs if f"{pair} {name}" in label or label == name}
+    lines = [
+        line
+        for block in report.section("summary").blocks
+        if isinstance(block, Prose)
+        for line in block.lines
+    ]
+    assert any(line.startswith(begins) for line in lines)
 
 
 # --- proof ---
 
 
-def proof(name: str, about: str, *flags: str) -> dict[str, object]:
-    return {
-        "kind": "proof",
-        "owner": "zerocopy",
-        "name": name,
-        "unit": "count",
-        "per": "stream",
-        "flags": list(flags),
-        "about": about,
-    }
+def declared(kind: str, name: str, about: str, *flags: str) -> dict[str, object]:
+    own = {"owner": "zerocopy", "unit": "count", "per": "stream"} if kind == "proof" else {}
+    row = {"kind": kind, "owner": "", "name": name, "unit": "", "per": "run"}
+    return {**row, **own, "flags": list(flags), "about": about}
 
 
-ZEROCOPY: list[dict[str, object]] = [
-    {
-        "kind": "send",
-        "owner": "",
-        "name": "zerocopy",
-        "unit": "",
-        "per": "run",
-        "flags": ["delivers"],
-        "about": "send(2)",
-    },
-    proof("completions", "sends that the kernel completed", "must_move"),
-    proof("copied", "completions that say that the data was copied after all", "must_not_move"),
-    {
-        "kind": "receive",
-        "owner": "",
-        "name": "zerocopy",
-        "unit": "",
-        "per": "run",
-        "flags": ["delivers"],
-        "about": "mapped",
-    },
-    proof("copied", "bytes that were copied"),
-    proof("mapped", "bytes that were mapped"),
-    proof("calls", "getsockopt(2) calls"),
-]
+ZEROCOPY = (
+    declared("send", "zerocopy", "send(2)", "delivers"),
+    declared("proof", "completions", "sends that the kernel completed", "must_move"),
+    declared("proof", "copied", "completions that say so", "must_not_move"),
+    declared("receive", "zerocopy", "mapped", "delivers"),
+    declared("proof", "copied", "bytes that were copied"),
+    declared("proof", "mapped", "bytes that were mapped"),
+    declared("proof", "calls", "getsockopt(2) calls"),
+)
 
 
 @pytest.mark.parametrize(

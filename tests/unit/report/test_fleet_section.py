@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.fleet.plot import spread
+from netbench.fleet.section import spread
 from netbench.report import html, markdown, text
 from netbench.report import json as as_json
 from netbench.report.build import Report, build
@@ -81,7 +81,7 @@ def test_every_form_has_the_section(report: Report) -> None:
     assert "## Which host is slow" in markdown.render(report)
     page = html.render(report)
     assert 'id="fleet"' in page
-    assert "marks: senders, receivers, pairs." in page
+    assert '<img class="fleet" alt="throughput: the spread of the fleet" src="data:image/' in page
 
 
 def test_a_quiet_fleet_has_a_lowest_and_no_outlier(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import scipy.stats
 from netbench.base.errors import ReportError
 from netbench.report import letter, letter_lkp
 from netbench.report.build import build
-from netbench.report.hardware import hardware
+from netbench.report.letter import hardware
 from tests.support.local import call
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed

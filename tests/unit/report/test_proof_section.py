@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from netbench.read.proofs import ProofTotal
-from netbench.report.sections.proof import _lengths
+from netbench.report.sections.mechanism import _lengths
 from netbench.report.source import Source
 from netbench.result.files import EngineRow
 
@@ -32,8 +32,7 @@ def test_lengths_are_of_the_method_that_counted_them() -> None:
         for name, total in each.items()
     }
     result: Any = SimpleNamespace(factors=(), proofs=proofs, plan=SimpleNamespace(rows=rows))
-    table = _lengths(cast("Source", SimpleNamespace(result=result)))
-    assert table is not None
+    (table,) = _lengths(cast("Source", SimpleNamespace(result=result)))
     assert [row[1:5] for row in table.rows] == [
         ("splice", "splice_out", "64K", 7),
         ("vmsplice", "splice_out", "4K", 5),

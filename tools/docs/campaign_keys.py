@@ -1,4 +1,4 @@
-"""The campaign file's keys as a flat list, for a reference page."""
+"""The campaign file's keys as a flat list, for its reference page."""
 
 from __future__ import annotations
 

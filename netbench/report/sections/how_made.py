@@ -1,15 +1,27 @@
-"""How the numbers were made, so that a reader can judge or repeat them."""
+"""Cautions, and how the numbers were made."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import metric_order
-from netbench.report.blocks import Block, Column, Prose, Section, Table
+from netbench.read.shown_levels import shown
+from netbench.report.blocks import Block, Cautions, Column, Prose, Section, Table
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
 from netbench.stats.boots import KERNEL, runs_a_boot, several
 from netbench.stats.intervals import sequential_confidence
+
+
+def cautions(source: Source) -> Section:
+    """All cautions with their remedies; says so when there is none."""
+    items = tuple(replace(one, where=tuple(map(shown, one.where))) for one in source.cautions)
+    blocks = (
+        (Cautions(items),) if items else (Prose(("None: no check found anything to warn of.",)),)
+    )
+    return Section("cautions", "Cautions", blocks)
 
 
 def method(source: Source) -> Section:

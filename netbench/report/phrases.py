@@ -1,0 +1,166 @@
+"""Comparisons in words, for every form of a report: what a metric is called, where a comparison is,
+its sentence, controls, gates, and the finding that a card draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+
+from netbench.base.units import listed
+from netbench.read import offered
+from netbench.read.cells import CellResult
+from netbench.read.control import holds
+from netbench.read.gates import Outcome
+from netbench.read.metrics import describe
+from netbench.read.result import Result
+from netbench.read.shown_levels import shown
+from netbench.report.blocks import Finding, Span
+from netbench.report.numbers import share
+from netbench.stats.comparison import FLAGS, RESULT, Comparison
+from netbench.stats.words import bounds, change, percent, signed
+
+ALONE = "its process alone"
+NAMED = 8  # comparisons of a gate; the rest are counted
+EACH = 4  # controls of a metric that are told one by one
+
+
+def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:
+    """The metrics whose comparisons answer the question. CPU busy says little where throughput
+    differs: it is left to its table, unless it was asked for or a `rate` fixes all throughput; then
+    demand would say the same again.
+    """
+    fixed = bool(rate) and offered.METRIC not in metrics
+    return [
+        metric
+        for metric in metrics
+        if metric in asked or not metric.partition(".")[0].endswith("_demand" if fixed else "_cpu")
+    ]
+
+
+def repeats_cpu(metric: str, metrics: Collection[str], asked: Collection[str], rate: str) -> bool:
+    """Whether a demand says what CPU says: a rate fixes all throughput. Not what was asked for."""
+    fixed = bool(rate) and offered.METRIC not in metrics
+    return fixed and "_demand" in metric and metric not in asked
+
+
+def is_of_process(metric: str, *results: Result) -> bool:
+    """Whether a metric of one side counts its process alone (rusage), without what the kernel does
+    for it in softirq: the sides share a kernel, and no meter of the kernel tells them apart.
+    """
+    together = all(result.shared and all(result.shared.values()) for result in results)
+    one_side = metric.startswith(("sender_", "receiver_"))
+    return together and one_side and metric.endswith(("_cpu", "_demand"))
+
+
+def title(metric: str, *results: Result) -> str:
+    """`sender CPU`, or `sender CPU (its process alone)`."""
+    name = (results[0].describe(metric) if results else describe(metric)).title
+    return f"{name} ({ALONE})" if is_of_process(metric, *results) else name
+
+
+def where(c: Comparison, several: bool) -> str:
+    """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
+    it says its own.
+    """
+    words = [f"{name}={shown(level)}" for name, level in c.context.items() if level]
+    return " ".join([c.pair, *words] if several else words)
+
+
+def sentence(c: Comparison, *results: Result) -> str:
+    """A comparison in words with its verdict, and what the metric is where its name does not say
+    it.
+    """
+    said = [c.verdict] if c.verdict in ("better", "worse") else []
+    said += [f"CPU of {ALONE}"] if is_of_process(c.metric, *results) else []
+    return f"{c.sentence} ({'; '.join(said)})" if said else c.sentence
+
+
+def in_context(c: Comparison, several: bool, *results: Result) -> str:
+    """The sentence of a comparison after where it is: `pin=apart: send=splice moves ... .`"""
+    place, told = where(c, several), sentence(c, *results)
+    return f"{place}: {told}." if place else f"{told}."
+
+
+def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Finding:
+    """A sentence on comparisons of one metric, with their intervals."""
+    levels = len({c.level for c in family}) > 1
+
+    def label(c: Comparison) -> str:
+        """What tells a comparison from others of its finding."""
+        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
+        return f"{place} {level}".strip() if levels or not place else place
+
+    spans = (
+        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
+    )
+    margin = family[0].margin
+    return Finding(told, tuple(spans), "%", 0.0, None if margin is None else percent(1 + margin))
+
+
+def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
+    """A sentence on the means of some cells, by their names."""
+    intervals = [(name, cell.intervals[metric]) for name, cell in named]
+    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
+
+
+def control_lines(what: str, controls: Sequence[Comparison], several: bool) -> Iterator[str]:
+    """The controls of the metric that `what` names in sentences."""
+    known = [c for c in controls if not math.isnan(c.low)]
+    if len(controls) <= EACH or not known:
+        for c in controls:
+            place = where(c, several)
+            yield f"{what}{f', {place}' if place else ''}, control: {_of_control(c)}."
+        return
+    low, high = min(c.low for c in known), max(c.high for c in known)
+    ratios = sorted(c.ratio for c in known)
+    differ = sum(not holds(c) for c in known)
+    yield (
+        f"{what}, {len(controls)} controls: baselines against themselves"
+        f" {signed(ratios[0])} to {signed(ratios[-1])}%, intervals {signed(low)} to"
+        f" {signed(high)}%" + (f"; {differ} of them differ from themselves." if differ else ".")
+    )
+
+
+def _of_control(c: Comparison) -> str:
+    """A control's change and interval."""
+    if math.isnan(c.ratio):
+        return f"no comparison, {c.why}"
+    told = f"baseline against itself {signed(c.ratio)}%"
+    if math.isnan(c.low):
+        return f"{told}, but {c.why}"
+    told += f", {signed(c.low)} to {signed(c.high)}%"
+    return told if holds(c) else f"{told}: it differs from itself"
+
+
+def gate_line(outcome: Outcome, several: bool) -> str:
+    """A gate and its outcome."""
+    fell, unjudged = outcome.fell, outcome.unjudged
+    total = len(fell) + outcome.held + len(unjudged)
+    parts = []
+    if fell:
+        found = listed([with_interval(c, several) for c in fell], NAMED)
+        parts.append(f"FELL in {len(fell)} of {total}: {found}")
+    if outcome.held:
+        parts.append(f"holds in {outcome.held} of {total}")
+    if unjudged:
+        whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
+        some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""
+        parts.append(f"cannot be judged{some}: {listed(whys, NAMED)}")
+    return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
+
+
+def with_interval(c: Comparison, several: bool) -> str:
+    """A comparison that has one: where, the change, its interval and doubts."""
+    doubts = "; ".join(FLAGS[flag] for flag in c.flags)
+    return (
+        f"{_of(c, several)}{change(c.ratio)}, {share(c.confidence)} interval"
+        f" {bounds(c.low, c.high)}{f' ({doubts})' if doubts else ''}"
+    )
+
+
+def _of(c: Comparison, several: bool) -> str:
+    """The level and place before what is said of it; "" where there is one thing alone."""
+    level = f"{c.factor}={c.level}" if c.factor != RESULT else ""
+    words = f"{level} {where(c, several)}".strip()
+    return f"{words}: " if words else ""

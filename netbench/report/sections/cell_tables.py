@@ -1,0 +1,257 @@
+"""The tables of cells: one row each, and methods against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from netbench.read.cells import CellResult
+from netbench.read.pivot import NO_TOOL, Pivot, pivots
+from netbench.read.proofs import copied_shares
+from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keys, tabled
+from netbench.report.numbers import count, share
+from netbench.report.phrases import is_of_process, title
+from netbench.report.source import Source
+from netbench.result.record import SIDES
+from netbench.stats.boots import BOOTED
+from netbench.stats.modes import SLOW, missed
+
+MODES_NAMED = 8  # cells
+
+
+def cells(source: Source) -> Section:
+    """One row a cell and pair."""
+    described = [source.result.describe(name) for name in source.metrics]
+    ratios = source.result.compare is not None
+    mixed = len({c.unit for c in source.cells if c.n}) > 1
+    rows = [
+        {
+            **source.keyed(c),
+            **{
+                Column(metric.title, metric.unit): c.intervals.get(metric.name)
+                for metric in described
+            },
+            Column("n"): _units(c, mixed),
+            Column("status"): c.status,
+            **({Column("mean"): c.mean} if ratios else {}),
+        }
+        for c in source.cells
+    ]
+    marked = [i for i, c in enumerate(source.cells) if c.marked]
+    blocks: list[Block] = [tabled("", rows, _notes(source, bool(marked)), marked)]
+    drawn = [source.result.describe(name) for name in _telling(source, source.result.units)]
+    for metric in drawn:
+        caption = f"{metric.title}: every run (dots), mean and interval"
+        blocks.append(Plot("means", metric.name, caption))
+    parted = "; dotted lines part boots" if len(source.result.kernels) > 1 else ""
+    for metric in drawn[:1]:
+        what = "runs in order of execution, against their cell's mean"
+        blocks.append(Plot("order", metric.name, f"{metric.title}: {what}{parted}"))
+    return Section("cells", "Cells", tuple(blocks))
+
+
+def _telling(source: Source, more: Collection[str] = ()) -> list[str]:
+    """Throughput, demand, and what was asked for: CPU busy says little where throughput differs."""
+    asked = (*source.result.repeat.metrics, *more)
+    return [name for name in source.metrics if name in asked or not name.endswith("_cpu")]
+
+
+def _units(c: CellResult, mixed: bool) -> Value:
+    """How many runs, boots or builds an interval is over; mixed: not the same in all cells, so that
+    it is said which.
+    """
+    n = next(iter(c.intervals.values())).n if c.unit in BOOTED and c.intervals else c.n
+    return count(n, c.unit) if mixed else n
+
+
+def _notes(source: Source, marked: bool) -> list[str]:
+    units = sorted({c.unit for c in source.cells if c.n} or {"run"})
+    interval = share(source.result.repeat.confidence)
+    notes = [
+        f"± is the half-width of the {interval} interval of the mean; n counts"
+        f" {'s or '.join(units)}s that are ok."
+    ]
+    if "boot" in units:
+        notes.append(
+            "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
+            " the mean of its runs."
+        )
+    if "build" in units:
+        notes.append(
+            "Boots of one build share the layout of its code: each build counts as the mean of its"
+            " boots."
+        )
+    meters = _meters(source)
+    if meters:
+        notes.append(
+            f"{meters}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
+        )
+    if any(is_of_process(name, source.result) for name in source.metrics):
+        notes.append(
+            "CPU of one side is that of its process alone, without softirq: the sides share a"
+            " kernel. System CPU is the whole cost."
+        )
+    if source.result.compare:
+        notes.append(
+            "status is that of the ratio to the baseline, which is free of what blocks have in"
+            " common; mean that of the mean: converged (as precise as asked), max (wider), or"
+            " unstable (it drifts, follows the block before or has two modes: it is less certain"
+            " than ± says)."
+        )
+    notes += [
+        f"{', '.join(source.key(c))}: of the two modes of"
+        f" {source.result.describe(name).title}, {modes}."
+        for c in source.cells
+        for name, modes in c.modes.items()
+    ][:MODES_NAMED]
+    if len(source.result.cells) == 1 and not any(c.modes for c in source.cells):
+        notes += [
+            f"One cell of {count(c.n, 'run')} misses a mode that takes {SLOW:.0%} of the runs in"
+            f" {missed(c.n):.1%} of the cases."
+            for c in source.cells[:1]
+            if c.n
+        ]
+    if marked:
+        notes.append("† the mechanism did not engage in some runs: see cautions.")
+    return notes
+
+
+def _meters(source: Source) -> str:
+    """`CPU by procstat`, or where several gave it `system CPU by procstat, sender CPU by
+    rusage`.
+    """
+    names_of: dict[str, list[str]] = {}
+    for name in (name for name in source.metrics if name.endswith("_cpu")):
+        order = source.result.meters[name]
+        there = (m for m in order if f"{name}.{m}" in source.result.metrics)
+        names_of.setdefault(next(there, ""), []).append(source.result.describe(name).title)
+    names_of.pop("", None)
+    if len(names_of) == 1:
+        return f"CPU by {next(iter(names_of))}"
+    return ", ".join(f"{' and '.join(names)} by {meter}" for meter, names in names_of.items())
+
+
+NONE = ""  # the plan has no such cell
+
+
+def matrix(source: Source) -> Section | None:
+    """A table for each metric, pair and context of other factors; where a campaign sweeps two
+    methods.
+    """
+    made = pivots(source.result, source.cells)
+    if not made:
+        return None
+    blocks: list[Block] = []
+    for metric in _telling(source):
+        for number, pivot in enumerate(made):
+            if any(metric in cell.intervals for cell in pivot.cells.values()):
+                blocks.append(_pivoted(source, pivot, metric, told=bool(blocks)))
+                blocks.append(Plot("matrix", metric, _caption(source, pivot, metric), "", number))
+    blocks += [table for pivot in made for table in _copied(source, pivot)] if blocks else []
+    blocks += _beside(source, made)
+    return Section("matrix", "Methods against each other", tuple(blocks)) if blocks else None
+
+
+def _what(source: Source, pivot: Pivot, metric: str) -> str:
+    unit = source.result.describe(metric).unit
+    named = f"{title(metric, source.result)} [{unit}]" if unit else title(metric, source.result)
+    return ", ".join([named, *pivot.where(source.several)])
+
+
+def _caption(source: Source, pivot: Pivot, metric: str) -> str:
+    return (
+        f"{_what(source, pivot, metric)}: {pivot.down} down, {pivot.across} across; the darker, the"
+        " more"
+    )
+
+
+def _pivoted(source: Source, pivot: Pivot, metric: str, told: bool) -> Table:
+    """`told`: a table before this one says how to read it."""
+    fields = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
+    rows = [
+        (name, *(_value(cell, metric) for cell in row))
+        for name, row in zip(pivot.rows, fields, strict=True)
+    ]
+    marked = frozenset(
+        (i, j)
+        for i, row in enumerate(fields)
+        for j, cell in enumerate(row, 1)
+        if cell and cell.marked
+    )
+    notes = []
+    if not told:
+        notes.append(
+            f"{pivot.down} down, {pivot.across} across; ± is the half-width of the"
+            f" {share(source.result.repeat.confidence)} interval of the mean."
+        )
+    if marked:
+        notes.append("† the mechanism did not engage in some runs: see proof and cautions.")
+    what, columns = _what(source, pivot, metric), _columns(pivot, pivot.columns)
+    return Table(what, columns, tuple(rows), tuple(notes), marked_values=marked)
+
+
+def _columns(pivot: Pivot, across: Iterable[str]) -> tuple[Column, ...]:
+    return *keys(f"{pivot.down} \\ {pivot.across}"), *map(Column, across)
+
+
+def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
+    """What methods that spare a copy copied after all, side by side with what the others do not
+    say.
+    """
+    shares = copied_shares(source.result.proofs, source.result.plan.rows)
+    for side in SIDES:
+        by_levels = {
+            levels: shares[cell.cell, cell.pair, side]
+            for levels, cell in pivot.cells.items()
+            if (cell.cell, cell.pair, side) in shares
+        }
+        rows = [row for row in pivot.rows if any(row == down for down, _ in by_levels)]
+        across = [level for level in pivot.columns if any(level == to for _, to in by_levels)]
+        if by_levels:
+            yield Table(
+                ", ".join([f"copied after all by the {side} [%]", *pivot.where(source.several)]),
+                _columns(pivot, across),
+                tuple(
+                    (row, *(_percent(by_levels.get((row, level))) for level in across))
+                    for row in rows
+                ),
+                ("Methods that do not count copies have no row and no column.",),
+            )
+
+
+def _percent(fraction: float | None) -> Value:
+    return None if fraction is None else f"{100 * fraction:.1f}"
+
+
+def _value(cell: CellResult | None, metric: str) -> Value:
+    """A cell's interval, or why it has none."""
+    if cell is None:
+        return NONE
+    return cell.intervals.get(metric, None if cell.n else cell.status)
+
+
+def _beside(source: Source, made: Sequence[Pivot]) -> list[Block]:
+    """What stands in no matrix, such as a baseline that only one row of `include` has. Tools use no
+    method.
+    """
+    inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
+    outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
+    if not outside:
+        return []
+    moved = any(cell.factors.get("tool", NO_TOOL) == NO_TOOL for cell in outside)
+    metrics = {
+        Column(title(m, source.result), source.result.describe(m).unit): m for m in _telling(source)
+    }
+    rows = [
+        {
+            **{
+                k: v
+                for k, v in source.keyed(c).items()
+                if moved or k.name not in ("send", "receive")
+            },
+            **{column: c.intervals.get(metric) for column, metric in metrics.items()},
+        }
+        for c in outside
+    ]
+    return [
+        tabled("Beside the matrix", rows, marked=[i for i, c in enumerate(outside) if c.marked])
+    ]

@@ -1,0 +1,245 @@
+"""What each side of a cell did: its CPU by several meters, its interrupts and packets, who paid for
+its work, counters of perf, energy and psi, and its process as time(1) tells it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from netbench.read.accounts import METER_ORDER
+from netbench.read.cells import CellResult
+from netbench.read.meter_choice import LEAST, SIDES_OF_CPU
+from netbench.read.metrics import describe
+from netbench.read.ratio_table import RATIOS
+from netbench.read.soak import SOAK
+from netbench.report.blocks import Column, Prose, Section, Table, Value, keys
+from netbench.report.source import Source
+from netbench.result.record import SIDES
+from netbench.stats.intervals import Interval
+
+PREFIXES = {"system": "", "sender": "sender_", "receiver": "receiver_"}
+"""Of a metric's name, by side; `system`: both together."""
+ONE_SIDED = {"gso_size": "sender", "gro_size": "receiver"}
+"""Of one side alone, so that their names do not say whose they are."""
+REASONS = {
+    "chance": "no more than the runs vary.",
+    "softirqs, others": "rusage does not count softirqs, interrupts, and other processes.",
+    "missed work": "it counts less than the processes used: see cautions.",
+    "not known": "the meters differ by more than chance.",
+}
+PAID = ("sender_paid", "receiver_paid", "others_paid")
+OF_SOFTIRQ = (
+    "packets",
+    "bytes_per_packet",
+    "interrupts",
+    "packets_per_interrupt",
+    "softirqs",
+    "softirq_time",
+    "gso_size",
+    "gro_size",
+)
+COUNTED = (
+    "cycles_per_byte",
+    "instructions_per_byte",
+    "instructions_per_cycle",
+    "cache_misses_per_kib",
+    "context_switches",
+    "energy",
+    "energy_less_idle",
+    "cpu_pressure",
+    "irq_pressure",
+)
+OF_PROCESS = (  # name, unit, counter, and one of the counter in that unit
+    ("user", "s", "user_us", 1e-6),
+    ("system", "s", "system_us", 1e-6),
+    ("elapsed", "s", "seconds", 1.0),
+    ("CPU", "%", "", 100.0),
+    ("minor faults", "/run", "minor_faults", 1.0),
+    ("major faults", "/run", "major_faults", 1.0),
+    ("vol. switches", "/run", "voluntary_switches", 1.0),
+    ("invol. switches", "/run", "involuntary_switches", 1.0),
+)
+Row = tuple[Value, ...]
+
+
+def _section(
+    source: Source,
+    title: tuple[str, str],
+    columns: Sequence[Column],
+    rows_of: Callable[[CellResult], Iterator[Row]],
+    notes: Callable[[Sequence[Row]], Sequence[str]],
+) -> Section | None:
+    """A table of the rows of all cells, each begun with the cell's key; None where none has any."""
+    rows = tuple((*source.key(c), *row) for c in source.cells for row in rows_of(c))
+    if not rows:
+        return None
+    table = Table("", (*keys(*source.keys), *columns), rows, tuple(notes(rows)))
+    return Section(*title, (table,))
+
+
+def _titled(names: Sequence[str]) -> list[Column]:
+    return [Column(describe(name).title, describe(name).unit) for name in names]
+
+
+def _about(names: Sequence[str]) -> list[str]:
+    return [f"{describe(name).title}: {describe(name).about}." for name in names]
+
+
+def _by_side(source: Source, names: Sequence[str]) -> Callable[[CellResult], Iterator[Row]]:
+    """One row a side that has any of these metrics; where one kernel is both sides a row of both
+    together.
+    """
+
+    def rows(c: CellResult) -> Iterator[Row]:
+        together = source.result.shared.get(c.pair, False)
+        for side, prefix in PREFIXES.items():
+            if together == (side == "system"):
+                values = [
+                    c.intervals.get(name if ONE_SIDED.get(name) == side else f"{prefix}{name}")
+                    for name in names
+                ]
+                if any(values):
+                    yield (side, *values)
+
+    return rows
+
+
+def _has(source: Source, name: str) -> bool:
+    """Whether a run has a metric, of any side."""
+    return any(f"{prefix}{name}" in source.result.metrics for prefix in PREFIXES.values())
+
+
+def meters(source: Source) -> Section | None:
+    """One row a cell and side that two meters or more have counted; None where there is none."""
+    there = [
+        meter
+        for meter in METER_ORDER
+        if any(f"{who}_cpu.{meter}" in c.intervals for c in source.cells for who in PREFIXES)
+    ]
+
+    def rows(c: CellResult) -> Iterator[Row]:
+        for who in PREFIXES:
+            by_meter = {meter: c.intervals.get(f"{who}_cpu.{meter}") for meter in there}
+            counted = {meter: interval for meter, interval in by_meter.items() if interval}
+            if len(counted) > 1:
+                means = [interval.mean for interval in counted.values()]
+                apart = f"{(max(means) - min(means)) / max(means):.1%}" if max(means) > 0 else None
+                yield who, *by_meter.values(), apart, _reason(source, c, who, counted)
+
+    def notes(rows: Sequence[Row]) -> list[str]:
+        told = [f"{why}: {REASONS[why]}" for why in REASONS if any(row[-1] == why for row in rows)]
+        return [
+            "Means over the same runs. apart: the largest less the smallest, as a share of the"
+            " largest.",
+            *told,
+        ]
+
+    by = [Column(f"by {meter}", "CPUs") for meter in there]
+    columns = (*keys("side"), *by, Column("apart"), Column("likely reason"))
+    return _section(source, ("meters", "The meters side by side"), columns, rows, notes)
+
+
+def _reason(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> str:
+    """Why the meters of a cell differ: a key of REASONS."""
+    low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
+    apart = counted[high].mean - counted[low].mean
+    halves = [0.0 if math.isnan(i.half_width) else i.half_width for i in counted.values()]
+    if any(
+        (each.metric, each.cell, each.pair) == (f"{who}_cpu", c.cell, c.pair)
+        for each in source.result.contradicted
+    ):
+        return "missed work"
+    if apart <= math.hypot(*halves):
+        return "chance"
+    return "softirqs, others" if low == LEAST else "not known"
+
+
+def interrupts(source: Source) -> Section | None:
+    """One row a cell and side that the meter softirq has read; None without it."""
+    names = [name for name in OF_SOFTIRQ if _has(source, name)]
+    if "packets" not in names:
+        return None
+    notes = _about(names)
+    if any(f"{metric}.{SOAK}" in source.result.metrics for metric in SIDES_OF_CPU):
+        notes.append(
+            "Beside soak no CPU is idle, so none stops its clock: the ticks of all CPUs are among"
+            " the interrupts."
+        )
+    columns = (*keys("side"), *_titled(names))
+    title = "interrupts", "Interrupts and packets"
+    return _section(source, title, columns, _by_side(source, names), lambda rows: notes)
+
+
+def who_paid(source: Source) -> Section | None:
+    """One row a cell in which each side had a CPU of its own: on which CPUs its work was."""
+
+    def rows(c: CellResult) -> Iterator[Row]:
+        if PAID[0] in c.intervals:
+            yield tuple(c.intervals.get(name) for name in PAID)
+
+    title = "who_paid", "Who paid"
+    return _section(source, title, _titled(PAID), rows, lambda rows: _about(PAID))
+
+
+def counters(source: Source) -> Section | None:
+    """One row a cell and side that the meters perf, energy and psi have read; None where none of
+    them was asked for.
+    """
+    why = _unread(source)
+    names = [name for name in COUNTED if name in why or _has(source, name)]
+    if not names:
+        return None
+    together: dict[str, list[str]] = {}
+    for name in (name for name in names if name in why):
+        together.setdefault(why[name], []).append(describe(name).title)
+    notes = [f"{', '.join(of)}: not counted on {reason}." for reason, of in together.items()]
+    title = "counters", "Cycles, energy and pressure"
+    about = _about([name for name in names if name not in why])
+    columns = (*keys("side"), *_titled(names))
+    made = _section(source, title, columns, _by_side(source, names), lambda _: [*about, *notes])
+    return made or Section(*title, (Prose(tuple(notes)),))
+
+
+def _unread(source: Source) -> Mapping[str, str]:
+    """By metric, on which hosts its counters could not be read, and why."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for host, entries in source.result.hosts.items():
+        unread = {name: why for entry in entries for name, why in entry.unread.items()}
+        for row in RATIOS:
+            reasons = [unread.get(c) or unread.get(c.partition(".")[0]) for c in row.counters]
+            for why in dict.fromkeys(filter(None, reasons)):
+                found.setdefault(row.name, {}).setdefault(why, []).append(host)
+    return {
+        name: "; on ".join(f"{', '.join(hosts)}: {why}" for why, hosts in by_why.items())
+        for name, by_why in found.items()
+    }
+
+
+def processes(source: Source) -> Section | None:
+    """One row a cell and side, means over its ok runs; None where nothing of a process could be
+    read.
+    """
+
+    def mean(c: CellResult, side: str, counter: str, unit: float) -> Value:
+        """Over the ok runs that have the counter; None when none has."""
+        if not counter:
+            busy = c.intervals.get(f"{side}_cpu.rusage")
+            return busy.times(unit) if busy else None
+        used = source.result.used.get((c.cell, c.pair, side, counter))
+        return used.mean * unit if used else None
+
+    def rows(c: CellResult) -> Iterator[Row]:
+        for side in SIDES:
+            values = {name: mean(c, side, *counter) for name, _, *counter in OF_PROCESS}
+            if any(v is not None for k, v in values.items() if k not in ("elapsed", "CPU")):
+                yield side, *values.values()
+
+    note = (
+        "By getrusage(2), of the process that moved the data, within the measured window"
+        " (elapsed): without softirq work that others did for it. 100% is one whole CPU, as"
+        " with time(1). Switches of context: voluntary (it waited) and not."
+    )
+    columns = (*keys("side"), *(Column(name, unit) for name, unit, *_ in OF_PROCESS))
+    title = "processes", "The processes, as time(1) tells it"
+    return _section(source, title, columns, rows, lambda rows: [note])
