@@ -170,10 +170,10 @@ def _check_surroundings() -> None:
 
 def _verb(argv: list[str]) -> int:
     _check_surroundings()
-    from netbench import cli
+    from netbench.cli import parser
 
     try:
-        return cli.run(argv)
+        return parser.run(argv)
     except SystemExit as stop:  # argparse has said why
         return int(stop.code or 0)
 

@@ -117,6 +117,16 @@ def start(
         return _announced(conductor.start(ready, results, progress))
 
 
+def part(campaign: Campaign, word: str) -> Campaign:
+    """The part of a campaign's pairs that a word such as 2/4 names. Errors: RequestError."""
+    from netbench.fleet.parts import parse_part, part_of
+
+    try:
+        return part_of(campaign, *parse_part(word))
+    except ValueError as error:
+        raise RequestError(f"argument --part: {error}") from error
+
+
 def start_parts(
     campaign: Campaign,
     results: Path,

@@ -120,8 +120,8 @@ def prune(say: Callable[[str], None], leave: Callable[[Path], None] = lambda pla
         return
     with suppress(OSError):
         stamp.touch()
-        _sweep(here, now)
-        gone = [entry for entry in _due(here, limit, now) if _remove(entry.place, leave)]
+        due = _due(list(_entries(here, now)), limit, now)
+        gone = [entry for entry in due if _remove(entry.place, leave)]
         if gone:
             size = format_size(max(sum(entry.size for entry in gone) >> 20, 1) << 20)
             say(
@@ -130,26 +130,29 @@ def prune(say: Callable[[str], None], leave: Callable[[Path], None] = lambda pla
             )
 
 
-def _due(here: Path, limit: int, now: float) -> list[Entry]:
+def _due(entries: list[Entry], limit: int, now: float) -> Iterator[Entry]:
     """The entries that are to go, the least recently used first."""
-    entries = sorted(_entries(here), key=lambda entry: entry.used)
     total = sum(entry.size for entry in entries)
-    due = []
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: entry.used):
         age = now - entry.used
         if age > UNUSED_SECONDS or (total > limit and age > RECENT_SECONDS):
-            due.append(entry)
+            yield entry
             total -= entry.size
-    return due
 
 
-def _entries(here: Path) -> Iterator[Entry]:
-    for place in _places(here):
-        for each in place.iterdir():
-            is_entry = each.suffix not in (_NOTE, ".lock") and each.name not in _FOLDERS
-            if is_entry and not each.name.startswith((_DRAFT, _AWAY)):
-                with suppress(OSError):
-                    yield Entry(each, _size(each), each.lstat().st_mtime)
+def _entries(here: Path, now: float) -> Iterator[Entry]:
+    """The entries; what killed processes left beside them goes: those on their way out, drafts,
+    notes without their entries.
+    """
+    for place in (place for folder in _places(here) for place in folder.iterdir()):
+        with suppress(OSError):
+            used = place.lstat().st_mtime
+            draft, note = place.name.startswith(_DRAFT), place.suffix == _NOTE
+            left = draft or (note and not place.with_suffix("").exists())
+            if place.name.startswith(_AWAY) or (left and now - used > RECENT_SECONDS):
+                _delete(place)
+            elif not draft and not note and place.suffix != ".lock" and place.name not in _FOLDERS:
+                yield Entry(place, _size(place), used)
 
 
 def _places(here: Path) -> Iterator[Path]:
@@ -187,19 +190,6 @@ def _remove(place: Path, leave: Callable[[Path], None]) -> bool:
     place.with_name(f"{place.name}{_NOTE}").unlink(missing_ok=True)
     _delete(away)
     return True
-
-
-def _sweep(here: Path, now: float) -> None:
-    """Remove what killed processes left: entries on their way out, drafts, notes without their
-    entries.
-    """
-    for place in _places(here):
-        for each in place.iterdir():
-            with suppress(OSError):
-                old = now - each.lstat().st_mtime > RECENT_SECONDS
-                alone = each.suffix == _NOTE and not each.with_suffix("").exists()
-                if each.name.startswith(_AWAY) or (old and (alone or each.name.startswith(_DRAFT))):
-                    _delete(each)
 
 
 def _delete(place: Path) -> None:

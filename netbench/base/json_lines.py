@@ -17,8 +17,6 @@ from typing import IO, Any
 from netbench.base.errors import StoreError
 from netbench.base.opening import LINE, open_file, open_inside
 
-_STEP = 65536  # bytes looked at together when the last newline is searched
-
 
 def now() -> str:
     """UTC in ISO 8601 with microseconds."""
@@ -76,16 +74,8 @@ class JsonLines:
     def cut_unfinished(self) -> None:
         """Remove what a kill left after the last newline. Errors: OSError."""
         with self._open("rb+", os.O_RDWR) as raw:
-            end = raw.seek(0, os.SEEK_END)
-            while end > 0:
-                start = max(0, end - _STEP)
-                raw.seek(start)
-                newline = raw.read(end - start).rfind(b"\n")
-                if newline >= 0:
-                    raw.truncate(start + newline + 1)
-                    return
-                end = start
-            raw.truncate(0)
+            start = raw.seek(max(0, raw.seek(0, os.SEEK_END) - LINE))  # no line is longer
+            raw.truncate(start + raw.read().rfind(b"\n") + 1)
 
 
 def to_line(value: Mapping[str, Any]) -> bytes:

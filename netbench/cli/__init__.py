@@ -1,7 +1,5 @@
 """The command line. Each verb is one file: its arguments, what it calls, and its answer as text.
 
-`parser.py` lists the verbs. Verbs import what they need when they run, so that `--help` and
-`--version` are quick.
+`parser.py` lists the verbs, and loads the one that is asked for; those of add-ons lie in their
+rooms, as NAME_verb.py.
 """
-
-from netbench.cli.parser import run as run

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench import api
 from netbench.cli.output import say
-from netbench.cli.verb import Verb, add_redact, add_result, read_result
+from netbench.cli.verb import add_redact, add_result, read_result
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+def run(options: argparse.Namespace) -> int:
     from netbench.result.bundles import SUFFIX, inside
 
     with read_result(options.result, options.redact) as result:
@@ -22,17 +22,9 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_result(parser)
     parser.add_argument(
         "--output", type=Path, metavar="F", help="the archive (default: NAME-TIME-ID.zip here)"
     )
     add_redact(parser)
-
-
-VERB = Verb(
-    "bundle",
-    "one archive of a result, with its reports; `report` and `compare` read it",
-    _run,
-    _add_arguments,
-)

@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from netbench import api
 from netbench.base.errors import RequestError
 from netbench.cli.output import fold, say, say_json
-from netbench.cli.verb import Verb, add_campaign, load_campaign
+from netbench.cli.verb import add_campaign, add_json, load_campaign
 
 if TYPE_CHECKING:
     from netbench.run.finding import Finding
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+def run(options: argparse.Namespace) -> int:
     from netbench.run.finding import together
 
     findings = api.check(load_campaign(options))
@@ -39,10 +39,6 @@ def _rows(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-VERB = Verb(
-    "check",
-    "whether a campaign can run here, and what will disturb it; changes no setting",
-    _run,
-    add_campaign,
-    to_json=True,
-)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    add_campaign(parser)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench import api
 from netbench.base.errors import RequestError
 from netbench.cli.output import WIDTH, say, say_json
-from netbench.cli.verb import Verb, add_result
+from netbench.cli.verb import add_json, add_result
 
 OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force", "abab")
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+def run(options: argparse.Namespace) -> int:
     from netbench.report import text
 
     chosen = {name: getattr(options, name) for name in OPTIONS}
@@ -29,7 +29,8 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if compared.fell else 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     add_result(parser, "A")
     parser.add_argument(
         "others",
@@ -84,12 +85,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="judge the gates on two results without --history, as if campaigns did not differ",
     )
-
-
-VERB = Verb(
-    "compare",
-    "two results, the levels of a factor of one, or two states in turns: intervals and verdicts",
-    _run,
-    _add_arguments,
-    to_json=True,
-)

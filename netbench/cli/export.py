@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
+from netbench import api
 from netbench.base.errors import RequestError
 from netbench.base.units import count
-from netbench.cli.verb import Verb, add_paths
+from netbench.cli.output import tell
+from netbench.cli.verb import add_paths
 
 TABLES = ("runs", "cells", "samples", "facts")
 FORMS = {
@@ -18,9 +19,7 @@ FORMS = {
 SUFFIXES = (".parquet", ".csv")
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
-
+def run(options: argparse.Namespace) -> int:
     *paths, file = options.paths
     if not paths:
         raise RequestError("export: expected results and, last, what to write: export R... F")
@@ -49,12 +48,11 @@ def _run(options: argparse.Namespace) -> int:
             f"{file}: wrote {count(len(written), 'result')}"
             + (f"; {count(kept, 'result')} had not changed" if kept else "")
         ]
-    for note in notes:
-        print(f"netbench: {note}", file=sys.stderr)
+    tell(*(f"netbench: {note}" for note in notes))
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [--results DIR] [--table T | --FORM] R... F"
     add_paths(
         parser,
@@ -72,6 +70,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     forms = parser.add_mutually_exclusive_group()
     for form, about in FORMS.items():
         forms.add_argument(f"--{form}", action="store_true", help=f"write {about}")
-
-
-VERB = Verb("export", "results as Parquet, CSV, or for other programs", _run, _add_arguments)

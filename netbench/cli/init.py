@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench import api, starter
 from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json, table
-from netbench.cli.verb import Verb
+from netbench.cli.verb import add_json
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api, starter
-
+def run(options: argparse.Namespace) -> int:
     if options.template is None:
         _refuse_without_template(options)
         known = starter.templates()
@@ -41,7 +40,8 @@ def _refuse_without_template(options: argparse.Namespace) -> None:
             )
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument(
         "template", nargs="?", metavar="NAME", help="the template; left out: all are listed"
     )
@@ -57,12 +57,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="F", help="the campaign (default: NAME.yaml here)"
     )
-
-
-VERB = Verb(
-    "init",
-    "a commented campaign to begin with; lists them, fills in hosts",
-    _run,
-    _add_arguments,
-    to_json=True,
-)

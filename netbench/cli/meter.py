@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json
-from netbench.cli.verb import Verb
+from netbench.cli.verb import add_json
 
 if TYPE_CHECKING:
     from netbench.run.single_meter import MeterReading
@@ -23,7 +23,7 @@ CpuCounters = Mapping[str, list[int | None]]
 """One number a CPU, by counter; None for a CPU that is offline."""
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from netbench.read.soak import SOAK
@@ -113,7 +113,8 @@ def _difference(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument("name", metavar="NAME", help="a meter of `list meters`")
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help="how long (default: 1)"
@@ -121,12 +122,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", action="store_true", help="soak: a line for each N seconds, until Ctrl-C"
     )
-
-
-VERB = Verb(
-    "meter",
-    "one meter alone on this machine: what each CPU did",
-    _run,
-    _add_arguments,
-    to_json=True,
-)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from netbench.base.control_characters import escape_controls
@@ -33,6 +35,13 @@ def say(text: str) -> None:
 def say_json(value: Mapping[str, Any] | list[Any]) -> None:
     """Print an answer as JSON. Errors: StoreError."""
     say(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def tell(*lines: str) -> None:
+    """Print what is no answer on standard error."""
+    with suppress(OSError):
+        for line in lines:
+            print(escape_controls(line), file=sys.stderr, flush=True)
 
 
 def fold(text: str, indent: str = "  ") -> str:

@@ -1,4 +1,4 @@
-"""The parser of the command line: every verb with its options."""
+"""The parser of the command line: every verb, and where it is."""
 
 from __future__ import annotations
 
@@ -6,57 +6,65 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
-from netbench.cli import (
-    bisect,
-    bundle,
-    check,
-    compare,
-    export,
-    init,
-    judge,
-    lab,
-    listing,
-    merge,
-    meter,
-    plan,
-    query,
-    report,
-    restore,
-    schema,
-    transfer,
-    watch,
-)
 from netbench.cli.output import say
-from netbench.cli.run import RESUME, RUN
 from netbench.cli.verb import find_latest
 
-VERBS = (
-    init.VERB,
-    check.VERB,
-    plan.VERB,
-    RUN,
-    RESUME,
-    merge.VERB,
-    watch.VERB,
-    report.VERB,
-    compare.VERB,
-    bundle.VERB,
-    export.VERB,
-    query.VERB,
-    listing.VERB,
-    transfer.VERB,
-    meter.VERB,
-    restore.VERB,
-    lab.VERB,
-    schema.VERB,
-    judge.VERB,
-    bisect.VERB,
-)
+VERBS = {
+    "init": ("cli.init", "a commented campaign to begin with; lists them, fills in hosts"),
+    "check": (
+        "cli.check",
+        "whether a campaign can run here, and what will disturb it; changes no setting",
+    ),
+    "plan": ("cli.plan", "cells, order and estimated time; touches no host"),
+    "run": ("cli.run", "run a campaign; prints its summary and last the result folder"),
+    "resume": ("cli.resume", "continue a campaign where it stopped, in the same order"),
+    "merge": (
+        "fleet.merge_verb",
+        "join the parts of a campaign into one result; exit 1 where a part is missing or not"
+        " finished",
+    ),
+    "watch": ("cli.watch", "watch a campaign while it runs: reads its result, changes nothing"),
+    "report": ("cli.report", "the report of a result"),
+    "compare": (
+        "cli.compare",
+        "two results, the levels of a factor of one, or two states in turns: intervals and"
+        " verdicts",
+    ),
+    "bundle": (
+        "cli.bundle",
+        "one archive of a result, with its reports; `report` and `compare` read it",
+    ),
+    "export": ("cli.export", "results as Parquet, CSV, or for other programs"),
+    "query": ("cli.query", "SQL over the tables of results"),
+    "list": (
+        "cli.choices",
+        "methods, meters, settings or results, with the reason where one cannot run here",
+    ),
+    "transfer": ("cli.transfer", "one cell without a campaign file, as one would use iperf3"),
+    "meter": ("cli.meter", "one meter alone on this machine: what each CPU did"),
+    "restore": (
+        "cli.restore",
+        "put back what a dead campaign left changed; alone: list what this account's campaigns"
+        " have",
+    ),
+    "lab": ("lab.lab_verb", "hosts made on this machine, as root: up KIND, down, status"),
+    "schema": ("cli.schema", "JSON Schema of the campaign file, for editors"),
+    "judge": (
+        "kernels.judge_verb",
+        "build two revisions of a kernel, boot and measure them, print a letter",
+    ),
+    "bisect": (
+        "kernels.bisect_verb",
+        "find the commit that made a kernel worse, each step measured against the good one",
+    ),
+}
+"""Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,7 +80,7 @@ class _Parser(argparse.ArgumentParser):
 
 def run(argv: list[str]) -> int:
     """Parse the command line and run its verb. Errors: NetbenchError; SystemExit of argparse."""
-    top = build()
+    top = build(*argv[:1])
     options, more = top.parse_known_args(argv)
     if more and (not hasattr(options, "paths") or any(word.startswith("-") for word in more)):
         top.error(f"unrecognized arguments: {' '.join(more)}")
@@ -83,8 +91,8 @@ def run(argv: list[str]) -> int:
     return verb(options)
 
 
-def build() -> argparse.ArgumentParser:
-    """The parser with all verbs and their options."""
+def build(*chosen: str) -> argparse.ArgumentParser:
+    """The parser with all verbs, and the options of chosen ones, whose modules alone are loaded."""
     top = _Parser(
         prog="python -m netbench",
         description="Benchmark campaigns of network transfers.",
@@ -92,11 +100,10 @@ def build() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"netbench {__version__}")
     parsers = top.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for verb in VERBS:
-        about = f"{verb.about[0].upper()}{verb.about[1:]}."
-        parser = parsers.add_parser(verb.name, help=verb.about, description=about)
-        parser.set_defaults(verb=verb.run)
-        if verb.to_json:
-            parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-        verb.add_arguments(parser)
+    for name, (place, about) in VERBS.items():
+        parser = parsers.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        if name in chosen:
+            module = import_module(f"netbench.{place}")
+            parser.set_defaults(verb=module.run)
+            module.add_arguments(parser)
     return top

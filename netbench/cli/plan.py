@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench import api
 from netbench.base.units import count, format_duration
 from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
-from netbench.cli.verb import Verb, add_campaign, load_campaign
+from netbench.cli.verb import add_campaign, add_json, load_campaign
 
 if TYPE_CHECKING:
     from netbench.plan.plan import Plan
@@ -19,14 +20,12 @@ BOOTS_SHOWN = 16
 ROUNDS_SHOWN, PAIRS_SHOWN, WAVES_SHOWN = 8, 8, 40
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from netbench.plan.plan import Plan
 
     plan = Plan(load_campaign(options))
     found = None
     if options.power:
-        from netbench import api
-
         found = api.power(plan.campaign, options.power)
     if options.json:
         from netbench.plan.plan_json import plan_json
@@ -143,7 +142,8 @@ def _boots(plan: Plan) -> Iterator[str]:
         yield f"WARNING: {warning}"
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     add_campaign(parser)
     parser.add_argument(
         "--power",
@@ -153,8 +153,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         " in each metric, the runs for 1, 2 and 5%%, the cheapest split of builds, boots and"
         " blocks",
     )
-
-
-VERB = Verb(
-    "plan", "cells, order and estimated time; touches no host", _run, _add_arguments, to_json=True
-)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from netbench.base.control_characters import escape_controls
-from netbench.cli.output import say, say_json
-from netbench.cli.verb import Verb, add_paths
+from netbench import api
+from netbench.cli.output import say, say_json, tell
+from netbench.cli.verb import add_json, add_paths
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
+def run(options: argparse.Namespace) -> int:
     from netbench.tables.answers import as_json, in_columns
 
     answer = api.query(options.sql, options.paths)
@@ -19,12 +17,12 @@ def _run(options: argparse.Namespace) -> int:
         say_json(as_json(answer))
     elif answer.columns:
         say(in_columns(answer))
-    for note in answer.notes:
-        print(escape_controls(f"netbench: {note}"), file=sys.stderr)
+    tell(*(f"netbench: {note}" for note in answer.notes))
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument(
         "sql",
         metavar="SQL",
@@ -32,6 +30,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         " and facts; the answer of the last one is printed",
     )
     add_paths(parser)
-
-
-VERB = Verb("query", "SQL over the tables of results", _run, _add_arguments, to_json=True)

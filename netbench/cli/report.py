@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.control_characters import escape_controls
+from netbench import api
 from netbench.base.errors import RequestError
-from netbench.cli.output import WIDTH, say
-from netbench.cli.verb import Verb, add_redact, add_result, read_result
+from netbench.cli.output import WIDTH, say, tell
+from netbench.cli.verb import add_json, add_redact, add_result, read_result
 
 if TYPE_CHECKING:
     from netbench.report.build import Report
@@ -21,9 +20,7 @@ FILES = ("html", "markdown", "csv", "junit")
 LETTERS = {"plain": "letter", "lkp": "letter_lkp"}
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
-
+def run(options: argparse.Namespace) -> int:
     if options.index or options.result is None:
         return _index(options)
     forms = [form for form in ("letter", "ktap", "json") if getattr(options, form)]
@@ -37,20 +34,13 @@ def _run(options: argparse.Namespace) -> int:
         files = {kind: getattr(options, kind) for kind in FILES if getattr(options, kind)}
         api.write_report(report, files)
     if options.csv and report.label:
-        print(
-            escape_controls(
-                f"netbench: {options.csv}: {report.label}; a CSV has no column that says so"
-            ),
-            file=sys.stderr,
-        )
+        tell(f"netbench: {options.csv}: {report.label}; a CSV has no column that says so")
     say(told)
     return 0
 
 
 def _index(options: argparse.Namespace) -> int:
     """Write the page of all results below a folder."""
-    from netbench import api
-
     others = ("markdown", "csv", "junit", "letter", "ktap", "json", "redact")
     given = [f"--{name}" for name in others if getattr(options, name)]
     if not options.index:
@@ -79,7 +69,8 @@ def sections_text(report: Report, keys: Sequence[str]) -> str:
     )
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     add_result(parser, optional=True)
     for kind in FILES:
         parser.add_argument(
@@ -120,6 +111,3 @@ def _letter(form: str) -> str:
             f"{form!r} is no form of a letter; give --letter or --letter=lkp after the result"
         )
     return LETTERS[form]
-
-
-VERB = Verb("report", "the report of a result", _run, _add_arguments, to_json=True)

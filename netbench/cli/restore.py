@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from netbench import api
 from netbench.base.errors import HostError, NetbenchError, RequestError
 from netbench.cli.output import say
-from netbench.cli.verb import Verb, add_result
+from netbench.cli.verb import add_result
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
-
+def run(options: argparse.Namespace) -> int:
     if options.result:
         if options.all:
             raise RequestError("restore: --all is of all campaigns; leave the result out")
@@ -35,16 +34,8 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_result(parser, "R|ID", optional=True)
     parser.add_argument(
         "--all", action="store_true", help="put back what any campaign of this account left changed"
     )
-
-
-VERB = Verb(
-    "restore",
-    "put back what a dead campaign left changed; alone: list what this account's campaigns have",
-    _run,
-    _add_arguments,
-)

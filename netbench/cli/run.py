@@ -1,4 +1,4 @@
-"""`run` and `resume`: a campaign, from its beginning or from where it stopped."""
+"""`run`: a campaign, from its beginning."""
 
 from __future__ import annotations
 
@@ -6,85 +6,59 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from netbench import api
 from netbench.base.errors import RequestError
-from netbench.cli.merge import say_merged
-from netbench.cli.output import fold, say
+from netbench.cli.output import fold, say, tell
 from netbench.cli.report import sections_text
-from netbench.cli.verb import Verb, add_campaign, add_result, add_results, load_campaign
+from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
 
 if TYPE_CHECKING:
     from netbench.model import Campaign
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api
-
+def run(options: argparse.Namespace) -> int:
     campaign = load_campaign(options)
     if options.engine:
         return _run_parted(options, campaign)
     if options.scheduler is not None or options.parts is not None or options.insecure:
         raise RequestError("--scheduler, --insecure and --parts are of --engine dask")
-    if options.part is not None:
-        from netbench.fleet.parts import part_of
-
-        campaign = part_of(campaign, *options.part)
-    conclusion = api.start(campaign, options.results, options.jobs, options.plain)
-    _say_summary(conclusion.path)
+    wanted = campaign if options.part is None else api.part(campaign, options.part)
+    conclusion = api.start(wanted, options.results, options.jobs, options.plain)
+    say_summary(conclusion.path)
     return conclusion.exit_code
 
 
 def _run_parted(options: argparse.Namespace, campaign: Campaign) -> int:
-    from netbench import api
-
     if options.part is not None:
         raise RequestError("--engine dask runs all parts; leave --part out")
     parted = api.start_parts(
         campaign, options.results, options.scheduler, options.parts, options.insecure
     )
-    say_merged(parted.merged)
-    _say_summary(parted.merged.path)
+    merged = parted.merged
+    tell(*(fold(f"netbench: {line}") for line in (*merged.notes, *merged.holes)))
+    say_summary(merged.path)
     return parted.exit_code
 
 
-def _resume(options: argparse.Namespace) -> int:
-    from netbench import api
-
-    conclusion = api.resume(options.result, options.plain)
-    if conclusion is None:  # nothing has changed: a summary would read all records again
-        _say_place(options.result)
-        return 0
-    _say_summary(options.result)
-    return conclusion.exit_code
-
-
-def _say_summary(result: Path) -> None:
+def say_summary(result: Path) -> None:
     """The answers, the matrix, the cells and the cautions, and last the result folder."""
     from netbench.report.build import build
 
     say(sections_text(build(result), ("summary", "matrix", "cells", "cautions")) + "\n")
-    _say_place(result)
+    say_place(result)
 
 
-def _say_place(result: Path) -> None:
+def say_place(result: Path) -> None:
+    """Where the result is."""
     say(fold(f"the whole report: python -m netbench report {result}"))
     say(str(result))
 
 
-def _part(word: str) -> tuple[int, int]:
-    from netbench.fleet.parts import parse_part
-
-    try:
-        return parse_part(word)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     add_results(parser, "where result folders go")
     parser.add_argument(
         "--part",
-        type=_part,
         metavar="K/N",
         help="run the K-th of N parts of the campaign's pairs, into a result of its own; `merge`"
         " joins them",
@@ -112,26 +86,4 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="compilers at a time, for kernels from git"
     )
-    _add_plain(parser)
-
-
-def _add_resume_arguments(parser: argparse.ArgumentParser) -> None:
-    add_result(parser)
-    _add_plain(parser)
-
-
-def _add_plain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--plain", action="store_true", help="lines instead of a view, on a terminal too"
-    )
-
-
-RUN = Verb(
-    "run", "run a campaign; prints its summary and last the result folder", _run, _add_run_arguments
-)
-RESUME = Verb(
-    "resume",
-    "continue a campaign where it stopped, in the same order",
-    _resume,
-    _add_resume_arguments,
-)
+    add_plain(parser)

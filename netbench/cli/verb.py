@@ -1,12 +1,12 @@
-"""A verb of the command line, and the arguments that several verbs share."""
+"""The arguments that several verbs share."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from netbench.base.errors import RequestError
 
@@ -17,16 +17,16 @@ RESULTS = Path("results")
 LATEST = "latest"
 
 
-class Verb(NamedTuple):
-    """`run` gets the parsed options and returns the exit status. `about` is one line of help;
-    `to_json`: the verb has the option --json.
-    """
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Whether the answer is for programs."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-    name: str
-    about: str
-    run: Callable[[argparse.Namespace], int]
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    to_json: bool = False
+
+def add_plain(parser: argparse.ArgumentParser) -> None:
+    """How progress is shown."""
+    parser.add_argument(
+        "--plain", action="store_true", help="lines instead of a view, on a terminal too"
+    )
 
 
 def add_campaign(parser: argparse.ArgumentParser) -> None:

@@ -7,10 +7,10 @@ import sys
 
 from netbench.base.terminal import is_drawable
 from netbench.cli.output import say, say_json
-from netbench.cli.verb import Verb, add_result
+from netbench.cli.verb import add_json, add_result
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     try:
         _watch(options)
     except KeyboardInterrupt:  # the campaign goes on whatever becomes of this process
@@ -34,10 +34,6 @@ def _watch(options: argparse.Namespace) -> None:
         say("\n".join([*lines, "", watch.ending(options.result, view.state)]))
 
 
-VERB = Verb(
-    "watch",
-    "watch a campaign while it runs: reads its result, changes nothing",
-    _run,
-    add_result,
-    to_json=True,
-)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+    add_result(parser)

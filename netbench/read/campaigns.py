@@ -30,7 +30,6 @@ from netbench.read.compare import (
     by_place,
     compared,
     estimated,
-    failed_by_cell,
     log_differences,
 )
 from netbench.read.history import FEWEST, History, Level, spread, units
@@ -67,7 +66,7 @@ def independent(
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))
-    base_lost, lost = (failed_by_cell(result.failed, ["cell", "pair"]) for result in (a, b))
+    base_lost, lost = (by_place(result.failed.assign(failed=0.0), "failed") for result in (a, b))
     family = [
         _Two(
             empty.but(context=m.context, pair=m.pair),
@@ -206,7 +205,7 @@ def in_turns(
     order = {at: at % pairs for at in range(2 * pairs)}
     repeat = max((result.repeat for result in taken.all), key=lambda r: r.confidence)
     runs = [by_place(result.ok, metric) for result in taken.all]
-    lost = [failed_by_cell(result.failed, ["cell", "pair"]) for result in taken.all]
+    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in taken.all]
     empty = _empty(taken.a[0], metric, repeat, margin)
 
     def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, at: int) -> Series | None:

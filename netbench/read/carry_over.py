@@ -49,20 +49,17 @@ def carried_over(result: Result) -> Iterator[CarryOver]:
     """What is carried over in the metrics of `repeat`, the surest of each pair and metric."""
     asked = [metric for metric in result.repeat.metrics if metric in result.runs]
     for metric in asked if result.swept else ():
-        for pair, used, before in _in_order(result, metric):
+        for pair, used, levels in _in_order(result, metric):
             logs = np.log(used[metric])
             means = logs.groupby([used["cell"], used["boot"]], observed=True).transform("mean")
-            residuals = (logs - means).to_numpy(dtype=float)
-            found = list(_differences(used, before, residuals))
-            if found:
-                sure = min((best for best, _ in found), key=lambda each: each[1])
-                tests = sum(number for _, number in found)
-                if (carried := _named(sure, tests, pair, metric)) is not None:
-                    yield carried
-
-
-_Found = tuple[tuple[str, str, str, int], float, tuple[float, float, float]]
-"""Factor, level before, level and runs; p; difference with its error and degrees of freedom."""
+            tests = _tests(used, levels, (logs - means).to_numpy(dtype=float))
+            if not len(tests) or tests["p"].min() * len(tests) >= ALPHA:
+                continue
+            sure = tests.iloc[int(tests["p"].to_numpy().argmin())]
+            half = float(stdtrit(sure["freedom"], 1 - ALPHA / len(tests) / 2)) * sure["error"]
+            ratio, low, high = (math.exp(sure["difference"] + x * half) for x in (0, -1, 1))
+            factor, before, level = (str(sure[x]) for x in ("factor", "before", "level"))
+            yield CarryOver(pair, metric, factor, before, level, int(sure["n"]), ratio, low, high)
 
 
 def _in_order(result: Result, metric: str) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
@@ -163,46 +160,21 @@ def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:
     return levels
 
 
-def _differences(
-    runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers
-) -> Iterator[tuple[_Found, int]]:
-    """Of each factor the surest finding, and how many tests it is the surest of: each level, after
-    one level against after all others.
-    """
+def _tests(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -> pd.DataFrame:
+    """A row a test: each level of each factor, after one level against after all others."""
+    tests = []
     for factor in before:
-        mine = runs[factor].astype(object).to_numpy()
-        theirs = before[factor].to_numpy()
-        known = np.flatnonzero(pd.notna(theirs) & pd.notna(mine))
-        codes, levels = pd.factorize(mine[known])
-        before_codes, others = pd.factorize(theirs[known])
-        places, at = np.unique(codes * max(len(others), 1) + before_codes, return_inverse=True)
-        level, other = np.divmod(places, max(len(others), 1))
-        # number, sum and sum of squares of each level after each other, and of all others
-        after = np.stack([np.bincount(at, residuals[known] ** power) for power in (0, 1, 2)])
-        of_level = np.stack([np.bincount(level, each, len(levels)) for each in after])
-        rest = of_level[:, level] - after
-        tested = np.flatnonzero(np.minimum(after[0], rest[0]) >= FEWEST)
-        sizes, sums, squares = np.stack([after[:, tested], rest[:, tested]], axis=1)
-        means = sums / sizes
-        variances = np.maximum(squares - sizes * means**2, 0.0) / (sizes - 1)
-        errors, freedoms = welch_errors(variances, sizes)
-        differ = np.flatnonzero(errors)
-        if len(differ):
-            t = (means[0] - means[1])[differ] / errors[differ]
-            p = 2 * stdtr(freedoms[differ], -np.abs(t))
-            best = differ[int(p.argmin())]
-            place = tested[best]
-            names = str(factor), str(others[other[place]]), str(levels[level[place]])
-            difference = float(means[0, best] - means[1, best])
-            sure = difference, float(errors[best]), float(freedoms[best])
-            yield ((*names, int(sizes[0, best])), float(p.min()), sure), len(differ)
-
-
-def _named(found: _Found, tests: int, pair: str, metric: str) -> CarryOver | None:
-    """The finding, where it is one with so many tests."""
-    (factor, before, level, n), p, (difference, error, freedom) = found
-    if p * tests >= ALPHA:
-        return None
-    half = float(stdtrit(freedom, 1 - ALPHA / tests / 2)) * error
-    ends = (math.exp(difference + side * half) for side in (0, -1, 1))
-    return CarryOver(pair, metric, factor, before, level, n, *ends)
+        columns = {"n": 1.0, "sum": residuals, "squares": residuals**2}
+        levels = {"level": runs[factor].astype(object), "before": before[factor]}
+        frame = pd.DataFrame({**levels, **columns}).dropna()
+        after = frame.groupby(["level", "before"], sort=False).sum()
+        rest = after.groupby("level").transform("sum") - after
+        both = [each[np.minimum(after["n"], rest["n"]) >= FEWEST] for each in (after, rest)]
+        n, sums, squares = (np.stack([each[name] for each in both]) for name in columns)
+        variances = np.maximum(squares - sums**2 / n, 0.0) / (n - 1)
+        error, freedom = welch_errors(variances, n)
+        found = both[0].reset_index().assign(factor=str(factor), error=error, freedom=freedom)
+        found = found.assign(difference=sums[0] / n[0] - sums[1] / n[1])[error > 0]
+        t = (found["difference"] / found["error"]).abs()
+        tests.append(found.assign(p=2 * stdtr(found["freedom"], -t)))
+    return pd.concat(tests, ignore_index=True)

@@ -254,11 +254,9 @@ class _Table:
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
                 status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
-        intervals = (
-            self.over_boots(measured, good)
-            if by_boot
-            else {name: each.interval for name, each in measured.items()}
-        )
+        intervals = {name: each.interval for name, each in measured.items()}
+        if by_boot:
+            intervals = self.over_boots(measured, good)
         return CellResult(
             cell=place.key[0],
             pair=place.pair,
@@ -298,27 +296,16 @@ class _Table:
     @cached_property
     def in_common(self) -> set[tuple[str, str]]:
         """The pairs and metrics of which all cells together follow the block before."""
-        found: dict[tuple[str, str], Numbers] = {}
-        rows_of = rows_by_cell(self.result.runs)
+        ok, found = self.result.ok, set()
         for name in (name for name in self.result.repeat.metrics if name in self.names):
-            column = self.values[:, self.names.index(name)]
-            relative = np.full(len(column), np.nan)
-            for rows in rows_of.values():
-                good = rows[self.ok[rows] & ~np.isnan(column[rows])]
-                if len(good):
-                    relative[good] = column[good] / (column[good].mean() or 1.0)
-            for pair in self.result.plan.pairs:
-                mine = [rows for (_, its), rows in rows_of.items() if its == pair]
-                every = np.concatenate(mine) if mine else np.array([], dtype=np.int64)
-                every = every[~np.isnan(relative[every])]
-                _, at, counts = np.unique(
-                    self.boot[every] * (1 + self.block.max(initial=0)) + self.block[every],
-                    return_inverse=True,
-                    return_counts=True,
-                )
-                found[pair, name] = np.bincount(at, relative[every]) / counts
-        told = {key: correlations(means) for key, means in found.items()}
-        return {key for key, (estimate, error) in told.items() if estimate > DOUBT * error}
+            means = ok.groupby(["cell", "pair"], observed=True)[name].transform("mean")
+            relative = ok[name] / means.replace(0, 1)
+            for pair, mine in relative.groupby(ok["pair"], observed=True):
+                blocks = mine.groupby([ok["boot"], ok["block"]]).mean().dropna()
+                estimate, error = correlations(blocks.to_numpy(dtype=float))
+                if estimate > DOUBT * error:
+                    found.add((str(pair), name))
+        return found
 
     def unit(self, rows: Rows) -> str:
         """`build` where that of every boot is known, else `boot`."""
@@ -336,21 +323,14 @@ class _Table:
         """Intervals over the means of boots, or of builds, the unit then; their number is not
         chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
         """
-        boots = np.unique(self.boot[rows])
-        mine = (self.boot[rows] == boots[:, None]).astype(float)  # boots by runs
-        have = ~np.isnan(self.values[rows])
-        counts = mine @ have
-        sums = mine @ np.where(have, self.values[rows], 0.0)
-        means = [
-            by_unit(boots[there], sums[there, i] / counts[there, i], self.builds)[1]
-            for i, name in enumerate(self.names)
-            if name in measured and any(there := counts[:, i] > 0)
-        ]
-        confidence = self.result.repeat.confidence
-        return {
-            name: self.in_range(name, mean_interval(each, confidence), seen.least, seen.most)
-            for (name, seen), each in zip(measured.items(), means, strict=True)
-        }
+        confidence, found = self.result.repeat.confidence, {}
+        for name, seen in measured.items():
+            column = self.values[rows, self.names.index(name)]
+            have = ~np.isnan(column)
+            means = by_unit(self.boot[rows][have], column[have], self.builds)[1]
+            interval = mean_interval(means, confidence)
+            found[name] = self.in_range(name, interval, seen.least, seen.most)
+        return found
 
 
 def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:

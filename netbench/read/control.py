@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from netbench.model import CONTROL, Compare
+from netbench.model import CONTROL
 from netbench.read.compare import for_factor
 from netbench.read.result import Result, counting
 from netbench.read.verdicts import corrected
@@ -27,14 +27,16 @@ def controls(result: Result, metric: str) -> list[Comparison]:
 
 def control_family(result: Result, metric: str) -> list[Comparison]:
     """As `controls`, corrected for their number: whether all of them hold 1."""
-    asked = result.compare
-    planned = result.controls
+    asked, planned = result.compare, result.controls
     if asked is None or not planned or metric not in result.metrics:
         return []
-    runs = _as_levels(result, asked, {cell.cell.removesuffix(CONTROL) for cell in planned})
-    levels = (asked.baseline, asked.baseline + CONTROL)
+    control = counting(result.control_runs)
+    base = result.ok[result.ok["cell"].isin({c.cell.removesuffix(CONTROL) for c in planned})]
+    levels = [asked.baseline, asked.baseline + CONTROL]
+    words = [levels[0]] * len(base) + [levels[1]] * len(control)
+    as_levels = {asked.factor: pd.Categorical(words, categories=levels)}
     return for_factor(
-        runs,
+        pd.concat([base, control]).assign(**as_levels),
         asked.factor,
         asked.baseline,
         metric=metric,
@@ -43,15 +45,6 @@ def control_family(result: Result, metric: str) -> list[Comparison]:
         planned=[{**cell.factors, asked.factor: level} for cell in planned for level in levels],
         better=result.describe(metric).better,
     )
-
-
-def _as_levels(result: Result, asked: Compare, baselines: set[str]) -> pd.DataFrame:
-    """The runs that count of baselines and controls, as those of two levels."""
-    ok, control = result.ok, counting(result.control_runs)
-    base = ok[ok["cell"].isin(baselines)]
-    words = [asked.baseline] * len(base) + [asked.baseline + CONTROL] * len(control)
-    levels = pd.Categorical(words, categories=[asked.baseline, asked.baseline + CONTROL])
-    return pd.concat([base, control]).assign(**{asked.factor: levels})
 
 
 def holds(control: Comparison) -> bool:

@@ -80,23 +80,14 @@ def _sparsest(
     no cell is missing.
     """
     missing = [levels for levels in itertools.product(*grid) if levels not in usable]
-    if not missing:
-        return None
-    cells = 1
-    for levels in grid:
-        cells *= len(levels)
-    lacking: dict[tuple[int, str], float] = {}
-    for each in missing:
-        for at, level in enumerate(each):
-            if len(grid[at]) > 1:
-                share = len(grid[at]) / cells
-                lacking[at, level] = lacking.get((at, level), 0.0) + share
-    order = {
-        (at, level): (at, number)
-        for at, levels in enumerate(grid)
-        for number, level in enumerate(levels)
-    }
-    return max(lacking, key=lambda place: (round(lacking[place], 9), order[place]))
+    places = [(at, level) for at, each in enumerate(grid) if len(each) > 1 for level in each]
+
+    def lacking(place: int) -> int:
+        """Times the number of cells: what share of those of a level are missing."""
+        at, level = places[place]
+        return len(grid[at]) * sum(levels[at] == level for levels in missing)
+
+    return places[max(range(len(places)), key=lambda n: (lacking(n), n))] if missing else None
 
 
 def _left_out(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from netbench.base.units import listed
 from netbench.read.compare import Place
 from netbench.read.result import Result
+from netbench.result.files import PlannedCell
 
 A, B = "A", "B"
 NAMED = 6  # things that a note names; the rest are counted
@@ -33,15 +34,6 @@ class Matching:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Cell:
-    id: str
-    factors: Mapping[str, str]
-
-    def levels(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self.factors.get(name, "") for name in names)
-
-
 def match(a: Result, b: Result) -> Matching:
     """Cells of two results whose factors agree.
 
@@ -51,7 +43,7 @@ def match(a: Result, b: Result) -> Matching:
     pairs, notes = pairs_of(a, b)
     common = [name for name in a.swept if name in b.swept]
     own = {A: [n for n in a.swept if n not in common], B: [n for n in b.swept if n not in common]}
-    sides: dict[str, dict[tuple[str, ...], list[_Cell]]] = {}
+    sides: dict[str, dict[tuple[str, ...], list[PlannedCell]]] = {}
     for name, mine, against in ((A, a, b), (B, b, a)):
         other = B if name == A else A
         notes += [
@@ -59,11 +51,12 @@ def match(a: Result, b: Result) -> Matching:
             for factor in own[name]
         ]
         groups = sides[name] = {}
-        for cell in _cells(mine):
-            groups.setdefault(cell.levels(common), []).append(cell)
+        for cell in mine.cells:
+            levels = tuple(cell.factors.get(name, "") for name in common)
+            groups.setdefault(levels, []).append(cell)
         for key, group in groups.items():
             groups[key] = _as_written(group, own[name], against)
-            left_out = [cell.id for cell in group if cell not in groups[key]]
+            left_out = [cell.cell for cell in group if cell not in groups[key]]
             if left_out:
                 notes.append(
                     f"left out of {name}: {listed(left_out, NAMED)}: the other was run with another"
@@ -77,10 +70,10 @@ def match(a: Result, b: Result) -> Matching:
         for x, y in cells:
             context = _context(x, y, common, own)
             notes += _attached(x, y, {*common, *own[A], *own[B]})
-            matches += [Match((x.id, p), (y.id, q), context, p) for p, q in pairs]
+            matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
     for name, other in ((A, B), (B, A)):
         alone = [
-            cell.id
+            cell.cell
             for key, group in sides[name].items()
             if key not in sides[other]
             for cell in group
@@ -90,20 +83,20 @@ def match(a: Result, b: Result) -> Matching:
 
 
 def _combined(
-    a: Sequence[_Cell], b: Sequence[_Cell]
-) -> tuple[list[tuple[_Cell, _Cell]], list[str]]:
+    a: Sequence[PlannedCell], b: Sequence[PlannedCell]
+) -> tuple[list[tuple[PlannedCell, PlannedCell]], list[str]]:
     """Which of the cells whose common levels agree are compared, and the ids of those that are not:
     where both results have several, those of one id.
     """
     if len(a) == 1 or len(b) == 1:
         return [(x, y) for x in a for y in b], []
-    ids = {cell.id for cell in a} & {cell.id for cell in b}
-    left_out = dict.fromkeys(cell.id for cell in (*a, *b) if cell.id not in ids)
-    return [(x, y) for x in a for y in b if x.id == y.id], list(left_out)
+    ids = {cell.cell for cell in a} & {cell.cell for cell in b}
+    left_out = dict.fromkeys(cell.cell for cell in (*a, *b) if cell.cell not in ids)
+    return [(x, y) for x in a for y in b if x.cell == y.cell], list(left_out)
 
 
 def _context(
-    x: _Cell, y: _Cell, common: Sequence[str], own: Mapping[str, Sequence[str]]
+    x: PlannedCell, y: PlannedCell, common: Sequence[str], own: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     """The levels that say which match it is."""
     context = {name: x.factors.get(name, "") for name in common}
@@ -112,19 +105,17 @@ def _context(
     return context
 
 
-def _attached(x: _Cell, y: _Cell, swept: Collection[str]) -> Iterator[str]:
+def _attached(x: PlannedCell, y: PlannedCell, swept: Collection[str]) -> Iterator[str]:
     """Notes on keys that `include` attached to two cells, where their levels differ."""
     for name in dict.fromkeys((*x.factors, *y.factors)):
         levels = [cell.factors.get(name, "not given") for cell in (x, y)]
         if name not in swept and levels[0] != levels[1]:
-            yield f"{x.id}: {name} is {levels[0]} in {A}, {levels[1]} in {B}"
+            yield f"{x.cell}: {name} is {levels[0]} in {A}, {levels[1]} in {B}"
 
 
-def _cells(result: Result) -> list[_Cell]:
-    return [_Cell(c.cell, c.factors) for c in result.cells]
-
-
-def _as_written(group: Sequence[_Cell], own: Sequence[str], other: Result) -> list[_Cell]:
+def _as_written(
+    group: Sequence[PlannedCell], own: Sequence[str], other: Result
+) -> list[PlannedCell]:
     """The cells whose own factors are at the levels that the other campaign wrote, where there are
     such.
     """

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+import pandas as pd
 from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.model import Repeat
@@ -87,9 +88,11 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
         c if math.isnan(c.p) else judged(c, *levels)
         for c, *levels in zip(family, different.tolist(), equivalent.tolist(), strict=True)
     ]
-    spreads = _Spreads(comparisons)
+    columns = ["unit", "sd", "freedom"]
+    rows = [(c.unit, c.sd, c.freedom) for c in comparisons if c.n > 1]
+    several = pd.DataFrame(rows, columns=columns)
     return [
-        c.but(needed=needed) if (needed := _needed(c, spreads, repeat)) else c for c in comparisons
+        c.but(needed=needed) if (needed := _needed(c, several, repeat)) else c for c in comparisons
     ]
 
 
@@ -148,14 +151,14 @@ def _quantile(freedom: float, confidence: float) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
-def _needed(c: Comparison, family: _Spreads, repeat: Repeat) -> tuple[int, int] | None:
+def _needed(c: Comparison, family: pd.DataFrame, repeat: Repeat) -> tuple[int, int] | None:
     """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
     freedom, boots or builds as units, or beyond MOST_RUNS.
     """
     if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
         return None
-    sd, freedom = family.pooled(c)
+    sd, freedom = _pooled(c, family)
     room = math.log1p(repeat.precision)
     if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
         return None
@@ -166,41 +169,27 @@ def _needed(c: Comparison, family: _Spreads, repeat: Repeat) -> tuple[int, int] 
     return (max(low, c.n + 1), high) if low and high and high > c.n else None
 
 
-class _Spreads:
-    """The deviations of a family of comparisons."""
-
-    def __init__(self, family: Sequence[Comparison]) -> None:
-        several = [c for c in family if c.n > 1]
-        self._unit = np.array([c.unit for c in several])
-        self._sd, self._freedom = np.array([(c.sd, c.freedom) for c in several]).reshape(-1, 2).T
-
-    def pooled(self, c: Comparison) -> tuple[float, float]:
-        """The deviation of a unit's log difference and its degrees of freedom, from all comparisons
-        with much the same deviation. Those share their baseline, so that they count less.
-        """
-        alike = (c.sd / ALIKE < self._sd) & (self._sd < c.sd * ALIKE) & (self._unit == c.unit)
-        free, sd = self._freedom[alike], self._sd[alike]
-        together = float(free.sum())
-        variance = float((free * sd**2).sum()) / together
-        return math.sqrt(variance), together / (1 + (len(sd) - 1) * SHARED)
+def _pooled(c: Comparison, family: pd.DataFrame) -> tuple[float, float]:
+    """The deviation of a unit's log difference and its degrees of freedom, from all comparisons
+    with much the same deviation. Those share their baseline, so that they count less.
+    """
+    sd, free = family["sd"].to_numpy(), family["freedom"].to_numpy()
+    alike = (c.sd / ALIKE < sd) & (sd < c.sd * ALIKE) & (family["unit"] == c.unit).to_numpy()
+    together = float(free[alike].sum())
+    variance = float((free[alike] * sd[alike] ** 2).sum()) / together
+    return math.sqrt(variance), together / (1 + (alike.sum() - 1) * SHARED)
 
 
 def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:
-    """The smallest n whose interval has a half-width (of the log ratio) of at most `room`.
+    """The smallest n, in steps of at most 2%, whose interval has a half-width (of the log ratio) of
+    at most `room`.
 
     sd: of a paired difference, or with two samples the root of the sum of their variances. None
     beyond MOST_RUNS.
     """
-    for n in _candidates():
-        if _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) <= room:
-            return n
-    return None
-
-
-def _candidates() -> list[int]:
-    """2, 3, 4 ... in steps of at most 2%, to MOST_RUNS."""
-    n, sizes = 2, []
-    while n <= MOST_RUNS:
-        sizes.append(n)
+    n = 2
+    while _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) > room:
         n += max(1, n // 50)
-    return sizes
+        if n > MOST_RUNS:
+            return None
+    return n

@@ -23,7 +23,7 @@ from netbench.model import Compare, Repeat
 from netbench.stats.boots import BOOTED, Builds
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Means, Numbers, means_of, ratio_confidence
-from netbench.stats.pairs import NO_BUILDS, NO_SERIES, Rounds, Series, differences, rounds
+from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 from netbench.stats.stopping import Assessment, assess, most
 
 Key = tuple[str, str]  # cell, pair
@@ -55,7 +55,16 @@ class Standing:
     @cached_property
     def series(self) -> Mapping[str, Series]:
         """The values of each metric that has any."""
-        return {metric: _series(self, each) for metric, each in self.values.items() if each}
+        return {
+            metric: Series(
+                np.array(list(each)),
+                np.array([self.boots.get(block, 0) for block in each]),
+                np.array(list(each.values()), dtype=float),
+                self.builds,
+            )
+            for metric, each in self.values.items()
+            if each
+        }
 
 
 @dataclass(frozen=True)
@@ -118,11 +127,11 @@ def closings(
     return closed
 
 
-def baseline_of(group: Mapping[Key, Standing], compare: Compare | None) -> Key | None:
-    """The cell that the others of its group are compared with."""
+def baseline_of(group: Mapping[Key, Mapping[str, str]], compare: Compare | None) -> Key | None:
+    """The cell that the others of its group are compared with, given the factors of each."""
     if compare is None:
         return None
-    levels = ((key, cell.factors.get(compare.factor)) for key, cell in group.items())
+    levels = ((key, factors.get(compare.factor)) for key, factors in group.items())
     return next((key for key, level in levels if level == compare.baseline), None)
 
 
@@ -133,7 +142,7 @@ def group_closings(
     order: Rounds,
 ) -> dict[Key, str]:
     """`closings` of the cells that are compared with one baseline."""
-    base = baseline_of(group, compare)
+    base = baseline_of({key: cell.factors for key, cell in group.items()}, compare)
     if base is None or group[base].closed or all(c.closed for k, c in group.items() if k != base):
         return {key: cell.closed or _alone(cell, target.repeat) for key, cell in group.items()}
     closed = {
@@ -198,11 +207,10 @@ def _against(mine: Standing, base: Standing, target: Target, order: Rounds) -> s
 
 def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
     """Whether a ratio is settled in every chosen metric that both have, and there is one."""
-    repeat, judged = target.repeat, 0
-    for metric in repeat.metrics:
-        here, there = (each.series.get(metric, NO_SERIES) for each in (mine, base))
-        if not len(here.values) or not len(there.values):
-            continue
+    repeat = target.repeat
+    both = [name for name in repeat.metrics if name in mine.series and name in base.series]
+    for metric in both:
+        here, there = mine.series[metric], base.series[metric]
         if (here.values <= 0).any() or (there.values <= 0).any():
             return False  # no ratio
         unit, found = differences(here, there, repeat.boots, order)
@@ -214,17 +222,6 @@ def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -
             enough = len(set(mine.builds.values()))
         if len(found) < max(enough, 2):
             return False
-        mean = (means_of if fixed else followed)(found)
-        if not target.met(mean, fixed=fixed):
+        if not target.met((means_of if fixed else followed)(found), fixed=fixed):
             return False
-        judged += 1
-    return judged > 0
-
-
-def _series(cell: Standing, values: Mapping[int, float]) -> Series:
-    n = len(values)
-    blocks = np.fromiter(values, dtype=np.int64, count=n)
-    boots = np.zeros(n, dtype=np.int64)
-    if cell.boots:
-        boots[:] = [cell.boots.get(block, 0) for block in values]
-    return Series(blocks, boots, np.fromiter(values.values(), dtype=float, count=n), cell.builds)
+    return bool(both)

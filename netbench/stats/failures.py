@@ -9,7 +9,7 @@ that did not: with ranks in place of values, failed runs last, a verdict has to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,6 @@ import pandas as pd
 from scipy.special import gammaln
 
 from netbench.base.units import count
-from netbench.stats.boots import Places
 from netbench.stats.pairs import Series
 
 ALPHA = 0.05  # at which a level is named that fails more often than the others, after Holm
@@ -119,14 +118,10 @@ def _filled(series: Series, places: set[tuple[int, int]], value: float) -> Serie
     boot, block = np.array(sorted(places), dtype=np.int64).T
     return replace(
         series,
-        block=_joined(series.block, block),
-        boot=_joined(series.boot, boot),
+        block=np.concatenate([series.block, block]),
+        boot=np.concatenate([series.boot, boot]),
         values=np.concatenate([series.values, np.full(len(places), value)]),
     )
-
-
-def _joined(known: Places, more: Places) -> Places:
-    return np.concatenate([known, more])
 
 
 def failing_levels(runs: pd.DataFrame, factors: Iterable[str]) -> list[FailingLevel]:
@@ -150,19 +145,10 @@ def failing_levels(runs: pd.DataFrame, factors: Iterable[str]) -> list[FailingLe
     return found
 
 
-def _by_level(levels: pd.Series, is_failed: npt.NDArray[np.bool_]) -> list[FailingLevel]:
+def _by_level(levels: pd.Series, is_failed: npt.NDArray[np.bool_]) -> Iterator[FailingLevel]:
     """Each level of a factor against its other levels."""
-    words = levels.astype("object").to_numpy()
-    known = np.array([isinstance(word, str) for word in words])
-    found: list[FailingLevel] = []
-    for level in dict.fromkeys(words[known].tolist()):
-        mine = words == level
-        others = known & ~mine
-        counts = (
-            int((is_failed & mine).sum()),
-            int(mine.sum()),
-            int((is_failed & others).sum()),
-            int(others.sum()),
-        )
-        found.append(FailingLevel(str(levels.name), level, *counts, fisher(*counts)))
-    return found
+    table = pd.DataFrame({"level": levels.astype(object), "failed": is_failed}).dropna()
+    for level, mine in table.groupby("level", sort=False)["failed"]:
+        counts = int(mine.sum()), len(mine)
+        others = int(table["failed"].sum()) - counts[0], len(table) - counts[1]
+        yield FailingLevel(str(levels.name), str(level), *counts, *others, fisher(*counts, *others))

@@ -43,17 +43,12 @@ class CellModes:
     high: float
 
     def __str__(self) -> str:
-        parts = [f"{n} near {mean:.4g}" for n, mean in self._known]
+        each = ((self.lower, self.low), (self.upper, self.high))
+        known = [(n, mean) for n, mean in each if n]
         whole = self.lower + self.upper
-        return (
-            f"{parts[0]} and {parts[1]} of {whole} runs"
-            if len(parts) == 2
-            else (f"all {whole} runs near {self._known[0][1]:.4g}")
-        )
-
-    @property
-    def _known(self) -> list[tuple[int, float]]:
-        return [(n, m) for n, m in ((self.lower, self.low), (self.upper, self.high)) if n]
+        if len(known) == 1:
+            return f"all {whole} runs near {known[0][1]:.4g}"
+        return " and ".join(f"{n} near {mean:.4g}" for n, mean in known) + f" of {whole} runs"
 
 
 @dataclass(frozen=True)

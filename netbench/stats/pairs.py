@@ -48,9 +48,6 @@ class Series:
         return np.log(self.values)
 
 
-NO_SERIES = Series(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-
-
 def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
     """The rounds of all boots, given those of each level."""
     return {boot: number for level in boots for number, boot in enumerate(sorted(set(level)))}

@@ -157,9 +157,9 @@ def killed_late(folder: Path) -> Path:
     """Part 2, whose controller is killed after its last run, before it has ended."""
     (folder / "fleet.yaml").write_text(TEXT)
     code = (
-        "import os; from netbench import cli; from netbench.run.conductor import Conductor\n"
+        "import os; from netbench.cli import parser; from netbench.run.conductor import Conductor\n"
         "Conductor._end = lambda *_: os.kill(os.getpid(), 9)\n"
-        "cli.run(['run', 'fleet.yaml', '--part', '2/4', '--plain', '--results', 'killed'])"
+        "parser.run(['run', 'fleet.yaml', '--part', '2/4', '--plain', '--results', 'killed'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False)
     assert done.returncode == -signal.SIGKILL

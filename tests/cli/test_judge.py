@@ -11,10 +11,10 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import PlaceError, RequestError
 from netbench.base.new_file import write_new
-from netbench.cli.judge import _before as before
-from netbench.cli.judge import _earlier as earlier
 from netbench.kernels import judge
 from netbench.kernels.judge import Question
+from netbench.kernels.judge_verb import _before as before
+from netbench.kernels.judge_verb import _earlier as earlier
 from tests.support.kernel_repository import prepared
 from tests.support.local import call
 from tests.support.synthetic import Synth

@@ -466,7 +466,7 @@ def test_unwritable_streams_do_not_change_another_exit_status(
 
 
 def test_an_unexpected_exception_is_reported_without_a_traceback(tmp_path: Path) -> None:
-    code = "import sys; from netbench import cli, __main__\ncli.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
+    code = "import sys; from netbench import __main__\nfrom netbench.cli import parser\nparser.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert done.stderr.startswith(

@@ -62,7 +62,9 @@ def report_of(result: Path) -> dict[str, str]:
 
 def options() -> dict[str, str]:
     """Each verb with its options."""
-    (verbs,) = (one for one in parser.build()._actions if isinstance(one.choices, dict))
+    (verbs,) = (
+        one for one in parser.build(*parser.VERBS)._actions if isinstance(one.choices, dict)
+    )
     assert isinstance(verbs.choices, dict)
     return {
         verb: " ".join(sorted(word for one in made._actions for word in one.option_strings))

@@ -12,7 +12,7 @@ from tools.docs.markdown import block, join
 def verbs() -> str:
     """A part for each verb."""
     os.environ["COLUMNS"] = "80"  # argparse folds for the terminal that builds the site
-    top = parser.build()
+    top = parser.build(*parser.VERBS)
     (choices,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
     return join(
         block(top.format_help()),

@@ -1,13 +1,11 @@
-"""Runs that have no numbers."""
+"""Runs that have no numbers. One caution for each status and reason."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pandas as pd
 
 from netbench.base.units import count, said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
@@ -18,17 +16,16 @@ REMEDIES = {
 
 
 class BadRuns(CautionRule):
-    """One caution for each status and reason."""
+    """Runs failed, were refused, unsupported or interrupted, and count in no number."""
 
     name = "bad_runs"
     kinds = tuple(REMEDIES)
     severity = 220
-    about = "Runs failed, were refused, unsupported or interrupted, and count in no number."
     reads = "`status` and `reason` of records"
     shows = "the number of all runs"
     remedy = "; ".join(f"{status}: {remedy}" for status, remedy in REMEDIES.items())
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
         bad = runs[runs["status"] != "ok"]
         first_lines = [str(reason).partition("\n")[0] for reason in bad["reason"]]

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 
-from netbench.read.cells import CellResult
+from netbench.read.cells import CellResult, Rows, rows_by_cell
 from netbench.read.result import Result
+from netbench.stats.boots import without_boots
+from netbench.stats.intervals import Numbers
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,18 @@ class Evidence:
         """Clock ticks of a host in a second."""
         return self.result.ticks(host)
 
+    def values(self, metric: str) -> Iterator[tuple[CellResult, Rows, Numbers]]:
+        """Of each cell the rows of `result.ok` that have a metric, with their values, free of what
+        boots differ by; none where the metric was not measured.
+        """
+        runs = self.result.ok
+        column = runs[metric].to_numpy(dtype=float) if metric in runs else np.empty(0)
+        rows, boots = rows_by_cell(runs) if len(column) else {}, runs["boot"].to_numpy()
+        for cell in self.cells:
+            mine = rows.get((cell.cell, cell.pair), np.empty(0, dtype=np.int64))
+            if len(mine := mine[~np.isnan(column[mine])]):
+                yield cell, mine, without_boots(column[mine], boots[mine])
+
     def label(self, cell: str, pair: str) -> str:
         """A cell's id, with its pair where there are several."""
         return cell if len(self.result.plan.pairs) == 1 else f"{cell} {pair}"
@@ -52,6 +67,9 @@ class Evidence:
         )
 
 
+Cautions = Iterator[Caution]
+
+
 class CautionRule(ABC):
     """When a caution is due. A rule with a method `observe(runs)` (load.Observer) sees each run
     once, before `report`; a report has rules of its own, so they may keep what they saw.
@@ -64,7 +82,9 @@ class CautionRule(ABC):
     severity: ClassVar[int]
     """Its place in a report: the gravest, with the highest number, comes first."""
     about: ClassVar[str]
-    """One sentence: when it is reported and what that means."""
+    """One sentence: when it is reported and what that means; the class's docstring, unless it is
+    written here.
+    """
     reads: ClassVar[str]
     """What it looks at: keys of records or facts, columns of the frame of runs."""
     shows: ClassVar[str]
@@ -72,8 +92,11 @@ class CautionRule(ABC):
     remedy: ClassVar[str]
     """What a reader can do."""
 
+    def __init_subclass__(cls) -> None:
+        cls.about = vars(cls).get("about") or " ".join((cls.__doc__ or "").split())
+
     @abstractmethod
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         """The cautions that are due."""
 
     def caution(

@@ -1,4 +1,6 @@
-"""Facts that changed during the campaign, though runs are pooled all the same."""
+"""Facts that changed during the campaign, though runs are pooled all the same. Between entries of a
+host that follow each other on one kernel.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.result.files import HostEntry
 from netbench.stats.boots import KERNEL
@@ -18,17 +20,16 @@ VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  #
 
 
 class ChangedFacts(CautionRule):
-    """Between entries of a host that follow each other on one kernel."""
+    """A fact that does not decide about pooling changed during the campaign."""
 
     name = "changed_facts"
     kinds = ("facts",)
     severity = 110
-    about = "A fact that does not decide about pooling changed during the campaign."
     reads = "facts.json, without facts that vary by nature and those that the campaign sweeps"
     shows = "each changed fact with both values"
     remedy = "keep these facts equal, or sweep what changes them"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         epochs = Epochs(evidence.result.hosts, evidence.result.handled)
         for host, entries in evidence.result.hosts.items():
             for before, after in _consecutive(entries, evidence):

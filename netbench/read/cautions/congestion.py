@@ -1,26 +1,25 @@
-"""Congestion control that makes runs depend on time, or that differs without being swept."""
+"""Congestion control that makes runs depend on time, or that differs without being swept. By what
+the sender's sockets read back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 FACTORS = {"congestion", "sysctl.net.ipv4.tcp_congestion_control"}
 
 
 class Congestion(CautionRule):
-    """By what the sender's sockets read back."""
+    """Cells ran with bbr, or with different congestion control that is not a factor."""
 
     name = "congestion"
     severity = 80
-    about = "Cells ran with bbr, or with different congestion control that is not a factor."
     reads = "`settings.sender.congestion` of records"
     shows = "the cells of each congestion control"
     remedy = "set transfer.congestion, or sweep it"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         used: dict[str, set[str]] = {}
         for r in evidence.result.readbacks:
             if r.name == "congestion" and r.side == "sender" and r.read:

@@ -1,27 +1,25 @@
-"""Meters of a host that counted less than its processes used."""
+"""Meters of a host that counted less than its processes used. rusage is exact, and what it counts
+is part of what the host did.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.meter_choice import LEAST
 
 
 class Contradicted(CautionRule):
-    """rusage is exact, and what it counts is part of what the host did."""
+    """A meter of the whole host counted less CPU time than the measured processes used, which
+    cannot be: CPU metrics without a meter's name are by another one.
+    """
 
     name = "contradicted"
     severity = 64
-    about = (
-        "A meter of the whole host counted less CPU time than the measured processes used, which"
-        " cannot be: CPU metrics without a meter's name are by another one."
-    )
     reads = f"the columns NAME_cpu.METER and NAME_cpu.{LEAST} of the frame of runs"
     shows = "both means of the cell that lacks the most, and by how much it is short"
     remedy = "longer runs (a meter that samples at clock ticks misses bursts), or the meter soak"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         found = evidence.result.contradicted
         for meter in dict.fromkeys(each.meter for each in found):
             mine = [each for each in found if each.meter == meter]

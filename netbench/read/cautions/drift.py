@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.stats.series import ALPHA, FEWEST, drift
 
 DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter
@@ -27,7 +25,7 @@ class Drift(CautionRule):
         " cooling, repeat"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = evidence.result.ok
         unit = "boot" if len(evidence.result.kernels) > 1 else "block"
         for metric in (m for m in evidence.result.repeat.metrics if m in runs):

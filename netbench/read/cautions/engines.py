@@ -1,24 +1,21 @@
-"""Engines that differ between hosts."""
+"""Engines that differ between hosts. Version and layout of the engine on each host, at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Engines(CautionRule):
-    """Version and layout of the engine on each host, at the end."""
+    """The hosts ran different engines."""
 
     name = "engines"
     kinds = ("facts",)
     severity = 90
-    about = "The hosts ran different engines."
     reads = "`engine` and `layout` of facts.json"
     shows = "the engine of each host"
     remedy = "deploy one engine to all hosts"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         engines = {
             host: f"{entries[-1].engine} {entries[-1].layout}"
             for host, entries in evidence.result.hosts.items()

@@ -1,22 +1,20 @@
-"""Levels whose runs fail more often than those of the other levels."""
+"""Levels whose runs fail more often than those of the other levels. What is left of a level whose
+slow runs fail looks fast.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.stats.failures import failing_levels
 
 
 class FailingLevels(CautionRule):
-    """What is left of a level whose slow runs fail looks fast."""
+    """A level's runs fail more often than those of the other levels of its factor: what is left of
+    them may be a choice of the fast ones.
+    """
 
     name = "failing_level"
     severity = 225
-    about = (
-        "A level's runs fail more often than those of the other levels of its factor: what is left"
-        " of them may be a choice of the fast ones."
-    )
     reads = "`status` of records, by the levels of factors (Fisher's exact test, Holm)"
     shows = "failed runs of the level and of the others, and p"
     remedy = (
@@ -24,7 +22,7 @@ class FailingLevels(CautionRule):
         " trust only verdicts that say `even if`"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         result = evidence.result
         for found in failing_levels(result.runs, result.factors):
             mine = result.failed[result.failed[found.factor] == found.level]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 ENOUGH = 5
 
@@ -20,7 +18,7 @@ class Few(CautionRule):
     shows = "where n is found"
     remedy = f"raise repeat.min to {ENOUGH} or more"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         for low, high, what in (
             (1, 1, "have one run, which has no interval"),
             (2, ENOUGH - 1, f"have fewer than {ENOUGH} runs"),

@@ -1,24 +1,20 @@
-"""What a host was left with that no setting accounts for."""
+"""What a host was left with that no setting accounts for. One caution a host."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import listed
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 NAMED = 4
 
 
 class LeftChanged(CautionRule):
-    """One caution a host."""
+    """After everything was put back, sysctls of the network or of memory, or numbers of an
+    interface, were not as before the first change, and no setting accounts for that.
+    """
 
     name = "left_changed"
     severity = 205
-    about = (
-        "After everything was put back, sysctls of the network or of memory, or numbers of an"
-        " interface, were not as before the first change, and no setting accounts for that."
-    )
     reads = "`left_changed` of journal.jsonl"
     shows = "what differs, before and after"
     remedy = (
@@ -26,7 +22,7 @@ class LeftChanged(CautionRule):
         " put it back by hand where it matters"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         for left in evidence.result.left_changed:
             changes = [f"{name} {was} -> {now}" for name, (was, now) in left.values.items()]
             yield self.caution(

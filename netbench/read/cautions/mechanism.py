@@ -1,19 +1,18 @@
-"""Runs whose method did not do what its name says."""
+"""Runs whose method did not do what its name says. One caution for each proof counter that broke
+its rule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Mechanism(CautionRule):
-    """One caution for each proof counter that broke its rule."""
+    """A method's proof counters show that its mechanism was not used."""
 
     name = "mechanism"
     severity = 210
-    about = "A method's proof counters show that its mechanism was not used."
     reads = "`proof` of records, by the flags `must_move` and `must_not_move` of the counters"
     shows = "the number of such runs, of all ok runs"
     remedy = (
@@ -21,7 +20,7 @@ class Mechanism(CautionRule):
         " lacks"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = evidence.result.ok
         marked = runs[runs["engaged"] != ""]
         # how far a counter moved differs from run to run

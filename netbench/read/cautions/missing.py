@@ -1,24 +1,21 @@
-"""Runs without a throughput."""
+"""Runs without a throughput. A run that moved data must have a throughput."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count, said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Missing(CautionRule):
-    """A run that moved data must have a throughput."""
+    """An ok run moved data, but its throughput could not be computed."""
 
     name = "missing"
     severity = 190
-    about = "An ok run moved data, but its throughput could not be computed."
     reads = "the metrics `throughput` and `steps` of ok runs"
     shows = "the number of such runs, of all ok runs"
     remedy = "see samples/, and the tool's pattern"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = evidence.result.ok
         if "throughput" not in runs:
             return

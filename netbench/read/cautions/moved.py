@@ -1,26 +1,23 @@
-"""What the kernel changed together with settings."""
+"""What the kernel changed together with settings: a caution for all that moved in one cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count, listed
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 NAMED = 4
 
 
 class Moved(CautionRule):
-    """One caution for all that moved in the same cells."""
+    """The kernel changed something else together with a setting."""
 
     name = "moved"
     severity = 50
-    about = "The kernel changed something else together with a setting."
     reads = "`settings.moved` of records"
     shows = "the number of cells"
     remedy = "a difference between such levels includes everything that moved"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         places: dict[str, set[str]] = {}
         for cell, pair, change in evidence.result.moved:
             places.setdefault(change, set()).add(evidence.label(cell, pair))

@@ -1,28 +1,29 @@
-"""Cells that stopped for another reason than precision."""
+"""Cells that stopped for another reason than precision. One caution for each status of cells:
+unstable, max, interrupted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from netbench.base.units import count, said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.cells import CellResult
 
 SIGNS_NAMED = 3
 
 
 class NotConverged(CautionRule):
-    """One caution for each status of cells: unstable, max, interrupted."""
+    """Cells have wider intervals than the campaign asked for, or too few runs."""
 
     name = "not_converged"
     kinds = ("unstable", "max", "interrupted")
     severity = 180
-    about = "Cells have wider intervals than the campaign asked for, or too few runs."
     reads = "the status of cells, and their intervals in the metrics of `repeat`"
     shows = "the widest interval, the precision that was asked for, signs of instability"
     remedy = "raise repeat.max, transfer.duration or limit; find what changes during the campaign"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         repeat = evidence.result.repeat
         in_boots = "boots (the table of boots says what that buys)"
         more = in_boots if evidence.result.in_boots else "max"

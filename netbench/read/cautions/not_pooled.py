@@ -1,23 +1,22 @@
-"""Runs that are in no mean, since facts that must match have changed."""
+"""Runs that are in no mean, since facts that must match have changed. One caution for each pair and
+change of facts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count, listed
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.epochs import BETWEEN
 
 NAMED = 4
 
 
 class NotPooled(CautionRule):
-    """One caution for each pair and change of facts."""
+    """Facts that must match changed, so that ok runs made before are excluded."""
 
     name = "not_pooled"
     kinds = ("facts",)
     severity = 120
-    about = "Facts that must match changed, so that ok runs made before are excluded."
     reads = "facts.json, and in which run or boot its entries begin (analysis/epochs.py)"
     shows = "the facts that differ, each with both values"
     remedy = (
@@ -25,7 +24,7 @@ class NotPooled(CautionRule):
         " campaign anew"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = evidence.result.runs
         excluded = runs[runs["excluded"] != ""]
         for (pair, why), group in excluded.groupby(["pair", "excluded"], observed=True, sort=False):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from netbench.base.units import count, listed, said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.cells import rows_by_cell
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 
@@ -30,7 +28,7 @@ class MissedRate(CautionRule):
         " window of a hundred chunks or more"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         result, runs = evidence.result, evidence.result.ok
         missed: dict[str, list[tuple[float, str]]] = {}
         rows, paced = rows_by_cell(runs), 0

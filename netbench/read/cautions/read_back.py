@@ -1,30 +1,27 @@
-"""Options of a transfer that the kernel did not take as asked."""
+"""Options of a transfer that the kernel did not take as asked. Socket buffers and congestion
+control. A setting of a host that reads otherwise than asked is refused, and nothing is run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.model import OR_DEFAULT
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.readbacks import BUFFERS, Readback
 
 OPTIONS = (*BUFFERS, "congestion")
 
 
 class ReadBack(CautionRule):
-    """Socket buffers and congestion control. A setting of a host that reads otherwise than asked
-    is refused, and nothing is run.
-    """
+    """A socket has another buffer size or congestion control than was asked first."""
 
     name = "read_back"
     kinds = ("buffers", "setting")
     severity = 200
-    about = "A socket has another buffer size or congestion control than was asked first."
     reads = "`settings` of records; socket buffers read twice what was asked (socket(7))"
     shows = "what was read back"
     remedy = "raise net.core.wmem_max or rmem_max, or find out what else sets the option"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         by_side: dict[tuple[str, str, str], dict[str, set[str]]] = {}
         congestion: dict[str, set[str]] = {}  # of both ends, by place
         for r in evidence.result.readbacks:

@@ -1,19 +1,16 @@
-"""Segments that TCP sent again."""
+"""Segments that TCP sent again. The network, not the method, may bound the transfer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Retransmits(CautionRule):
-    """The network, not the method, may bound the transfer."""
+    """The sender retransmitted: the network may bound the transfer."""
 
     name = "retransmits"
     severity = 70
-    about = "The sender retransmitted: the network may bound the transfer."
     reads = "the metric `retransmits` of ok runs"
     shows = "segments in all and in the worst run"
     remedy = (
@@ -21,7 +18,7 @@ class Retransmits(CautionRule):
         " with rate"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         runs = evidence.result.ok
         if "retransmits" not in runs:
             return

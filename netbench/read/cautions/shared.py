@@ -1,23 +1,20 @@
-"""Pairs whose two ends share a kernel."""
+"""Pairs whose ends share a kernel: no meter of the whole kernel can tell the sides apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Shared(CautionRule):
-    """No meter of the whole kernel can tell the sides apart there."""
+    """Sender and receiver share one kernel: CPU of a side is that of its process alone."""
 
     name = "shared"
     severity = 10
-    about = "Sender and receiver share one kernel: CPU of a side is that of its process alone."
     reads = "boot ids of the hosts of a pair"
     shows = "that the boot ids are equal"
     remedy = "read system_cpu for the whole cost; two hosts tell the sides apart"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         pairs = [pair for pair, shared in evidence.result.shared.items() if shared]
         if pairs:
             yield self.caution(

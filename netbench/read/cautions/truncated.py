@@ -1,23 +1,20 @@
-"""A record that was cut."""
+"""A record that was cut. The controller was killed while it wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class Truncated(CautionRule):
-    """The controller was killed while it wrote."""
+    """The last line of records.jsonl is incomplete, so that its run is left out."""
 
     name = "truncated"
     severity = 240
-    about = "The last line of records.jsonl is incomplete, so that its run is left out."
     reads = "whether records.jsonl ends with a newline"
     shows = "that one run is lost"
     remedy = "resume the campaign: it repeats the run"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         if evidence.result.truncated:
             what = (
                 "The last line of records.jsonl is incomplete and is left out: the controller was"

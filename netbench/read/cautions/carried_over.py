@@ -1,22 +1,20 @@
-"""Runs that depend on the run before them."""
+"""Runs that depend on the run before them. The surest pair of levels of each pair of hosts and
+metric.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.read.carry_over import ALPHA, carried_over
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 
 
 class CarriedOver(CautionRule):
-    """The surest pair of levels of each pair of hosts and metric."""
+    """Runs of a level differ with the level of the run before: something outlives a run, such as
+    what TCP keeps of an address, a warm cache or a hot CPU.
+    """
 
     name = "carry_over"
     severity = 165
-    about = (
-        "Runs of a level differ with the level of the run before: something outlives a run, such as"
-        " what TCP keeps of an address, a warm cache or a hot CPU."
-    )
     reads = "the metrics of `repeat` in order of execution, and the levels of the run before"
     shows = "the difference with its interval, corrected for the number of levels"
     remedy = (
@@ -24,7 +22,7 @@ class CarriedOver(CautionRule):
         " or compare the two levels in a campaign without the one that carries"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         for c in carried_over(evidence.result):
             yield self.caution(
                 f"{c.metric} of {c.factor}={c.level} is {c.ratio - 1:+.1%} in runs that came after"

@@ -8,7 +8,7 @@ from typing import Any
 
 from netbench.base.units import count, rounded_size
 from netbench.cli.output import fold, say, say_json, table
-from netbench.cli.verb import Verb, add_results
+from netbench.cli.verb import add_json, add_results
 
 KINDS = ("methods", "meters", "settings", "results")
 FLAGS = {
@@ -25,7 +25,7 @@ FLAGS = {
 }
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from netbench import listing
 
     if options.what == "results":
@@ -72,15 +72,7 @@ def _about(row: Mapping[str, Any]) -> str:
     return text + (f"; CANNOT RUN HERE: {row['why_not']}" if row["why_not"] else "")
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument("what", choices=KINDS)
     add_results(parser, "where result folders are")
-
-
-VERB = Verb(
-    "list",
-    "methods, meters, settings or results, with the reason where one cannot run here",
-    _run,
-    _add_arguments,
-    to_json=True,
-)

@@ -1,25 +1,21 @@
-"""Runs that lie in two modes."""
+"""Runs that lie in two modes. One caution for each pair and metric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import listed
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.cells import modes_of
 
 NAMED = 4
 
 
 class TwoModes(CautionRule):
-    """One caution for each pair and metric."""
+    """Runs of a pair lie in two modes, seen over all its cells: a mean is between them, and a cell
+    may have runs of one mode by chance. No cell counts as converged.
+    """
 
     name = "modes"
     severity = 175
-    about = (
-        "Runs of a pair lie in two modes, seen over all its cells: a mean is between them, and a"
-        " cell may have runs of one mode by chance. No cell counts as converged."
-    )
     reads = "the metrics of `repeat`, of all cells of a pair"
     shows = "of each cell, how many runs are in which mode, and the modes' means"
     remedy = (
@@ -27,7 +23,7 @@ class TwoModes(CautionRule):
         " sweep or fix `pin` and ports; else many more runs, and judge the modes apart"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         for (pair, metric), modes in modes_of(evidence.result).items():
             labels = {cell: evidence.label(cell, pair) for cell in modes.cells}
             yield self.caution(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from netbench.base.units import listed
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.stats.boots import ENOUGH, KERNEL, half_width
 
 NAMED = 4
@@ -27,7 +25,7 @@ class Builds(CautionRule):
     )
     remedy = "`builds: 4` of each kernel from git, or a list of builds"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         result = evidence.result
         if KERNEL not in result.factors or len(set(result.kernels.values())) < 2:
             return

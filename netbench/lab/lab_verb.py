@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from netbench.base.errors import RequestError
 from netbench.base.units import parse_rate, parse_time
 from netbench.cli.output import fold, say, say_json, table
-from netbench.cli.verb import Verb
+from netbench.cli.verb import add_json
 
 if TYPE_CHECKING:
     from netbench.lab import Lab
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEAD = ("lab", "state", "host", "server", "address", "interface")
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     from netbench import lab
 
     if options.action == "up":
@@ -96,7 +96,8 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(row.get(key, "")) for key in HEAD)
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
     parser.add_argument("action", choices=("up", "down", "status"))
     parser.add_argument(
         "kind",
@@ -129,12 +130,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--disk", action="store_true", help="give each guest a disk with these kernels in /boot"
     )
-
-
-VERB = Verb(
-    "lab",
-    "hosts made on this machine, as root: up KIND, down, status",
-    _run,
-    _add_arguments,
-    to_json=True,
-)

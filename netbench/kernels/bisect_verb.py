@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.control_characters import escape_controls
+from netbench import api
 from netbench.base.errors import Lost, NetbenchError, RequestError
 from netbench.base.units import listed
-from netbench.cli.output import fold, say
-from netbench.cli.verb import Verb, add_campaign, add_results, load_campaign
+from netbench.cli.output import fold, say, tell
+from netbench.cli.verb import add_campaign, add_results, load_campaign
 
 if TYPE_CHECKING:
     from netbench.kernels.bisection import Answer
@@ -23,7 +22,7 @@ BROKEN = 128
 """What `git bisect run` takes for the end of the search; of 1 to 127 but 125 it blames a commit."""
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     if options.step:
         try:
             return _step(options)
@@ -87,7 +86,6 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
     """What a campaign of both says. Errors: Lost, LabError where that says nothing of the
     commit.
     """
-    from netbench import api
     from netbench.kernels.bisection import Answer, Says, between
     from netbench.kernels.compile import BuildFailed
     from netbench.report.phrases import NAMED, with_interval
@@ -115,10 +113,10 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
 
 
 def _tell(line: str) -> None:
-    print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)
+    tell(fold(line, "    "))
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     parser.add_argument("--good", required=True, metavar="REV", help="a revision that is good")
     parser.add_argument("--bad", metavar="REV", help="a later one that is bad")
@@ -139,11 +137,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time")
     add_results(parser, "where result folders go")
-
-
-VERB = Verb(
-    "bisect",
-    "find the commit that made a kernel worse, each step measured against the good one",
-    _run,
-    _add_arguments,
-)

@@ -1,23 +1,19 @@
-"""A baseline that differs from itself."""
+"""A baseline that differs from itself. One caution for all chosen metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.control import control_family, holds
 from netbench.stats.words import signed
 
 
 class Control(CautionRule):
-    """One caution for all chosen metrics."""
+    """A control differs from its baseline, though both are the same: what is called a difference
+    may be none.
+    """
 
     name = "control"
     severity = 184
-    about = (
-        "A control differs from its baseline, though both are the same: what is called a difference"
-        " may be none."
-    )
     reads = (
         "runs of cells that end in `,control` and of their baselines, in the metrics of `repeat`"
     )
@@ -27,7 +23,7 @@ class Control(CautionRule):
         " what changes during the campaign; more and longer runs"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         result = evidence.result
         places, told = [], []
         for metric in result.repeat.metrics:

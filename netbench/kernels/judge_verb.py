@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.control_characters import escape_controls
+from netbench import api
 from netbench.base.errors import RequestError
 from netbench.base.units import count, format_duration, listed, parse_time
-from netbench.cli.output import fold, say
+from netbench.cli.output import fold, say, tell
 from netbench.cli.report import render
-from netbench.cli.verb import Verb, add_results
+from netbench.cli.verb import add_results
 
 if TYPE_CHECKING:
     from netbench.kernels.judge import Boots, Question, Written
     from netbench.model import Campaign
 
 
-def _run(options: argparse.Namespace) -> int:
-    from netbench import api, campaign
+def run(options: argparse.Namespace) -> int:
+    from netbench import campaign
     from netbench.base.new_file import write_unless_same
     from netbench.kernels import judge
     from netbench.kernels.built import pinned, require_builds
@@ -43,11 +42,10 @@ def _run(options: argparse.Namespace) -> int:
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
     write_unless_same(written.text, file, "judge")
     wanted = campaign.load(file)
-    for line in _before(wanted, written, file):
-        print(escape_controls(fold(line, "    ")), file=sys.stderr, flush=True)
+    tell(*(fold(line, "    ") for line in _before(wanted, written, file)))
     conclusion = api.start(wanted, options.results, options.jobs)
     say(render(api.build_report(conclusion.path), "letter"))
-    print(escape_controls(f"the result: {conclusion.path}"), file=sys.stderr)
+    tell(f"the result: {conclusion.path}")
     return conclusion.exit_code
 
 
@@ -55,7 +53,6 @@ def _earlier(question: Question, results: Path) -> Boots | None:
     """What boots of these hosts were like: by the newest result of judge on them, of this suite
     before those of others; None where none tells.
     """
-    from netbench import api
     from netbench.base.errors import NetbenchError
     from netbench.kernels import judge
     from netbench.read.overview import folders
@@ -97,7 +94,7 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     )
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base", required=True, metavar="REV", help="the revision without the patch"
     )
@@ -141,11 +138,3 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time")
     add_results(parser, "where result folders go")
-
-
-VERB = Verb(
-    "judge",
-    "build two revisions of a kernel, boot and measure them, print a letter",
-    _run,
-    _add_arguments,
-)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.stats.boots import ENOUGH, KERNEL, half_width
 
 
@@ -19,7 +19,7 @@ class Boots(CautionRule):
     shows = "how wide an interval over so many boots is"
     remedy = f"repeat.boots: {ENOUGH} or more"
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         result = evidence.result
         if KERNEL in result.factors and result.repeat.boots == 1:
             yield self.caution(
@@ -39,7 +39,7 @@ class Boots(CautionRule):
 
     def _of_cells(
         self, evidence: Evidence, boots: int, places: Sequence[tuple[str, str]]
-    ) -> Iterator[Caution]:
+    ) -> Cautions:
         """The caution of cells that were run in so many boots, if one is due."""
         cells = f"{count(len(places), 'cell')} {'was' if len(places) == 1 else 'were'}"
         if not evidence.result.in_boots:

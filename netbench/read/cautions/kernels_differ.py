@@ -1,13 +1,14 @@
-"""What compared kernels differ in beside themselves."""
+"""What compared kernels differ in beside themselves. A driver whose version is the kernel's release
+is part of the kernel.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 from netbench.base.units import listed
 from netbench.facts.comparison import change
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.stats.boots import KERNEL
 
@@ -15,11 +16,10 @@ NAMED = 4
 
 
 class Kernels(CautionRule):
-    """A driver whose version is the kernel's release is part of the kernel."""
+    """A host differs under two swept kernels in more than the kernel."""
 
     name = "kernels"
     severity = 100
-    about = "A host differs under two swept kernels in more than the kernel."
     reads = "the facts that must match, of each kernel's last boot"
     shows = "each fact that differs with both values"
     remedy = (
@@ -27,7 +27,7 @@ class Kernels(CautionRule):
         " intended"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         names = Epochs(evidence.result.hosts, evidence.result.handled).names
         for host, entries in evidence.result.hosts.items():
             by_kernel = {evidence.result.kernel_of(e): e.known for e in entries}

@@ -1,10 +1,10 @@
-"""Connections that begin with what TCP has learnt in those before them."""
+"""Connections that begin with what TCP has learnt in those before them. By the facts of hosts,
+unless the campaign sets what TCP keeps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.base import CautionRule, Cautions, Evidence
 from netbench.result.files import HostEntry
 
 SETTINGS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
@@ -12,14 +12,12 @@ EMPTY = "none"
 
 
 class TcpMetrics(CautionRule):
-    """By the facts of hosts, unless the campaign sets what TCP keeps."""
+    """TCP kept what it learnt in one run (round-trip time, reordering, ssthresh) for the
+    connections of the next, so runs may depend on the run before.
+    """
 
     name = "tcp_metrics"
     severity = 75
-    about = (
-        "TCP kept what it learnt in one run (round-trip time, reordering, ssthresh) for the"
-        " connections of the next, so runs may depend on the run before."
-    )
     reads = "the facts `tcp_no_metrics_save` and `tcp_metrics`, and `not_held` of facts.json"
     shows = "the facts of each host, and why the campaign did not change them"
     remedy = (
@@ -27,7 +25,7 @@ class TcpMetrics(CautionRule):
         " host `sysctl net.ipv4.tcp_no_metrics_save=1 && ip tcp_metrics flush`"
     )
 
-    def report(self, evidence: Evidence) -> Iterator[Caution]:
+    def report(self, evidence: Evidence) -> Cautions:
         handled = evidence.result.handled
         if SETTINGS & {key.removeprefix("sender.").removeprefix("receiver.") for key in handled}:
             return
