@@ -105,7 +105,7 @@ def image(source: Source, plot: Plot) -> Markup:
     # anybody's, and runs TeX where that says so.
     with style.context("default"):
         axes = drawn(source, plot)
-        if sum(len(line.get_xdata()) for line in axes.lines) > VECTOR_DOTS:  # type: ignore[arg-type]
+        if sum(len(np.atleast_1d(line.get_xdata())) for line in axes.lines) > VECTOR_DOTS:
             kind, data = "png", _saved(axes, format="png", dpi=110)
         else:
             nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
