@@ -113,7 +113,7 @@ def start(
     """
     from netbench.kernels.built import pinned
     from netbench.lab import campaign_hosts
-    from netbench.live.progress import for_terminal
+    from netbench.live.terminal_view import for_terminal
     from netbench.run import conductor
 
     progress = for_terminal(plain)
@@ -146,7 +146,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     from netbench import campaign
     from netbench.fleet.parts import as_planned
     from netbench.lab import campaign_hosts
-    from netbench.live.progress import for_terminal
+    from netbench.live.terminal_view import for_terminal
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
     from netbench.run import conductor

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
-from netbench.live.overview import STATES, Overview, chosen, in_words, unit_of
+from netbench.live.standing import STATES, Overview, chosen, in_words, unit_of
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
 from netbench.stats.intervals import Interval

@@ -36,7 +36,7 @@ from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
 from netbench.report.numbers import words
-from netbench.report.sections.effects import axes_of
+from netbench.report.sections.effect_tables import axes_of
 from netbench.report.sections.profile import distinct_levels
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
