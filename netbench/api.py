@@ -109,7 +109,7 @@ def start(
     Kernels from git are built first, `jobs` compilers at a time (None: one for each CPU). Errors:
     RequestError before anything is run; StoreError.
     """
-    from netbench.live.progress import for_terminal
+    from netbench.live.terminal_view import for_terminal
     from netbench.run import conductor
 
     progress = for_terminal(plain)
@@ -149,7 +149,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     """
     from netbench import campaign
     from netbench.fleet.parts import as_planned
-    from netbench.live.progress import for_terminal
+    from netbench.live.terminal_view import for_terminal
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
     from netbench.run import conductor

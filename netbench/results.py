@@ -14,8 +14,8 @@ from netbench.read.cells import tidy
 from netbench.read.control import controls, holds
 from netbench.read.effects import effects_of
 from netbench.report.build import Report, of_source
-from netbench.report.frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.label import label_of
+from netbench.report.notebook_frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.source import Source
 from netbench.tables.frames import host_facts, run_columns, units_of
 

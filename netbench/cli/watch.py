@@ -19,19 +19,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> None:
-    from netbench.live import watch
+    from netbench.live import follow
     from netbench.live.screen import render
 
     if options.json:
-        say_json(watch.snapshot(options.result).to_json())
+        say_json(follow.snapshot(options.result).to_json())
     elif is_drawable(sys.stdout):
-        say(watch.follow(options.result))
+        say(follow.follow(options.result))
     else:
         import shutil
 
-        view = watch.snapshot(options.result)
+        view = follow.snapshot(options.result)
         lines = render(view, max(40, shutil.get_terminal_size().columns))
-        say("\n".join([*lines, "", watch.ending(options.result, view.state)]))
+        say("\n".join([*lines, "", follow.ending(options.result, view.state)]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
-from netbench.live.overview import STATES, Overview, chosen, in_words, unit_of
+from netbench.live.standing import STATES, Overview, chosen, in_words, unit_of
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
 from netbench.stats.intervals import Interval
@@ -226,8 +226,9 @@ class _Page:
         labels = [(c.level, *_context(self.view, c)) for c in self.view.comparisons]
         table = _table(*[""] * len(labels[0]))
         table.show_header = False
-        for _ in range(columns):
-            table.add_column(no_wrap=True, overflow="ellipsis")
+        for name in ("metric", "verdict", "change", "interval", "n")[:columns]:
+            justify: JustifyMethod = "right" if name == "change" else "left"
+            table.add_column(justify=justify, no_wrap=True, overflow="ellipsis")
         for label, c in zip(labels, self.view.comparisons, strict=True):
             table.add_row(*_words(map(shown, label)), Text(c.metric), *_said(c)[: columns - 1])
         return table

@@ -16,8 +16,8 @@ from netbench.base.opening import read_inside
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
 from netbench.live.cautions import Noise, cautions
-from netbench.live.overview import Overview, overview
 from netbench.live.seldom import Seldom
+from netbench.live.standing import Overview, overview
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.model import Campaign
 from netbench.plan.plan import Key, Plan

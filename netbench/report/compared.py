@@ -19,7 +19,7 @@ from netbench.report.json import SCHEMA, control, plain
 from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.phrases import answering, control_lines, gate_line, in_context, title
-from netbench.report.sections.verdicts import table
+from netbench.report.sections.level_tables import table
 from netbench.stats.comparison import NO_VERDICT, Comparison
 
 Families = Mapping[str, Sequence[Comparison]]

@@ -36,7 +36,7 @@ from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
 from netbench.report.numbers import words
-from netbench.report.sections.effects import axes_of
+from netbench.report.sections.effect_tables import axes_of
 from netbench.report.sections.profile import distinct_levels
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
@@ -105,7 +105,7 @@ def image(source: Source, plot: Plot) -> Markup:
     # anybody's, and runs TeX where that says so.
     with style.context("default"):
         axes = drawn(source, plot)
-        if sum(len(line.get_xdata()) for line in axes.lines) > VECTOR_DOTS:  # type: ignore[arg-type]
+        if sum(len(np.atleast_1d(line.get_xdata())) for line in axes.lines) > VECTOR_DOTS:
             kind, data = "png", _saved(axes, format="png", dpi=110)
         else:
             nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))

@@ -17,8 +17,8 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter
-from netbench.live.overview import Overview, overview
 from netbench.live.screen import render
+from netbench.live.standing import Overview, overview
 from netbench.live.standings import comparisons
 from netbench.live.tail import Changes, Tail, is_locked
 from netbench.plan.plan import Plan

@@ -14,7 +14,7 @@ from netbench.read.layers import MASKED, ORDER, UNMAPPED
 from netbench.read.matching import Match
 from netbench.read.profile_difference import ProfileDifference, difference, geometric_mean
 from netbench.read.profiles import CellProfile, common_names, units
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, keys
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
 from netbench.result.profile_files import KERNEL_MARK
@@ -39,7 +39,11 @@ def profile(source: Source) -> Section | None:
     profiles = source.profiles
     if not profiles.found:
         return None
-    blocks: list[Block] = [*_faults(source)]
+    faults = [
+        *profiles.faults,
+        *(f"{count(n, 'profile run')} gave none: {why}" for why, n in profiles.failed.items()),
+    ]
+    blocks: list[Block] = [Prose(tuple(faults), bullets=True)] if faults else []
     cells = profiles.cells
     if cells:
         blocks.append(Prose((_how(cells),)))
@@ -57,17 +61,9 @@ def profile(source: Source) -> Section | None:
         if asked := source.result.compare:
             blocks += changes(source, asked.factor, asked.baseline)
         blocks += [_by_function(columns) for columns in tables]
-        blocks += _graphs()
+        stacks = "The stacks, for https://www.speedscope.app (read in your browser)"
+        blocks.append(Plot("flame", "", stacks))  # a link to the file beside the HTML report
     return Section("profile", "Where the cycles go", tuple(blocks))
-
-
-def _faults(source: Source) -> Iterator[Block]:
-    profiles = source.profiles
-    lines = [*profiles.faults]
-    for reason, number in profiles.failed.items():
-        lines.append(f"{count(number, 'profile run')} gave none: {reason}")
-    if lines:
-        yield Prose(tuple(lines), bullets=True)
 
 
 def _unit(cells: Sequence[CellProfile]) -> str:
@@ -125,7 +121,7 @@ class Columns:
 
     def row(self, name: str, costs: Iterable[float | None]) -> tuple[Value, ...]:
         """A row of the table: a cost of each cell."""
-        told = (None if c is None else _whole(c / 10**self.exponent) for c in costs)
+        told = (None if c is None else f"{c / 10**self.exponent:.0f}" for c in costs)
         return name, *told
 
     def table(self, title: str, key: str, rows: Iterable[tuple[Value, ...]], *notes: str) -> Table:
@@ -154,16 +150,10 @@ def _by_layer(columns: Columns, confidence: float) -> Table:
     cells, scale = columns.cells, 10**columns.exponent
     unmapped = max(mean(c.layers.get(UNMAPPED, [0.0])) / (mean(c.totals) or 1) for c in cells)
     shown = [layer for layer in ORDER if any(any(cell.layers.get(layer, ())) for cell in cells)]
-    rows: list[tuple[Value, ...]] = [
-        (
-            name,
-            *(
-                _with_interval(c.layers.get(name, [0.0] * len(c.runs)), scale, confidence)
-                for c in cells
-            ),
-        )
-        for name in shown
-    ]
+    rows: list[tuple[Value, ...]] = []
+    for name in shown:
+        costs = [c.layers.get(name, [0.0] * len(c.runs)) for c in cells]
+        rows.append((name, *(_with_interval(each, scale, confidence) for each in costs)))
     spread = (stdev(c.totals) if len(c.totals) > 1 else None for c in cells)
     rows.append(columns.row("sd of total", spread))
     masked = (
@@ -185,7 +175,7 @@ def _with_interval(costs: Sequence[float], scale: int, confidence: float) -> str
     """The mean of a cell's runs, with its interval where there are several."""
     interval = mean_interval([cost / scale for cost in costs], confidence)
     half = f" ±{interval.half_width:.0f}" if interval.known else ""
-    return f"{_whole(interval.mean)}{half}"
+    return f"{interval.mean:.0f}{half}"
 
 
 def _by_function(columns: Columns) -> Table:
@@ -213,11 +203,6 @@ def _by_function(columns: Columns) -> Table:
 
 def _clipped(name: str) -> str:
     return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
-
-
-def _whole(value: float) -> str:
-    """A mean without interval: digits beyond these would say nothing."""
-    return f"{value:.0f}"
 
 
 def changes(source: Source, factor: str, baseline: str) -> Iterator[Table]:
@@ -248,30 +233,16 @@ def difference_table(
     """Which functions grew or shrank from one profile to another, and the ratio of the totals.
     `names` of the two, the one that the other is compared with first.
     """
-    unit = f"{change.after.unit}/GiB"
-    rows: list[tuple[Value, ...]] = [
-        (function_words(one.name), _whole(one.before), _whole(one.after), signed(one.change))
+    before, after = (mean(profile.totals) for profile in (change.before, change.after))
+    costs = [
+        (function_words(one.name), one.before, one.after, signed(one.change))
         for one in change.functions[:TOP]
     ]
-    before, after = (sum(p.totals) / len(p.totals) for p in (change.before, change.after))
-    rows.append(("total", _whole(before), _whole(after), f"{after - before:+.0f}"))
-    columns = (
-        Column("function", kind="key"),
-        Column(names[0], unit),
-        Column(names[1], unit),
-        Column("change", unit),
-    )
-    return Table(
-        title,
-        columns,
-        tuple(rows),
-        (ratio_sentence(change, confidence),),
-    )
-
-
-def _graphs() -> Iterator[Block]:
-    """A link to the file beside the HTML report."""
-    yield Plot("flame", "", "The stacks, for https://www.speedscope.app (read in your browser)")
+    costs.append(("total", before, after, f"{after - before:+.0f}"))
+    unit = f"{change.after.unit}/GiB"
+    columns = (*keys("function"), *(Column(name, unit) for name in (*names, "change")))
+    rows = tuple((name, f"{a:.0f}", f"{b:.0f}", told) for name, a, b, told in costs)
+    return Table(title, columns, rows, (ratio_sentence(change, confidence),))
 
 
 SYSTEM = "system"

@@ -231,7 +231,7 @@ def processes(source: Source) -> Section | None:
 
     def rows(c: CellResult) -> Iterator[Row]:
         for side in SIDES:
-            values = {name: mean(c, side, *counter) for name, _, *counter in OF_PROCESS}
+            values = {name: mean(c, side, counter, one) for name, _, counter, one in OF_PROCESS}
             if any(v is not None for k, v in values.items() if k not in ("elapsed", "CPU")):
                 yield side, *values.values()
 

@@ -99,20 +99,13 @@ def _verdicts(family: Sequence[Comparison]) -> str:
 
 def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[Finding]:
     """The comparisons of a metric: each in a sentence, or each level in one."""
-    if each:
-        yield from (
-            of_comparisons(in_context(c, source.several, source.result), [c], source.several)
-            for c in family
-        )
-        return
-    for level in dict.fromkeys(c.level for c in family):
-        mine = [c for c in family if c.level == level]
-        what = title(mine[0].metric, source.result)
-        told = (
-            _ranged(what, mine)
-            if len(mine) > 1
-            else in_context(mine[0], source.several, source.result)
-        )
+    levels = dict.fromkeys(c.level for c in family)
+    of_level = ([c for c in family if c.level == level] for level in levels)
+    for mine in ([c] for c in family) if each else of_level:
+        if len(mine) > 1:
+            told = _ranged(title(mine[0].metric, source.result), mine)
+        else:
+            told = in_context(mine[0], source.several, source.result)
         yield of_comparisons(told, mine, source.several)
 
 
@@ -190,20 +183,17 @@ def _state(source: Source) -> str:
     tally = Counter(c.status for c in source.cells)
     statuses = ", ".join(f"{tally[s]} {s}" for s in STATUS_ORDER if tally[s])
     text = f"{count(len(source.cells), 'cell')} ({statuses}), {count(len(runs), 'run')}"
-    controls = len(source.result.control_runs)
-    text += (
-        f" and {controls} of {count(len(source.result.controls), 'control')}" if controls else ""
-    )
+    if controls := len(source.result.control_runs):
+        text += f" and {controls} of {count(len(source.result.controls), 'control')}"
     started = runs["started"].dropna()
     if len(started) == 0:
         return text + "."
     took = (started.max() - started.min()).total_seconds()
     boots = source.result.kernels
     if len(boots) > 1 or source.result.in_boots:
-        kernels = set(boots.values()) - {""}
-        text += f" in {count(len(boots), 'boot')}" + (
-            f" of {count(len(kernels), 'kernel')}" if kernels else ""
-        )
+        text += f" in {count(len(boots), 'boot')}"
+        if kernels := set(boots.values()) - {""}:
+            text += f" of {count(len(kernels), 'kernel')}"
     return (
         f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
         " run to the start of the last."

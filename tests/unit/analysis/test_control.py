@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import re
@@ -114,7 +115,8 @@ def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: S
     assert said.search(markdown.render(report))
     page = html.render(report)
     assert said.search(page)
-    assert ">control</text>" in page  # in the drawing of ratios
+    drawn = re.findall(r'<img class="ratios"[^>]*base64,([^"]*)"', page)
+    assert ">control</text>" in base64.b64decode(drawn[0]).decode()
     as_json = to_json(report)
     assert [each["cell"] for each in as_json["cells"]] == [f"send={level}" for level in LEVELS]
     assert {each["level"] for each in as_json["comparisons"]} == {*LEVELS[1:]}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from netbench.read.proofs import ProofTotal
-from netbench.report.sections.mechanism import _lengths
+from netbench.report.sections.proof_and_settings import _lengths
 from netbench.report.source import Source
 from netbench.result.files import EngineRow
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter, is_drawable
 from netbench.live.cautions import Noise, cautions
-from netbench.live.overview import Overview, overview
 from netbench.live.seldom import Seldom
+from netbench.live.standing import Overview, overview
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger

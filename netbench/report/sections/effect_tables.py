@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from netbench.read.effects import AND, TOGETHER, Effect, Effects
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, tabled
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, tabled
 from netbench.report.numbers import share
 from netbench.report.phrases import title
 from netbench.report.source import Source
@@ -115,7 +115,7 @@ def _differs(each: Effects, effect: Effect) -> str:
 
 def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     """Each contrast with its interval."""
-    rows = [
+    rows: list[dict[Column, Value]] = [
         {
             **({Column("pair", kind="key"): each.pair} if several else {}),
             Column("effect", kind="key"): _levels(effect, c.level, TOGETHER),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from netbench.base.terminal import Painter
 from netbench.base.units import count
-from netbench.live.overview import Overview
 from netbench.live.screen import render
+from netbench.live.standing import Overview
 from netbench.live.watched import Watched
 
 LOOK_SECONDS = 1.0  # between two looks, at least
