@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from netbench.base.errors import HostError, HostKeyError
 
 SSH_PORT = 22
+_WILD = {*"*?"}
 
 
 @dataclass(frozen=True)
@@ -42,18 +44,6 @@ def fingerprint(key: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
 
 
-def _parse(file: Path, number: int, text: str) -> Line | None:
-    words = text.split()
-    marker = words.pop(0) if words and words[0].startswith("@") else ""
-    if len(words) < 3 or words[0].startswith("#"):
-        return None
-    try:
-        key = base64.b64decode(words[2], validate=True)
-    except binascii.Error:
-        return None
-    return Line(file, number, marker, words[0], words[1], key)
-
-
 def names_match(names: str, name: str) -> bool:
     """Whether a line's names (patterns with commas, or one hashed name) mean a host."""
     if names.startswith("|1|"):
@@ -64,24 +54,37 @@ def names_match(names: str, name: str) -> bool:
         return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), digest)
     matched = False
     for pattern in names.lower().split(","):
+        plain = pattern.lstrip("!")
         # fnmatch reads [ ] as a set; in known hosts they are part of the name
-        if fnmatchcase(name, pattern.lstrip("!").replace("[", "[[]")):
+        if plain == name or (_WILD & {*plain} and fnmatchcase(name, plain.replace("[", "[[]"))):
             if pattern.startswith("!"):
                 return False
             matched = True
     return matched
 
 
-def _read(file: Path) -> list[tuple[int, str]]:
-    """The numbered lines of a file, none where there is no file. Errors: HostError."""
+def _about(names: Collection[str], file: Path) -> list[Line]:
+    """The lines of a file that mean a host by one of its names, none where there is no file.
+    Errors: HostError.
+    """
     try:
-        return list(enumerate(file.read_text("utf-8", "replace").splitlines(), 1))
+        text = file.read_text("utf-8", "replace")
     except FileNotFoundError:
         return []
     except OSError as error:
         raise HostError(
             f"cannot read the known hosts in {file}: {error.strerror}; check its permissions"
         ) from error
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        marker = words.pop(0) if words and words[0].startswith("@") else ""
+        if len(words) < 3 or not any(names_match(words[0], name) for name in names):
+            continue
+        with contextlib.suppress(binascii.Error):
+            key = base64.b64decode(words[2], validate=True)
+            found.append(Line(file, number, marker, words[0], words[1], key))
+    return found
 
 
 class KnownHosts:
@@ -96,20 +99,12 @@ class KnownHosts:
         self.name = alias or (plain if port == SSH_PORT else f"[{plain}]:{port}")
         self._label = label
         self._accept_into = files[0] if files else Path.home() / ".ssh" / "known_hosts"
-        known = [
-            line
-            for file in files
-            for number, text in _read(file)
-            if (line := _parse(file, number, text))
-        ]
-        self._lines = [line for line in known if names_match(line.names, self.name)]
         # As in ssh: a key that is known for the host without the port is accepted; a different key
         # without the port is no conflict.
-        self._elsewhere = [
-            line
-            for line in known
-            if not alias and line not in self._lines and names_match(line.names, plain)
-        ]
+        names = {self.name} if alias else {self.name, plain}
+        known = [line for file in files for line in _about(names, file)]
+        self._lines = [line for line in known if names_match(line.names, self.name)]
+        self._elsewhere = [line for line in known if line not in self._lines]
 
     def kinds(self) -> list[str]:
         """Key types that are known for the host."""
