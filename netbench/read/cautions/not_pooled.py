@@ -17,7 +17,7 @@ class NotPooled(CautionRule):
     name = "not_pooled"
     kinds = ("facts",)
     severity = 120
-    reads = "facts.json, and in which run or boot its entries begin (analysis/epochs.py)"
+    reads = "facts.json, and in which run or boot its entries begin (read/epochs.py)"
     shows = "the facts that differ, each with both values"
     remedy = (
         "the records are kept: to go on with them, restore these facts and resume; else run the"
