@@ -59,7 +59,9 @@ def _follow(watched: Watched, painter: Painter) -> None:
             drawn = columns, rows
         if watched.state != "running" and not watched.behind:
             return
-        time.sleep(max(LOOK_SECONDS, (time.process_time() - begun) / SHARE))
+        until = time.monotonic() + max(LOOK_SECONDS, (time.process_time() - begun) / SHARE)
+        while time.monotonic() < until and painter.size == drawn:
+            time.sleep(LOOK_SECONDS)
 
 
 def ending(folder: Path, state: str) -> str:

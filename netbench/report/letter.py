@@ -134,14 +134,9 @@ def _table(source: Source, what: str, rows: Sequence[Row]) -> list[str]:
     """
     level, base = rows[0][1].level, rows[0][1].baseline
     short = len({c.level for _, c in rows}) == 1 and max(map(len, (level, base))) <= LONGEST
-    head = [
-        "",
-        *((base, level) if short else ("base", "level")),
-        "change",
-        "95% interval",
-        "verdict",
-    ]
-    head[4] = f"{share(rows[0][1].confidence)} interval"
+    names = (base, level) if short else ("base", "level")
+    interval = f"{share(rows[0][1].confidence)} interval"
+    head = ["", *names, "change", interval, "verdict"]
     lines = [head, *([label, *_numbers(source, c)] for label, c in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     if sum(widths) + 2 * (len(widths) - 1) > WIDTH:
@@ -198,14 +193,13 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
 
 def _copied(source: Source) -> str:
     """What zero-copy methods copied after all, by side."""
-    sums: dict[tuple[str, str], list[float]] = {}
-    for (_, _, side), (part, whole, what) in copied(
-        source.result.proofs, source.result.plan.rows
-    ).items():
-        total = sums.setdefault((side, what), [0.0, 0.0])
-        total[0], total[1] = total[0] + part, total[1] + whole
+    sums: dict[tuple[str, str], tuple[float, float]] = {}
+    counted = copied(source.result.proofs, source.result.plan.rows)
+    for (_, _, side), (part, whole, what) in counted.items():
+        before = sums.get((side, what), (0.0, 0.0))
+        sums[side, what] = before[0] + part, before[1] + whole
     told = [
-        f"{side} {part:,.0f} of {whole:,.0f} {what}" for (side, what), (part, whole) in sums.items()
+        f"{side} {part:,.0f} of {all_:,.0f} {what}" for (side, what), (part, all_) in sums.items()
     ]
     return f"Copied by the kernel after all: {'; '.join(told)}." if told else ""
 
