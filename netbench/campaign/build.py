@@ -10,6 +10,7 @@ from typing import Any
 
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control import with_controls
+from netbench.campaign.edit import BOUNDS
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.fleet import Names, read_links, read_pairs
 from netbench.campaign.kernels import kernels_of
@@ -37,7 +38,6 @@ from netbench.model import (
 )
 
 FALLBACK: dict[str, object] = {"netbench": "1", "name": "unnamed"}
-BOUNDS = {"duration": "bytes", "bytes": "duration"}
 HERE = Host("here")
 IN_LAB = (Host("snd"), Host("rcv"))
 

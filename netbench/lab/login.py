@@ -58,24 +58,10 @@ def _has_printed(lab: Lab, host: LabHost) -> bool:
 
 def _login(lab: Lab, host: LabHost, tools: Tools, patience: float) -> bool:
     """One attempt, of so many seconds; the half of them for the key exchange."""
-    options = (
-        "-o",
-        f"ConnectTimeout={math.ceil(patience / 2)}",
-        "-o",
-        "ServerAliveInterval=1",
-        "-o",
-        "ServerAliveCountMax=2",
-        "-o",
-        "BatchMode=yes",
-    )
+    argv = ["ssh", "-F", str(lab.ssh_config), f"-oConnectTimeout={math.ceil(patience / 2)}"]
+    argv += ["-oServerAliveInterval=1", "-oServerAliveCountMax=2", "-oBatchMode=yes"]
     try:
-        return (
-            tools.attempt(
-                ("ssh", "-F", str(lab.ssh_config), *options, host.ssh, "true"),
-                seconds=patience,
-            ).returncode
-            == 0
-        )
+        return tools.attempt((*argv, host.ssh, "true"), seconds=patience).returncode == 0
     except LabError:
         return False
 
