@@ -9,6 +9,7 @@ types of record.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain, compress
@@ -147,21 +148,21 @@ def _stacked(part: Any, values: Sequence[Any]) -> Any:
 
 def _numbers(values: Sequence[Any]) -> Any:
     """Numbers of runs as an array; lists of such as lists, whose innermost are arrays over runs."""
-    runs = len(values)
-    shape: tuple[int, ...] = ()
-    while isinstance(values[0], list):
-        shape += (len(values[0]),)
-        values = list(chain.from_iterable(values))
-    numbers = np.array(values)
-    if isinstance(values[0], float):
-        numbers = numbers.astype(float)
-        if not np.isfinite(numbers).all():
-            raise ValueError("not finite")
-    elif numbers.dtype != np.int64:  # one of the engine's u64
-        if runs > 1:
-            raise ValueError("beyond an int64")
+    first, flat = values[0], iter(values)
+    shape = [len(values)]
+    while isinstance(first, list):
+        shape.append(len(first))
+        first, flat = first[0] if first else 0, chain.from_iterable(flat)
+    try:
+        kind = float if isinstance(first, float) else np.int64
+        numbers = np.fromiter(flat, kind, math.prod(shape))
+    except OverflowError as error:  # one of the engine's u64
+        if len(values) > 1:
+            raise ValueError("beyond an int64") from error
         numbers = np.array(values, dtype=object)
-    numbers = numbers.reshape(-1, *shape)
+    if kind is float and not np.isfinite(numbers).all():
+        raise ValueError("not finite")
+    numbers = numbers.reshape(shape)
     return _listed(np.ascontiguousarray(numbers.transpose(*range(1, numbers.ndim), 0)))
 
 

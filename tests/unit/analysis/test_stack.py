@@ -122,6 +122,7 @@ def test_a_damaged_line_after_good_ones_is_refused_as_alone(line: bytes) -> None
         (b"[100, 900]", b"[100, 9999999999999999999]"),
         (b"[100, 900]", b"[100, 18446744073709551615]"),
         (b"[100, 900]", b"[100, 18446744073709551616]"),
+        (b"[100, 900]", b"[[], []]"),
         (b'"seconds": 0.5', b'"seconds": .5'),
         (b'"seconds": 0.5', b'"seconds": 00.5'),
         (b'"seconds": 0.5', b'"seconds": 1e999'),
