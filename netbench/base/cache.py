@@ -40,7 +40,6 @@ _PLACES = (
     "lab/kvm",
     "built",
     "trees",
-    "records",
 )
 _FOLDERS = frozenset(Path(place).name for place in _PLACES)
 _held: dict[tuple[int, int], int] = {}

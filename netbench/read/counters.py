@@ -1,7 +1,7 @@
 """Raw counters of one side of a record: values at the edges of the window, and their differences.
 
 A counter that is absent gives None: never 0, never a guess. In the record of several runs
-(`record_tables.Runs`) a number is an array, and what one run of them lacks is NaN.
+(`stack.Runs`) a number is an array, and what one run of them lacks is NaN.
 """
 
 from __future__ import annotations

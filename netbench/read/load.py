@@ -5,8 +5,7 @@ analysis needs is kept. No raw counter stays in memory, and no file is read twic
 from __future__ import annotations
 
 import gc
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -14,7 +13,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from netbench.base.json_lines import JsonLines, cannot_read
+from netbench.base.json_lines import JsonLines
 from netbench.read.accounts import accounts_of
 from netbench.read.derive import metrics_of
 from netbench.read.epochs import Epoch, Epochs, Latest, Stratum, stratum
@@ -22,17 +21,14 @@ from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictio
 from netbench.read.planned import compare_of, factors_of, handled_by, repeat_of
 from netbench.read.proofs import Declared, ProofTally
 from netbench.read.readbacks import ReadbackTally
-from netbench.read.record_cache import Kept
-from netbench.read.record_shapes import RecordShapes
-from netbench.read.record_tables import Runs
 from netbench.read.result import Result
 from netbench.read.runs import RunColumns
+from netbench.read.stack import Runs, runs_of
 from netbench.read.usage import UsageTally
 from netbench.result.bundles import folder_of
 from netbench.result.codec import flawed
 from netbench.result.files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.result.reading import read_campaign
-from netbench.result.record import Record
 from netbench.result.store import no_result
 
 _ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
@@ -56,40 +52,19 @@ def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
     lines = JsonLines(folder / "records.jsonl")
-    reader = _Reader(plan, hosts, observers, RecordShapes(lines.where))
-    try:
-        kept = Kept(folder)
-    except OSError as error:
-        raise cannot_read(lines.path, error) from error
+    reader, batch, size = _Reader(plan, hosts, observers), [], 0
     with no_collector():
-        if (known := kept.runs()) is not None:
-            for runs in known:
-                reader.take(runs)
-        else:
-            _parse(lines, reader, kept)
+        for number, line in lines:
+            batch.append((number, line))
+            size += len(line)
+            if size > TOGETHER:
+                reader.take(batch, lines)
+                batch, size = [], 0
+        reader.take(batch, lines)
     try:
         return reader.result(folder, lines.truncated)
     except ValueError as error:  # such as a cell that is there twice
         raise flawed(folder / "plan.json", "a plan", error) from error
-
-
-def _parse(lines: JsonLines, reader: _Reader, kept: Kept) -> None:
-    """Take in all lines. Errors: StoreError."""
-    reader.keep = kept.add
-    try:
-        for number, line in lines:
-            try:
-                reader.add(line)
-            except ValueError as error:
-                raise flawed(lines.where(number), "a record", error) from error
-        reader.add_runs()
-    except BaseException:
-        kept.drop()
-        raise
-    if lines.truncated:
-        kept.drop()
-    else:
-        kept.end()
 
 
 @contextmanager
@@ -116,13 +91,11 @@ class _Counted:
 
 
 class _Reader:
-    """Takes in records: line by line, and then the runs of many lines together."""
+    """Takes in records, those of many lines together."""
 
-    def __init__(
-        self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer], shapes: RecordShapes
-    ) -> None:
+    def __init__(self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer]) -> None:
         self.plan, self.hosts = plan, hosts
-        self.observers, self.shapes = observers, shapes
+        self.observers = observers
         self.columns = RunColumns()
         self.readbacks = ReadbackTally()
         self.counted: dict[tuple[Stratum, Epoch], _Counted] = {}
@@ -138,68 +111,33 @@ class _Reader:
         self.latest = Latest(self.epochs)
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}
-        self.keep: Callable[[Sequence[Runs]], None] = lambda runs: None
 
-    def add(self, line: bytes) -> None:
-        """Take in a line. Errors: StoreError; ValueError for a record that does not fit the others
-        or the plan.
+    def take(self, batch: Sequence[tuple[int, bytes]], lines: JsonLines) -> None:
+        """Take in lines of a file. Errors: StoreError, also for a record that does not fit the
+        others or the plan.
         """
-        run, cell = self.shapes.add(line)
-        if run in self.seen:
-            raise ValueError(f"run {run} is recorded twice")
-        if cell not in self.known:
-            raise ValueError(f"cell {cell!r} is not in plan.json")
-        self.seen.add(run)
-        if len(self.seen) % TOGETHER == 0:
-            self.add_runs()
-
-    def add_runs(self) -> None:
-        """Take in the runs of the lines so far."""
-        if taken := self.shapes.take_all():
-            self.keep(taken)
-            self.take(taken)
-
-    def take(self, taken: Sequence[Runs]) -> None:
-        """Take in runs."""
-        by_table: dict[int, list[Runs]] = {}
-        for runs in taken:
-            by_table.setdefault(id(runs.table), []).append(runs)
-        for of_table in by_table.values():
-            for rows, record in self._alike(of_table):
-                shared = self.shared(record.pair, record.boot)
-                metrics = metrics_of(record, self.ticks, shared, self.accounts)
-                self.units |= {
-                    name: each.unit
-                    for name, each in record.captures.items()
-                    if each.value is not None
-                }
-                self.columns.add_numbers(rows, record, metrics)
-        for runs in taken:
+        for runs in runs_of(batch, lines.where):
             record = runs.record
-            why = self._count(runs) if record.status == "ok" else {}
-            self.columns.add_texts(runs, why)
-            for note, times in Counter(runs.notes).items():
-                self.readbacks.add(record.cell, record.pair, note.settings, times)
+            numbers: Any = record.run
+            for row, run in zip(runs.rows.tolist(), numbers.tolist(), strict=True):
+                if run in self.seen:
+                    why = f"run {run} is recorded twice"
+                elif record.cell not in self.known:
+                    why = f"cell {record.cell!r} is not in plan.json"
+                else:
+                    self.seen.add(run)
+                    continue
+                raise flawed(lines.where(row + 1), "a record", why)
+            metrics = metrics_of(
+                record, self.ticks, self.shared(record.pair, record.boot), self.accounts
+            )
+            captures = record.captures.items()
+            self.units |= {name: each.unit for name, each in captures if each.value is not None}
+            why_not = self._count(runs) if record.status == "ok" else {}
+            self.columns.add(runs, metrics, why_not)
+            self.readbacks.add(runs)
             for observer in self.observers:
                 observer.observe(runs)
-
-    def _alike(self, of_table: Sequence[Runs]) -> list[tuple[npt.NDArray[np.int64], Record]]:
-        """The rows and the record of a table, with the head of one of its runs; of each runs apart
-        where what metrics depend on differs between hosts.
-        """
-        table = of_table[0].table
-        boot = table.record.boot
-        different = {
-            (
-                self.shared(head.pair, boot),
-                self.ticks.get(head.sender),
-                self.ticks.get(head.receiver),
-            )
-            for head in (runs.head for runs in of_table)
-        }
-        if len(different) > 1:
-            return [(runs.rows, runs.record) for runs in of_table]
-        return [(table.rows, of_table[0].head.on(table.record))]
 
     def _count(self, runs: Runs) -> dict[int, str]:
         """Count ok runs within their epochs; say of which the mechanism did not engage, by their
@@ -307,7 +245,7 @@ class _Reader:
         )
 
 
-TOGETHER = 1 << 17
-"""Lines that are kept until their runs are taken in: of each 0.6 KB."""
+TOGETHER = 64 << 20
+"""Bytes of lines whose runs are taken in together."""
 _ALL: tuple[Stratum, Epoch] = (("", ""), ())
 """Where all ok runs count: no host was ever different."""

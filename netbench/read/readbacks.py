@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from netbench.result.record import SIDES, Settings
+from netbench.read.stack import Runs
+from netbench.result.record import SIDES
 
+Settings = dict[str, Any]
+"""`settings` of a record as JSON."""
 BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
 """Settings whose size the kernel changes while bytes flow where none is asked for."""
 
@@ -40,21 +43,24 @@ class ReadbackTally:
     """Counts equal read-backs together: they rarely differ between the runs of a cell."""
 
     def __init__(self) -> None:
-        self._distinct: dict[tuple[str, str], list[tuple[Settings, int]]] = {}
-        # by cell and pair: settings that differ, each with its number of runs
+        self._distinct: dict[tuple[str, str], list[tuple[Settings, list[int]]]] = {}
+        # by cell and pair: settings as JSON, each with the number of its runs
 
-    def add(self, cell: str, pair: str, settings: Settings, runs: int) -> None:
-        """Take in the settings of so many runs."""
-        distinct = self._distinct.setdefault((cell, pair), [])
-        for i, (known, before) in enumerate(distinct):
-            if known == settings:
-                distinct[i] = known, before + runs
-                return
-        distinct.append((settings, runs))
+    def add(self, runs: Runs) -> None:
+        """Take in the settings of runs."""
+        distinct = self._distinct.setdefault((runs.record.cell, runs.record.pair), [])
+        for raw in runs.said:
+            if settings := raw["settings"]:
+                for known, times in distinct:
+                    if known == settings:
+                        times[0] += 1
+                        break
+                else:
+                    distinct.append((settings, [1]))
 
     def _each(self) -> Iterator[tuple[str, str, Settings, int]]:
         for (cell, pair), distinct in self._distinct.items():
-            for settings, runs in distinct:
+            for settings, (runs,) in distinct:
                 yield cell, pair, settings, runs
 
     def readbacks(self) -> list[Readback]:
@@ -65,14 +71,14 @@ class ReadbackTally:
                 pair,
                 side,
                 name,
-                _word(note.asked),
-                _word(note.read),
+                _word(note["asked"]),
+                _word(note["read"]),
                 runs,
-                _word(note.after),
+                _word(note.get("after")),
             )
             for cell, pair, settings, runs in self._each()
             for side in SIDES
-            for name, note in settings.of(side).items()
+            for name, note in settings[side].items()
         ]
 
     def moved(self) -> dict[tuple[str, str, str], int]:
@@ -81,7 +87,7 @@ class ReadbackTally:
         """
         runs_of: dict[tuple[str, str, str], int] = {}
         for cell, pair, settings, runs in self._each():
-            for what, (before, after) in settings.moved.items():
+            for what, (before, after) in settings["moved"].items():
                 key = cell, pair, f"{what} from {before} to {after}"
                 runs_of[key] = runs_of.get(key, 0) + runs
         return runs_of

@@ -13,9 +13,8 @@ import pandas as pd
 from netbench.read.counters import Number
 from netbench.read.noise import labels
 from netbench.read.planned import factors_of
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 from netbench.result.files import NoiseEntry, PlanFile
-from netbench.result.record import Record
 
 TEXTS = ("reason", "engaged", "excluded")
 OF_RECORD = ("run", "block", "boot", "status")
@@ -37,34 +36,22 @@ class RunColumns:
         """Those that any run has."""
         return tuple(self._metrics)
 
-    def add_numbers(
-        self, rows: npt.NDArray[np.int64], record: Record, metrics: Mapping[str, Number]
-    ) -> None:
-        """Append runs of several cells and pairs, given their one record."""
-        values: dict[str, Any] = {name: getattr(record, name) for name in OF_RECORD}
-        values |= {
-            name: np.array(values[name]) for name in ("run", "block")
-        }  # no part of the table
+    def add(self, runs: Runs, metrics: Mapping[str, Number], why: Mapping[int, str]) -> None:
+        """Append runs. why: the mechanism of the runs at these places did not engage."""
+        record, said = runs.record, runs.said
+        values = {name: getattr(record, name) for name in ("cell", "pair", *OF_RECORD)}
         if record.round is not None:
             values[ROUND] = record.round
+        values |= {name: [raw[name] for raw in said] for name in ("started", "reason")}
+        if why:
+            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
         for name, numbers in metrics.items():
             column = np.asarray(numbers, dtype=float)
             if not np.isnan(column).all():
                 values[name] = column
                 self._metrics[name] = None
-        self._parts.append((rows, values))
-        self._runs += len(rows)
-
-    def add_texts(self, runs: Runs, why: Mapping[int, str]) -> None:
-        """What runs of one cell say; why: the mechanism of the runs at these places did not
-        engage.
-        """
-        head = runs.head
-        values: dict[str, Any] = {"cell": head.cell, "pair": head.pair, "started": runs.started}
-        values["reason"] = [note.reason for note in runs.notes]
-        if why:
-            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
         self._parts.append((runs.rows, values))
+        self._runs += len(runs)
 
     def exclude(self, rows: npt.NDArray[np.int64], why: str) -> None:
         """Say why ok runs do not count."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from netbench.base.units import count
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 from netbench.result.record import SideCounters
 
 Numbers = npt.NDArray[Any]

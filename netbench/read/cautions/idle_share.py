@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
 from netbench.read.soak import SOAK, idle_share
+from netbench.read.stack import Runs
 from netbench.result.record import SIDES
 
 MOVED = 0.005  # of a CPU's time: what the meter is accurate to

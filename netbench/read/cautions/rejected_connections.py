@@ -8,7 +8,7 @@ import numpy as np
 
 from netbench.base.units import count
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 
 
 class RejectedConnections(CautionRule):

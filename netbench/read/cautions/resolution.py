@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 
 ERROR = 0.1  # of what a run reads: its standard error
 OF_A_TICK = 6**-0.5  # sd of the difference of two times, each in whole ticks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 
 
 class SideBySide(CautionRule):
@@ -22,9 +22,9 @@ class SideBySide(CautionRule):
         self.beside: dict[str, set[tuple[str, ...]]] = {}
 
     def observe(self, runs: Runs) -> None:
-        for note in set(runs.notes):
-            if note.concurrent:
-                self.beside.setdefault(runs.head.pair, set()).add(note.concurrent)
+        beside = {tuple(raw["concurrent"]) for raw in runs.said if raw["concurrent"]}
+        if beside:
+            self.beside.setdefault(runs.record.pair, set()).update(beside)
 
     def report(self, evidence: Evidence) -> Iterator[Caution]:
         kernel = {host: known[-1].boot_id for host, known in evidence.result.hosts.items() if known}

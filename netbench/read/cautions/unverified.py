@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.record_tables import Runs
+from netbench.read.stack import Runs
 
 
 class Unverified(CautionRule):

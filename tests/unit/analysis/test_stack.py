@@ -1,4 +1,4 @@
-"""Lines that are read as columns say what parse_record says of each, and are refused as it refuses
+"""Lines that are read together say what parse_record says of each, and are refused as it refuses
 them.
 """
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,15 +16,26 @@ from hypothesis import strategies as st
 
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
-from netbench.read.record_shapes import RecordShapes
-from netbench.read.record_tables import NOTED
-from netbench.result.record import Record, parse_record
+from netbench.read.stack import runs_of
+from netbench.result.codec import JsonObject, of_json
+from netbench.result.record import NO_SETTINGS, Record, Settings, parse_record
 from tests.support import damage
 from tests.unit.test_record import WHOLE, records
 
 
 def where(number: int) -> str:
     return f"r/records.jsonl:{number}"
+
+
+@dataclass(frozen=True)
+class Noted(JsonObject):
+    """What runs say that is no number."""
+
+    started: str
+    reason: str
+    settings: Settings = NO_SETTINGS
+    concurrent: tuple[str, ...] | None = None
+    head: ClassVar = {"schema": int}
 
 
 def of_run(value: Any, i: int) -> Any:
@@ -41,17 +52,19 @@ def of_run(value: Any, i: int) -> Any:
     )
 
 
-def read(lines: Sequence[bytes]) -> list[Record]:
-    """The records of lines, each from the columns of its runs."""
-    shapes = RecordShapes(where)
-    for line in lines:
-        shapes.add(line)
-    found: dict[int, Record] = {}
-    for runs in shapes.take_all():
+def as_json(record: Record) -> dict[str, Any]:
+    """A record but for what tools printed, which is not read: the numbers in it are."""
+    captures = {name: replace(each, text="") for name, each in record.captures.items()}
+    return replace(record, captures=captures).to_json()
+
+
+def read(lines: Sequence[bytes]) -> list[Any]:
+    """The records of lines as JSON, each from the arrays of its runs."""
+    found: dict[int, Any] = {}
+    for runs in runs_of(list(enumerate(lines, 1)), where):
         for i, row in enumerate(runs.rows.tolist()):
-            note = runs.notes[i]
-            noted = {name: getattr(note, name) for name in NOTED}
-            found[row] = replace(of_run(runs.record, i), started=runs.started[i], **noted)
+            noted = of_json(Noted, {k: v for k, v in runs.said[i].items() if v is not None})
+            found[row] = as_json(replace(of_run(runs.record, i), **vars(noted)))
     return [found[row] for row in range(len(lines))]
 
 
@@ -64,39 +77,19 @@ def refusal(lines: Sequence[bytes]) -> str:
 
 
 @given(st.lists(records, max_size=3))
-def test_columns_say_what_each_line_says(made: list[Record]) -> None:
+def test_arrays_say_what_each_line_says(made: list[Record]) -> None:
     lines = [to_line(record.to_json()) for record in made for _ in range(2)]
-    assert read(lines) == [without_prints(parse_record(line, "x")) for line in lines]
-
-
-def without_prints(record: Record) -> Record:
-    """What tools printed is in no column: the numbers in it are."""
-    captures = {name: replace(each, text="") for name, each in record.captures.items()}
-    return replace(record, captures=captures)
+    assert read(lines) == [as_json(parse_record(line, "x")) for line in lines]
 
 
 GOOD = [json.dumps(WHOLE).encode() + b"\n"] * 2
-
-
-def test_runs_of_other_pairs_lie_in_one_table() -> None:
-    """What a record says of the pair and its hosts is its own; what is computed, is once."""
-    lines = [GOOD[0]]
-    for host in ("there", "elsewhere"):
-        other = json.loads(GOOD[0])
-        other["pair"], other["receiver"]["host"] = f"here>{host}", host
-        lines.append(json.dumps(other).encode() + b"\n")
-    assert read(lines) == [without_prints(parse_record(line, "x")) for line in lines]
-    shapes = RecordShapes(where)
-    for line in lines:
-        shapes.add(line)
-    assert len({id(runs.table) for runs in shapes.take_all()}) == 1
 
 
 def check_like_parse_record(line: bytes) -> None:
     refused = damage.refusal(parse_record, line, where(3))
     assert refusal([*GOOD, line]) == refused
     if not refused:
-        assert read([*GOOD, line])[2] == parse_record(line, "x")
+        assert read([*GOOD, line])[2] == as_json(parse_record(line, "x"))
 
 
 @given(damage.damaged(WHOLE))
@@ -129,6 +122,7 @@ def test_a_damaged_line_after_good_ones_is_refused_as_alone(line: bytes) -> None
         (b"[100, 900]", b"[100, 9999999999999999999]"),
         (b"[100, 900]", b"[100, 18446744073709551615]"),
         (b"[100, 900]", b"[100, 18446744073709551616]"),
+        (b"[100, 900]", b"[[], []]"),
         (b'"seconds": 0.5', b'"seconds": .5'),
         (b'"seconds": 0.5', b'"seconds": 00.5'),
         (b'"seconds": 0.5', b'"seconds": 1e999'),
@@ -154,10 +148,10 @@ def test_an_edited_line_after_good_ones_is_read_or_refused_as_alone(old: bytes, 
     check_like_parse_record(GOOD[0].replace(old, new))
 
 
-def test_runs_are_given_once_and_by_their_first_lines() -> None:
-    shapes = RecordShapes(where)
+def test_runs_of_a_cell_are_one_record() -> None:
     cells = ("a", "b", "a", "c", "b")
-    for run, cell in enumerate(cells, 1):
-        assert shapes.add(json.dumps(WHOLE | {"run": run, "cell": cell}).encode()) == (run, cell)
-    assert [runs.rows.tolist() for runs in shapes.take_all()] == [[0, 2], [1, 4], [3]]
-    assert shapes.take_all() == []
+    lines = [
+        (number, json.dumps(WHOLE | {"run": number, "cell": cell}).encode())
+        for number, cell in enumerate(cells, 1)
+    ]
+    assert [runs.rows.tolist() for runs in runs_of(lines, where)] == [[0, 2], [1, 4], [3]]
