@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.engine.worker import Worker
-from netbench.run.noise_reading import Question
+from netbench.run.noise import Question
 
 CPUS = "/sys/devices/system/cpu"
 FILES: dict[str, Question] = {

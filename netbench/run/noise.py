@@ -1,5 +1,5 @@
 """The noise monitor: cheap readings of every host around each block, and what moved between them,
-kept beside the records.
+kept beside the records. One request a worker.
 
 What is of a whole kernel is read once for all hosts that share it, what is of a network once for
 all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
@@ -8,17 +8,164 @@ entry. docs/records.md has the format, analysis/noise.py the meaning.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.base.errors import EngineError, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.run.host_facts import data_interface, own_boot_id
-from netbench.run.noise_reading import Reading, Watch
+from netbench.run.noise_counters import cpu_states, device, interface, process, protocols, softnet
 from netbench.run.worker_pool import WorkerPool
+
+Question = tuple[str, tuple[str, ...]]
+"""An operation of a worker that only reads, and its target."""
+Take = tuple[str, Callable[[str], Mapping[str, Any]]]
+"""Where the values of a text go (`counters`, `cpu`, `gauges`, or `mhz`, a list), and the parser."""
+CPUS = "/sys/devices/system/cpu"
+IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
+MOST_POLICIES = 4  # whose frequency is read
+GAUGE_LENGTH = 100  # of a gauge that is a text
+MOST_COUNTERS = 20_000  # of one file, or of one interface
+
+
+@dataclass
+class Reading:
+    """What one host read at a moment: counters by name, and gauges. `cpu`, `own` and
+    `kernel` where it speaks for its kernel.
+    """
+
+    ns: int
+    counters: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, Any] = field(default_factory=dict)
+    cpu: dict[str, int] = field(default_factory=dict)
+    workers: dict[int, int] = field(default_factory=dict)  # process -> ticks
+    kernel: list[str] = field(default_factory=list)  # hosts of the kernel that it speaks for
+    own: dict[tuple[str, int], int] = field(default_factory=dict)  # ticks of their processes
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Errors: ValueError for numbers, or for more of them, that no kernel has."""
+    numbers = [value for value in values.values() if not isinstance(value, str)]
+    if len(values) > MOST_COUNTERS or not all(abs(number) < 2**63 for number in numbers):
+        raise ValueError(f"{len(values)} values that no kernel has")
+    return {
+        name: value[:GAUGE_LENGTH] if isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def _file(path: str) -> Question:
+    return "file", (path,)
+
+
+def _number(name: str) -> Take:
+    return "counters", lambda text: {name: int(text)}
+
+
+def _of_kernel(policies: str) -> dict[Question, Take]:
+    """`policies`: the names of cpufreq's folders; the frequencies of some are read, spread over
+    all, and the governor of the first.
+    """
+    throttle = f"{CPUS}/cpu0/thermal_throttle"
+    names = sorted(re.findall("policy[0-9]+", policies), key=lambda name: int(name[6:]))
+    takes: dict[Question, Take] = {
+        _file("/proc/stat"): ("cpu", cpu_states),
+        _file("/proc/loadavg"): ("gauges", lambda text: {"load": float(text.split()[0])}),
+        _file("/proc/net/softnet_stat"): ("counters", softnet),
+        IRQBALANCE: ("gauges", lambda text: {"irqbalance": "running" if ".sock" in text else ""}),
+        _file(f"{throttle}/core_throttle_count"): _number("throttle.core"),
+        _file(f"{throttle}/package_throttle_count"): _number("throttle.package"),
+    }
+    for name in names[:: max(1, -(-len(names) // MOST_POLICIES))]:
+        file = _file(f"{CPUS}/cpufreq/{name}/scaling_cur_freq")
+        takes[file] = "mhz", lambda text: {"mhz": int(text) // 1000}
+    for name in names[:1]:
+        file = _file(f"{CPUS}/cpufreq/{name}/scaling_governor")
+        takes[file] = "gauges", lambda text: {"governor": text.strip()}
+    return takes
+
+
+def _of_network(name: str) -> dict[Question, Take]:
+    """`name`: the data interface, "" where it is not known."""
+    takes: dict[Question, Take] = {
+        _file("/proc/net/snmp"): ("counters", protocols),
+        _file("/proc/net/netstat"): ("counters", protocols),
+    }
+    if name:
+        carrier = _file(f"/sys/class/net/{name}/carrier_changes")
+        takes |= {
+            _file("/proc/net/dev"): ("counters", lambda text: interface(text, name)),
+            carrier: _number(f"{name}.carrier_changes"),
+            ("statistics", (name,)): ("counters", lambda text: device(text, name)),
+        }
+    return takes
+
+
+class Watch:
+    """What is read on one host, with one request a worker. What cannot be read the first time is
+    not asked for again.
+    """
+
+    def __init__(self, worker: Worker, name: str, kernel: bool, network: bool) -> None:
+        """`name`: the data interface, "" where it is not known; `kernel`, `network`: whether the
+        host speaks for these.
+        """
+        self.kernel = kernel
+        self._takes: dict[Question, Take] = _of_network(name) if network else {}
+        if kernel:
+            policies = worker.ask([("list", (f"{CPUS}/cpufreq",))])[0]
+            self._takes |= _of_kernel(policies if isinstance(policies, str) else "")
+        self._missing: dict[str, str] = {}
+        if network and not name:
+            self._missing["interface"] = "the host does not say which has its address"
+
+    def read(self, workers: list[Worker]) -> Reading:
+        """Errors: those of losing a worker."""
+        reading = Reading(time.monotonic_ns(), missing=self._missing)
+        self._missing = {}
+        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
+        answers = workers[0].ask([*own, *self._takes])
+        for question, answer in zip(list(self._takes), answers[len(own) :], strict=True):
+            self._take(reading, question, answer)
+        for text in answers[: len(own)]:
+            if isinstance(text, str):
+                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
+                    pid, ticks = process(text)
+                    reading.workers |= {pid: _checked({"ticks": ticks})["ticks"]}
+        return reading
+
+    def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
+        what = " ".join(question[1])
+        if isinstance(answer, EngineError):
+            if question != IRQBALANCE or answer.errno != errno.ENOENT:
+                reading.missing[what] = answer.message.removeprefix(f"{what}: ")
+                del self._takes[question]
+                return
+            answer = ""
+        where, parse = self._takes[question]
+        try:
+            values = _checked(parse(answer))
+        except (ValueError, IndexError) as error:
+            reading.missing[what] = str(error)
+            del self._takes[question]
+            return
+        if where == "mhz":
+            reading.gauges.setdefault("mhz", []).append(values["mhz"])
+        else:
+            getattr(reading, where).update(values)
+
+
+def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What is in two readings, as [before, after]."""
+    return {name: [one[name], value] for name, value in other.items() if name in one}
 
 
 class NoiseMonitor:
@@ -67,7 +214,6 @@ class NoiseMonitor:
     def after(self, block: int) -> None:
         """Read, and keep what moved since `before`: an entry a host."""
         before, self._last = self._last, self._read()
-        kernels = self._kernels()
         for host in self._roles:
             entry: dict[str, Any] = {"block": block, "host": host, "ns": [0, 0]}
             if host not in self._last:
@@ -76,57 +222,23 @@ class NoiseMonitor:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(
-                    before, self._last, host, kernels.get(self._boot_id(host), [host])
-                )
+                entry |= self._moved(before[host], self._last[host])
             self._keep(entry | ({"missing": missing} if missing else {}))
 
-    def _moved(
-        self,
-        before: Mapping[str, Reading],
-        after: Mapping[str, Reading],
-        host: str,
-        mates: list[str],
-    ) -> dict[str, Any]:
-        one, other = before[host], after[host]
-        counters = {
-            name: [one.counters[name], value]
-            for name, value in other.counters.items()
-            if name in one.counters and value > one.counters[name]
-        }
-        entry: dict[str, Any] = {"ns": [one.ns, other.ns], "counters": counters}
-        if not self._watches[host].kernel:
+    def _moved(self, one: Reading, other: Reading) -> dict[str, Any]:
+        entry: dict[str, Any] = {"ns": [one.ns, other.ns]}
+        pairs = _both(one.counters, other.counters)
+        entry["counters"] = {name: pair for name, pair in pairs.items() if pair[1] > pair[0]}
+        if not other.kernel:
             return entry
-        entry["kernel"] = mates
+        entry["kernel"] = other.kernel
         if one.cpu and other.cpu:
-            entry["cpu"] = {
-                name: [one.cpu[name], value] for name, value in other.cpu.items() if name in one.cpu
-            }
-        if self._same_processes(before, after, mates) and not self._fetches():
-            entry["own"] = [self._own(readings, host, mates) for readings in (before, after)]
-        entry["gauges"] = {
-            name: [value, other.gauges[name]]
-            for name, value in one.gauges.items()
-            if name in other.gauges
-        }
+            entry["cpu"] = _both(one.cpu, other.cpu)
+        # A worker that was replaced hides the lost one's CPU time.
+        if other.own and one.own.keys() == other.own.keys() and not self._fetches():
+            entry["own"] = [sum(one.own.values()), sum(other.own.values())]
+        entry["gauges"] = _both(one.gauges, other.gauges)
         return entry
-
-    def _own(self, readings: Mapping[str, Reading], host: str, mates: list[str]) -> int:
-        """Ticks of our workers on a kernel, and of this process if it runs there."""
-        return readings[host].controller + sum(
-            ticks for mate in mates if mate in readings for ticks in readings[mate].workers.values()
-        )
-
-    @staticmethod
-    def _same_processes(
-        before: Mapping[str, Reading], after: Mapping[str, Reading], mates: list[str]
-    ) -> bool:
-        """Whether no worker of a kernel was replaced, which hides the lost one's CPU time."""
-        sets = [
-            {(mate, pid) for mate in mates if mate in r for pid in r[mate].workers}
-            for r in (before, after)
-        ]
-        return sets[0] == sets[1] and all(mate in before for mate in mates)
 
     def _fetches(self) -> bool:
         """Whether kernel threads move data in some cell: then what is not our workers' may be the
@@ -136,50 +248,40 @@ class NoiseMonitor:
         send = next(iter(workers)).catalogue.send if workers else {}
         return any(name in send and send[name].has("fetches") for name in self._methods)
 
-    def _workers(self, host: str) -> list[Worker]:
-        """The workers that a host has now, the one that is asked about the host first."""
+    def _workers(self) -> dict[str, list[Worker]]:
+        """The workers that each host has now, the one that is asked about the host first."""
         there = self._pool.workers()
-        first = there.get((host, self._roles[host]))
-        others = [
-            worker
-            for (name, role), worker in there.items()
-            if name == host and role != self._roles[host]
-        ]
-        return [first, *others] if first is not None else []
-
-    def _boot_id(self, host: str) -> str:
-        workers = self._workers(host)
-        return workers[0].hello.boot_id if workers else ""
-
-    def _kernels(self) -> dict[str, list[str]]:
-        """Hosts by their kernel; the first of each speaks for it."""
-        hosts_of: dict[str, list[str]] = {}
-        for host in self._roles:
-            hosts_of.setdefault(self._boot_id(host), []).append(host)
-        return hosts_of
+        return {
+            host: [
+                there[host, role],
+                *(one for (name, other), one in there.items() if name == host and other != role),
+            ]
+            for host, role in self._roles.items()
+            if (host, role) in there
+        }
 
     def _read(self) -> dict[str, Reading]:
         """A reading of every host that has a worker, all at the same time."""
         readings: dict[str, Reading] = {}
         self._lost = {}
-        speakers = {hosts[0] for hosts in self._kernels().values()}
+        workers = self._workers()
+        kernels: dict[str, list[str]] = {}  # hosts of each; the first speaks for it
+        for host, (first, *_) in workers.items():
+            kernels.setdefault(first.hello.boot_id, []).append(host)
+        speakers = {hosts[0]: hosts for hosts in kernels.values()}
         local = [host for host in self._roles if self._campaign.hosts[host].local]
 
         def read(host: str) -> None:
-            workers = self._workers(host)
-            if not workers:
+            if host not in workers:
                 return
+            first = workers[host][0]
             try:
                 if host not in self._watches or self._watches[host].kernel != (host in speakers):
                     network = host not in local[1:]
                     self._watches[host] = Watch(
-                        workers[0], self._interface(host), host in speakers, network
+                        first, self._interface(host), host in speakers, network
                     )
-                readings[host] = self._watches[host].read(workers)
-                if workers[0].hello.boot_id == self._here:
-                    readings[host].controller = int(
-                        sum(os.times()[:4]) * workers[0].hello.clock_ticks
-                    )
+                readings[host] = self._watches[host].read(workers[host])
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
@@ -187,7 +289,27 @@ class NoiseMonitor:
             read(next(iter(self._roles)))
         else:
             self._pool.each(read)
+        for host in speakers.keys() & readings.keys():
+            self._set_own(readings, host, speakers[host], workers[host][0])
         return {host: readings[host] for host in self._roles if host in readings}
+
+    def _set_own(
+        self, readings: Mapping[str, Reading], host: str, mates: list[str], first: Worker
+    ) -> None:
+        """The ticks of our workers on a kernel, and of this process if it runs there; none where
+        not all are known.
+        """
+        reading = readings[host]
+        reading.kernel = mates
+        if all(mate in readings for mate in mates):
+            reading.own = {
+                (mate, pid): ticks
+                for mate in mates
+                for pid, ticks in readings[mate].workers.items()
+            }
+            if first.hello.boot_id == self._here:
+                ticks = int(sum(os.times()[:4]) * first.hello.clock_ticks)
+                reading.own["", os.getpid()] = ticks
 
     def _interface(self, host: str) -> str:
         try:

@@ -5,7 +5,7 @@ sees a value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,18 +106,9 @@ class SettingContext:
             self._texts[key] = self.worker.operate(op, target)[0]
         return self._texts[key]
 
-    def remember(self, op: str, target: Sequence[str], text: str) -> None:
-        """What an operation has just read."""
-        self._texts[op, *target] = text
-
     def forget(self) -> None:
         """Read everything anew from now on."""
         self._texts.clear()
-
-    @property
-    def texts(self) -> Mapping[tuple[str, ...], str]:
-        """What is remembered, by operation and target."""
-        return dict(self._texts)
 
 
 class Setting(ABC):
@@ -212,15 +203,18 @@ def whole(level: str, least: int, most: int) -> str:
 
 def cpu_list(level: str) -> str:
     """CPUs as the kernel lists them, `0-3,6`; `none` is no CPU. Errors: ValueError."""
-    if level == "none":
-        return level
+    return level if level == "none" else ranges(cpu_numbers(level))
+
+
+def cpu_numbers(level: str) -> set[int]:
+    """The CPUs of a list. Errors: ValueError."""
     cpus: set[int] = set()
     for part in level.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) > 65535:
             raise ValueError("a list of CPUs such as 0-3,6, or none")
         cpus |= set(range(int(first), int(last or first) + 1))
-    return ranges(cpus)
+    return cpus
 
 
 def ranges(cpus: Iterable[int]) -> str:

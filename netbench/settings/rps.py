@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import SettingContext, cpu_list, ranges
+import re
+
+from netbench.settings.base import SettingContext, cpu_list, cpu_numbers, ranges
 from netbench.settings.file import KernelFiles
 
 
 def mask(cpus: str) -> str:
     """CPUs as the kernel's hexadecimal mask, in groups of 32."""
-    if cpus == "none":
-        return "0"
-    bits = 0
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        for cpu in range(int(first), int(last or first) + 1):
-            bits |= 1 << cpu
-    groups = []
-    while bits:
-        groups.append(bits & 0xFFFFFFFF)
-        bits >>= 32
-    return ",".join([f"{groups[-1]:x}", *(f"{group:08x}" for group in reversed(groups[:-1]))])
+    bits = 0 if cpus == "none" else sum(1 << cpu for cpu in cpu_numbers(cpus))
+    return re.sub("(?<=.)(?=(.{8})+$)", ",", f"{bits:x}")
 
 
 def unmask(text: str) -> str:

@@ -9,8 +9,8 @@ whatever the order of cells.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from netbench.base.errors import EngineError, SettingRefused
@@ -236,15 +236,13 @@ class HostSettings:
             self._journal(self._change(Operation(neighbours.OP, only), key, before), scope)
             worker.operate(neighbours.OP, only, hold=True, scope=self._first_scope + scope)
         self._journal(self._change(operation, key), scope)
-        _, after = self._make(operation, self._first_scope + scope)
-        if after is not None and not operation.undo:
-            self.place.remember(operation.op, operation.target, after)
+        self._make(operation, self._first_scope + scope)
         if not along:
             return {}
         return difference(parse(before), parse(worker.operate(neighbours.OP, only)[0]))
 
-    def _make(self, operation: Operation, scope: int) -> tuple[str, str | None]:
-        texts = self.place.worker.operate(
+    def _make(self, operation: Operation, scope: int) -> None:
+        self.place.worker.operate(
             operation.op,
             operation.target,
             operation.value,
@@ -253,7 +251,6 @@ class HostSettings:
             scope=scope,
         )
         self.place.forget()  # whatever it moved along
-        return texts
 
     def _along(self, operation: Operation, key: str, scope: int) -> str:
         """What moves along with a change, or when it is undone, as the target `only` takes it.
@@ -343,18 +340,11 @@ class HostSettings:
             return setting.reading(what, level.value, self.place)
 
 
-class _refusal:
+@contextmanager
+def _refusal(place: SettingContext, key: str, level: SettingLevel) -> Iterator[None]:
     """What a host says against a setting, as SettingRefused."""
-
-    def __init__(self, place: SettingContext, key: str, level: SettingLevel) -> None:
-        self._host = f"{place.host}: "
-        self._what = f"{key}: {level}: "
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, EngineError | ValueError):
-            raise SettingRefused(
-                self._host + self._what + str(error).removeprefix(self._host)
-            ) from error
+    try:
+        yield
+    except (EngineError, ValueError) as error:
+        said = str(error).removeprefix(f"{place.host}: ")
+        raise SettingRefused(f"{place.host}: {key}: {level}: {said}") from error

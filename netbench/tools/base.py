@@ -125,6 +125,20 @@ def chosen(reasons: Mapping[str, object]) -> Iterator[str]:
     return (reason for reason, holds in reasons.items() if holds)
 
 
+def stream_limits(transfer: Transfer) -> dict[str, object]:
+    """What tools cannot do that send buffers of one size over TCP, as `chosen` takes it."""
+    return {
+        "it receives by read": transfer.receive != "read",
+        "it writes to no file": transfer.sink.kind != "discard",
+        "it takes memory or one file as source": transfer.source.kind == "files",
+        "it knows no preamble": transfer.preamble > 0,
+        "it knows no alignment": transfer.align > 0,
+        "its calls have a size": transfer.chunk == 0,
+        "it leaves the page cache as it is": transfer.cache == "cold",
+        "it does no direct I/O": transfer.direct,
+    }
+
+
 def seconds_of(transfer: Transfer) -> str:
     """The duration of a cell in seconds, as a command line has it: `10`, `0.5`."""
     return f"{(transfer.duration or 0) / 1e9:g}"

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from netbench.model import Tool
 from netbench.tools.base import Adaptor
-from netbench.tools.cat import Cat
-from netbench.tools.cp import Cp
+from netbench.tools.copies import CAT, CP
 from netbench.tools.dd import Dd
 from netbench.tools.iperf2 import Iperf2
 from netbench.tools.iperf3 import Iperf3
 from netbench.tools.own import OwnTool
 
 TOOLS: Mapping[str, Adaptor] = {
-    adaptor.name: adaptor for adaptor in (Iperf3(), Iperf2(), Dd(), Cp(), Cat())
+    adaptor.name: adaptor for adaptor in (Iperf3(), Iperf2(), Dd(), CP, CAT)
 }
 
 

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 
 from netbench.model import Transfer
 from netbench.result.record import Capture
-from netbench.tools import copies
-from netbench.tools.base import THROUGHPUT, Adaptor, Commands, Output, Place, Reading, moved, shown
+from netbench.tools.base import THROUGHPUT, Output, Reading, moved, shown
+from netbench.tools.copies import Copy
 
 _REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s", re.MULTILINE)
 
 
-class Dd(Adaptor):
+class Dd(Copy):
     """It copies `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink."""
 
-    name = "dd"
-    program, package = "dd", "coreutils"
+    name = program = "dd"
+    takes = ("zero", "memory", "file")
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        yield from copies.limits(transfer, one_host, ("zero", "memory", "file"))
+        yield from super().limits(transfer, one_host)
         if transfer.fsync == "after":
             yield "it forces its file to the disk within its time (fsync: window), or not at all"
         if not transfer.bytes:
@@ -28,20 +28,16 @@ class Dd(Adaptor):
         if not transfer.chunk:
             yield "its calls have a size"
 
-    def commands(self, transfer: Transfer, place: Place) -> Commands:
+    def argv(self, transfer: Transfer, source: str, sink: str) -> tuple[str, ...]:
         direct = transfer.direct
-        words = (
-            f"if={copies.source_path(transfer)}",
-            f"of={copies.sink_path(transfer)}",
+        # its report is in the language of the login
+        return (
+            *("env", "LC_ALL=C", "dd", f"if={source}", f"of={sink}"),
             f"bs={transfer.chunk}",
             f"count={transfer.bytes}",
             f"iflag=count_bytes,fullblock{',direct' if direct and transfer.source.path else ''}",
             *(("oflag=direct",) if direct and transfer.sink.path else ()),
             *(("conv=fsync",) if transfer.fsync == "window" else ()),
-        )
-        # its report is in the language of the login
-        return Commands(
-            ("env", "LC_ALL=C", "dd", *words), on_receiver=copies.runs_on_receiver(transfer)
         )
 
     def reading(self, transfer: Transfer, output: Output) -> Reading:

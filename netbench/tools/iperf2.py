@@ -20,6 +20,7 @@ from netbench.tools.base import (
     moved,
     seconds_of,
     shown,
+    stream_limits,
 )
 
 # time, two addresses with ports, stream (-1: the sum), begin-end, bytes, bits/s
@@ -39,19 +40,8 @@ class Iperf2(Adaptor):
     drops_root = True
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        return chosen(
-            {
-                "it sends by write": transfer.send not in ("write", "readwrite"),
-                "it receives by read": transfer.receive != "read",
-                "it writes to no file": transfer.sink.kind != "discard",
-                "it takes memory or one file as source": (transfer.source.kind == "files"),
-                "it knows no preamble": transfer.preamble > 0,
-                "it knows no alignment": transfer.align > 0,
-                "its calls have a size": transfer.chunk == 0,
-                "it leaves the page cache as it is": transfer.cache == "cold",
-                "it does no direct I/O": transfer.direct,
-            }
-        )
+        sends = transfer.send in ("write", "readwrite")
+        return chosen({"it sends by write": not sends, **stream_limits(transfer)})
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         six = ("-V",) if transfer.ip == 6 else ()

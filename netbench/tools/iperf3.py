@@ -9,7 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from netbench.model import Transfer
-from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, chosen, moved, shown
+from netbench.tools.base import (
+    Adaptor,
+    Commands,
+    Output,
+    Place,
+    Reading,
+    chosen,
+    moved,
+    shown,
+    stream_limits,
+)
 
 START_NS = 100_000_000  # until iperf3 has exchanged its parameters and moves data
 GUARD_NS = 100_000_000  # the window closes so long before iperf3 stops
@@ -30,23 +40,13 @@ class Iperf3(Adaptor):
     )
 
     def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        two_sizes = bool(transfer.receive_buffer) and (
-            transfer.receive_buffer != transfer.send_buffer
-        )
+        sends = transfer.send in ("write", "readwrite", "sendfile")
+        one_size = transfer.receive_buffer in (None, 0, transfer.send_buffer)
         return chosen(
             {
-                "it sends by write or sendfile (-Z)": (
-                    transfer.send not in ("write", "readwrite", "sendfile")
-                ),
-                "it receives by read": transfer.receive != "read",
-                "it writes to no file in this form": transfer.sink.kind != "discard",
-                "it takes memory or one file as source": (transfer.source.kind == "files"),
-                "it knows no preamble": transfer.preamble > 0,
-                "it knows no alignment": transfer.align > 0,
-                "its calls have a size": transfer.chunk == 0,
-                "it has one size of buffer for both sides": two_sizes,
-                "it leaves the page cache as it is": transfer.cache == "cold",
-                "it does no direct I/O": transfer.direct,
+                "it sends by write or sendfile (-Z)": not sends,
+                **stream_limits(transfer),
+                "it has one size of buffer for both sides": not one_size,
             }
         )
 

@@ -24,7 +24,7 @@ from netbench.base.errors import LabError, StoreError
 from netbench.base.json_lines import to_line
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
-from netbench.model import Campaign, Host, Pair
+from netbench.model import Campaign, Host
 from netbench.read.cautions.base import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
@@ -41,7 +41,7 @@ from netbench.run.host_facts import read_all
 from netbench.run.noise import NoiseMonitor
 from netbench.run.progress import Silent
 from netbench.run.worker_pool import WorkerPool
-from tests.support.local import FAR, NEAR, PEER, out
+from tests.support.local import FAR, NEAR, out
 from tests.support.needs import needs
 from tests.support.synthetic import Synth
 
@@ -134,22 +134,13 @@ def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> Non
         noise_counters.interface(Path("/proc/self/net/dev").read_text(), "eth99")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rx_pause",
-        "tx_pause_frames",
-        "rx_crc_errors",
-        "rx_discards_phy",
-        "rx_out_of_buffer",
-        "rx_missed",
-        "rx_fifo",
-        "rx_over_errors",
-    ],
-)
-def test_a_devices_bad_news_is_watched(name: str) -> None:
-    assert noise_counters.device(f"{name}: 7\nrx_packets: 9\n", "eth1") == {
-        f"eth1.ethtool {name}": 7
+def test_a_devices_bad_news_is_watched() -> None:
+    bad = (
+        "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed rx_fifo"
+    )
+    text_ = "".join(f"{name}: 7\n" for name in (*bad.split(), "rx_packets", "tx_bytes"))
+    assert noise_counters.device(text_, "eth1") == {
+        f"eth1.ethtool {name}": 7 for name in bad.split()
     }
 
 
@@ -165,20 +156,17 @@ def test_states_processes_and_queues() -> None:
 # --- readings around a block ---
 
 
-def test_a_block_in_which_nothing_went_wrong_moves_nothing() -> None:
-    with a_block(one_host()) as entries:
+def test_a_block_has_what_moved_in_it_with_both_readings() -> None:
+    with a_block(one_host()) as quiet:
         pass
-    (entry,) = entries
+    with a_block(one_host(), 3) as entries:
+        refused_datagram()
+    (entry,) = quiet
     assert entry["counters"] == {}
     assert (entry["block"], entry["host"], entry["kernel"]) == (0, "here", ["here"])
     assert entry["ns"][0] < entry["ns"][1]
     assert entry["own"][0] <= entry["own"][1]
     assert not [name for name in entry.get("missing", {}) if name.startswith("/proc")]
-
-
-def test_what_moved_in_a_block_is_kept_with_both_readings() -> None:
-    with a_block(one_host(), 3) as entries:
-        refused_datagram()
     before, after = entries[0]["counters"]["Icmp.InDestUnreachs"]
     assert after == before + 1
     assert entries[0]["block"] == 3
@@ -267,16 +255,21 @@ def test_a_worker_that_is_lost_ends_nothing() -> None:
     assert "own" in entries[2]
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> None:
-    """And ends for the reason that it had, whatever its hosts have to say then."""
+@pytest.mark.parametrize("why", ["stopped", "lost", "no room"])
+def test_a_block_that_is_cut_short_ends_for_its_own_reason(why: str) -> None:
+    """And has an entry of what it was, whatever its hosts have to say then."""
     made = one_host()
     entries: list[Any] = []
 
+    def keep(entry: Any) -> None:
+        if why == "no room":
+            raise StoreError("no space left on device")
+        entries.append(entry)
+
     def cut_short(pool: WorkerPool) -> None:
-        with NoiseMonitor(made, pool, entries.append).around(4):
+        with NoiseMonitor(made, pool, keep).around(4):
             refused_datagram()
-            if lost:
+            if why == "lost":
                 os.kill(pool.worker("here", "sender").hello.pid, signal.SIGKILL)
             raise KeyboardInterrupt
 
@@ -284,29 +277,11 @@ def test_a_block_that_is_cut_short_has_an_entry_of_what_it_was(lost: bool) -> No
         pool.start_all()
         with pytest.raises(KeyboardInterrupt):
             cut_short(pool)
-    (entry,) = entries
-    assert entry["block"] == 4
-    assert (
-        ("gone" in entry["missing"]["all"])
-        if lost
-        else ("Icmp.InDestUnreachs" in entry["counters"])
-    )
-
-
-def test_no_room_for_an_entry_is_no_reason_for_an_end_that_has_one() -> None:
-    made = one_host()
-
-    def full(entry: Any) -> None:
-        raise StoreError("no space left on device")
-
-    def cut_short(pool: WorkerPool) -> None:
-        with NoiseMonitor(made, pool, full).around(0):
-            raise KeyboardInterrupt
-
-    with WorkerPool(made) as pool:
-        pool.start_all()
-        with pytest.raises(KeyboardInterrupt):
-            cut_short(pool)
+    assert [entry["block"] for entry in entries] == ([] if why == "no room" else [4])
+    if why == "stopped":
+        assert "Icmp.InDestUnreachs" in entries[0]["counters"]
+    elif why == "lost":
+        assert "gone" in entries[0]["missing"]["all"]
 
 
 def test_a_replaced_worker_leaves_no_false_load() -> None:
@@ -556,94 +531,47 @@ def seen(interface: str, look: float = 0.0, **facts: str) -> list[str]:
 
 
 def test_check_sees_what_else_uses_the_cpus() -> None:
-    with busy():
-        assert any(
-            "CPUs are busy with something else" in what
-            for what in seen("lo", host_load.LOOK_SECONDS)
-        )
-
-
-def test_check_sees_a_link_that_is_down_and_drops_that_were_counted(interface: str) -> None:
-    assert not any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
-    out("ip", "link", "set", FAR, "down")
-    assert any(what.startswith(f"{NEAR} is not up") for what in seen(interface))
-    out("ip", "link", "set", FAR, "up")
-    out("tc", "qdisc", "add", "dev", interface, "root", "pfifo", "limit", "1")
-    out("ip", "link", "set", FAR, "mtu", "68")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        out(
-            "ip",
-            "neighbor",
-            "replace",
-            PEER,
-            "lladdr",
-            "02:00:00:00:00:01",
-            "dev",
-            interface,
-            "nud",
-            "permanent",
-        )
-        sender.sendto(bytes(1200), (PEER, 9))
-    counted = noise_counters.interface(Path("/proc/self/net/dev").read_text(), interface)
-    assert counted[f"{interface}.tx_dropped"] >= 1
-    assert any(f"{NEAR} has counted tx_dropped" in what for what in seen(interface))
-
-
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"governor": "powersave"}, "the frequency governor is powersave"),
-        ({"turbo": "on"}, "turbo is on"),
-        ({"irqbalance": "running"}, "irqbalance is running"),
-        ({"duplex": "half"}, "half duplex"),
-        ({"load": "99.0 1 1"}, "the load average is 99.0"),
-    ],
-)
-def test_check_warns_of_what_facts_tell(facts: dict[str, str], said: str) -> None:
-    assert any(said in what for what in seen("lo", **facts))
-    quiet_counters = {
-        "governor": "performance",
-        "turbo": "off",
-        "irqbalance": "not running",
-        "duplex": "full",
-        "load": "0.0 0 0",
-    }
-    assert not any(said in what for what in seen("lo", **quiet_counters))
-
-
-def test_check_compares_both_ends_of_a_link() -> None:
-    made = one_host("lo", ("snd", "rcv"))
-    assert made.pairs == (Pair("snd", "rcv"),)
-    with WorkerPool(made) as pool:
-        read = read_all(made, pool)
-        entries = {
-            host: replace(read[host], facts={"speed": speed, "duplex": "full"})
-            for host, speed in (("snd", "10000"), ("rcv", "1000"))
-        }
-        said = [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
-        assert [(one.host, one.what) for one in said] == [
-            ("snd", "its link has speed 10000 Mb/s, that of rcv 1000 Mb/s")
-        ]
-        receiver = entries["rcv"]
-        entries["rcv"] = replace(receiver, facts={**receiver.facts, "speed": "unknown"})
-        assert not [one for one in host_load.warnings(made, pool, entries) if "speed" in one.what]
-
-
-def test_clocks_that_differ_are_warned_of() -> None:
-    look = host_load._Look(
-        texts={("file", ("/proc/cpuinfo",)): "cpu MHz : 800.1\n\ncpu MHz\t: 3600.0\n"}
-    )
-    assert [one.what for one in host_load._cpu("h", {"clock_ticks": 100}, look)] == [
-        "its CPUs run at 800 to 3600 MHz now"
-    ]
-
-
-def test_check_says_it_all_as_findings() -> None:
     made = one_host()
     with WorkerPool(made) as pool, busy():
         found = check(made, pool, look=host_load.LOOK_SECONDS)
-    assert any(
-        finding.level == "warning" and "busy with something else" in finding.what
-        for finding in found
-    )
+    said = [one for one in found if one.what.startswith("Something else used CPUs within 0.2 s:")]
+    assert [(one.level, one.host) for one in said] == [("warning", "here")]
     assert all(finding.remedy for finding in found if finding.level == "warning")
+
+
+def test_check_sees_a_link_that_is_down(interface: str) -> None:
+    down = f"{NEAR} is not up (no carrier): no run will get through"
+    assert down not in seen(interface)
+    out("ip", "link", "set", FAR, "down")
+    assert down in seen(interface)
+    out("ip", "link", "set", FAR, "up")
+
+
+@pytest.mark.parametrize(
+    ("fact", "bad", "good", "said"),
+    [
+        ("governor", "powersave", "performance", "the frequency governor is powersave"),
+        ("turbo", "on", "off", "turbo is on"),
+        ("irqbalance", "running", "not running", "irqbalance is running"),
+        ("duplex", "half", "full", "half duplex"),
+        ("load", "99.0 1 1", "0.0 0 0", "the load average is 99.0"),
+    ],
+)
+def test_check_warns_of_what_facts_tell(fact: str, bad: str, good: str, said: str) -> None:
+    assert any(said in what for what in seen("lo", **{fact: bad}))
+    assert not any(said in what for what in seen("lo", **{fact: good}))
+
+
+@pytest.mark.parametrize(
+    ("speed", "said"),
+    [("1000", ["snd: its link has speed 10000 Mb/s, that of rcv 1000 Mb/s"]), ("unknown", [])],
+)
+def test_check_compares_both_ends_of_a_link(speed: str, said: list[str]) -> None:
+    made = one_host("lo", ("snd", "rcv"))
+    with WorkerPool(made) as pool:
+        entries = {
+            host: replace(entry, facts={"speed": {"snd": "10000", "rcv": speed}[host]})
+            for host, entry in read_all(made, pool).items()
+        }
+        found = list(host_load.warnings(made, pool, entries))
+    assert [f"{one.host}: {one.what}" for one in found if "speed" in one.what] == said

@@ -114,49 +114,29 @@ def test_an_offload_switches_and_comes_back(
     assert state(interface) == before
 
 
+def link(interface: str, key: str) -> str:
+    """What ip(8) says of an interface."""
+    return str(json.loads(out("ip", "-j", "-d", "link", "show", interface))[0][key])
+
+
+SACK, RMEM = (f"sysctl.net.ipv4.tcp_{name}" for name in ("sack", "rmem"))
+IPV4 = Path("/proc/sys/net/ipv4")
+
+
 @pytest.mark.parametrize(
     ("key", "level", "read", "shown"),
     [
-        (
-            "mtu",
-            "1400",
-            "1400",
-            lambda i: str(json.loads(out("ip", "-j", "link", "show", i))[0]["mtu"]),
-        ),
-        (
-            "gso_max_size",
-            "32K",
-            "32768",
-            lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gso_max_size"]),
-        ),
-        (
-            "gro_max_size",
-            "128K",
-            "131072",
-            lambda i: str(json.loads(out("ip", "-j", "-d", "link", "show", i))[0]["gro_max_size"]),
-        ),
-        (
-            "qdisc",
-            "pfifo_fast",
-            "pfifo_fast",
-            lambda i: out("tc", "qdisc", "show", "dev", i).split()[1],
-        ),
+        ("mtu", "1400", "1400", lambda i: link(i, "mtu")),
+        ("gso_max_size", "32K", "32768", lambda i: link(i, "gso_max_size")),
+        ("gro_max_size", "128K", "131072", lambda i: link(i, "gro_max_size")),
+        ("qdisc", "pfifo_fast", "pfifo_fast", lambda i: link(i, "qdisc")),
         ("feature.rx-gro-list", "on", "on", lambda i: ethtool(i, "rx-gro-list")),
-        (
-            "sysctl.net.ipv4.tcp_sack",
-            "0",
-            "0",
-            lambda _: Path("/proc/sys/net/ipv4/tcp_sack").read_text().strip(),
-        ),
-        (
-            "sysctl.net.ipv4.tcp_rmem",
-            "4096  131072 200000",
-            "4096 131072 200000",
-            lambda _: " ".join(Path("/proc/sys/net/ipv4/tcp_rmem").read_text().split()),
-        ),
+        (SACK, "0", "0", lambda _: (IPV4 / "tcp_sack").read_text().strip()),
+        (RMEM, "4096  131072 200000", "4096 131072 200000",
+         lambda _: " ".join((IPV4 / "tcp_rmem").read_text().split())),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
-)
+)  # fmt: skip
 def test_what_is_set_is_what_tools_see(
     place: SettingContext,
     worker: Worker,
@@ -170,18 +150,6 @@ def test_what_is_set_is_what_tools_see(
     held = holder(place, worker, [])
     assert held.hold(parsed([{}, {}, {key: level}])).levels == {key: read}
     assert shown(interface) == read
-    held.undo()
-    assert state(interface) == before
-
-
-def test_what_moves_along_is_told_and_comes_back(
-    place: SettingContext, worker: Worker, interface: str
-) -> None:
-    before = state(interface)
-    held = holder(place, worker, [])
-    moved = held.hold(parsed([{}, {}, {"sg": "off"}])).moved
-    assert moved["tx-tcp-segmentation"] == ("on", "off")
-    assert ethtool(interface, "tx-tcp-segmentation") == "off"
     held.undo()
     assert state(interface) == before
 
@@ -205,7 +173,7 @@ def test_layers_are_undone_down_to_what_they_have_in_common(
         "on",
     )
     held.hold(parsed([{"sysctl.net.ipv4.tcp_sack": "0"}, {"mtu": "1300"}, {"tso": "off"}]))
-    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1300
+    assert link(interface, "mtu") == "1300"
     held.undo()
     assert state(interface) == before
     assert outstanding(journal, "here") == []
@@ -221,7 +189,7 @@ def test_what_somebody_else_changed_is_applied_anew(
     out("ip", "link", "set", interface, "mtu", "1300")
     out("ethtool", "-K", interface, "tso", "on")
     assert held.hold(wanted).levels == {"mtu": "1400", "tso": "off"}
-    assert json.loads(out("ip", "-j", "link", "show", interface))[0]["mtu"] == 1400
+    assert link(interface, "mtu") == "1400"
     assert ethtool(interface, OFFLOADS["tso"]) == "off"
     held.undo()
     assert state(interface) == before
@@ -247,25 +215,34 @@ def test_levels_that_exclude_each_other_are_refused(
     assert state(interface) == before
 
 
+def kill(worker: Worker) -> None:
+    subprocess.run(["kill", "-9", str(worker.hello.pid)], check=True)
+    worker.close()
+
+
+def by_journal(journal: list[Any]) -> list[str]:
+    """Put back by a new helper what a journal has left; what it did."""
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        left = outstanding(journal, "here")
+        return list(put_back(worker, worker.hello.boot_id, left, journal.append))
+    finally:
+        worker.close()
+
+
 def test_the_journal_alone_brings_everything_back(interface: str) -> None:
     before = state(interface)
     journal: list[Any] = []
-    channel = open_channel(Host("here"))
-    process = channel.start_helper()
-    first = Worker(process, "here")
+    first = Worker(open_channel(Host("here")).start_helper(), "here")
     holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
         parsed([{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}])
     )
-    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
-    first.close()
+    kill(first)
     assert state(interface) != before
-    second = Worker(channel.start_helper(), "here")
-    done: list[Any] = []
-    lines = list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), done.append))
-    second.close()
+    lines = by_journal(journal)
     assert [line.partition(" ")[0] for line in lines] == ["qdisc", "tso", "mtu", "mtu"]
     assert all(line.endswith("put back") for line in lines[:3])
-    assert not outstanding([*journal, *done], "here")
+    assert not outstanding(journal, "here")
     assert state(interface) == before
 
 
@@ -306,23 +283,17 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     """Nor does it the next time: what is back is known to be, change by change."""
     before = state(interface)
     journal: list[Any] = []
-    channel = open_channel(Host("here"))
-    first = Worker(channel.start_helper(), "here")
+    first = Worker(open_channel(Host("here")).start_helper(), "here")
     odd = Command(
         ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
     )
     held = holder(SettingContext("here", first, ADDRESS, interface), first, journal, {"odd": odd})
     held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}]))
-    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
-    first.close()
+    kill(first)
     for left in (["mtu", "odd", "tso"], ["odd"]):
-        second = Worker(channel.start_helper(), "here")
         assert asked(outstanding(journal, "here")) == left[::-1]
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
-            list(
-                put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append)
-            )
-        second.close()
+            by_journal(journal)
     assert state(interface) == before
 
 
@@ -414,31 +385,27 @@ BIG = ("gso_max_size", "gso_ipv4_max_size")
 def test_the_limit_of_ipv4_comes_back_too(
     interface: str, original_kernel: tuple[int, int], level: str
 ) -> None:
-    channel = open_channel(Host("here"))
     journal: list[Any] = []
+    first = Worker(open_channel(Host("here")).start_helper(), "here")
 
-    def sizes() -> tuple[int, ...]:
+    def sizes(worker: Worker) -> tuple[int, ...]:
         """By an operation of the worker: Debian 12's ip(8) does not know that of IPv4."""
-        worker = Worker(channel.start_helper(), "here")
-        found = tuple(int(worker.operate("link", (interface, name))[0]) for name in BIG)
-        worker.close()
-        return found
+        return tuple(int(worker.operate("link", (interface, name))[0]) for name in BIG)
 
-    first = Worker(channel.start_helper(), "here")
     for name, size in zip(BIG, original_kernel, strict=True):
         first.operate("link", (interface, name), str(size))
-    assert sizes() == original_kernel
+    assert sizes(first) == original_kernel
+    bytes_ = int(level[:-1]) * 1024
     held = holder(SettingContext("here", first, ADDRESS, interface), first, journal)
     assert held.hold(parsed([{}, {}, {"gso_max_size": level}])).levels == {
-        "gso_max_size": str(int(level[:-1]) * 1024)
+        "gso_max_size": str(bytes_)
     }
-    assert set(sizes()) == {int(level[:-1]) * 1024}
-    subprocess.run(["kill", "-9", str(first.hello.pid)], check=True)
-    first.close()
-    second = Worker(channel.start_helper(), "here")
-    list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
-    second.close()
-    assert sizes() == original_kernel
+    assert set(sizes(first)) == {bytes_}
+    kill(first)
+    by_journal(journal)
+    last = Worker(open_channel(Host("here")).start_helper(), "here")
+    assert sizes(last) == original_kernel
+    last.close()
 
 
 @pytest.mark.parametrize(
@@ -568,7 +535,7 @@ def test_the_interrupts_of_virtio_are_those_of_its_pci_device(worker: Worker) ->
     setting = known()["irq_affinity"]
     place = SettingContext("here", worker, "127.0.0.1", interface)
     bus = Path(f"/sys/class/net/{interface}/device/..").resolve().name
-    place.remember("driver", (interface,), f"bus: {bus}\n")  # it is in another namespace
+    place._texts["driver", interface] = f"bus: {bus}\n"  # it is in another namespace
     affinity = setting.read("", place)
     numbers = Path(f"/sys/class/net/{interface}/device/../msi_irqs").iterdir()
     files = [Path(f"/proc/irq/{number.name}/smp_affinity_list") for number in numbers]
