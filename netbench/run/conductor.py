@@ -41,7 +41,7 @@ from netbench.run.profiles_due import profiles_due
 from netbench.run.progress import Progress, Silent
 from netbench.run.recorder import Recorder
 from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import RunHistory, described, is_finished, made_sinks
+from netbench.run.run_history import RunHistory, described, is_finished
 from netbench.run.runner import Runner
 from netbench.run.seconds import Told
 from netbench.run.sinks import MadeSinks
@@ -120,7 +120,7 @@ def resume(
         there = without_given_up(campaign, store, progress)
         with WorkerPool(there, channels) as pool:
             _boots(store, there, pool, progress).finish_boots()
-            refuse_errors(check(there, pool, made_sinks(store)), progress)
+            refuse_errors(check(there, pool, MadeSinks(store.journal)), progress)
             known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
             plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
             return Conductor(store, plan, pool, progress, there=there).conduct()

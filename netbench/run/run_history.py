@@ -122,11 +122,6 @@ def _replay(store: Store, ledger: Ledger) -> None:
         ledger.add(record)
 
 
-def made_sinks(store: Store) -> list[tuple[str, str]]:
-    """Sinks that this campaign made, as (host, path)."""
-    return [(sink.host, sink.path) for sink in store.journal.made_sinks()]
-
-
 def _steady(entry: HostEntry) -> HostEntry:
     """What of an entry must not change without being noticed: all but the number of its first run
     and what varies by itself.
