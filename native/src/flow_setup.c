@@ -83,6 +83,16 @@ int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 	return status || !flow->method->open ? status : flow->method->open(flow, error);
 }
 
+int nb_flow_ask(const struct nb_flow *flow, struct nb_error *error)
+{
+	const struct nb_job *job = flow->job;
+
+	if (job->role == NB_ROLE_RECEIVE)
+		return nb_sink_ask(job, error);
+	return job->source == NB_SOURCE_FILE && takes_from_source(flow) ? nb_source_ask(job, error)
+									: 0;
+}
+
 void nb_flow_close(struct nb_flow *flow)
 {
 	if (flow->method && flow->method->close)

@@ -7,6 +7,8 @@
 
 /* Open buffers, source, sink and the method's own. */
 int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
+/* Why source or sink would not open, as far as that is seen without making or reading them. */
+int nb_flow_ask(const struct nb_flow *flow, struct nb_error *error);
 void nb_flow_close(struct nb_flow *flow);
 /* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow
  * has ended. */

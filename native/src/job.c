@@ -81,6 +81,8 @@ const struct nb_field nb_job_options[] = {
 	{ "argv", "program and arguments of an external tool", .flags = NB_LIST, TEXT(argv) },
 	{ "await_port", "port on which the tool listens once it is ready; 0: not asked",
 	  .type = NB_COUNT, AT(await_port), .maximum = 65535 },
+	{ "ask", "why the job would be refused: nothing is made, read or connected",
+	  .type = NB_FLAG, AT(ask), .maximum = 1 },
 	{ "marks", "edges are taken on request", .type = NB_FLAG, AT(marks), .maximum = 1 },
 };
 const size_t nb_job_options_count = NB_LENGTH(nb_job_options);

@@ -77,6 +77,7 @@ struct nb_job {
 	uint64_t footprint;		   /* bytes that each soaker goes through */
 	char argv[16384];		   /* of a tool, separated by NUL */
 	uint64_t await_port;		   /* a tool is ready once it listens there; 0: not asked */
+	uint64_t ask;			   /* only whether it would be refused */
 	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */
 	uint64_t extra[NB_METHOD_OPTIONS]; /* the method's own options */
 	uint32_t extra_owner;		   /* id of that method's row; NB_NO_ROW: none was given */

@@ -2,13 +2,16 @@
 #include "run.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "data_socket.h"
 #include "drive.h"
 #include "flow_setup.h"
 #include "heartbeat.h"
+#include "method.h"
 #include "program.h"
 
 /* How long flows and a tool have to end. */
@@ -108,6 +111,42 @@ static int prepare_transfer(struct nb_run *run, struct nb_error *error)
 	return status ? status : start_threads(run, error);
 }
 
+/* A worker has so many files open beside those of its streams; of these a connection, a source or
+ * sink, and perhaps a pipe and one more. */
+enum { OWN_FILES = 64, FILES = 2, MORE_FILES = 3 };
+
+static int ask_files(const struct nb_job *job, struct nb_error *error)
+{
+	uint64_t each = FILES + (job->method->flags & NB_DESCRIPTORS ? MORE_FILES : 0);
+	uint64_t needed = OWN_FILES + job->streams * each + job->source_files;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || needed <= limit.rlim_max)
+		return 0;
+	return nb_fail(error, NB_ERR_REQUEST, "prepare run",
+		       "use fewer streams, or raise the hard limit (nofile in limits.conf(5))",
+		       "%llu streams need %llu open files, and a process there may have %llu",
+		       (unsigned long long)job->streams, (unsigned long long)needed,
+		       (unsigned long long)limit.rlim_max);
+}
+
+/* Why the job would be refused, as far as that is seen without making, reading or connecting
+ * anything. */
+static int ask_transfer(const struct nb_job *job, struct nb_error *error)
+{
+	union nb_address address;
+	int six = nb_address_parse(&address, job->address, 0) == sizeof(address.v6);
+	int status = ask_files(job, error), fd;
+
+	if (status)
+		return status;
+	fd = nb_data_socket(job, six ? AF_INET6 : AF_INET, error);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return nb_flow_ask(&(struct nb_flow){ .job = job, .method = job->method }, error);
+}
+
 int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 {
 	int status;
@@ -118,6 +157,8 @@ int nb_run_prepare(struct nb_run *run, struct nb_error *error)
 	status = nb_run_control_open(&run->control, error);
 	if (status)
 		return status;
+	if (run->job.ask && run->job.method)
+		return ask_transfer(&run->job, error);
 	return run->job.role == NB_ROLE_SEND || run->job.role == NB_ROLE_RECEIVE
 		       ? prepare_transfer(run, error)
 		       : prepare_window(run, error);

@@ -157,7 +157,7 @@ static int look_at_files(struct nb_sink *sink, const struct nb_job *job, struct 
 			return 0;
 		held += (uint64_t)status.st_blocks * 512;
 	}
-	return find_room(sink->path, job->bytes, held, error);
+	return job->ask ? 0 : find_room(sink->path, job->bytes, held, error);
 }
 
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
@@ -180,6 +180,31 @@ int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream
 	}
 	name(job, stream, sink->path, sizeof(sink->path));
 	return open_file(sink, job, stream, error);
+}
+
+int nb_sink_ask(const struct nb_job *job, struct nb_error *error)
+{
+	struct nb_sink sink = { .fd = -1 };
+	int status = job->sink == NB_SINK_FILE ? look_at_files(&sink, job, error) : 0;
+
+	for (uint32_t each = 0; !status && job->sink == NB_SINK_FILE && each < job->streams;
+	     each++) {
+		char *slash;
+
+		name(job, each, sink.path, sizeof(sink.path));
+		if (!faccessat(AT_FDCWD, sink.path, W_OK, AT_EACCESS))
+			continue;
+		slash = strrchr(sink.path, '/');
+		if (errno == ENOENT && slash) {
+			*slash = 0;
+			if (!faccessat(AT_FDCWD, slash == sink.path ? "/" : sink.path, W_OK | X_OK,
+				       AT_EACCESS))
+				continue;
+			*slash = '/';
+		}
+		status = cannot_open(sink.path, error);
+	}
+	return status;
 }
 
 int nb_sink_sync(struct nb_sink *sink)

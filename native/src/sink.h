@@ -21,6 +21,8 @@ struct nb_sink {
  * memory instead of nothing. */
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,
 		 struct nb_error *error);
+/* Why the files of all streams would not open; nothing is made. */
+int nb_sink_ask(const struct nb_job *job, struct nb_error *error);
 void nb_sink_close(struct nb_sink *sink);
 /* Force it to its disk. 0, or -1 with errno. */
 int nb_sink_sync(struct nb_sink *sink);

@@ -221,6 +221,17 @@ int nb_source_open(struct nb_source *source, const struct nb_job *job, uint32_t 
 	return status;
 }
 
+int nb_source_ask(const struct nb_job *job, struct nb_error *error)
+{
+	uint64_t size;
+	int fd = named_file(job, &size, error);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 void nb_source_close(struct nb_source *source)
 {
 	for (uint32_t i = 0; i < source->count; i++)

@@ -30,6 +30,8 @@ struct nb_source {
 /* Open what the job names for one of its streams. */
 int nb_source_open(struct nb_source *source, const struct nb_job *job, uint32_t stream,
 		   struct nb_error *error);
+/* Why the file of the source would not open. */
+int nb_source_ask(const struct nb_job *job, struct nb_error *error);
 void nb_source_close(struct nb_source *source);
 
 static inline int nb_source_fd(const struct nb_source *source)

@@ -98,6 +98,8 @@ void nb_worker_start_run(struct nb_worker *worker, uint16_t tag, const unsigned 
 	}
 	nb_run_readbacks(run, &writer);
 	nb_reply(worker, NB_READY, tag, &writer);
+	if (run->job.ask)
+		nb_worker_end_run(worker);
 }
 
 static void send_samples(struct nb_worker *worker)

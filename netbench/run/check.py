@@ -4,7 +4,7 @@ Changes no setting.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from netbench.base.errors import APT_INSTALL, EngineError, RequestError
@@ -17,19 +17,18 @@ from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
 from netbench.run.boots import boots_of
-from netbench.run.check_congestion import check_congestion
-from netbench.run.check_direct import check_direct
-from netbench.run.check_files import check_files, has_program
+from netbench.run.check_ends import check_ends
+from netbench.run.check_files import has_program
 from netbench.run.check_memory import check_memory
 from netbench.run.check_overlap import check_overlap
 from netbench.run.check_root import check_root, needing_root, who_reads
 from netbench.run.check_soak import doubts
-from netbench.run.check_streams import check_streams
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
 from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
 from netbench.run.setting_context import context_of
+from netbench.run.sinks import MadeSinks
 from netbench.run.unit_settings import levels_of
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.base import SettingContext
@@ -44,13 +43,13 @@ ORDER = ("error", "warning", "ok")
 def check(
     campaign: Campaign,
     pool: WorkerPool,
-    own_sinks: Collection[tuple[str, str]] = (),
+    sinks: MadeSinks | None = None,
     look: float = 0.0,
     alone: bool = False,
 ) -> list[Finding]:
-    """Everything that can be said before a run, errors first. `own_sinks`: sinks (host, path) that
-    this campaign made itself; `look`: seconds in which to see what else uses the CPUs; `alone`: no
-    campaign follows.
+    """Everything that can be said before a run, errors first. `sinks`: files that this campaign
+    made itself; `look`: seconds in which to see what else uses the hosts; `alone`: no campaign
+    follows.
 
     Errors: those of reaching a host.
     """
@@ -60,15 +59,12 @@ def check(
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
         *_hosts(campaign, pool, entries),
-        *dict.fromkeys(_units(campaign, pool, own_sinks)),
+        *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
         *check_overlap(campaign, pool),
         *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
-        *(
-            Finding("warning", one.host, one.what, one.remedy)
-            for one in warnings(campaign, pool, entries, look)
-        ),
+        *warnings(campaign, pool, entries, look),
     ]
     return sorted(findings, key=lambda finding: ORDER.index(finding.level))
 
@@ -126,12 +122,10 @@ def _grouped(unread: Mapping[str, str]) -> dict[str, str]:
     return {listed(which, 4, ", "): why for why, which in names.items()}
 
 
-def _units(
-    campaign: Campaign, pool: WorkerPool, own_sinks: Collection[tuple[str, str]]
-) -> Iterator[Finding]:
+def _units(campaign: Campaign, pool: WorkerPool, sinks: MadeSinks | None) -> Iterator[Finding]:
     """What is wrong with cells. Where some can run, what others lack is a warning."""
     ends = EndFinder(campaign, pool)
-    by_unit = [list(_unit(unit, ends, pool, own_sinks)) for unit in Plan(campaign).units]
+    by_unit = [list(_unit(campaign, unit, ends, pool, sinks)) for unit in Plan(campaign).units]
     some_run = any(all(one.level != "error" for one in found) for found in by_unit)
     for one in (one for found in by_unit for one in found):
         if one.skips and some_run:
@@ -142,41 +136,18 @@ def _units(
 
 
 def _unit(
-    unit: Unit, ends: EndFinder, pool: WorkerPool, own_sinks: Collection[tuple[str, str]]
+    campaign: Campaign, unit: Unit, ends: EndFinder, pool: WorkerPool, sinks: MadeSinks | None
 ) -> Iterator[Finding]:
-    transfer, pair = unit.cell.transfer, unit.pair
-    sender, receiver = pool.pair_workers(pair)
-    yield from _method(pair.sender, "send", transfer.send, sender.catalogue.send)
-    yield from _method(pair.receiver, "receive", transfer.receive, receiver.catalogue.receive)
+    transfer = unit.cell.transfer
+    sender, receiver = pool.pair_workers(unit.pair)
     try:
         ends.ends(unit)
     except RequestError as error:
-        yield Finding("error", pair.sender, str(error))
-    yield from check_congestion(transfer.congestion, sender, receiver)
-    yield from check_files(transfer, sender, receiver, own_sinks)
-    yield from check_direct(transfer, sender, receiver)
+        yield Finding("error", unit.pair.sender, str(error))
+    yield from check_ends(campaign, unit, sender, receiver, sinks)
     yield from check_memory(transfer, sender, receiver)
-    yield from check_streams(transfer, sender, receiver)
     if transfer.tool.external:
         yield from _tool(unit, pool)
-
-
-def _method(host: str, side: str, name: str, known: Mapping[str, Named]) -> Iterator[Finding]:
-    if name not in known:
-        yield Finding(
-            "error",
-            host,
-            f"{side}: {name} is not built yet",
-            "run `list methods` to see which methods can run",
-        )
-    elif known[name].row.why:
-        yield Finding(
-            "error",
-            host,
-            f"{side}: {name} cannot run here: {known[name].row.why}",
-            "run `list methods` to see which methods can run",
-            skips=True,
-        )
 
 
 def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:

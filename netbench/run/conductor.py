@@ -39,7 +39,7 @@ from netbench.run.noise import NoiseMonitor
 from netbench.run.progress import Progress, Silent
 from netbench.run.recorder import Recorder
 from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import described, is_finished, made_sinks, profiles_due
+from netbench.run.run_history import described, is_finished, profiles_due
 from netbench.run.runner import Runner
 from netbench.run.seconds import Told
 from netbench.run.sinks import MadeSinks
@@ -117,7 +117,7 @@ def resume(
         with WorkerPool(there, channels) as pool:
             if boots := boots_of(there, pool, store.journal, partial(_say, store, progress)):
                 boots.finish_boots()
-            refuse_errors(check(there, pool, made_sinks(store)), progress)
+            refuse_errors(check(there, pool, MadeSinks(store.journal)), progress)
             known = {host: entries[-1].boot_id for host, entries in store.stored_facts().items()}
             plan = replace(plan, boot_ids={**known, **pool.boot_ids()})
             return Conductor(store, plan, pool, progress, there=there).conduct()

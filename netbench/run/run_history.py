@@ -76,11 +76,6 @@ def replay(store: Store, ledger: Ledger) -> None:
         ledger.add(record)
 
 
-def made_sinks(store: Store) -> list[tuple[str, str]]:
-    """Sinks that this campaign made, as (host, path)."""
-    return [(sink.host, sink.path) for sink in store.journal.made_sinks()]
-
-
 def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     """Units and rounds of the profile runs that are not done, once all measured runs are: of cells
     that have an ok run, on pairs that were not given up. A run that failed is not repeated. Errors:

@@ -13,7 +13,6 @@ from netbench.engine.worker import Outcome, Worker
 from netbench.model import Transfer
 from netbench.result.record import Proof, SettingNote, Settings
 from netbench.run import job, readings
-from netbench.run.check_direct import without_direct_io
 from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.exchange import Watch, exchange, give_up
 from netbench.run.sinks import MadeSinks
@@ -136,8 +135,6 @@ def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options
     for side, method in (("send", send_method), ("receive", receive_method)):
         if method.row.why:
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
-    for _, why in without_direct_io(transfer, send_method, receive_method):
-        raise RequestError(why)
     token = os.urandom(16)
     send = job.sender_options(
         transfer, token, sender.cpus, [row.name for row in send_method.options]

@@ -1,0 +1,128 @@
+"""What the engines of both ends say against a cell before it is run: they are asked, and do
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from netbench.base.errors import EngineError
+from netbench.engine.binding import Code
+from netbench.engine.worker import Worker
+from netbench.model import OR_DEFAULT, Campaign, Transfer
+from netbench.plan.plan import Unit
+from netbench.run import job
+from netbench.run.finding import Finding
+from netbench.run.sinks import MadeSinks
+from netbench.settings.catalogue import side_of
+
+DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
+CONGESTION, DECODE = "set congestion control", "decode job"  # operations of the engine
+ENABLING = ("sysctl.", "sysfs.", "nfs")  # settings that can bring files and congestion controls
+
+
+def check_ends(
+    campaign: Campaign, unit: Unit, sender: Worker, receiver: Worker, sinks: MadeSinks | None
+) -> Iterator[Finding]:
+    """Findings about what either end refuses. `sinks`: files that the campaign made itself. Errors:
+    those of losing a worker.
+    """
+    transfer = _as_asked(unit.cell.transfer)
+    name = (transfer.congestion or "").removesuffix(OR_DEFAULT)
+    used = {sender.host: name, receiver.host: name}  # as congestion control
+    jobs = (
+        (sender, job.sender_options(transfer, b"", (), _declared(sender, "send", transfer.send))),
+        (
+            receiver,
+            job.receiver_options(
+                transfer,
+                b"",
+                (),
+                _declared(receiver, "receive", transfer.receive),
+                sinks.on(receiver) if sinks else {},
+            ),
+        ),
+    )
+    address = campaign.hosts[receiver.host].data_address(transfer.ip)
+    ask: job.Options = {"address": address, "ask": 1}
+    strict: job.Options = {"congestion_or_default": 0} if name else {}
+    for worker, options in jobs:
+        asked = options | ask
+        error = _refusal(worker, asked | strict)
+        if error and error.operation == CONGESTION and transfer.congestion != name:
+            used[worker.host] = _default(worker)
+            what = f"{_in_words(error)}: it uses its default, {used[worker.host]}"
+            yield Finding("warning", worker.host, what, error.remedy)
+            error = _refusal(worker, asked)
+        if error:
+            yield _finding(worker.host, error, _may_enable(campaign, unit))
+    if not name and _default(sender) == "bbr":
+        yield Finding(
+            "warning",
+            sender.host,
+            "the default congestion control, bbr, paces the sender",
+            "set congestion: cubic to measure what the CPU can do",
+        )
+    if used[sender.host] != used[receiver.host]:
+        yield Finding(
+            "warning",
+            sender.host,
+            f"congestion: it uses {used[sender.host]} as the sender, and {receiver.host}"
+            f" {used[receiver.host]} as the receiver",
+        )
+
+
+def _as_asked(transfer: Transfer) -> Transfer:
+    """A transfer whose ends are those of the cell: of a tool's, only its files and its congestion
+    control are looked at.
+    """
+    if not transfer.tool.external:
+        return transfer
+    return replace(
+        transfer,
+        send="readwrite",
+        receive="read",
+        chunk=65536,
+        options={},
+        threads=None,
+        direct=False,
+        fsync="none",
+    )
+
+
+def _declared(worker: Worker, side: str, method: str) -> list[str]:
+    table = worker.catalogue.send if side == "send" else worker.catalogue.receive
+    return [row.name for row in table[method].options] if method in table else []
+
+
+def _refusal(worker: Worker, options: job.Options) -> EngineError | None:
+    try:
+        worker.prepare(options)
+    except EngineError as error:
+        return error
+    return None
+
+
+def _finding(host: str, error: EngineError, may_enable: bool) -> Finding:
+    """`may_enable`: a setting may bring what is not there."""
+    if may_enable and error.operation != DECODE:
+        what = f"cannot be known before settings are made: {_in_words(error)}"
+        return Finding("ok", host, what)
+    skips = error.code == Code.UNSUPPORTED
+    return Finding("error", host, _in_words(error), error.remedy, skips)
+
+
+def _in_words(error: EngineError) -> str:
+    return error.message if error.operation == DECODE else f"{error.operation}: {error.message}"
+
+
+def _may_enable(campaign: Campaign, unit: Unit) -> bool:
+    names = [side_of(key)[1] for key in (*campaign.settings, *unit.cell.settings)]
+    return bool(unit.cell.kernel) or any(
+        name in campaign.commands or name.startswith(ENABLING) for name in names
+    )
+
+
+def _default(worker: Worker) -> str:
+    return worker.operate("file", DEFAULT)[0].strip()
