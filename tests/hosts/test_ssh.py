@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import paramiko
@@ -352,7 +353,7 @@ def test_output_of_ssh_g_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     config = tmp_path / "config"
     config.write_text(
         "Host box\n HostName 10.0.0.7\n"
-        " Port 2200\n User me\n ConnectTimeout 7\n ServerAliveInterval 9\n BindAddress 10.0.0.1\n"
+        " Port 2200\n User me\n ConnectTimeout 7\n ServerAliveInterval 9\n BindAddress 10.0.0.1\n AddressFamily inet\n"
         " HostKeyAlias Farm\n IdentitiesOnly yes\n IdentityFile ~/k_%r_%h_%p\n IdentityFile ${PLACE}/k\n CertificateFile ~/c-cert.pub\n"
         ' UserKnownHostsFile "/a b/k" ~/k2\n GlobalKnownHostsFile /g\n ProxyCommand relay "%h" %p %r %n 100%%\n'
     )
@@ -369,9 +370,19 @@ def test_output_of_ssh_g_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         known_hosts=(Path("/a b/k"), Path(os.path.expanduser("~root/k2")), Path("/g")),
         key_alias="farm",
         bind="10.0.0.1",
+        family=socket.AF_INET,
         connect_timeout=7,
         keepalive=9,
     )
+
+
+def test_the_address_family_of_the_configuration_is_kept() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+        port = server.getsockname()[1]
+        place = destination.Destination("::1", port, "me", family=socket.AF_INET6)
+        wire.open_wire(place, 5.0, "a").close()
+        with pytest.raises(HostError, match="a: "):
+            wire.open_wire(replace(place, family=socket.AF_INET), 5.0, "a")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from netbench.base.errors import APT_INSTALL, HostError
 
+FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
 # characters that a shell interprets.
@@ -41,6 +42,7 @@ class Destination:
     known_hosts: tuple[Path, ...] = ()  # the user's first
     key_alias: str = ""
     bind: str = ""
+    family: int = socket.AF_UNSPEC
     connect_timeout: float | None = None
     keepalive: int | None = None
 
@@ -211,6 +213,7 @@ def resolve(destination: str, config: Path | None = None) -> Destination:
         known_hosts=paths(known),
         key_alias=alias.lower(),
         bind=one("bindaddress"),
+        family=FAMILIES.get(one("addressfamily"), socket.AF_UNSPEC),
         connect_timeout=_seconds(one("connecttimeout")),
         keepalive=_seconds(one("serveraliveinterval")),
     )

@@ -148,8 +148,11 @@ def open_wire(destination: Destination, seconds: float, label: str) -> Wire:
                 " SHELL"
             ) from error
     try:
+        host = destination.hostname
+        if destination.family:
+            host = str(socket.getaddrinfo(host, None, destination.family)[0][4][0])
         sock = socket.create_connection(
-            (destination.hostname, destination.port),
+            (host, destination.port),
             seconds,
             (destination.bind, 0) if destination.bind else None,
         )
