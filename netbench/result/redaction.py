@@ -19,6 +19,7 @@ from netbench.base.opening import files_inside, read_inside
 from netbench.result.reading import read_keys
 
 REDACTED = "redacted"
+DOMAIN = "example"
 _NAMED = {"groups": "group", "links": "link"}
 """Top-level keys of a campaign whose keys are a site's names, and what stands for each."""
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
@@ -30,8 +31,13 @@ _FREE_TEXT = (
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
 _HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
-_ADDRESS = re.compile(r"(?<![\w.:-])[0-9A-Fa-f:]*[:.][0-9A-Fa-f:.]*[0-9A-Fa-f:](?![\w-])")
-_MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
+_MAC = re.compile(r"(?<!\w)(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
+_ADDRESS = re.compile(
+    rf"{_MAC.pattern}"
+    r"|(?:(?<![\w:.])|(?<=\w:)(?!:))[0-9A-Fa-f:]*:(?:[0-9A-Fa-f:]*[0-9A-Fa-f]|:)(?!\w)"
+    r"|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)"
+)
+"""An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
 _NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
 
 
@@ -40,16 +46,18 @@ class Redaction:
 
     def __init__(self, campaign: Mapping[str, Any]) -> None:
         """`campaign`: the keys of campaign.yaml."""
-        self._names = dict(_names(campaign))
+        self._names = {name.lower(): told for name, told in _names(campaign)}
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
         among = "|".join(map(re.escape, longest))
-        self._named = re.compile(rf"(?<!\w)(?:{among})(?!\w)" if among else r"(?!)")
+        domains = "|".join(re.escape(name) for name in longest if self._names[name] == DOMAIN)
+        below = rf"|(?:[\w-]+\.)+(?:{domains})" if domains else ""  # hosts that no campaign names
+        self._named = re.compile(rf"(?<!\w)(?:{among}{below})(?!\w)" if among else r"(?!)", re.I)
 
     def text(self, text: str, addresses: bool = True) -> str:
         """A text with what stands for its names and, if so wanted, its addresses."""
         text = NOTATION.sub(self._notation, text)
-        text = self._named.sub(lambda found: self._names[found[0]], text)
+        text = self._named.sub(lambda found: self._names.get(found[0].lower(), DOMAIN), text)
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 
@@ -62,7 +70,7 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         named = self._names if key in ("hosts", *_NAMED) else {}
-        found = {named.get(k, k): self.value(v, k) for k, v in value.items()}
+        found = {named.get(k.lower(), k): self.value(v, k) for k, v in value.items()}
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
@@ -75,13 +83,13 @@ class Redaction:
             names = expand(found[0])
         except ValueError:
             return found[0]
-        if not all(name in self._names for name in names):
+        if not all(name.lower() in self._names for name in names):
             return found[0]
-        return fold([self._names[name] for name in names])
+        return fold([self._names[name.lower()] for name in names])
 
     def _user(self, name: str) -> str:
         if name not in self._names.values():
-            name = self._names.setdefault(name, f"user{len(self._names) + 1}")
+            name = self._names.setdefault(name.lower(), f"user{len(self._names) + 1}")
         return name
 
     def _address(self, word: str) -> str:
@@ -119,9 +127,11 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if _stand_in(word, 1) != word:
                 continue  # an address, which is found by its form
             yield word, f"host{number}"
-            label, _, domain = word.partition(".")
+            label, *domain = word.split(".")
             if domain:
-                yield from ((label, f"host{number}"), (domain, "example"))
+                yield from ((label, f"host{number}"), (".".join(domain), DOMAIN))
+            for i in range(1, len(domain) - 1):
+                yield ".".join(domain[i:]), DOMAIN
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
     used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))
@@ -171,7 +181,7 @@ def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
         found = JsonLines(file)
         for number, line in found:
             try:
-                yield f"{json.dumps(redaction.value(json.loads(line)), ensure_ascii=False)}\n"
+                yield f"{json.dumps(redaction.value(json.loads(line)))}\n"
             except (ValueError, RecursionError) as error:
                 raise StoreError(f"{found.where(number)}: no JSON; {_REMEDY}") from error
         if found.truncated:
@@ -182,7 +192,7 @@ def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
             value = redaction.value(json.loads(read_inside(file)))
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
-        yield json.dumps(value, indent=1, ensure_ascii=False)
+        yield json.dumps(value, indent=1)
 
     def text(file: Path) -> Iterator[str]:
         yield redaction.text(read_inside(file).decode("utf-8", "replace"))

@@ -524,30 +524,103 @@ def test_what_the_file_lists_is_done_and_what_it_does_not_is_not(bed: Bed) -> No
         assert (mtu(), mtu(OTHER)) == ("1400", "1500")
 
 
-def test_what_may_not_be_changed_is_not_held_either(bed: Bed) -> None:
+SWAPPINESS = Path("/proc/sys/vm/swappiness")
+RATES = Path("/proc/sys/net/ipv6/icmp/ratemask")
+MANY = ",".join(map(str, range(1, 256, 2)))
+OF_VM, OF_RATES = f"file {SWAPPINESS.parent}\n swappiness", f"file {RATES.parent}\n"
+
+
+def tso(interface: str = LINK) -> str:
+    shown = subprocess.run(["ethtool", "-k", interface], check=True, capture_output=True, text=True)
+    return shown.stdout.partition("tcp-segmentation-offload: ")[2].split()[0]
+
+
+def swappiness() -> str:
+    return SWAPPINESS.read_text().strip()
+
+
+def by_root(*argv: str) -> Callable[[], object]:
+    return lambda: subprocess.run(argv, check=True)
+
+
+# An allow file, what is held and how, what root changes meanwhile, and how that reads.
+Meanwhile = tuple[str, Asked, Callable[[], object], Callable[[], str], str]
+ROOT_WRITES = by_root("sysctl", "-qw", "vm.swappiness=61")
+SHORT = by_root("ip", "link", "set", OTHER, "mtu", "1400")
+BOUND_TO_ONE = f"setting mtu gro\nsysctl net.ipv6.icmp.ratemask\ninterface {LINK}"
+MEANWHILE: Mapping[str, Meanwhile] = {
+    "too long to be read again": (
+        "", {"target": ("only", f"{OF_VM}\n{OF_RATES * 2200}"), "value": ""}, ROOT_WRITES, swappiness, "61"),
+    "a name behind which a secret's mark stands": (
+        "", {"target": ("only", f"{OF_VM} (hidden) 1\n{OF_RATES * 2200}")}, ROOT_WRITES, swappiness, "61"),
+    "a name with a long value": (
+        "", {"target": ("only", f"{OF_VM} {'x' * 5000}\n{OF_RATES * 1900}")}, ROOT_WRITES, swappiness, "61"),
+    "another interface": (
+        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu (hidden) 1\n{OF_RATES * 2200}")},
+        SHORT, lambda: mtu(OTHER), "1400"),
+    "features that are not named": (
+        BOUND_TO_ONE, {"op": "features", "target": LINK, "value": ""},
+        by_root("ethtool", "-K", LINK, "tso", "off"), tso, "off"),
+    "features beside one that is": (
+        BOUND_TO_ONE, {"op": "features", "target": LINK, "value": "rx-gro off\n"},
+        by_root("ethtool", "-K", LINK, "tso", "off"), tso, "off"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MEANWHILE)
+def test_what_may_not_be_changed_is_not_put_back_either(bed: Bed, case: str) -> None:
     """What is held is written again, and may be root's by then."""
+    text, held, change, read, now = MEANWHILE[case]
+    before, rates = swappiness(), RATES.read_text().strip()
+    try:
+        with helper_by_sudo(bed, allow_file(text) if text else "") as (_, worker):
+            with contextlib.suppress(EngineError):  # or not even held
+                worker.operate(**{"op": "neighbours", "hold": True, **held})  # type: ignore[arg-type]
+            worker.operate("file", str(RATES), MANY)
+            change()
+            worker.operate("file", str(RATES), rates, hold=True, scope=1)
+            with contextlib.suppress(EngineError):  # it reads otherwise than it was
+                worker.undo(0)
+            assert read() == now
+    finally:
+        SWAPPINESS.write_text(before)
+        RATES.write_text(rates)
+
+
+def gro(worker: Worker) -> list[str]:
+    return worker.operate("features", LINK)[0].partition("\nrx-gro: ")[2].split()[:1]
+
+
+def test_what_may_be_changed_is_put_back(bed: Bed) -> None:
+    """Beside what may not, which root has changed."""
+    only = f"link {LINK}\n mtu\nlink {OTHER}\n mtu\n"
+    with helper_by_sudo(bed, allow_file(BOUND_TO_ONE)) as (_, worker):
+        (before,) = gro(worker)
+        worker.operate("neighbours", ("only", only), hold=True)
+        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
+        worker.operate("features", LINK, f"rx-gro {'off' if before == 'on' else 'on'}\n", hold=True)
+        assert gro(worker) != [before]
+        SHORT()
+        subprocess.run(["ethtool", "-K", LINK, "tso", "off"], check=True)
+        with pytest.raises(EngineError, match="another program has changed it since"):
+            worker.undo(0)
+        assert (mtu(), mtu(OTHER), tso()) == ("1500", "1400", "off")
+        assert gro(worker) == [before]
+
+
+def test_what_is_held_around_a_change_belongs_to_what_may_be_changed(bed: Bed) -> None:
+    """It is written back as far as the change has moved it."""
     queue, own = "/proc/sys/fs/mqueue", "/proc/sys/net/ipv4"
-    with helper_by_sudo(bed, allow_file(f"setting mtu\nsysctl net.\ninterface {LINK}")) as (
-        _,
-        worker,
-    ):
-        refused = (
-            ("only", f"file {own}\n tcp_sack x\nfile {queue}\n msg_max x\n"),
-            ("only", f"file {queue}\n msg_max\n"),
-            ("file", f"{queue}/msg_max"),
-            ("link", OTHER),
-            ("all", ""),
-        )
-        for target in refused:
+    rights = allow_file(f"setting mtu\nsysctl net.\ninterface {LINK}")
+    with helper_by_sudo(bed, rights) as (_, worker):
+        for target in (("file", f"{queue}/msg_max"), ("link", OTHER)):
             with pytest.raises(EngineError, match="has no line that allows"):
                 worker.operate("neighbours", target, hold=True)
             worker.operate("neighbours", target)  # what all may read
-        for target in (
-            ("only", f"file {own}\n tcp_sack x\n"),
-            ("file", f"{own}/tcp_sack"),
-            ("link", LINK),
-        ):
+        for target in (("file", f"{own}/tcp_sack"), ("link", LINK)):
             worker.operate("neighbours", target, hold=True)
+        with pytest.raises(EngineError, match="is held beside a change, not written"):
+            worker.operate("neighbours", ("only", ""), "", hold=True)
 
 
 ROOTS = "and its folder must be root's and writable by no other"

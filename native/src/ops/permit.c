@@ -174,12 +174,12 @@ static int check_change(const char *text, const struct nb_op_request *request,
 	if (is(request, "neighbours")) {
 		const char *what = nb_target_word(&request->target, 1);
 
-		if (!moved.next && !strcmp(first, "file"))
+		/* Around a change: only what that moves is written again. */
+		if (request->hold && !strcmp(first, "file"))
 			return check_file(text, what, error);
-		if (!moved.next && strcmp(first, "only") != 0)
+		if (request->hold && nb_section_op(first))
 			return check(text, "interface", what, "", error);
-		moved.next = moved.next ? moved.next : what;
-		while (!status && nb_section_next(&moved))
+		while (!status && moved.next && nb_section_next(&moved))
 			status = check_change(text,
 					      &(struct nb_op_request){ .op = moved.op,
 								       .target = moved.target,
@@ -241,7 +241,7 @@ static int is_public(const char *path)
 int nb_permit_helper(const struct nb_client *client, const struct nb_op_request *request,
 		     struct nb_error *error)
 {
-	/* What is held is written again. */
+	/* What is held is written again: of lines each needs permission then. */
 	int changes = (request->value && !request->op->lasting) || is(request, "exec") ||
 		      is(request, "boot") || (is(request, "neighbours") && request->hold);
 	int is_file = is(request, "file") || is(request, "list"), status;

@@ -111,6 +111,9 @@ static int check_request(const struct nb_op_request *request, struct nb_error *e
 		return nb_fail(error, NB_ERR_REQUEST, "operation",
 			       op->words ? "only read it" : "give it as an exec with an undo",
 			       "%s cannot write", op->name);
+	if (request->value && request->hold && op->keep)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it, or write it",
+			       "%s is held beside a change, not written", op->name);
 	if (request->undo.words && op->words)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead",
 			       "%s is undone by what it read, not by a program", op->name);

@@ -8,6 +8,7 @@
 
 #include "../heartbeat.h"
 #include "audit.h"
+#include "request.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
@@ -112,21 +113,67 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 		       shown(was), was);
 }
 
+/* Of a text whose lines each need permission those that have it; a line of a section is asked for
+ * below its header. */
+static void add_permitted(const struct nb_undo_entry *entry, const struct nb_client *client,
+			  struct nb_text *text)
+{
+	const char *header = "", *line = entry->value;
+	struct nb_op_request request = { .op = entry->op, .target = entry->target, .hold = 1 };
+	struct nb_error ignored;
+
+	for (; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		int length = (int)strcspn(line, "\n");
+
+		header = *line == ' ' ? header : line;
+		if (asprintf(&request.value, "%.*s\n%.*s\n", (int)strcspn(header, "\n"), header,
+			     *line == ' ' ? length : 0, line) < 0)
+			return;
+		if (!client->permit(client, &request, &ignored))
+			nb_text_add(text, "%.*s\n", length, line);
+		free(request.value);
+	}
+}
+
+static int write_back(const struct nb_undo_entry *entry, const struct nb_client *client,
+		      struct nb_error *error)
+{
+	const struct nb_op *op = entry->op;
+	int (*set)(const struct nb_target *, const char *, struct nb_error *) =
+		op->restore ? op->restore : op->set;
+	struct nb_op_request whole = {
+		.op = op, .target = entry->target, .value = entry->value, .hold = 1
+	};
+	struct nb_error ignored;
+	struct nb_text text;
+	int status;
+
+	if (!op->lines || !client || !client->permit || !client->permit(client, &whole, &ignored))
+		return set(&entry->target, entry->value, error);
+	status = nb_text_allocate(&text, error);
+	if (status)
+		return status;
+	add_permitted(entry, client, &text);
+	status = set(&entry->target, text.data, error);
+	free(text.data);
+	return status;
+}
+
 /* `was`: what it read before, for free(), where that differs. */
-static int restore(const struct nb_undo_entry *entry, struct nb_text *text, char **was,
-		   struct nb_error *error)
+static int restore(const struct nb_undo_entry *entry, const struct nb_client *client,
+		   struct nb_text *text, char **was, struct nb_error *error)
 {
 	const struct nb_op *op = entry->op;
 	int status;
 
 	if (op->keep)
-		return entry->armed ? op->restore(&entry->target, entry->value, error) : 0;
+		return entry->armed ? write_back(entry, client, error) : 0;
 	if (!nb_op_read(op, &entry->target, text, NULL)) {
 		if (!strcmp(text->data, entry->value))
 			return 0;
 		*was = nb_text_copy(text->data, strlen(text->data));
 	}
-	status = (op->restore ? op->restore : op->set)(&entry->target, entry->value, error);
+	status = write_back(entry, client, error);
 	if (!status)
 		status = nb_op_read(op, &entry->target, text, error);
 	if (!status && strcmp(text->data, entry->value) != 0)
@@ -143,7 +190,7 @@ static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *c
 	int status = nb_text_allocate(&text, error);
 
 	if (!status)
-		status = entry->op->words ? restore(entry, &text, &was, error)
+		status = entry->op->words ? restore(entry, client, &text, &was, error)
 					  : nb_op_read(entry->op, &entry->target, &text, error);
 	deed.before = was;
 	deed.after = entry->op->set && !status ? text.data : NULL;
@@ -189,10 +236,12 @@ void nb_undo_note(struct nb_undo_entry *top, int is_after)
 	char **noted = beside && is_after ? &beside->after : beside ? &beside->value : NULL;
 	char *now = is_beside(beside) ? read_copy(beside) : NULL;
 
-	if (!now)
-		return;
-	free(*noted);
-	*noted = now;
+	if (now) {
+		free(*noted);
+		*noted = now;
+	} else if (is_beside(beside)) {
+		beside->value[0] = 0; /* what it was is not known */
+	}
 }
 
 /* Before a change is undone: of what is held beside it, leave what others have changed since. */

@@ -109,6 +109,14 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
 
 
+def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
+    with (result / "records.jsonl").open("a") as records:
+        records.write('{"schema": 2, "reason": "\\ud800 ä"}\n')
+    copy = redacted(result, tmp_path / "copies")
+    last = (copy / "records.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["reason"] == "\ud800 ä"
+
+
 def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
     with (result / "records.jsonl").open("a") as records:
         records.write('{"schema": 2, "run"')
@@ -126,6 +134,15 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({"h": None}, "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3", "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3"),
         ({}, "[fe80::1%eth0]:80 198.18.0.1/24.", "[2001:db8::1%eth0]:80 192.0.2.3/24."),
         ([], "a list of hosts", "a list of hosts"),
+        ({"SND1": "snd1.lab.corp.example"}, "Snd1 gate.corp.example SND1.lab.corp.example x.example",
+         "host1 example host1 x.example"),
+        *(({}, form.format("10.66.77.88"), form.format("192.0.2.2")) for form in (
+            "{}:40112 connected", "{}: refused", "{}-x", "to:{}", "http://{}:80", "x{}", "[{}],", "{}.")),
+        *(({}, form.format("fd12::7"), form.format("2001:db8::1")) for form in (
+            "{}: refused", "{}-x", "to:{}", "[{}]:80", "{}/64", "{}.")),
+        *(({}, form.format("52:54:00:12:34:56"), form.format("00:00:5e:00:53:01")) for form in (
+            "{}:", "{}: gone", "mac:{}", "{}-y")),
+        *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
     ],
 )  # fmt: skip
 def test_what_stands_for_what(hosts: Any, said: str, told: str) -> None:
