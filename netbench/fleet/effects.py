@@ -14,10 +14,8 @@ import pandas as pd
 from netbench.fleet.causes import Cause, causes
 from netbench.fleet.differing_facts import Known, known_facts, odd_facts
 from netbench.fleet.fit import Fit, Observed, Shift, fit, observed
-from netbench.read.result import Result
+from netbench.read.result import MOST_PAIRS, Result
 
-MOST_PAIRS = 8
-"""A campaign with more pairs is a fleet."""
 FALLBACK = "throughput"
 
 
@@ -44,11 +42,6 @@ class Fleet:
         return sorted(mine, key=lambda s: s.ratio, reverse=self.fit.limits.get(kind, 0) > 1)
 
 
-def is_fleet(result: Result) -> bool:
-    """Whether a campaign has so many pairs that its hosts are looked at, not its cells."""
-    return len(result.plan.pairs) > MOST_PAIRS
-
-
 def metrics_of(result: Result) -> list[str]:
     """The metrics that a fleet is judged by: throughput, and those that `repeat` asks for."""
     return [m for m in dict.fromkeys((FALLBACK, *result.repeat.metrics)) if m in result.metrics]
@@ -58,7 +51,7 @@ def fleets_of(result: Result, metric: str) -> list[Fleet]:
     """A metric over the fleet, an entry a cell that any pair has values of; none where the
     campaign is no fleet.
     """
-    if not is_fleet(result):
+    if not result.is_fleet:
         return []
     ok, cells = result.ok, result.cells
     rows = dict(tuple(ok.groupby("cell", observed=True, sort=False)))

@@ -25,6 +25,9 @@ from netbench.result.journal import Journal, LeftChanged
 from netbench.stats.boots import KERNEL
 from netbench.stats.pairs import Rounds, rounds
 
+MOST_PAIRS = 8
+"""A campaign with more pairs is a fleet."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -74,6 +77,11 @@ class Result:
     @property
     def name(self) -> str:
         return self.plan.name
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether there are so many pairs that hosts are looked at, not cells."""
+        return len(self.plan.pairs) > MOST_PAIRS
 
     @cached_property
     def ended(self) -> str:

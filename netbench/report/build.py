@@ -48,10 +48,10 @@ def of_source(source: Source) -> Report:
     """The report of a result that was already read."""
     from netbench.report.sections import sections
 
-    of_cells = source.with_cells or not source.is_fleet
+    of_cells = source.with_cells or not source.result.is_fleet
     label = label_of(source.result)
     with no_collector():
-        built = [section(source) for section in sections(of_cells)]
+        built = [section(source) for section in sections(of_cells, source.result.is_fleet)]
     return Report(
         source, tuple(labelled(section, label) for section in built if section is not None)
     )

@@ -8,9 +8,8 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from netbench.fleet import effects as of_hosts
-from netbench.fleet.differing_facts import Known
 from netbench.read import offered
 from netbench.read.carry_over import flagged
 from netbench.read.cautions.base import Caution, CautionRule
@@ -28,6 +27,10 @@ from netbench.read.shown_levels import shown
 from netbench.report.blocks import Column, Value, keys
 from netbench.report.phrases import answering
 from netbench.stats.comparison import Comparison
+
+if TYPE_CHECKING:
+    from netbench.fleet.differing_facts import Known
+    from netbench.fleet.effects import Fleet
 
 ADD_ON = "netbench.fleet.section"
 """Which reports campaigns of many pairs; named, since it takes a Source."""
@@ -146,30 +149,33 @@ class Source:
         return len(self.result.plan.pairs) > 1
 
     @property
-    def is_fleet(self) -> bool:
-        """Whether there are so many pairs that hosts are looked at, not cells."""
-        return of_hosts.is_fleet(self.result)
-
-    @property
     def add_on(self) -> ModuleType:
         """What tells a fleet: its sentences, JSON, and drawing."""
         return import_module(ADD_ON)
 
     @cached_property
-    def fleets(self) -> Mapping[str, list[of_hosts.Fleet]]:
+    def fleets(self) -> Mapping[str, list[Fleet]]:
         """By metric, the hosts of a campaign with many pairs: an entry a cell. Throughput that a
         rate fixes everywhere is left out.
         """
-        names = of_hosts.metrics_of(self.result) if self.is_fleet else []
-        if names and not offered.free(self.result, self.cells):
+        if not self.result.is_fleet:
+            return {}
+        from netbench.fleet.effects import fleets_of, metrics_of
+
+        names = metrics_of(self.result)
+        if not offered.free(self.result, self.cells):
             names = [name for name in names if name != offered.METRIC] or names
-        found = {name: of_hosts.fleets_of(self.result, name) for name in names}
+        found = {name: fleets_of(self.result, name) for name in names}
         return {name: each for name, each in found.items() if each}
 
     @cached_property
     def fleet_facts(self) -> Known:
         """The facts in which hosts of a fleet differ; none where there are few pairs."""
-        return of_hosts.facts_that_differ(self.result) if self.fleets else {}
+        if not self.fleets:
+            return {}
+        from netbench.fleet.effects import facts_that_differ
+
+        return facts_that_differ(self.result)
 
     def compare(
         self,

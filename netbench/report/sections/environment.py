@@ -57,7 +57,7 @@ def environment(source: Source) -> Section | None:
         and not _fact(name).varies  # it would be odd if those agreed
     ]
     blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
-    every = source.with_cells or not source.is_fleet
+    every = source.with_cells or not source.result.is_fleet
     if differing and every:
         blocks += _apart(known, differing)
     missing = tuple(_missing(states, len(states) if every else FEW))
