@@ -238,9 +238,9 @@ def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
             why = f"`sudo -n` does not start the helper, which changes settings, for {account}"
             if sent.kind == "source":  # a program that the account has made is no program to trust
                 return shell.refusal(f"{why}; connect as root, or {made}")
-            if not _ACCOUNT.fullmatch(account):
-                return shell.refusal(f"{why}; connect as root")
             program = " ".join(path)
+            if not _ACCOUNT.fullmatch(account) or not program.startswith("/"):  # no option
+                return shell.refusal(f"{why}; connect as root")
             install = f"sudo sh -c {shlex.quote(_INSTALL)} install {shlex.quote(program)}"
             rule = f"{account} ALL=(root) NOPASSWD: {PLACE}/worker-* {HELPER}"
             refused = shell.refusal(f"{why}; connect as root, or have two lines run there")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -44,7 +45,8 @@ class Entry:
     def command(self) -> str:
         """What writes its report."""
         folder = self.overview.folder
-        return f"python -m netbench report {folder} --html {folder / _PAGE}"
+        words = ("python", "-m", "netbench", "report", str(folder), "--html", str(folder / _PAGE))
+        return shlex.join(words)
 
 
 def entries(results: Path) -> list[Entry]:

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -158,8 +159,9 @@ class Store:
             raise RequestError(
                 f"{self.path}: {campaign_state.state_folder()} knows no such campaign: it was begun"
                 " by another account, on another machine, or its state was removed;"
-                f" `restore {self.path}` shows what it may have left changed, and"
-                f" `run {self.path}/campaign.yaml` runs it as a new campaign"
+                f" `restore {shlex.quote(str(self.path))}` shows what it may have left changed, and"
+                f" `run {shlex.quote(str(self.path / 'campaign.yaml'))}` runs it as a new campaign:"
+                " read it first, it is code"
             )
         differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != self._contents(n)]
         if not self._is_begun:

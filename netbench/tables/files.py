@@ -67,6 +67,9 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         campaign, identity = read_plan(read / "plan.json").name, read.name
         place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
         files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
+        for table, file in files.items():
+            if file.parent.resolve() != folder.resolve() / table / place:
+                raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
         if all(_has(file, content) for file in files.values()):
             continue
         with Database([Source.of(path)]) as database:

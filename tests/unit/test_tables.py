@@ -265,6 +265,16 @@ def test_a_dataset_grows_by_what_is_new(made: Path, tmp_path: Path) -> None:
     assert partitions.count_rows() == len(expected["runs"])
 
 
+def test_a_dataset_is_written_through_no_link(made: Path, tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+    (folder / "runs").mkdir(parents=True)
+    elsewhere.mkdir()
+    (folder / "runs/campaign=synthetic").symlink_to(elsewhere)
+    with pytest.raises(RequestError, match="leads out of the dataset"):
+        write_dataset([made], folder)
+    assert not list(elsewhere.iterdir())
+
+
 def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
     result, folder = tmp_path / "r" / "one", tmp_path / "archive"
     Synth(runs=5).write(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def test_each_result_has_its_row(results: Path) -> None:
     assert "records.jsonl:1" in made
     elsewhere = index.render(results, results.parent / "page.html")
     assert f'href="results/sample/{SAMPLE.name}/report/index.html"' in elsewhere
+
+
+def test_a_command_to_copy_runs_nothing_else(results: Path) -> None:
+    folder = shutil.copytree(SAMPLE, results / "a;touch pwn;#" / SAMPLE.name)
+    (entry,) = [each for each in index.entries(results) if each.overview.folder == folder]
+    assert shlex.split(entry.command)[4] == str(folder)
 
 
 def test_what_results_are_called_is_text(results: Path) -> None:
