@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../digest.h"
 #include "lasting.h"
 
 enum { VALUE = NB_SECTION_VALUE, PATH_SHOWN = 1024 };
@@ -38,14 +37,45 @@ const struct nb_op *nb_section_op(const char *header)
 	return NULL;
 }
 
-/* Of this process: a hash tells nothing to others. */
-static uint64_t salt(void)
+static uint64_t rotated(uint64_t word, int by)
 {
-	static uint64_t made;
+	return word << by | word >> (64 - by);
+}
 
-	while (!made && getrandom(&made, sizeof(made), 0) < 0 && errno == EINTR)
+static void mix(uint64_t *v, int rounds)
+{
+	for (; rounds > 0; rounds--) {
+		v[0] += v[1], v[2] += v[3];
+		v[1] = rotated(v[1], 13) ^ v[0], v[3] = rotated(v[3], 16) ^ v[2];
+		v[0] = rotated(v[0], 32) + v[3], v[2] += v[1];
+		v[3] = rotated(v[3], 21) ^ v[0], v[1] = rotated(v[1], 17) ^ v[2];
+		v[2] = rotated(v[2], 32);
+	}
+}
+
+/* SipHash-2-4 (Aumasson and Bernstein, 2012) by a key of this process: who knows one value and its
+ * hash learns nothing of others. */
+static uint64_t keyed(const char *value, size_t length)
+{
+	static uint64_t key[2];
+	uint64_t v[4] = { 0x736f6d6570736575, 0x646f72616e646f6d, 0x6c7967656e657261,
+			  0x7465646279746573 };
+
+	while (!key[0] && getrandom(key, sizeof(key), 0) < 0 && errno == EINTR)
 		;
-	return made;
+	for (int i = 0; i < 4; i++)
+		v[i] ^= key[i % 2];
+	for (size_t at = 0; at <= length; at += 8) {
+		uint64_t block = at + 8 > length ? (uint64_t)length << 56 : 0;
+
+		memcpy(&block, value + at, at + 8 > length ? length - at : 8);
+		v[3] ^= block;
+		mix(v, 2);
+		v[0] ^= block;
+	}
+	v[2] ^= 0xff;
+	mix(v, 4);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 static void add_file(struct nb_text *text, int folder, const char *name)
@@ -76,7 +106,7 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 		return;
 	}
 	nb_text_add(text, " %s %s%d %016llx\n", name, NB_HIDDEN, (int)getpid(),
-		    (unsigned long long)nb_digest(salt(), value, (size_t)length));
+		    (unsigned long long)keyed(value, (size_t)length));
 }
 
 static int is_entry(const struct dirent *entry)
