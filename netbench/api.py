@@ -522,7 +522,7 @@ def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
     """Write a table of results as `.parquet` or `.csv`; what its reader should know. Errors:
     RequestError, PlaceError.
     """
-    from netbench.tables.files import write_table
+    from netbench.tables.dataset import write_table
 
     return write_table(results_below(paths), table, file)
 
@@ -531,7 +531,7 @@ def export_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
     """Add results to a partitioned dataset; those that were not there with the same records.
     Errors: RequestError, PlaceError.
     """
-    from netbench.tables.files import write_dataset
+    from netbench.tables.dataset import write_dataset
 
     return write_dataset(results_below(paths), folder)
 
@@ -542,7 +542,7 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
     """
     from netbench.report.source import Source
     from netbench.tables import benchstat, ministat, otava
-    from netbench.tables.files import write_text
+    from netbench.tables.dataset import write_text
 
     sources = [Source.of(path) for path in paths]
     results = [source.result for source in sources]

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from netbench.engine.catalogue import Named
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.model import Host
 from netbench.run.worker_pool import open_channel
-from netbench.settings.base import SettingContext
-from netbench.settings.catalogue import known
+from netbench.settings.named import known
+from netbench.settings.setting import SettingContext
 
 Row = dict[str, object]
 """One row, as `list --json` prints it."""

@@ -17,7 +17,7 @@ from netbench.report.build import Report, of_source
 from netbench.report.label import label_of
 from netbench.report.notebook_frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.source import Source
-from netbench.tables.frames import host_facts, run_columns, units_of
+from netbench.tables.table_frames import host_facts, run_columns, units_of
 
 if TYPE_CHECKING:
     from netbench.report.plots import Plots

@@ -36,7 +36,7 @@ GUESTS = "tests/guests/"
 FETCH = """\
 import sys
 from netbench.lab import command, debian, qemu
-from netbench.lab.base import LabSpec
+from netbench.lab.lab import LabSpec
 from netbench.model import Kernel
 spec = LabSpec("qemu", "fetch", ("a",), None, None, kernels=tuple(Kernel(name, release=name) for name in ("6.1", "6.12")))
 tools = command.find(qemu.QEMU.needs(spec))

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from netbench.campaign import cell_checks, cells
-from netbench.campaign.control import with_controls
+from netbench.campaign.control_cells import with_controls
 from netbench.campaign.edit import BOUNDS
 from netbench.campaign.factors import Level, Reader
 from netbench.campaign.fleet import Names, read_links, read_pairs

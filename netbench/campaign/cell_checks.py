@@ -15,7 +15,7 @@ from netbench.campaign.settings import differing_ends
 from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, SettingLevel, Transfer
-from netbench.settings.catalogue import side_of
+from netbench.settings.named import side_of
 
 SECTOR = 512  # bytes; no disk has smaller ones
 Complaint = tuple[tuple[str, ...], str]

@@ -18,8 +18,8 @@ from netbench.campaign.schema.statistics import OVERLAPPING
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, Plain, compact, describe
 from netbench.model import Command, SettingLevel, Tool
-from netbench.settings.catalogue import parse_level
-from netbench.tools.catalogue import TOOLS
+from netbench.settings.named import parse_level
+from netbench.tools.adaptors import TOOLS
 
 KERNEL = settings.KERNEL
 METERS = "meters"

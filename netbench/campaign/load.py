@@ -17,7 +17,7 @@ from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Node, Table, Word, dump
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree, parse_value
 from netbench.engine.catalogue import Catalogue
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.model import Campaign
 
 _TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"

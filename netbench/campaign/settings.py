@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from netbench.model import Command, SettingLevel
-from netbench.settings.base import HOST, LINK
-from netbench.settings.catalogue import SIDES, find, known, side_of
+from netbench.settings.named import SIDES, find, known, side_of
 from netbench.settings.scope import layers
+from netbench.settings.setting import HOST, LINK
 
 KERNEL = "kernel"
 NO_COMMANDS: Mapping[str, Command] = MappingProxyType({})

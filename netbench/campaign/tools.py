@@ -12,7 +12,7 @@ from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys
 from netbench.campaign.schema.tools import is_ready_unseen
 from netbench.model import Tool
-from netbench.tools.base import THROUGHPUT
+from netbench.tools.tool import THROUGHPUT
 
 
 def own_tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:

@@ -122,7 +122,7 @@ def _repetition(plan: Plan) -> str:
 
 def _boots(plan: Plan) -> Iterator[str]:
     """The boots, and what their number can show."""
-    from netbench.stats.boots import what_boots_buy
+    from netbench.stats.by_boot import what_boots_buy
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))

@@ -25,7 +25,7 @@ LISTENED_BYTES = 1 << 20  # of a worker that nothing is awaited from
 
 
 class Stream(Protocol):
-    """What a worker is reached through (hosts.base.Process)."""
+    """What a worker is reached through (hosts.host_channel.Process)."""
 
     def read(self, timeout: float) -> bytes: ...
     def write(self, data: bytes) -> None: ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from netbench.facts.text import fields, words
+from netbench.facts.fact_text import fields, words
 
 NOT_EMULATED = "no"
 NO_GUEST = "no"

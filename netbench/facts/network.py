@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from netbench.facts.text import field, fields
+from netbench.facts.fact_text import field, fields
 
 
 def features(text: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from netbench.facts.base import CPU, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.cpu import (
     BANDWIDTH,
     CACHES,
@@ -26,10 +25,11 @@ from netbench.facts.cpu import (
     mitigations,
     sockets,
 )
+from netbench.facts.fact import CPU, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
+from netbench.facts.fact_text import choice, field, first_line, first_words, not_zero, words
 from netbench.facts.network import features, link_speed, of_maximum, qdiscs, route
 from netbench.facts.storage import DEVICES, FREE, devices, free_space, mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
-from netbench.facts.text import choice, field, first_line, first_words, not_zero, words
 
 _V4 = "/proc/sys/net/ipv4/"
 _CORE = "/proc/sys/net/core/"

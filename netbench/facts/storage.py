@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from netbench.facts.text import PRIVATE, fields
+from netbench.facts.fact_text import PRIVATE, fields
 
 DEVICES = r"""
 path=$1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from netbench.facts.text import PRIVATE
+from netbench.facts.fact_text import PRIVATE
 
 
 def command_line(text: str) -> str:

@@ -14,10 +14,10 @@ from netbench.base.units import listed
 from netbench.facts.comparison import shortened
 from netbench.fleet.causes import Cause
 from netbench.fleet.differing_facts import Known
-from netbench.fleet.effects import Fleet
 from netbench.fleet.fit import LINK, PAIR, RECEIVER, SENDER, Shared, Shift
-from netbench.fleet.words import cause_sentence, place, sentences
-from netbench.fleet.words import of_fleets as of_fleets
+from netbench.fleet.host_effects import Fleet
+from netbench.fleet.host_words import cause_sentence, place, sentences
+from netbench.fleet.host_words import of_fleets as of_fleets
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, keys, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import title

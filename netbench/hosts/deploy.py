@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from netbench.base.errors import HostError, RootRefused
-from netbench.hosts.base import Process
+from netbench.hosts.host_channel import Process
 from netbench.hosts.shell import Shell
 
 PACKAGE = Path(__file__).resolve().parent.parent / "engine"

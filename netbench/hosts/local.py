@@ -15,8 +15,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from netbench.base.errors import HostError
-from netbench.hosts.base import Process, Result
 from netbench.hosts.deploy import HELPER, MOVER, PACKAGE, START_SECONDS, start_worker
+from netbench.hosts.host_channel import Process, Result
 from netbench.hosts.shell import LINE, Shell
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from netbench.base.errors import EngineError
-from netbench.facts.base import Fact, FactSource
+from netbench.facts.fact import Fact, FactSource
 from netbench.facts.registry import FACTS
 
 Question = tuple[str, tuple[str, ...]]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from netbench.base.errors import HostError, RootRefused
-from netbench.hosts.base import Process, Result
+from netbench.hosts.host_channel import Process, Result
 
 LINE = (
     'exec sh -c \'echo "netbench:shell $(uname -m)"; IFS= read -r n && eval "$(dd bs=1 count="$n"'

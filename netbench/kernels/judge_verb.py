@@ -74,7 +74,7 @@ def _earlier(question: Question, results: Path) -> Boots | None:
 def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     """What will be done, and what it will be able to show."""
     from netbench.plan.plan import Plan
-    from netbench.stats.boots import what_boots_buy
+    from netbench.stats.by_boot import what_boots_buy
     from netbench.stats.power import POWER
 
     repeat = wanted.repeat

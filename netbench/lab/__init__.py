@@ -1,7 +1,7 @@
 """Hosts made on this machine: network namespaces, or guests of QEMU."""
 
-from netbench.lab.base import HostStatus, Lab, LabHost, LabKernel, LabStatus
 from netbench.lab.campaign import campaign_hosts, require_lab
+from netbench.lab.lab import HostStatus, Lab, LabHost, LabKernel, LabStatus
 from netbench.lab.lifecycle import down, reap, status, unused, up
 
 __all__ = [

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from netbench.base.errors import RequestError
-from netbench.lab.base import Lab, LabHost
+from netbench.lab.lab import Lab, LabHost
 from netbench.lab.lifecycle import down, own_name, reap, require, up
 from netbench.model import BootSpec, Campaign, Host
 

@@ -18,9 +18,9 @@ from netbench.base.errors import LabRefused
 from netbench.kernels import source
 from netbench.lab import command, debian, modules
 from netbench.lab import userland as programs
-from netbench.lab.base import Lab, LabKernel
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep
+from netbench.lab.lab import Lab, LabKernel
 from netbench.lab.userland import Userland, userland
 from netbench.model import Kernel
 

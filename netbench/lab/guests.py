@@ -8,9 +8,9 @@ from netbench.base.cache import locks
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import parse_size
 from netbench.lab import command, emulator, sshd, state
-from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.command import Tools
 from netbench.lab.identity import identity, mac
+from netbench.lab.lab import Lab, LabHost, LabKernel
 
 USER_NETWORK = "restrict=on,ipv6=off"
 _DISK_SPARE = parse_size("64M")

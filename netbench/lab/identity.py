@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import struct
 
-from netbench.lab.base import Lab, LabHost
 from netbench.lab.cpio import Archive
+from netbench.lab.lab import Lab, LabHost
 
 
 def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:

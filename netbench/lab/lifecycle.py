@@ -11,7 +11,8 @@ from pathlib import Path
 
 from netbench.base.errors import LabRefused
 from netbench.lab import command, sshd, state
-from netbench.lab.base import (
+from netbench.lab.guest_console import console
+from netbench.lab.lab import (
     ANSWERS,
     GONE,
     STOPPED,
@@ -23,7 +24,6 @@ from netbench.lab.base import (
     LabSpec,
     LabStatus,
 )
-from netbench.lab.console import console
 from netbench.lab.names import host_names, lab_name
 from netbench.lab.netns import NETNS
 from netbench.lab.qemu import QEMU

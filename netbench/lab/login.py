@@ -7,9 +7,9 @@ import time
 
 from netbench.base.errors import LabError
 from netbench.lab import emulator, sshd
-from netbench.lab.base import Lab, LabHost
 from netbench.lab.command import Tools
-from netbench.lab.console import console, console_file
+from netbench.lab.guest_console import console, console_file
+from netbench.lab.lab import Lab, LabHost
 
 _LOGIN_SECONDS = 120.0
 _SILENT_SECONDS = 20.0  # a kernel may have no console there

@@ -23,8 +23,8 @@ from typing import Any
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import format_rate, format_time
 from netbench.lab import sshd
-from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
+from netbench.lab.lab import Kind, Lab, LabHost, LabSpec
 from netbench.lab.names import SWITCH, interface_name, namespace_name
 
 DATA = "data0"

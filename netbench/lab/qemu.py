@@ -22,9 +22,9 @@ from pathlib import Path
 from netbench.base.errors import LabError, LabRefused
 from netbench.kernels.pruning import prune
 from netbench.lab import emulator, guest_kernel, guests, netns, sshd, trial
-from netbench.lab.base import Kind, Lab, LabHost, LabSpec
 from netbench.lab.command import Tools, together
 from netbench.lab.kept import say
+from netbench.lab.lab import Kind, Lab, LabHost, LabSpec
 from netbench.lab.login import await_login
 from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.userland import Userland, userland

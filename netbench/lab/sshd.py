@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from netbench.base.errors import LabError
-from netbench.lab.base import LabHost
 from netbench.lab.command import Tools, together
+from netbench.lab.lab import LabHost
 
 PORT = 22
 PAM_SERVICE = Path("/etc/pam.d/sshd")

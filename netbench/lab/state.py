@@ -20,7 +20,7 @@ from typing import Any
 
 from netbench.base.errors import LabError
 from netbench.lab.accelerator import Accelerator
-from netbench.lab.base import Lab, LabHost, LabKernel
+from netbench.lab.lab import Lab, LabHost, LabKernel
 from netbench.lab.names import SWITCH, namespace_name
 
 BASE = Path("/run/netbench/lab")

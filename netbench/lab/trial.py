@@ -22,11 +22,11 @@ from pathlib import Path
 from netbench.base.errors import LabError
 from netbench.lab import debian, emulator
 from netbench.lab.accelerator import KVM, Accelerator, shares
-from netbench.lab.base import LabKernel
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
-from netbench.lab.console import tail
 from netbench.lab.cpio import Archive
+from netbench.lab.guest_console import tail
 from netbench.lab.kept import say
+from netbench.lab.lab import LabKernel
 
 NEEDS = ("timeout",)
 DEVICE, VHOST = Path("/dev/kvm"), Path("/dev/vhost-net")

@@ -10,7 +10,7 @@ from netbench.facts.comparison import change
 from netbench.live.tail import Tail
 from netbench.plan.plan import Plan
 from netbench.read.epochs import BETWEEN, Epochs
-from netbench.read.noise import Disturbance, disturbances, signs
+from netbench.read.noise_labels import Disturbance, disturbances, signs
 from netbench.result.files import NOISE, NoiseEntry, parse_noise
 from netbench.run.ledger import Ledger
 

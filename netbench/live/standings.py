@@ -17,7 +17,7 @@ from netbench.read.compare import for_factor
 from netbench.read.grounds import doubt_of_rate, without_verdict
 from netbench.read.load import load
 from netbench.run.ledger import Ledger
-from netbench.stats.boots import KERNEL
+from netbench.stats.by_boot import KERNEL
 from netbench.stats.comparison import Comparison
 
 PLACED = "throughput"  # what a rate fixes

@@ -24,14 +24,7 @@ import pandas as pd
 
 from netbench.base.units import count
 from netbench.model import Repeat
-from netbench.read.compare import (
-    Place,
-    Sides,
-    by_place,
-    compared,
-    estimated,
-    log_differences,
-)
+from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
 from netbench.read.history import FEWEST, History, Level, spread, units
 from netbench.read.matching import A, B, Match, Matching, match
 from netbench.read.result import Result

@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 
 from netbench.read.result import Result
 from netbench.read.verdicts import stands
-from netbench.stats.boots import Places
+from netbench.stats.by_boot import Places
 from netbench.stats.comparison import CARRIED, Comparison
 from netbench.stats.dependence import DOUBT
 from netbench.stats.intervals import Numbers, welch_errors

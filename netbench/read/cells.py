@@ -19,7 +19,7 @@ from netbench.read.compare import builds_of
 from netbench.read.metrics import METRICS
 from netbench.read.result import Result
 from netbench.result.files import PlannedCell
-from netbench.stats.boots import KERNEL, without_boots
+from netbench.stats.by_boot import KERNEL, without_boots
 from netbench.stats.closing import Standing, closings
 from netbench.stats.counts import count_interval
 from netbench.stats.dependence import DOUBT, correlations, run_intervals

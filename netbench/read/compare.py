@@ -20,7 +20,7 @@ from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
-from netbench.stats.boots import KERNEL, Builds, in_boots
+from netbench.stats.by_boot import KERNEL, Builds, in_boots
 from netbench.stats.comparison import DEPENDENT, MODES, RESULT, Comparison, failures_said
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from netbench.facts import comparison
 from netbench.read.matching import pairs_of
 from netbench.read.result import Result
-from netbench.stats.boots import KERNEL
+from netbench.stats.by_boot import KERNEL
 
 PRIVATE = ("source", "sink", "tool")
 """Keys of transfer that may hold paths: that they differ is reported, not how."""

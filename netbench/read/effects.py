@@ -21,7 +21,7 @@ from netbench.read.compare import by_cell
 from netbench.read.crossing import Crossing, crossing
 from netbench.read.result import Result
 from netbench.read.verdicts import corrected, tested
-from netbench.stats.boots import BOOTED
+from netbench.stats.by_boot import BOOTED
 from netbench.stats.comparison import Comparison
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Interval, Numbers, mean_interval, means_of, ratio_confidence

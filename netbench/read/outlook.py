@@ -24,7 +24,7 @@ from netbench.read.compare import Place, by_place
 from netbench.read.matching import NAMED
 from netbench.read.result import Result
 from netbench.stats import power
-from netbench.stats.boots import Places, Split, runs_a_boot, split
+from netbench.stats.by_boot import Places, Split, runs_a_boot, split
 from netbench.stats.closing import baseline_of, groups
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import NAN, Numbers, ratio_confidence

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from netbench.model import Compare, Repeat
 from netbench.result.files import PlanFile
-from netbench.stats.boots import in_boots
+from netbench.stats.by_boot import in_boots
 
 
 def factors_of(plan: PlanFile) -> tuple[str, ...]:

@@ -15,14 +15,14 @@ import pandas as pd
 from netbench.model import Compare, Repeat
 from netbench.read.meter_choice import Contradiction
 from netbench.read.metrics import NO_UNITS, Metric, describe
-from netbench.read.noise import foreign_loads
+from netbench.read.noise_labels import foreign_loads
 from netbench.read.planned import handled_by, has_boots
 from netbench.read.proofs import ProofKey, ProofTotal
 from netbench.read.readbacks import Readback
 from netbench.read.usage import UsageKey, Used
 from netbench.result.files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 from netbench.result.journal import Journal, LeftChanged
-from netbench.stats.boots import KERNEL
+from netbench.stats.by_boot import KERNEL
 from netbench.stats.pairs import Rounds, rounds
 
 MOST_PAIRS = 8

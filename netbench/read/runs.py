@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from netbench.read.counters import Number
-from netbench.read.noise import labels
+from netbench.read.noise_labels import labels
 from netbench.read.planned import factors_of
 from netbench.read.stack import Runs
 from netbench.result.files import NoiseEntry, PlanFile

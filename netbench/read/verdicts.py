@@ -25,7 +25,7 @@ from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.model import Repeat
 from netbench.read.metrics import describe
-from netbench.stats.boots import BOOTED
+from netbench.stats.by_boot import BOOTED
 from netbench.stats.comparison import CAMPAIGN, Comparison
 from netbench.stats.dependence import SHARED
 from netbench.stats.intervals import Numbers, ratio_confidence

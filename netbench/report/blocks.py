@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.stats.intervals import Interval
 
 Value = (

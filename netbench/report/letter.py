@@ -21,7 +21,7 @@ from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.phrases import control_lines, title, where
 from netbench.report.source import Source
 from netbench.stats import power
-from netbench.stats.boots import KERNEL, runs_a_boot, several
+from netbench.stats.by_boot import KERNEL, runs_a_boot, several
 from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
 from netbench.stats.words import signed
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from netbench.read import offered
 from netbench.read.carry_over import flagged
-from netbench.read.cautions.base import Caution, CautionRule
-from netbench.read.cautions.catalogue import cautions, rules
+from netbench.read.cautions.all_rules import cautions, rules
+from netbench.read.cautions.rule import Caution, CautionRule
 from netbench.read.cells import CellResult, cells_of
 from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
@@ -30,7 +30,7 @@ from netbench.stats.comparison import Comparison
 
 if TYPE_CHECKING:
     from netbench.fleet.differing_facts import Known
-    from netbench.fleet.effects import Fleet
+    from netbench.fleet.host_effects import Fleet
 
 ADD_ON = "netbench.fleet.section"
 """Which reports campaigns of many pairs; named, since it takes a Source."""
@@ -160,7 +160,7 @@ class Source:
         """
         if not self.result.is_fleet:
             return {}
-        from netbench.fleet.effects import fleets_of, metrics_of
+        from netbench.fleet.host_effects import fleets_of, metrics_of
 
         names = metrics_of(self.result)
         if not offered.free(self.result, self.cells):
@@ -173,7 +173,7 @@ class Source:
         """The facts in which hosts of a fleet differ; none where there are few pairs."""
         if not self.fleets:
             return {}
-        from netbench.fleet.effects import facts_that_differ
+        from netbench.fleet.host_effects import facts_that_differ
 
         return facts_that_differ(self.result)
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar, cast
 
 from netbench.base.control_characters import escape_controls
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.numbers import column_parts, joined

@@ -10,7 +10,7 @@ from netbench.result.journal import Journal
 from netbench.run.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
-    from netbench.kernels.boot.boots import Boots
+    from netbench.kernels.boot.campaign_boots import Boots
 
 
 def boots_of(
@@ -21,6 +21,6 @@ def boots_of(
     """
     if not campaign.boots_hosts:
         return None
-    from netbench.kernels.boot.boots import Boots
+    from netbench.kernels.boot.campaign_boots import Boots
 
     return Boots(campaign, pool, journal, say)

@@ -31,10 +31,10 @@ from netbench.run.setting_context import context_of
 from netbench.run.sinks import MadeSinks
 from netbench.run.unit_settings import levels_of
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.base import SettingContext
-from netbench.settings.catalogue import find
-from netbench.tools.base import Place
-from netbench.tools.catalogue import adaptor_of
+from netbench.settings.named import find
+from netbench.settings.setting import SettingContext
+from netbench.tools.adaptors import adaptor_of
+from netbench.tools.tool import Place
 
 ROOT = 0  # the id of its user
 ORDER = ("error", "warning", "ok")

@@ -15,7 +15,7 @@ from netbench.plan.plan import Unit
 from netbench.run import job
 from netbench.run.finding import Finding
 from netbench.run.sinks import MadeSinks
-from netbench.settings.catalogue import side_of
+from netbench.settings.named import side_of
 
 DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
 CONGESTION, DECODE = "set congestion control", "decode job"  # operations of the engine

@@ -11,8 +11,8 @@ from netbench.engine.worker import Worker
 from netbench.model import Campaign, Cell, SettingLevel
 from netbench.run.finding import Finding
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.base import Operation, SettingContext
-from netbench.settings.catalogue import find
+from netbench.settings.named import find
+from netbench.settings.setting import Operation, SettingContext
 
 NAMED = 4  # settings; the rest are counted
 

@@ -17,8 +17,8 @@ from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.exchange import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.run.sinks import MadeSinks
 from netbench.run.tool_server import ToolServer
-from netbench.tools.base import Adaptor, Commands, Output, Place, Reading
-from netbench.tools.catalogue import adaptor_of
+from netbench.tools.adaptors import adaptor_of
+from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading
 
 FIRST_PORT, PORTS = 15201, 1000
 # setpriv(1); the kernel's number of nobody, since not every host has an account of that name

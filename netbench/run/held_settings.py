@@ -21,9 +21,9 @@ from netbench.run.retry import retry
 from netbench.run.setting_context import context_of
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings import neighbours
-from netbench.settings.base import Operation
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings
+from netbench.settings.setting import Operation
 from netbench.settings.tcp_metrics import NO_SAVE, SAVED
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])

@@ -13,7 +13,7 @@ from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host
 from netbench.result.files import HostEntry
 from netbench.run.worker_pool import WorkerPool
-from netbench.tools.catalogue import TOOLS
+from netbench.tools.adaptors import TOOLS
 
 FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {files: ...}`
 

@@ -13,7 +13,7 @@ from typing import Any
 from netbench.base.errors import EngineError
 from netbench.base.json_lines import to_line
 from netbench.model import Campaign
-from netbench.read.noise import KINDS, in_words, signs
+from netbench.read.noise_labels import KINDS, in_words, signs
 from netbench.result.files import HostEntry, parse_noise
 from netbench.run.finding import Finding
 from netbench.run.noise import NoiseMonitor

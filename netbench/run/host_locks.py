@@ -20,7 +20,7 @@ from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.result.store import Store
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.catalogue import find, side_of
+from netbench.settings.named import find, side_of
 
 LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2

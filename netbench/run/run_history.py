@@ -31,7 +31,7 @@ def described(rows: Iterable[Row]) -> list[EngineRow]:
 
 def is_finished(path: Path, campaign: Campaign) -> bool:
     """Whether every cell of a result is closed, from its records alone."""
-    from netbench.engine.local import local
+    from netbench.engine.own_engine import local
 
     store = Store.open(path)
     hosts = store.stored_facts()

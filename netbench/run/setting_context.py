@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
-from netbench.settings.base import Peers, SettingContext
+from netbench.settings.setting import Peers, SettingContext
 
 
 def context_of(campaign: Campaign, host: str, worker: Worker) -> SettingContext:

@@ -10,8 +10,8 @@ from netbench.engine.binding import Edge
 from netbench.engine.worker import Outcome, Worker
 from netbench.run import job
 from netbench.run.exchange import SLACK_SECONDS
-from netbench.tools.base import shown
 from netbench.tools.search import SEARCHED, search
+from netbench.tools.tool import shown
 
 READY_SECONDS = 10.0
 LOOK_SECONDS = 0.05  # for what has arrived to be read

@@ -12,7 +12,7 @@ from netbench.model import Campaign, SettingLevel
 from netbench.plan.plan import Unit
 from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName
 from netbench.run.held_settings import HeldSettings
-from netbench.settings.catalogue import find
+from netbench.settings.named import find
 from netbench.settings.scope import Levels, Moved, layers
 
 Read = dict[SideName, Mapping[str, str]]

@@ -14,7 +14,7 @@ from netbench.base.cancel import side_by_side
 from netbench.base.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
-from netbench.hosts.base import Channel
+from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign, Host, Pair
 from netbench.run.meter_files import lend

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import SettingContext, whole
 from netbench.settings.file import KernelFiles
+from netbench.settings.setting import SettingContext, whole
 
 FILES = ("/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll")
 

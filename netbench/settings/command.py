@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from netbench.model import Command
-from netbench.settings.base import Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 
 @dataclass(frozen=True)

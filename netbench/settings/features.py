@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from dataclasses import dataclass
 
-from netbench.settings.base import Operation, Setting, SettingContext, fields, on_or_off
+from netbench.settings.setting import Operation, Setting, SettingContext, fields, on_or_off
 
 
 @dataclass

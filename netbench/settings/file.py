@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from netbench.settings.base import Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 CHOICE = re.compile(r"\[([^\]\s]+)\]")
 

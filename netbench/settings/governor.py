@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import SettingContext
 from netbench.settings.file import KernelFiles
+from netbench.settings.setting import SettingContext
 
 FOLDER = "/sys/devices/system/cpu/cpufreq"
 

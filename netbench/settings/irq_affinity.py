@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import SettingContext, cpu_list, fields
 from netbench.settings.file import KernelFiles
+from netbench.settings.setting import SettingContext, cpu_list, fields
 
 
 class IrqAffinity(KernelFiles):

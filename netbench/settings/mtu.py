@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from netbench.base.errors import EngineError
-from netbench.settings.base import LINK, Operation, Setting, SettingContext, whole
+from netbench.settings.setting import LINK, Operation, Setting, SettingContext, whole
 
 
 class Mtu(Setting):

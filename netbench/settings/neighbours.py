@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 
-from netbench.settings.base import Operation
+from netbench.settings.setting import Operation
 
 OP = "neighbours"
 ALL = ("all", "")

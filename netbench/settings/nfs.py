@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from netbench.base.errors import EngineError
 from netbench.base.units import parse_size
-from netbench.settings.base import LINK, Operation, Setting, SettingContext
+from netbench.settings.setting import LINK, Operation, Setting, SettingContext
 
 MOUNT = "/run/netbench.nfs"
 SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel's files

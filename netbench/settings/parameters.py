@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from netbench.settings.base import LINK, RUN, Operation, Setting, SettingContext, fields
+from netbench.settings.setting import LINK, RUN, Operation, Setting, SettingContext, fields
 
 _PAIR = re.compile(r"\s*([a-z][a-z0-9_]*)\s*:\s*([0-9]+|on|off)\s*")
 _SWITCH = {"on": "1", "off": "0"}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from netbench.base.errors import EngineError
 from netbench.result.journal import Change, Restored
-from netbench.settings.base import Worker
 from netbench.settings.neighbours import OP, parse, text_of, writable
+from netbench.settings.setting import Worker
 
 ROUNDS = 4
 

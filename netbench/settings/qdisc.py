@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 
 class Qdisc(Setting):

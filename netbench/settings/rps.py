@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.base import SettingContext, cpu_list, cpu_numbers, ranges
 from netbench.settings.file import KernelFiles
+from netbench.settings.setting import SettingContext, cpu_list, cpu_numbers, ranges
 
 
 def mask(cpus: str) -> str:

@@ -17,8 +17,7 @@ from netbench.base.errors import EngineError, SettingRefused
 from netbench.model import Command, SettingLevel
 from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
-from netbench.settings.base import HOST, LINK, Operation, Setting, SettingContext
-from netbench.settings.catalogue import find, side_of
+from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import (
     Key,
     Moves,
@@ -30,6 +29,7 @@ from netbench.settings.neighbours import (
     text_of,
     writable,
 )
+from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
 AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
 READY_SECONDS = 20.0

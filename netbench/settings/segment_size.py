@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
 from netbench.base.units import parse_size
-from netbench.settings.base import Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
 

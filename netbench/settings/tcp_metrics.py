@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.settings.base import LINK, Operation, Setting, SettingContext
+from netbench.settings.setting import LINK, Operation, Setting, SettingContext
 
 NO_SAVE = "/proc/sys/net/ipv4/tcp_no_metrics_save"
 TABLE = ("addresses",)  # the target of the operation `tcp_metrics`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netbench.base.errors import EngineError
-from netbench.settings.base import Operation, Setting, SettingContext, on_or_off
+from netbench.settings.setting import Operation, Setting, SettingContext, on_or_off
 
 INTEL, OTHERS = (
     "/sys/devices/system/cpu/intel_pstate/no_turbo",

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.model import Compare, Repeat
-from netbench.stats.boots import BOOTED, Builds
+from netbench.stats.by_boot import BOOTED, Builds
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Means, Numbers, means_of, ratio_confidence
 from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds

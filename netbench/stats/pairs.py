@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from netbench.stats.boots import Builds, Places
+from netbench.stats.by_boot import Builds, Places
 from netbench.stats.intervals import Numbers
 
 Rounds = Mapping[int, int]

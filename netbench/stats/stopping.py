@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from netbench.model import Repeat
-from netbench.stats.boots import runs_a_boot
+from netbench.stats.by_boot import runs_a_boot
 from netbench.stats.dependence import run_intervals
 from netbench.stats.intervals import Interval, mean_interval, sequential_confidence
 from netbench.stats.pairs import Series, by_unit

@@ -13,7 +13,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.read.cells import metric_order
 from netbench.read.result import Result, counting
 from netbench.report.label import label_of
-from netbench.tables.frames import kernels, result_id
+from netbench.tables.table_frames import kernels, result_id
 
 _BETTER = {1: "higher", -1: "lower"}
 

@@ -20,8 +20,8 @@ import pandas as pd
 from netbench.base.errors import RequestError
 from netbench.report.source import Source
 from netbench.result.codec import unreadable
-from netbench.tables.frames import FRAMES, result_id
 from netbench.tables.samples import quoted, select_samples
+from netbench.tables.table_frames import FRAMES, result_id
 from netbench.tables.views import VIEWS, create
 
 SAMPLES = "samples"

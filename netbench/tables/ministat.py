@@ -9,7 +9,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.result import Result, counting
 from netbench.report.label import label_of
-from netbench.tables.frames import result_id
+from netbench.tables.table_frames import result_id
 
 LONGEST = 200  # characters of a file's name
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from netbench.base.control_characters import spreadsheet_word
 from netbench.base.errors import RequestError
 from netbench.report.source import Source
-from netbench.tables.frames import kernels, result_id
+from netbench.tables.table_frames import kernels, result_id
 
 HEAD = ("time", "commit", "campaign", "result")
 

@@ -12,8 +12,8 @@ from netbench.base.units import (
     printed_time,
 )
 from netbench.result.record import Capture, ToolReading
-from netbench.tools.base import THROUGHPUT, Reading, moved, shown
 from netbench.tools.search import Match, compiled, search
+from netbench.tools.tool import THROUGHPUT, Reading, moved, shown
 
 TEXT_MAX = 200  # characters of a match that a record keeps
 GROUPS = "the named groups bytes and seconds, or rate"

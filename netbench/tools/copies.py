@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 
 from netbench.model import Transfer
-from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, chosen, moved
+from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, chosen, moved
 
 
 class Copy(Adaptor):

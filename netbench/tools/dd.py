@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from netbench.model import Transfer
 from netbench.result.record import Capture
-from netbench.tools.base import THROUGHPUT, Output, Reading, moved, shown
 from netbench.tools.copies import Copy
+from netbench.tools.tool import THROUGHPUT, Output, Reading, moved, shown
 
 _REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s", re.MULTILINE)
 

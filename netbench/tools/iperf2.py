@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from netbench.model import Transfer
 from netbench.result.record import Capture
-from netbench.tools.base import (
+from netbench.tools.tool import (
     THROUGHPUT,
     Adaptor,
     Commands,

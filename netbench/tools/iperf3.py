@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from netbench.model import Transfer
-from netbench.tools.base import (
+from netbench.tools.tool import (
     Adaptor,
     Commands,
     Output,

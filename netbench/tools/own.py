@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from netbench.model import Tool, Transfer
-from netbench.tools.base import Adaptor, Commands, Output, Place, Reading, seconds_of
 from netbench.tools.captures import read
 from netbench.tools.search import search
+from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, seconds_of
 
 PLACEHOLDERS: Mapping[str, str] = {
     "address": "the receiver's data address",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.read.load import load
 from netbench.result.files import read_facts
 from netbench.run import conductor

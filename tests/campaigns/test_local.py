@@ -21,7 +21,7 @@ from netbench.run import conductor
 from netbench.run.check import check
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.base import fields
+from netbench.settings.setting import fields
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
 
 

@@ -7,7 +7,7 @@ from html import unescape
 from pathlib import Path
 
 from netbench import campaign, load
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.read.metrics import METRICS
 from netbench.read.ratio_table import RATIOS
 from netbench.run import conductor

@@ -11,7 +11,7 @@ import pytest
 
 from netbench import campaign, lab, starter
 from netbench.base.errors import PlaceError, RequestError
-from netbench.lab.base import Lab
+from netbench.lab.lab import Lab
 from netbench.plan.plan import Plan
 from netbench.run.discovery import Impossible
 from tests.support.local import Command, call

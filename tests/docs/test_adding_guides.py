@@ -120,7 +120,7 @@ def test_the_skeleton_compiles(tmp_path: Path, document: str, place: str) -> Non
 
 
 CATALOGUE = """
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 c = local()
 def say(row): return [row.name, row.type, row.unit, row.per, sorted(row.flags)]
 m, t = c.send["toy"], c.meters["toyio"]
@@ -279,7 +279,7 @@ def test_a_toy_setting_is_one_new_file() -> None:
 CAUTION = """
 from pathlib import Path
 from tests.support.synthetic import Synth
-from netbench.read.cautions.catalogue import kinds_of_rules
+from netbench.read.cautions.all_rules import kinds_of_rules
 from netbench.report import build, html, markdown, text
 import netbench.report.json as as_json
 

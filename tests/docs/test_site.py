@@ -94,12 +94,12 @@ def test_every_generated_part_is_on_a_page() -> None:
 
 def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
     from netbench.campaign import json_schema
-    from netbench.engine.local import local
+    from netbench.engine.own_engine import local
     from netbench.facts.registry import FACTS
-    from netbench.read.cautions.catalogue import rules
+    from netbench.read.cautions.all_rules import rules
     from netbench.read.metrics import METRICS
     from netbench.result.journal import ENTRIES
-    from netbench.settings.catalogue import known
+    from netbench.settings.named import known
 
     expected = {
         "campaign-file": json_schema()["properties"],

@@ -19,7 +19,7 @@ import pytest
 
 from netbench.engine import build_native
 from netbench.engine.binding import Edge
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from tests.support.engine_pair import (
     MS,
     Options,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine.binding import Edge
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from tests.engine.test_soak import until

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from netbench.engine.catalogue import Named
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
 
 BYTES = 16 * 2**20 + 1  # of the pairs in which each method comes once

@@ -14,7 +14,7 @@ import pytest
 
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Code, Edge
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.run.exchange import give_up
 from tests.support.disks import ext4_on
 from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair

@@ -23,7 +23,7 @@ from netbench.engine import binding, frames, heartbeat
 from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
 from netbench.engine.connection import Connection
 from netbench.engine.heartbeat import Heartbeat
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
 from tests.support.engine_pair import HELPER, MOVER, MS, PATIENCE, Pair, Side, open_pair

@@ -17,8 +17,8 @@ import pytest
 
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Edge, lib
-from netbench.engine.local import local
-from netbench.settings.base import fields
+from netbench.engine.own_engine import local
+from netbench.settings.setting import fields
 from tests.support.engine_pair import (
     ADDRESS,
     MS,

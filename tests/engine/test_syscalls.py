@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine.catalogue import Named
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from tests.support.engine_pair import MS, NONE, WORKER, Options, Side, covering, open_pair
 
 CHUNK, CHUNKS, FIXED = 64 * 1024, 512, 40

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine import build_native
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.hosts.local import LocalChannel
 from tests.support.engine_pair import MS, WORKER, Side, open_pair
 from tests.support.needs import needs

@@ -30,7 +30,7 @@ from netbench import api, campaign
 from netbench.base.errors import RequestError, StoreError, WorkerLost
 from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
-from netbench.engine.local import local as own_catalogue
+from netbench.engine.own_engine import local as own_catalogue
 from netbench.engine.worker import Worker
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel

@@ -20,7 +20,7 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import RequestError
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel

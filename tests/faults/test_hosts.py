@@ -27,7 +27,7 @@ import yaml
 from netbench import lab
 from netbench.campaign import parse
 from netbench.lab import command
-from netbench.lab.base import Lab, LabHost
+from netbench.lab.lab import Lab, LabHost
 from netbench.run import conductor
 from netbench.run.runner import Runner
 from tests.support.local import call

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
-from netbench.lab.base import Lab, LabHost
+from netbench.lab.lab import Lab, LabHost
 from tests.faults.test_hosts import (
     MISSING,
     NAME,

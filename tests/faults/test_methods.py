@@ -24,7 +24,7 @@ import pytest
 
 from netbench.base.errors import EngineError, WorkerLost
 from netbench.engine.binding import Edge
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from tests.support.engine_pair import (
     ADDRESS,

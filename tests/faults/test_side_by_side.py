@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from netbench import lab
-from netbench.lab.base import Lab
+from netbench.lab.lab import Lab
 from netbench.report.build import build
 from tests.faults.test_hosts import (
     MISSING,

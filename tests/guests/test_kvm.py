@@ -15,8 +15,8 @@ import pytest
 from netbench import lab
 from netbench.lab import command, emulator, state, trial
 from netbench.lab.accelerator import KVM, TCG, Accelerator
-from netbench.lab.base import Lab
 from netbench.lab.guests import boot
+from netbench.lab.lab import Lab
 from netbench.lab.login import await_login
 from netbench.model import Kernel
 from tests.support.guests import FIRST, NAME, ssh

@@ -19,20 +19,20 @@ import yaml
 from netbench import lab
 from netbench.base.errors import LabRefused
 from netbench.engine.worker import Worker
-from netbench.hosts.base import Channel
+from netbench.hosts.host_channel import Channel
 from netbench.kernels import source
 from netbench.lab import command, debian, emulator, guest_kernel, modules, state
-from netbench.lab.base import Lab
-from netbench.lab.console import console
+from netbench.lab.guest_console import console
 from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot
 from netbench.lab.identity import dropbear_key
 from netbench.lab.kept import keep
+from netbench.lab.lab import Lab
 from netbench.lab.lifecycle import ANSWER_SECONDS as SECONDS
 from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.run.worker_pool import open_channel
-from netbench.settings.base import fields
+from netbench.settings.setting import fields
 from tests.support.engine_pair import Pair
 from tests.support.guests import FIRST, NAME, SECOND, ssh
 from tests.support.local import netbench_argv

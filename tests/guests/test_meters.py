@@ -13,7 +13,7 @@ import pytest
 
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
-from netbench.lab.base import LabHost
+from netbench.lab.lab import LabHost
 from netbench.model import Host
 from netbench.run.single_meter import observe, reading_of
 from netbench.run.soak_meter import read_window

@@ -17,12 +17,12 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import CampaignError
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.lab import Lab
 from netbench.plan.plan import Plan
 from netbench.run.unit_settings import levels_of
-from netbench.settings.base import Peers, SettingContext
 from netbench.settings.nfs import Nfs, path
+from netbench.settings.setting import Peers, SettingContext
 from tests.support.guests import ssh
 from tests.support.local import netbench_argv
 

@@ -24,7 +24,7 @@ from netbench import campaign
 from netbench.base.errors import EngineError, HostError, RequestError, RootRefused
 from netbench.engine.worker import Worker
 from netbench.hosts import deploy
-from netbench.hosts.base import Channel
+from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.hosts.shell import Shell
 from netbench.hosts.ssh.channel import SshChannel

@@ -19,16 +19,16 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import EngineError
 from netbench.facts import comparison, cpu, network, storage, system
-from netbench.facts.base import GROUPS, Fact, FactSource
 from netbench.facts.cpu import bandwidth
+from netbench.facts.fact import GROUPS, Fact, FactSource
+from netbench.facts.fact_text import choice, fields, not_zero
 from netbench.facts.network import link_speed
 from netbench.facts.registry import BY_NAME, FACTS
-from netbench.facts.text import choice, fields, not_zero
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.epochs import not_pooled
 from netbench.read.load import load

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from netbench.lab import emulator, login
-from netbench.lab.base import Lab, LabHost
 from netbench.lab.command import find
-from netbench.lab.console import console_file
+from netbench.lab.guest_console import console_file
+from netbench.lab.lab import Lab, LabHost
 from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
 
 __all__ = ["bed", "tmp_path"]

@@ -24,7 +24,7 @@ from netbench import lab
 from netbench.__main__ import main as cli
 from netbench.base.errors import LabError, LabRefused, RequestError
 from netbench.lab import command, lifecycle, netns, state, teardown
-from netbench.lab.base import Lab, LabSpec
+from netbench.lab.lab import Lab, LabSpec
 
 TOOLS = {
     "ip": "iproute2",

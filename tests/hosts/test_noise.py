@@ -25,10 +25,10 @@ from netbench.base.json_lines import to_line
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.model import Campaign, Host
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
-from netbench.read.noise import signs
+from netbench.read.noise_labels import signs
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source

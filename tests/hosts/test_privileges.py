@@ -27,7 +27,7 @@ from netbench.engine.binding import Frame, describe
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts import deploy
-from netbench.hosts.base import Process
+from netbench.hosts.host_channel import Process
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.result.journal import Change
@@ -36,7 +36,7 @@ from netbench.run import conductor
 from netbench.run.check import check
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.catalogue import known
+from netbench.settings.named import known
 from netbench.settings.put_back import put_back
 from tests.support.local import call
 from tests.support.sshd import (

@@ -25,9 +25,9 @@ from netbench.hosts.local import LocalProcess
 from netbench.model import Host
 from netbench.result.journal import outstanding
 from netbench.run.worker_pool import open_channel
-from netbench.settings.base import SettingContext
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import AROUND, CHANGED, HostSettings
+from netbench.settings.setting import SettingContext
 from tests.settings.test_settings import holder, parsed
 from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, NEAR, call, out

@@ -19,11 +19,11 @@ from netbench.model import Command, Host, SettingLevel
 from netbench.result.journal import Change, outstanding
 from netbench.run import conductor
 from netbench.run.worker_pool import open_channel
-from netbench.settings.base import SettingContext
-from netbench.settings.catalogue import find, known, parse_level, side_of
+from netbench.settings.named import find, known, parse_level, side_of
 from netbench.settings.neighbours import OP
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
+from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
 
 

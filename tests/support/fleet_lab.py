@@ -13,8 +13,8 @@ import yaml
 
 from netbench import lab as labs
 from netbench.lab import Lab, LabHost
-from netbench.lab.base import LabSpec
 from netbench.lab.command import Tools, find
+from netbench.lab.lab import LabSpec
 from netbench.lab.lifecycle import own_name
 from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.netns import shape

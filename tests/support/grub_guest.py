@@ -13,10 +13,10 @@ from pathlib import Path
 
 from netbench.lab import command as programs
 from netbench.lab import debian, emulator, guests, qemu, sshd, userland
-from netbench.lab.base import Lab, LabHost, LabKernel
 from netbench.lab.command import Tools
 from netbench.lab.cpio import Archive
 from netbench.lab.identity import identity
+from netbench.lab.lab import Lab, LabHost, LabKernel
 from netbench.lab.login import await_login
 
 _NEEDS = (*qemu.NEEDS, "mke2fs")

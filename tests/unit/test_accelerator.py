@@ -14,8 +14,8 @@ import pytest
 from netbench.base.errors import LabError
 from netbench.lab import debian, emulator, trial
 from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
-from netbench.lab.base import LabKernel
 from netbench.lab.command import Tools
+from netbench.lab.lab import LabKernel
 
 
 @pytest.mark.parametrize(

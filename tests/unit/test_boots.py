@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from netbench.base.errors import BootError, HostError
 from netbench.engine.worker import Worker
 from netbench.facts.comparison import version
-from netbench.hosts.base import Channel, Result
+from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.kernels.boot import METHODS, boot_method, installed
-from netbench.kernels.boot.base import Target, console_file
-from netbench.kernels.boot.boots import Boots, joined, original_states
+from netbench.kernels.boot.boot_method import Target, console_file
+from netbench.kernels.boot.campaign_boots import Boots, joined, original_states
 from netbench.kernels.boot.command import Command as CommandMethod
 from netbench.kernels.boot.console import CONSOLE_LINES, PANIC, excerpt
 from netbench.kernels.boot.copied import release_of

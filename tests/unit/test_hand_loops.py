@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from tests.support.engine_pair import data_methods
 from tools.bench import hand_loops
 from tools.bench.instructions import METHODS, Method

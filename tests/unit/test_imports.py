@@ -23,8 +23,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "engine": {"base"},
     "hosts": {"base", "facts"},
     "tools": {"base", "model", "result.record"},
-    "settings": {"base", "hosts.base", "model", "result.journal"},
-    "campaign": {"base", "engine.catalogue", "engine.local", "model", "plan", "settings", "tools"},
+    "settings": {"base", "hosts.host_channel", "model", "result.journal"},
+    "campaign": {"base", "engine.catalogue", "engine.own_engine", "model", "plan", "settings", "tools"},
     "read": {"base", "facts", "model", "result", "stats"},
     "report": {"base", "facts", "model", "read", "result", "stats"},
     "tables": {"base", "facts", "read", "report", "result"},
@@ -43,7 +43,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "__main__": {"base", "cli"},
     "__init__": {"api"},
     # Add-ons
-    "kernels": {"base", "campaign", "engine", "facts", "hosts.base", "lab", "model", "plan"}
+    "kernels": {"base", "campaign", "engine", "facts", "hosts.host_channel", "lab", "model", "plan"}
     | {"result", "run", "stats"},
     "lab": {"base", "kernels", "model"},
     "fleet": {"base", "campaign", "facts", "model", "plan", "read", "report", "result", "stats"},
@@ -62,7 +62,7 @@ ONLY = {
     "fabric": {"hosts/ssh/connection.py"},
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("connection", "authentication")},
     "matplotlib": {"report/plots.py"},
-    "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "files")},
+    "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "dataset")},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py"},
     "rich": {"live/screen.py"},

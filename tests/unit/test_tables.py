@@ -24,7 +24,7 @@ from netbench.read.cells import metric_order
 from netbench.report.source import Source
 from netbench.tables import benchstat, ministat, otava
 from netbench.tables.database import SAMPLES, TABLES, Database
-from netbench.tables.files import write_dataset, write_table
+from netbench.tables.dataset import write_dataset, write_table
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Synth
 

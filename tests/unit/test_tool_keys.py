@@ -9,7 +9,7 @@ from netbench.campaign.schema.tools import COLUMNS
 from netbench.model import Tool
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json
-from netbench.tables.frames import OUTCOME, RUN
+from netbench.tables.table_frames import OUTCOME, RUN
 
 HEAD = "netbench: 1\nname: t\n"
 RATE = "captures: {throughput: '(?P<rate>.*)'}"

@@ -11,10 +11,10 @@ from netbench.base.units import printed_rate, printed_size, printed_time
 from netbench.model import Pin, Sink, Source, Tool, Transfer
 from netbench.result.record import ToolReading
 from netbench.tools import search
-from netbench.tools.base import Output, Place
+from netbench.tools.adaptors import TOOLS, adaptor_of
 from netbench.tools.captures import TEXT_MAX, read
-from netbench.tools.catalogue import TOOLS, adaptor_of
 from netbench.tools.own import OwnTool
+from netbench.tools.tool import Output, Place
 
 PLACE = Place("10.0.0.2", 5000, (0,), (1,))
 FILE = Source("file", "/srv/in")

@@ -10,7 +10,7 @@ import pytest
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.tables.files import VIEWS_FILE
+from netbench.tables.dataset import VIEWS_FILE
 from tests.support.synthetic import Synth
 
 HISTORY = """

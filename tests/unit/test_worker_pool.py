@@ -12,7 +12,7 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import HostError, HostGone
-from netbench.hosts.base import Channel
+from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
 from netbench.run import worker_pool

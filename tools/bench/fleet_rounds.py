@@ -21,8 +21,8 @@ import yaml
 
 from netbench import campaign
 from netbench import lab as labs
-from netbench.hosts.base import Channel
 from netbench.hosts.deploy import PACKAGE
+from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.result.record import Record

@@ -18,7 +18,7 @@ import numpy as np
 
 from netbench import campaign
 from netbench.base.json_lines import now
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.plan.plan import Plan, Run, Unit
 from netbench.plan.plan_json import plan_json
 from netbench.result import codec

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.engine.build_native import CFLAGS, compiler
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from tools.bench import command, comparisons
 from tools.bench.table import Part, Row
 

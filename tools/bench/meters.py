@@ -17,7 +17,7 @@ from itertools import chain
 import numpy as np
 
 from netbench.engine.binding import Edge
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.run import readings
 from netbench.run.job import Options

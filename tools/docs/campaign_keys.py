@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.tree import Plain, compact
 from netbench.engine.catalogue import Catalogue
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 
 Schema = dict[str, Any]  # JSON Schema: a value of any shape below each keyword
 

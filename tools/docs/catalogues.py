@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from netbench.engine.catalogue import Named, Row
-from netbench.engine.local import local
-from netbench.facts.base import GROUPS, FactSource
+from netbench.engine.own_engine import local
+from netbench.facts.fact import GROUPS, FactSource
 from netbench.facts.registry import FACTS
-from netbench.read.cautions.catalogue import rules
+from netbench.read.cautions.all_rules import rules
 from netbench.read.metrics import METRICS
-from netbench.settings.catalogue import known
+from netbench.settings.named import known
 from tools.docs.markdown import code, join, prose, sentence, table
 
 # Flags of methods, meters and their rows (native/include/netbench.h), as a reader needs them.

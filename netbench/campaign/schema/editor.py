@@ -11,7 +11,7 @@ from netbench.campaign.factors import METERS, OVERLAP
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.engine.catalogue import Catalogue
-from netbench.engine.local import local
+from netbench.engine.own_engine import local
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

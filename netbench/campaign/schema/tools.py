@@ -14,11 +14,11 @@ from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import Tool
-from netbench.tools.base import THROUGHPUT
+from netbench.tools.adaptors import TOOLS
 from netbench.tools.captures import groups_wanted, lacks_groups
-from netbench.tools.catalogue import TOOLS
 from netbench.tools.own import PLACEHOLDERS, placeholders, unknown_placeholders
 from netbench.tools.search import compiled
+from netbench.tools.tool import THROUGHPUT
 
 TOOL_NAME = name_pattern(40)
 METRIC_NAME = "[a-z][a-z0-9_]{0,39}"

@@ -16,9 +16,9 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.schema.tools import TOOL_NAME, pattern_of
 from netbench.campaign.tree import Plain
 from netbench.model import Pin, Sink, Source, Tool
-from netbench.tools.base import THROUGHPUT
+from netbench.tools.adaptors import TOOLS
 from netbench.tools.captures import groups_wanted
-from netbench.tools.catalogue import TOOLS
+from netbench.tools.tool import THROUGHPUT
 
 _ARGUMENT = kinds.text("an argument of the program")
 _ARGV = kinds.list_of("a list of words, the program first")

@@ -15,7 +15,7 @@ from pathlib import Path
 from netbench.base.cancel import aside, held_back
 from netbench.base.errors import HostError
 from netbench.hosts import deploy, shell
-from netbench.hosts.base import Process, Result
+from netbench.hosts.host_channel import Process, Result
 from netbench.hosts.ssh.connection import SSH_ERRORS, Connection, SessionRefused, connect, reason
 from netbench.hosts.ssh.destination import resolve
 from netbench.hosts.ssh.process import SshProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from netbench.kernels.boot.base import BootMethod
+from netbench.kernels.boot.boot_method import BootMethod
 
 METHODS = {"kexec": "Kexec", "grub": "Grub", "qemu": "Qemu", "command": "Command"}
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from netbench.base.errors import BootError, HostError, Lost
 from netbench.kernels.boot import boot_method
-from netbench.kernels.boot.base import Target
+from netbench.kernels.boot.boot_method import Target
 from netbench.kernels.boot.console import excerpt, panicked
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from netbench.base.errors import BootError
-from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.boot_method import Target, console_file
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
 from netbench.model import Host, Kernel

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from netbench.base.errors import BootError
 from netbench.kernels.boot import installed
-from netbench.kernels.boot.base import Target, console_file
+from netbench.kernels.boot.boot_method import Target, console_file
 from netbench.kernels.boot.kexec import SYSTEMD
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State

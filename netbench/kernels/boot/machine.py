@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from netbench.base.errors import BootError, EngineError, HostError, WorkerLost
-from netbench.hosts.base import Channel, Result
+from netbench.hosts.host_channel import Channel, Result
 from netbench.kernels.boot.state import FILES, State
 from netbench.model import Host
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from netbench.base.errors import BootError, LabError, RequestError
-from netbench.kernels.boot.base import CONSOLE_LINES, Target
+from netbench.kernels.boot.boot_method import CONSOLE_LINES, Target
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
-from netbench.lab.base import LabKernel
-from netbench.lab.console import console
+from netbench.lab.guest_console import console
 from netbench.lab.guest_kernel import checked, kernel_for
 from netbench.lab.guests import boot, find
+from netbench.lab.lab import LabKernel
 from netbench.model import Host, Kernel
 
 

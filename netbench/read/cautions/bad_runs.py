@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from netbench.base.units import count, said_of
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.stack import Runs
 from netbench.result.record import SideCounters
 

@@ -5,7 +5,7 @@ metric.
 from __future__ import annotations
 
 from netbench.read.carry_over import ALPHA, carried_over
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 
 class CarriedOver(CautionRule):

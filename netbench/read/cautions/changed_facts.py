@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.result.files import HostEntry
-from netbench.stats.boots import KERNEL
+from netbench.stats.by_boot import KERNEL
 
 NAMED = 4
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # by nature

@@ -5,7 +5,7 @@ the sender's sockets read back.
 from __future__ import annotations
 
 from netbench.base.units import count
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 FACTORS = {"congestion", "sysctl.net.ipv4.tcp_congestion_control"}
 

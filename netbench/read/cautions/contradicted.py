@@ -4,7 +4,7 @@ is part of what the host did.
 
 from __future__ import annotations
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.meter_choice import LEAST
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from netbench.base.units import count
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.stack import Runs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.stats.series import ALPHA, FEWEST, drift
 
 DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 
 class Emulated(CautionRule):

@@ -4,7 +4,7 @@ slow runs fail looks fast.
 
 from __future__ import annotations
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.stats.failures import failing_levels
 
 

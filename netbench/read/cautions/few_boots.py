@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netbench.base.units import count
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
-from netbench.stats.boots import ENOUGH, KERNEL, half_width
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
+from netbench.stats.by_boot import ENOUGH, KERNEL, half_width
 
 
 class Boots(CautionRule):

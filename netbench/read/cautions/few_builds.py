@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from netbench.base.units import listed
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
-from netbench.stats.boots import ENOUGH, KERNEL, half_width
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
+from netbench.stats.by_boot import ENOUGH, KERNEL, half_width
 
 NAMED = 4
 PUBLISHED = (

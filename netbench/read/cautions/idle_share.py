@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.soak import SOAK, idle_share
 from netbench.read.stack import Runs
 from netbench.result.record import SIDES

@@ -4,7 +4,7 @@ unless the campaign sets what TCP keeps.
 
 from __future__ import annotations
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.result.files import HostEntry
 
 SETTINGS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}

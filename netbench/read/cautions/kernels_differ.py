@@ -8,9 +8,9 @@ import itertools
 
 from netbench.base.units import listed
 from netbench.facts.comparison import change
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.epochs import OF_KERNEL, Epochs
-from netbench.stats.boots import KERNEL
+from netbench.stats.by_boot import KERNEL
 
 NAMED = 4
 

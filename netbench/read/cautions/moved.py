@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netbench.base.units import count, listed
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 NAMED = 4
 

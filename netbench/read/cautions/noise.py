@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from netbench.base.units import said_of
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
-from netbench.read.noise import disturbances
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
+from netbench.read.noise_labels import disturbances
 
 
 class Noise(CautionRule):

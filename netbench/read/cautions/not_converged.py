@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netbench.base.units import count, said_of
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.cells import CellResult
 
 SIGNS_NAMED = 3

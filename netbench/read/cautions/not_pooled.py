@@ -5,7 +5,7 @@ change of facts.
 from __future__ import annotations
 
 from netbench.base.units import count, listed
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.epochs import BETWEEN
 
 NAMED = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netbench.base.units import count, listed, said_of
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.cells import rows_by_cell
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 

@@ -5,7 +5,7 @@ control. A setting of a host that reads otherwise than asked is refused, and not
 from __future__ import annotations
 
 from netbench.model import OR_DEFAULT
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 from netbench.read.readbacks import BUFFERS, Readback
 
 OPTIONS = (*BUFFERS, "congestion")

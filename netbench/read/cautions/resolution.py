@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.stack import Runs
 
 ERROR = 0.1  # of what a run reads: its standard error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.stack import Runs
 
 

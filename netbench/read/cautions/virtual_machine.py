@@ -4,7 +4,7 @@ beside the controller.
 
 from __future__ import annotations
 
-from netbench.read.cautions.base import CautionRule, Cautions, Evidence
+from netbench.read.cautions.rule import CautionRule, Cautions, Evidence
 
 
 class VirtualMachine(CautionRule):

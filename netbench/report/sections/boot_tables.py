@@ -15,7 +15,7 @@ from netbench.read.compare import builds_of
 from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, tabled
 from netbench.report.numbers import count
 from netbench.report.source import Source
-from netbench.stats.boots import KERNEL, Split, pooled, split
+from netbench.stats.by_boot import KERNEL, Split, pooled, split
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8

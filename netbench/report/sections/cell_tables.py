@@ -12,7 +12,7 @@ from netbench.report.numbers import count, share
 from netbench.report.phrases import is_of_process, title
 from netbench.report.source import Source
 from netbench.result.record import SIDES
-from netbench.stats.boots import BOOTED
+from netbench.stats.by_boot import BOOTED
 from netbench.stats.modes import SLOW, missed
 
 MODES_NAMED = 8  # cells

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from netbench.base.units import listed
-from netbench.facts.base import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.comparison import same
+from netbench.facts.fact import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.registry import BY_NAME
 from netbench.model import build_name
 from netbench.read.result import Result

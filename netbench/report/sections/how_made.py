@@ -11,7 +11,7 @@ from netbench.report.blocks import Block, Cautions, Column, Prose, Section, Tabl
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
-from netbench.stats.boots import KERNEL, runs_a_boot, several
+from netbench.stats.by_boot import KERNEL, runs_a_boot, several
 from netbench.stats.intervals import sequential_confidence
 
 

@@ -9,7 +9,7 @@ from netbench.base.units import format_duration
 from netbench.read import offered
 from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
-from netbench.read.noise import mean_load
+from netbench.read.noise_labels import mean_load
 from netbench.read.pivot import COPIES, pivots
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section

@@ -22,7 +22,7 @@ from netbench.model import Repeat
 from netbench.read.campaigns import independent
 from netbench.read.compare import for_factor
 from netbench.read.matching import Match
-from netbench.stats.boots import split
+from netbench.stats.by_boot import split
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Numbers, mean_interval
 from tests.support.outside import installed

@@ -15,14 +15,14 @@ from netbench import campaign
 from netbench.cli.plan import text as plan_text
 from netbench.model import Compare, Repeat
 from netbench.plan.plan import Plan
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.read.cells import CellResult, cells_of
 from netbench.read.compare import for_factor
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.read.verdicts import judged
 from netbench.report.source import Source
-from netbench.stats.boots import (
+from netbench.stats.by_boot import (
     Split,
     half_width,
     pooled,

@@ -17,8 +17,8 @@ from netbench import campaign
 from netbench.cli.plan import text as plan_text
 from netbench.cli.power_lines import lines as power_lines
 from netbench.plan.plan import Plan
-from netbench.read.cautions.base import Caution
-from netbench.read.cautions.catalogue import rules
+from netbench.read.cautions.all_rules import rules
+from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
 from netbench.read.outlook import outlook
@@ -27,7 +27,7 @@ from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
 from netbench.report.text import render
-from netbench.stats.boots import Split, pooled, split, what_boots_buy
+from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)

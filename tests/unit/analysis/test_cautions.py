@@ -15,8 +15,8 @@ import pytest
 import scipy.stats
 
 from netbench.read import cautions
-from netbench.read.cautions.base import Caution, CautionRule
-from netbench.read.cautions.catalogue import kinds_of_rules
+from netbench.read.cautions.all_rules import kinds_of_rules
+from netbench.read.cautions.rule import Caution, CautionRule
 from netbench.read.cells import cells_of
 from netbench.read.load import load
 from netbench.report.source import Source
@@ -329,7 +329,7 @@ def test_every_rule_says_what_its_reference_needs(rule: type[CautionRule]) -> No
 def test_each_rule_has_its_own_file_and_place_in_a_report() -> None:
     rules = kinds_of_rules()
     files = {file.stem for file in Path(cautions.__path__[0]).glob("*.py")}
-    files -= {"__init__", "base", "catalogue"}
+    files -= {"__init__", "rule", "all_rules"}
     assert sorted(rule.__module__.rpartition(".")[2] for rule in rules) == sorted(files)
     severities = [rule.severity for rule in rules]
     assert severities == sorted(set(severities), reverse=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.facts import comparison
-from netbench.read.cautions.base import Caution
+from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.compare import for_factor
 from netbench.read.epochs import not_pooled

@@ -12,8 +12,8 @@ import pytest
 
 from netbench.fleet.causes import BY_BOTH, BY_FACTS, BY_OTHERS, HOST, PAIR
 from netbench.fleet.differing_facts import known_facts, odd_facts
-from netbench.fleet.effects import Fleet, fleets_of
 from netbench.fleet.fit import LINK, RECEIVER, SENDER, Observed, fit, observed
+from netbench.fleet.host_effects import Fleet, fleets_of
 from netbench.read.load import load
 from netbench.read.readbacks import Readback
 from tests.support.fleets import MadeFleet, bisection, every, names, ring

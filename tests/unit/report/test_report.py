@@ -26,7 +26,7 @@ from netbench.report.build import Report, build
 from netbench.report.numbers import column_parts, number, parts
 from netbench.report.sections import sections
 from netbench.stats.intervals import Interval
-from netbench.tools.catalogue import TOOLS
+from netbench.tools.adaptors import TOOLS
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Record, Synth, failed
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import netbench.read.cautions
-from netbench.read.cautions.base import Caution, CautionRule, Evidence
+from netbench.read.cautions.rule import Caution, CautionRule, Evidence
 from netbench.read.cells import CellResult
 from netbench.read.result import Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from netbench.facts.text import words
+from netbench.facts.fact_text import words
 
 Parse = Callable[[str], str]
 """Turns the text that was read into the fact. Errors: ValueError with what the text lacks."""

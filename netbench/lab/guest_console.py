@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from netbench.lab import sshd
-from netbench.lab.base import Lab
+from netbench.lab.lab import Lab
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b.|[^\x20-\x7e\t\u00a0-\U0010ffff]")
 _TAIL = 64 * 1024

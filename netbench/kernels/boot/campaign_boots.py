@@ -11,7 +11,7 @@ from netbench.base.cancel import side_by_side
 from netbench.base.errors import BootError, EngineError, HostError, Lost
 from netbench.kernels.boot import boot_method
 from netbench.kernels.boot.acceptance import wait_until_ready
-from netbench.kernels.boot.base import Target
+from netbench.kernels.boot.boot_method import Target
 from netbench.kernels.boot.booting_host import BootingHost
 from netbench.kernels.boot.state import State
 from netbench.model import Campaign, Kernel

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from netbench.fleet.causes import BY_FACTS, BY_OTHERS, HOST, Cause
-from netbench.fleet.effects import FALLBACK, Fleet
 from netbench.fleet.fit import LINK, PAIR, RECEIVER, SENDER, Shared, Shift
+from netbench.fleet.host_effects import FALLBACK, Fleet
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import count, number, share

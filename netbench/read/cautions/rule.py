@@ -12,7 +12,7 @@ import pandas as pd
 
 from netbench.read.cells import CellResult, Rows, rows_by_cell
 from netbench.read.result import Result
-from netbench.stats.boots import without_boots
+from netbench.stats.by_boot import without_boots
 from netbench.stats.intervals import Numbers
 
 

@@ -24,8 +24,8 @@ from netbench.report.source import Source
 from netbench.result.bundles import folder_of
 from netbench.result.files import read_plan
 from netbench.tables.database import TABLES, Database, refusing, select_archived
-from netbench.tables.frames import units_of
 from netbench.tables.samples import name, quoted
+from netbench.tables.table_frames import units_of
 from netbench.tables.views import VIEWS, create
 
 METADATA = {"units": "netbench.base.units", "content": "netbench.content"}

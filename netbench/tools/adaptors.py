@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netbench.model import Tool
-from netbench.tools.base import Adaptor
 from netbench.tools.copies import CAT, CP
 from netbench.tools.dd import Dd
 from netbench.tools.iperf2 import Iperf2
 from netbench.tools.iperf3 import Iperf3
 from netbench.tools.own import OwnTool
+from netbench.tools.tool import Adaptor
 
 TOOLS: Mapping[str, Adaptor] = {
     adaptor.name: adaptor for adaptor in (Iperf3(), Iperf2(), Dd(), CP, CAT)

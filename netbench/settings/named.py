@@ -12,8 +12,8 @@ from functools import cache
 
 import netbench.settings
 from netbench.model import Command, SettingLevel
-from netbench.settings.base import Setting
 from netbench.settings.command import CommandSetting
+from netbench.settings.setting import Setting
 
 SIDES = ("sender.", "receiver.")
 
