@@ -168,8 +168,8 @@ def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) ->
         check=False,
     )
     said = " ".join((checked.stdout + checked.stderr).split())
-    assert "send: nfs cannot run here: this kernel has no NFS server (CONFIG_NFSD" in said
-    assert "receive: nfs cannot run here: this kernel has no NFS client (CONFIG_NFS_FS" in said
+    assert "error: here: nfs: this kernel has no NFS server (CONFIG_NFSD" in said
+    assert "error: here: nfs: this kernel has no NFS client (CONFIG_NFS_FS" in said
     assert "nfs: rsize=32K: " in said
     assert checked.returncode
     ran = subprocess.run(

@@ -20,7 +20,7 @@ def test_every_failure_of_the_engine_says_what_to_do() -> None:
 
 def test_messages_are_found_where_they_are_made() -> None:
     said = {text for message in python_messages() for text in message.texts}
-    assert "source: {path} is empty" in said, "a finding"
+    assert "data, sources, sinks and tools run as root" in said, "a finding"
     made = "cannot create the result folder {final}: {error.strerror}; {remedy_of(error)}, or choose another place with --results"
     assert made in said, "a name that holds the beginning"
 
