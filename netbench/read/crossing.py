@@ -103,7 +103,8 @@ def _left_out(
             " (`exclude`, `include`, or beside a cell that is missing)"
         )
     if empty:
-        yield f"without two runs, so left out: {listed([shown(cell) for cell in empty], NAMED)}"
+        cells = listed([shown(cell) for cell in empty], NAMED)
+        yield f"without two values of this metric, so left out: {cells}"
 
 
 def _missing(
