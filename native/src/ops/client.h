@@ -6,8 +6,19 @@
 #include <sys/types.h>
 
 #include "../fail.h"
+#include "op.h"
 
-struct nb_op_request;
+/* An operation that is asked for. */
+struct nb_op_request {
+	const struct nb_op *op;
+	struct nb_target target; /* a copy with its end, as `undo` */
+	struct nb_target undo;
+	char *value; /* NULL: only read */
+	int hold;
+	int restore;
+	int ask; /* only whether it is allowed */
+	uint32_t scope;
+};
 
 struct nb_client {
 	char user[64];	   /* that logged in */

@@ -7,17 +7,6 @@
 #include "client.h"
 #include "undo.h"
 
-struct nb_op_request {
-	const struct nb_op *op;
-	struct nb_target target; /* a copy with its end, as `undo` */
-	struct nb_target undo;
-	char *value; /* NULL: only read */
-	int hold;
-	int restore;
-	int ask; /* only whether it is allowed */
-	uint32_t scope;
-};
-
 /* Decode one NB_OP payload. 0, or a negative code with the error filled; to be freed in either
  * case. */
 int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,

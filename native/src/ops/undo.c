@@ -8,7 +8,6 @@
 
 #include "../heartbeat.h"
 #include "audit.h"
-#include "request.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
