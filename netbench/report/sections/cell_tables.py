@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from netbench.read.cells import CellResult
 from netbench.read.pivot import NO_TOOL, Pivot, pivots
-from netbench.read.proofs import copied_shares
+from netbench.read.totals import copied_shares
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keys, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import is_of_process, title
