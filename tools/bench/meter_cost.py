@@ -76,7 +76,7 @@ def measure(runs: int = RUNS) -> Part:
         rows = [edge_row(program, [meter], None) for meter in names]
         rows.append(edge_row(program, names, EDGE_BUDGET))
         text = CAMPAIGN.format(runs=runs, all=f"[{', '.join(names)}]")
-        results = command.run(text, Path(name)).results
+        results = command.run(text, Path(name))
     equivalent = comparisons.Budget(
         f"within {MARGIN:.0%}",
         lambda _, low, high: low > 1 - MARGIN and high < 1 + MARGIN,
