@@ -12,10 +12,9 @@ import pytest
 import scipy.stats
 
 from netbench.read.campaigns import independent
-from netbench.read.differing import differences
 from netbench.read.gates import Gate, judge, known_metric, parse
 from netbench.read.load import load
-from netbench.read.matching import Matching, match
+from netbench.read.matching import Matching, differences, match
 from netbench.read.result import Result
 from netbench.stats.comparison import Comparison
 from tests.support.synthetic import Record, Synth, failed

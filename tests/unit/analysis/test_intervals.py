@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.model import Repeat
-from netbench.stats.closing import Standing
+from netbench.stats.closing import Assessment, Standing
 from netbench.stats.intervals import (
     mean_interval,
     sequential_confidence,
     t_quantile,
     verdict_confidence,
 )
-from netbench.stats.stopping import Assessment
 
 finite = st.floats(-1e6, 1e6)
 
@@ -110,7 +109,9 @@ def test_simulated_rule_is_the_conductors() -> None:
     repeat = Repeat(min=3, max=12, precision=0.025)
     confidence = sequential_confidence(0.95, 3, 12)
     for row in np.random.default_rng(5).normal(1, 0.03, (200, 12)):
-        stopped = next(n for n in range(1, 13) if assess({"throughput": row[:n]}, repeat).closed)
+        stopped = next(
+            n for n in range(1, 13) if assess({"throughput": row[:n]}, repeat).reason != "open"
+        )
         plain = next(
             (n for n in range(3, 12) if mean_interval(row[:n], confidence).precision <= 0.025), 12
         )
