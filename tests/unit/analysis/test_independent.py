@@ -47,25 +47,6 @@ def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:
     return {"readwrite": 18.0, "sendfile": 33.3}[factors["send"]], 0.5, 0.6
 
 
-def test_against_scipys_welch(tmp_path: Path) -> None:
-    one = {"factors": {"send": ("sendfile",)}}
-    a, b = (
-        made(tmp_path / "a", runs=8, spread=0.004, **one),
-        made(tmp_path / "b", runs=14, spread=0.011, seed=3, **one),
-    )
-    (found,) = both(a, b)
-    test = scipy.stats.ttest_ind(logs(b, "sendfile"), logs(a, "sendfile"), equal_var=False)
-    interval = test.confidence_interval(0.95)
-    assert found.p == pytest.approx(test.pvalue)
-    assert found.freedom == pytest.approx(test.df)
-    assert [found.low, found.high] == pytest.approx(
-        [math.exp(interval.low), math.exp(interval.high)]
-    )
-    assert (found.unit, found.n, found.against) == ("run", 14, 8)
-    pooled = scipy.stats.ttest_ind(logs(b, "sendfile"), logs(a, "sendfile"))
-    assert found.p != pytest.approx(pooled.pvalue, rel=1e-3)
-
-
 def test_two_cells_are_one_family(tmp_path: Path) -> None:
     a, b = made(tmp_path / "a"), made(tmp_path / "b", seed=3, truth=faster)
     same, more = both(a, b)

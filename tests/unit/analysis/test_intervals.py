@@ -152,17 +152,6 @@ def test_assess(values: dict[str, list[float]], closed: bool, reason: str) -> No
     assert (found.closed, found.reason) == (closed, reason)
 
 
-def test_the_floor_is_for_cpu_only() -> None:
-    tiny = [0.010, 0.012, 0.009, 0.011, 0.013]
-    assert not assess({"throughput": tiny}, Repeat(min=3, max=10)).closed
-
-
-def test_one_run_each() -> None:
-    found = assess({"throughput": [5.0]}, Repeat(min=1, max=1))
-    assert (found.closed, found.reason, found.n) == (True, "max", 1)
-    assert not assess({"throughput": [5.0]}, Repeat(min=1, max=3)).closed
-
-
 @pytest.mark.parametrize(("least", "most"), [(5, 30), (5, 100), (10, 30)])
 @pytest.mark.parametrize("share", [0.05, 0.05 / 6])
 def test_a_verdict_at_any_look_is_wrong_as_seldom_as_said(

@@ -66,20 +66,6 @@ def test_a_small_pilot_may_have_seen_too_little() -> None:
     assert (upper_deviation(1.0, 5) * values >= 1).mean() == pytest.approx(0.8, abs=0.01)
 
 
-@pytest.mark.parametrize("between", [0.002, 0.01, 0.03])
-@pytest.mark.parametrize("costs", [(30.0, 4.0), (5.0, 20.0), (300.0, 1.0)])
-def test_no_other_split_gives_more_for_the_time(between: float, costs: tuple[float, float]) -> None:
-    boot, block = costs
-    best = cheapest(between, 0.02, boot, block)
-
-    def cost(blocks: int) -> float:
-        return (boot + blocks * block) * (between**2 + 0.02**2 / blocks)
-
-    least = min(range(1, 101), key=cost)
-    assert best in (least, least + 1)  # it is rounded up
-    assert cheapest(0.0, 0.02, boot, block) == 100
-
-
 # --- a campaign and an earlier result ---
 
 
