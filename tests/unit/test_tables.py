@@ -21,7 +21,7 @@ from netbench import load
 from netbench.base.errors import PlaceError, ReportError, RequestError
 from netbench.read.cells import metric_order
 from netbench.report.source import Source
-from netbench.tables.database import SAMPLES, TABLES, Database
+from netbench.tables.database import TABLES, Database
 from netbench.tables.dataset import write_dataset, write_table
 from netbench.tables.exports import benchstat, ministat, otava
 from tests.support.paths import SAMPLE

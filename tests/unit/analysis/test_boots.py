@@ -5,7 +5,6 @@ analysis.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,8 @@ from netbench.model import Compare, Repeat
 from netbench.plan.plan import Plan
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import CellResult, cells_of
-from netbench.read.compare import in_result
 from netbench.read.load import load
 from netbench.read.result import Result
-from netbench.read.verdicts import judged
 from netbench.report.source import Source
 from netbench.stats.by_boot import (
     Split,
@@ -33,7 +30,6 @@ from netbench.stats.by_boot import (
     without_boots,
 )
 from netbench.stats.closing import Standing, closings
-from netbench.stats.intervals import mean_interval
 from netbench.stats.series import instabilities, outliers
 from tests.support.synthetic import Record, Synth, failed, scaled
 
@@ -165,66 +161,6 @@ def test_plan_says_it() -> None:
 
 def test_runs_a_boot_give_the_least_number_at_least() -> None:
     assert [runs_a_boot(Repeat(min=n, boots=4)) for n in (1, 4, 10, 12)] == [1, 1, 3, 3]
-
-
-# --- coverage ---
-
-
-CAMPAIGNS, BETWEEN, WITHIN = 2000, 0.02, 0.01
-NOISE = 3 * math.sqrt(0.95 * 0.05 / CAMPAIGNS)
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """As many campaigns as cells: 4 boots of each of two kernels, 3 runs a boot, each cell with
-    boots of its own.
-    """
-    rng = RNG(11)
-    met: defaultdict[tuple[str, int], float] = defaultdict(
-        lambda: 1 + BETWEEN * rng.standard_normal()
-    )
-
-    def shifted(record: Record) -> Record:
-        scaled(record, met[record["factors"]["x"], record["boot"]])
-        for group in ("procstat", "tcp", "rusage"):
-            record["sender"].pop(group), record["receiver"].pop(group, None)
-        return {k: v for k, v in record.items() if k not in ("settings", "proof")}
-
-    factors = {"kernel": ("a", "b"), "x": tuple(map(str, range(CAMPAIGNS)))}
-    synth = Synth(
-        factors,
-        runs=12,
-        boots=4,
-        spread=WITHIN,
-        edit=shifted,
-        truth=lambda factors: (18.0, 0.5, 0.5),
-    )
-    return load(synth.write(tmp_path_factory.mktemp("r") / "r"))
-
-
-@pytest.mark.slow
-def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
-    cells = [c for c in cells_of(many) if c.factors["kernel"] == "a"]
-    found = [c.intervals["throughput"] for c in cells]
-    assert {(c.unit, c.n, i.n) for c, i in zip(cells, found, strict=True)} == {("boot", 12, 4)}
-    covered = np.mean([i.low <= 18 <= i.high for i in found])
-    assert abs(covered - 0.95) <= NOISE
-    runs = many.ok[many.ok["kernel"] == "a"]
-    naive = [
-        mean_interval(each["throughput"].to_numpy(), 0.95)
-        for _, each in runs.groupby("cell", observed=True)
-    ]
-    assert (
-        np.mean([i.low <= 18 <= i.high for i in naive]) <= 0.8
-    )  # runs of one boot, taken for independent draws
-
-
-@pytest.mark.slow
-def test_ratios_of_kernels_cover_the_ratio(many: Result) -> None:
-    family = in_result(many, "throughput", "kernel", "a")
-    assert {(c.unit, c.n) for c in family} == {("boot", 4)}
-    alone = [judged(c, 0.95) for c in family]
-    assert abs(np.mean([c.low <= 1 <= c.high for c in alone]) - 0.95) <= NOISE
 
 
 # --- cells, their status, and cautions ---
