@@ -17,14 +17,14 @@ from netbench.base.cache import use
 from netbench.base.errors import LabRefused
 from netbench.kernels import source
 from netbench.lab import command, debian, modules
-from netbench.lab import userland as programs
+from netbench.lab import userland as guest_programs
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep
 from netbench.lab.lab import Lab, LabKernel
-from netbench.lab.userland import Userland, userland
+from netbench.lab.userland import userland
 from netbench.model import Kernel
 
-NEEDS = ("depmod", *programs.NEEDS)
+NEEDS = ("depmod", *guest_programs.NEEDS)
 
 
 def newest_kernel(tools: Tools) -> Kernel:
@@ -33,7 +33,7 @@ def newest_kernel(tools: Tools) -> Kernel:
     return Kernel(debian.series(release), release=release)
 
 
-def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
+def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
     RequestError.
     """
@@ -44,7 +44,7 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     release = (parts / "release").read_text()
     initrd = Path(kernel.initrd).expanduser() if kernel.initrd else None
     content = _read(initrd, kernel) if initrd else b""
-    content += userland.archive + (parts / "modules.cpio").read_bytes()
+    content += programs + (parts / "modules.cpio").read_bytes()
     root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
     if not is_kept(root):
         root.parent.mkdir(exist_ok=True)

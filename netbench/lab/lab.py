@@ -20,8 +20,8 @@ class LabHost:
     """A host of a lab.
 
     `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the
-    kernel has none), `interface` are the data link's; `management` and `port` are where SSH goes
-    to; `namespace` is the network namespace of its data link.
+    kernel has none), `interface` are the data link's; `management` is where SSH goes to;
+    `namespace` is the network namespace that it is in: its own, or its guest's, the switch's.
     """
 
     name: str
@@ -31,7 +31,6 @@ class LabHost:
     interface: str
     namespace: str
     management: str
-    port: int = 22
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,7 @@ class Lab:
     """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` are
     in the order of the request.
 
-    `kernels`, of guests, by name: the first is what they start on. `versions`: the programs that
-    guests are made with; `accelerator`: what they run on.
+    `kernels`, of guests, by name: the first is what they start on. `accelerator`: what they run on.
     """
 
     name: str
@@ -65,7 +63,6 @@ class Lab:
     hosts: Mapping[str, LabHost]
     ssh_config: Path
     kernels: Mapping[str, LabKernel] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
     accelerator: Accelerator = EMULATION
 
     def host(self, name: str) -> LabHost:
@@ -73,6 +70,10 @@ class Lab:
         if name not in self.hosts:
             raise LabRefused(f"lab {self.name} has no host {name}, only {', '.join(self.hosts)}")
         return self.hosts[name]
+
+    def number(self, host: LabHost) -> int:
+        """A host's place, from 1: its addresses and its ports at the switch have it."""
+        return list(self.hosts).index(host.name) + 1
 
     def block(self) -> dict[str, Any]:
         """The keys of a campaign that runs on this lab."""
@@ -169,7 +170,6 @@ class LabSpec:
     kernels: tuple[Kernel, ...] = ()
     disk: bool = False
     ready: Mapping[str, LabKernel] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
     accelerator: Accelerator = EMULATION
 
 
@@ -178,8 +178,6 @@ class Kind:
     """A kind of lab: the tools that a spec needs, and how it is made in an empty folder. Everything
     that is made can be found again by its name.
 
-    `process` is that of a host's server, if it runs, from the lab's folder and the host's name; of
-    a guest it is QEMU.
     `prepare`, if there is one, does what takes long before labs are locked, and leaves only a
     cache: it returns the spec with kernels that are ready. `require` is the part of it that finds
     out whether this machine can have such hosts.
@@ -187,6 +185,5 @@ class Kind:
 
     needs: Callable[[LabSpec], Sequence[str]]
     make: Callable[[LabSpec, Path, Tools], Lab]
-    process: Callable[[Path, str], int | None]
     prepare: Callable[[LabSpec, Tools], LabSpec] | None = None
     require: Callable[[Tools], object] | None = None

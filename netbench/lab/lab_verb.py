@@ -41,7 +41,7 @@ def _down(options: argparse.Namespace) -> list[str]:
     is the only one. Errors: RequestError, LabError.
     """
     from netbench import lab
-    from netbench.lab.names import DEFAULT_NAME
+    from netbench.lab.state import DEFAULT_NAME
 
     if options.all and options.name is not None:
         raise RequestError("lab down: expected --name or --all, got both")

@@ -1,15 +1,16 @@
-"""Making, removing and listing labs of any kind."""
+"""Making, removing and listing labs of any kind, and the lab that a campaign makes for itself."""
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.base.errors import LabRefused
+from netbench.base.errors import LabRefused, RequestError
 from netbench.lab import command, sshd, state
 from netbench.lab.guest_console import console
 from netbench.lab.lab import (
@@ -24,11 +25,11 @@ from netbench.lab.lab import (
     LabSpec,
     LabStatus,
 )
-from netbench.lab.names import host_names, lab_name
 from netbench.lab.netns import NETNS
 from netbench.lab.qemu import QEMU
+from netbench.lab.state import host_names, lab_name
 from netbench.lab.teardown import remove
-from netbench.model import Kernel
+from netbench.model import BootSpec, Campaign, Host, Kernel
 
 OWN = "run"  # a campaign's own lab is named so, with the process id
 ANSWER_SECONDS = 3.0  # an emulated guest that measures answers within one
@@ -75,13 +76,58 @@ def up(
     return lab
 
 
-def require(kind: str, hosts: Sequence[str]) -> None:
-    """Errors: LabRefused where this machine lacks what such a lab is made with; LabError."""
+def require_lab(campaign: Campaign) -> None:
+    """What a campaign's lab needs is told before kernels are built for it. Errors: LabRefused,
+    LabError.
+    """
+    if campaign.lab is None:
+        return
     _need_root("making a lab")
+    kind, hosts = campaign.lab.kind, list(campaign.hosts)
     maker = KINDS[kind]
     tools = command.find(maker.needs(_spec_of(kind, hosts, None, None, own_name())))
     if maker.require:
         maker.require(tools)
+
+
+@contextmanager
+def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
+    """The campaign with the hosts of its lab, which is up as long as the context; a campaign
+    without a lab as it is. Errors: LabError, RequestError.
+    """
+    if campaign.lab is None:
+        yield campaign
+        return
+    spec, kernels = campaign.lab, campaign.builds
+    reap()
+    if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
+        raise RequestError(
+            f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
+            " qemu"
+        )
+    lab = up(
+        spec.kind,
+        list(campaign.hosts),
+        rate=spec.rate,
+        delay=spec.delay,
+        name=own_name(),
+        kernels=kernels,
+    )
+    try:
+        hosts = {name: _host(host, lab, campaign) for name, host in lab.hosts.items()}
+        yield replace(campaign, hosts=hosts)
+    finally:
+        down(lab.name)
+
+
+def _host(host: LabHost, lab: Lab, campaign: Campaign) -> Host:
+    ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
+    boot, named = BootSpec(), campaign.hosts[host.name]
+    if lab.kind == "qemu":
+        boot = BootSpec("qemu", lab.name, deadline=named.boot.deadline)
+    address = host.address6 if ip6 else host.address
+    config = str(lab.ssh_config)
+    return Host(host.name, host.ssh, address, host.interface, config, boot, named.run_as)
 
 
 def down(name: str | None = None) -> list[str]:
@@ -123,7 +169,7 @@ def status() -> tuple[LabStatus, ...]:
 
 
 def _host_status(lab: Lab, host: LabHost) -> HostStatus:
-    server = _server_state(KINDS[lab.kind].process(lab.folder, host.name), host)
+    server = _server_state(next(iter(sshd.servers(lab.folder, host.name)), None), host)
     lines = console(lab, host.name, 1) if server != ANSWERS else []
     there = host.namespace in state.namespaces(lab.name)
     return HostStatus(host, there, server, "".join(lines))
@@ -141,7 +187,7 @@ def _server_state(pid: int | None, host: LabHost) -> str:
         return GONE
     if words[0] in _STOPPED_STATES:
         return STOPPED
-    return ANSWERS if sshd.answers(host.management, host.port, ANSWER_SECONDS) else UNRESPONSIVE
+    return ANSWERS if sshd.answers(host.management, ANSWER_SECONDS) else UNRESPONSIVE
 
 
 def _status(name: str, lab: Lab | None, hosts: tuple[HostStatus, ...]) -> LabStatus:

@@ -22,7 +22,7 @@ from netbench.base.errors import HostError, LabRefused
 from netbench.engine.worker import Worker
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
-from netbench.lab import Lab, emulator
+from netbench.lab import Lab, sshd
 from netbench.lab.guests import boot
 from netbench.model import Host
 from netbench.run.worker_pool import open_channel
@@ -99,8 +99,8 @@ class Guests:
         wait_for(answers)
 
     def emulator(self, guest: str) -> int:
-        (found,) = emulator.running(self.lab.name, self.lab.folder, guest)
-        return found.pid
+        (found,) = sshd.servers(self.lab.folder, guest)
+        return found
 
     def write(
         self,

@@ -21,15 +21,14 @@ from netbench.base.errors import LabRefused
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel
 from netbench.kernels import source
-from netbench.lab import command, debian, emulator, guest_kernel, modules, state
-from netbench.lab.guest_console import console
+from netbench.lab import command, debian, guest_kernel, modules, sshd, state
+from netbench.lab.guest_console import await_login, console
 from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot
 from netbench.lab.identity import dropbear_key
 from netbench.lab.kept import keep
 from netbench.lab.lab import Lab
 from netbench.lab.lifecycle import ANSWER_SECONDS as SECONDS
-from netbench.lab.login import await_login
 from netbench.model import Host, Kernel
 from netbench.run.worker_pool import open_channel
 from netbench.settings.setting import fields
@@ -228,12 +227,12 @@ def servers() -> dict[str, str]:
 
 def test_status_tells_a_guest_that_answers_from_one_that_is_stopped(made: Lab) -> None:
     assert servers() == {"snd": "answers", "rcv": "answers"}
-    (qemu,) = emulator.running(NAME, made.folder, "rcv")
-    os.kill(qemu.pid, signal.SIGSTOP)
+    (qemu,) = sshd.servers(made.folder, "rcv")
+    os.kill(qemu, signal.SIGSTOP)
     try:
         until(lambda: servers() == {"snd": "answers", "rcv": "stopped"})
     finally:
-        os.kill(qemu.pid, signal.SIGCONT)
+        os.kill(qemu, signal.SIGCONT)
     until(lambda: servers()["rcv"] == "answers")
 
 
@@ -270,10 +269,8 @@ def in_background(name: str) -> bool:
     """Whether the guest's QEMU has got there, alone: until then it is two processes, may give up
     where it cannot tell its maker, and may still read the files of its folder.
     """
-    said = [path.read_text().strip() for path in state.folder(name).glob("hosts/*/qemu.pid")]
-    return said != [] and said == [
-        str(one.pid) for one in emulator.running(name, state.folder(name))
-    ]
+    said = [path.read_text().strip() for path in state.folder(name).glob("hosts/*/pid")]
+    return said != [] and said == [str(pid) for pid in sshd.servers(state.folder(name))]
 
 
 def _unless_gone(_: object, path: str, error: tuple[object, BaseException, object]) -> None:
@@ -292,7 +289,7 @@ def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
             until(lambda: in_background(name))
             os.kill(maker.pid, signal.SIGKILL)
             maker.wait()
-            there = emulator.running(name, state.folder(name))
+            there = sshd.servers(state.folder(name))
             if how == "left":
                 # QEMU removes its own file of the pid where it ends meanwhile.
                 shutil.rmtree(state.folder(name) / "hosts", onerror=_unless_gone)
@@ -301,11 +298,11 @@ def test_down_removes_all_that_a_dead_maker_left(how: str, made: Lab) -> None:
             maker.kill()
             lab.down(name)
     assert there
-    assert [line for line in removed if line.endswith(f" (QEMU of nb-{name}-h1)")]
-    assert emulator.running(name, state.folder(name)) == []
+    assert f"process {there[0]} (qemu-system-x86)" in removed
+    assert sshd.servers(state.folder(name)) == []
     assert state.namespaces(name) == []
     assert not state.folder(name).exists()
-    assert len(emulator.running(NAME, made.folder)) == 2
+    assert len(sshd.servers(made.folder)) == 2
 
 
 def test_kernels_are_for_guests_and_each_once() -> None:
@@ -385,17 +382,24 @@ def test_a_host_key_is_the_same_in_dropbears_form(tmp_path: Path) -> None:
     assert raw[-32:] == public[-32:]
 
 
+PACKAGE = "linux-image-6.9.1-cloud-amd64_6.9.1-2_amd64.deb"
+APT_GET = f"""\
+#!/bin/sh
+case "$*" in *--print-uris*) echo "'http://deb.example/x' {PACKAGE} 8 SHA256:0"; exit ;; esac
+{{}}
+"""
+
+
 @pytest.fixture
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> command.Tools:
     """An apt that knows a kernel and cannot download it, and an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     known = tmp_path / "apt-cache"
-    shown = "Version: 6.9.1-2\\nArchitecture: amd64"
     known.write_text(
-        f"#!/bin/sh\ncase $1 in pkgnames) echo linux-image-6.9.1-cloud-amd64 ;; show) printf '{shown}\\n' ;; *) exit 100 ;; esac\n"
+        "#!/bin/sh\ncase $1 in pkgnames) echo linux-image-6.9.1-cloud-amd64 ;; *) exit 100 ;; esac\n"
     )
     away = tmp_path / "apt-get"
-    away.write_text("#!/bin/sh\necho 'E: Could not resolve deb.example' >&2\nexit 100\n")
+    away.write_text(APT_GET.format("echo 'E: Could not resolve deb.example' >&2; exit 100"))
     for program in (known, away):
         program.chmod(0o755)
     return command.Tools({"apt-cache": str(known), "apt-get": str(away)})
@@ -431,8 +435,7 @@ def test_a_package_that_nothing_vouches_for_is_not_used(offline: command.Tools) 
 @pytest.fixture
 def online(offline: command.Tools) -> command.Tools:
     """An apt that gives the package that its lists name."""
-    name = "linux-image-6.9.1-cloud-amd64_6.9.1-2_amd64.deb"
-    Path(offline.paths["apt-get"]).write_text(f"#!/bin/sh\nprintf 'a kernel' > {name}\n")
+    Path(offline.paths["apt-get"]).write_text(APT_GET.format(f"printf 'a kernel' > {PACKAGE}"))
     return offline
 
 

@@ -23,7 +23,7 @@ import yaml
 from netbench import lab
 from netbench.__main__ import main as cli
 from netbench.base.errors import LabError, LabRefused, RequestError
-from netbench.lab import command, lifecycle, netns, state, teardown
+from netbench.lab import command, lifecycle, netns, sshd, state, teardown
 from netbench.lab.lab import Lab, LabSpec
 
 TOOLS = {
@@ -314,10 +314,10 @@ def test_the_block_is_a_campaigns(pair: Lab) -> None:
 
 
 def test_names_that_yaml_would_read_otherwise_stay_names() -> None:
-    host = netns._host("a", 1, "no", IPv4Network("198.18.0.0/24"), False)
-    assert list(
-        yaml.safe_load(Lab("a", "netns", Path("/x"), {"no": host}, Path("/x/y")).yaml())["hosts"]
-    ) == ["no"]
+    spec = LabSpec("netns", "a", ("no",), None, None)
+    hosts = netns.lab_hosts(spec, IPv4Network("198.18.0.0/24"), False)
+    block = yaml.safe_load(Lab("a", "netns", Path("/x"), hosts, Path("/x/y")).yaml())
+    assert list(block["hosts"]) == ["no"]
 
 
 def named(name: str) -> lab.LabStatus | None:
@@ -333,7 +333,7 @@ def test_status_tells_what_is_up_and_what_broke(untouched: None) -> None:
     assert [one.host for one in known.hosts] == list(here.hosts.values())
     assert known.namespaces == (f"nb-{NAME}-h1", f"nb-{NAME}-h2", f"nb-{NAME}-switch")
     assert [one.server for one in known.hosts] == ["answers", "answers"]
-    server = int((here.folder / "hosts" / "h2" / "pid").read_text())
+    (server,) = sshd.servers(here.folder, "h2")
     os.kill(server, signal.SIGSTOP)
     until(lambda: (now := named(NAME)) is not None and now.hosts[1].server == "stopped")
     known = named(NAME)

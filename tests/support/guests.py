@@ -12,13 +12,13 @@ import pytest
 
 from netbench import lab
 from netbench.base.errors import LabRefused
-from netbench.lab import Lab, command, emulator
+from netbench.lab import Lab, command, guests, qemu
 from netbench.model import Kernel
 
 NAME = f"q{os.getpid()}"  # of the lab that the tests share
 FIRST, SECOND = "6.12", "6.1"  # its kernels; its guests start on the first
 _PACKAGES = {
-    emulator.PROGRAM: "qemu-system-x86",
+    guests.PROGRAM: "qemu-system-x86",
     "depmod": "kmod",
     "ip": "iproute2",
     "ssh": "openssh-client",
@@ -36,7 +36,7 @@ def why_not() -> str:
         return "guests need root"
     if missing:
         return f"guests need the Debian packages {' '.join(missing)}"
-    return "" if emulator.TUN.exists() else f"guests need {emulator.TUN}"
+    return "" if qemu.TUN.exists() else f"guests need {qemu.TUN}"
 
 
 @contextmanager

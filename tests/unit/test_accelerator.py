@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from netbench.base.errors import LabError
-from netbench.lab import debian, emulator, trial
+from netbench.lab import debian, guests, trial
 from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
 from netbench.lab.command import Tools
-from netbench.lab.lab import LabKernel
+from netbench.lab.lab import Lab, LabHost, LabKernel
 
 
 @pytest.mark.parametrize(
@@ -34,38 +34,36 @@ def test_the_first_cpu_is_the_controllers(
     assert shares(available, guests) == expected
 
 
-def words(accelerator: Accelerator, number: int, taps: int) -> str:
-    guest = emulator.Guest(
-        lab="l",
-        name="h",
-        folder=Path("/f"),
-        port=1,
-        macs=("a", "b"),
-        namespace=Path("/n"),
-        tap="data1",
-        number=number,
-        accelerator=accelerator,
-    )
-    return " ".join(emulator._arguments(guest, range(7, 7 + taps), "restrict=on"))
+def words(accelerator: Accelerator, number: int) -> str:
+    """QEMU's arguments for the host of that number."""
+    hosts = {name: LabHost(name, "", "", "", "", "", "") for name in ("a", "b")}
+    lab = Lab("l", "qemu", Path("/f"), hosts, Path("/c"), accelerator=accelerator)
+    return " ".join(guests.arguments(lab, list(hosts.values())[number]))
 
 
 def test_kvm_is_asked_for_alone() -> None:
     kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
-    one, two = words(kvm, 0, 1), words(kvm, 1, 2)
+    one, two = words(kvm, 0), words(kvm, 1)
     assert "-accel kvm -cpu host -smp 1 " in one
-    assert "-netdev tap,id=n1,fd=7,vhost=on -device virtio-net-pci,romfile=,netdev=n1,mac=b" in one
+    assert (
+        "tap,id=data1,ifname=data1,script=no,downscript=no,vhost=on -device virtio-net-pci,romfile=,netdev=data1,"
+        in one
+    )
     assert "mq=on" not in one
     assert "-accel kvm -cpu host -smp 2 " in two
-    assert "tap,id=n1,fds=7:8,vhost=on" in two
-    assert "netdev=n1,mac=b,mq=on,vectors=6" in two
+    assert "tap,id=data2,ifname=data2,script=no,downscript=no,queues=2,vhost=on" in two
+    assert "mac=52:54:00:6e:01:02,mq=on,vectors=6" in two
     assert "tcg" not in one + two
     assert "mitigations=off" not in kvm.append
 
 
 def test_emulation_is_as_it_was() -> None:
-    alone = words(EMULATION, 0, 1)
+    alone = words(EMULATION, 0)
     assert "-accel tcg,thread=multi,tb-size=64 -cpu max -smp 1 " in alone
-    assert "-netdev tap,id=n1,fd=7 -device virtio-net-pci,romfile=,netdev=n1,mac=b" in alone
+    assert (
+        "tap,id=data1,ifname=data1,script=no,downscript=no -device virtio-net-pci,romfile=,netdev=data1,mac="
+        in alone
+    )
     assert "kvm" not in alone
     assert "tsc=reliable random.trust_cpu=on mitigations=off" in EMULATION.append
 
@@ -83,7 +81,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     program = tmp_path / "qemu"
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho 'no VMX' >&2\nexit 1\n")
     program.chmod(0o755)
-    return Tools({emulator.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
+    return Tools({guests.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
 
 
 @pytest.fixture
