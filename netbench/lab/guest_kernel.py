@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -105,25 +104,15 @@ def _parts(kernel: Kernel, place: Path) -> Path:
 
 
 def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
-    """A kernel of any source, ready to be booted by a lab's guests: one of its own, or made and
-    kept in the cache.
+    """A kernel of any source, ready to be booted by a lab's guests: one of its own, that of this
+    name first, or made and kept in the cache.
 
     Errors: LabRefused, RequestError about a kernel's files.
     """
-    for own in _matching(lab, kernel):
-        return replace(checked(own), name=kernel.name, append=kernel.append)
+    if kernel.release:
+        fitting = [own for own in lab.kernels.values() if debian.fits(own.release, kernel.release)]
+        fitting.sort(key=lambda own: debian.order(own.release), reverse=True)
+        for own in sorted(fitting, key=lambda own: own.name != kernel.name):
+            return replace(checked(own), name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)
-
-
-def _matching(lab: Lab, kernel: Kernel) -> Iterator[LabKernel]:
-    """The lab's kernels that a release means: that of this name first."""
-    fitting = [
-        own
-        for own in lab.kernels.values()
-        if kernel.release and debian.fits(own.release, kernel.release)
-    ]
-    yield from sorted(
-        fitting,
-        key=lambda own: (own.name != kernel.name, [-part for part in debian.order(own.release)]),
-    )

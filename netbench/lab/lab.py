@@ -97,62 +97,6 @@ def _kernel(kernel: LabKernel) -> dict[str, str]:
     return {"release": kernel.release} | ({"append": kernel.append} if kernel.append else {})
 
 
-ANSWERS, UNRESPONSIVE, STOPPED, GONE = "answers", "unresponsive", "stopped", "gone"
-"""What a host's SSH server does: it answers; its process (of a guest: QEMU) runs, and it does not
-answer: the kernel boots, hangs or has panicked; that process was stopped by a signal; it is not
-there."""
-
-
-@dataclass(frozen=True)
-class HostStatus:
-    """A host of a lab, whether its namespace exists, what its server does (`answers`,
-    `unresponsive`, `stopped`, `gone`), and, of a guest that does not answer, the last line of its
-    console.
-    """
-
-    host: LabHost
-    namespace: bool
-    server: str
-    console: str = ""
-
-
-@dataclass(frozen=True)
-class LabStatus:
-    """The state of a lab: `up` (all hosts answer), `unresponsive` (a host does not answer),
-    `broken` (a namespace or server is missing), `unfinished` (being made, or the process that made
-    it died). `accelerator` is what guests run on, "" of other kinds.
-    """
-
-    name: str
-    kind: str
-    state: str
-    folder: Path
-    hosts: tuple[HostStatus, ...]
-    namespaces: tuple[str, ...]
-    accelerator: str = ""
-
-    def rows(self) -> list[dict[str, object]]:
-        """A row a host, or one row where there is no host yet: what `lab status --json` prints."""
-        row: dict[str, object] = {
-            "lab": self.name,
-            "kind": self.kind,
-            "state": self.state,
-            "folder": str(self.folder),
-        }
-        row |= {"accelerator": self.accelerator} if self.accelerator else {}
-        hosts = [
-            {
-                "host": one.host.name,
-                "address": one.host.address,
-                "interface": one.host.interface,
-                "server": one.server,
-            }
-            | ({"console": one.console} if one.console else {})
-            for one in self.hosts
-        ]
-        return [row | host for host in hosts] or [row]
-
-
 @dataclass(frozen=True)
 class LabSpec:
     """A lab to be made: `rate` in bits/s and `delay` in ns of the data link, each way; None is as

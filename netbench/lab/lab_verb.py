@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "down":
         rows: list[dict[str, Any]] = [{"removed": line} for line in _down(options)]
     else:
-        rows = [row for one in lab.status() for row in one.rows()]
+        rows = [*lab.status()]
     if options.json:
         say_json(rows)
     else:

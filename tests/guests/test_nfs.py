@@ -8,8 +8,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from netbench.settings.nfs import Nfs, path
 from netbench.settings.setting import Peers, SettingContext
 from tests.support.guests import ssh
 from tests.support.local import netbench_argv
+from tests.support.running import wait_for
 
 HERE = """\
 netbench: 1
@@ -33,41 +32,6 @@ transfer: {send: nfs, receive: nfs, source: {file: FILE}, duration: 60ms, warmup
 settings: {nfs: rsize=32K}
 repeat: {min: 1, max: 1}
 """
-
-
-@pytest.mark.parametrize(
-    ("level", "meant"),
-    [
-        ("off", "off"),
-        ("false", "off"),
-        ("on", "on"),
-        ("rsize=8K", "rsize=8192"),
-        ("{rsize: 1M, vers: 4.1}", "rsize=1048576,vers=4.1"),
-        ("rsize=8192,hard,wsize=8KiB", "rsize=8192,hard,wsize=8192"),
-    ],
-)
-def test_a_level_is_off_on_or_options_as_the_kernel_shows_them(level: str, meant: str) -> None:
-    assert Nfs().parse(level) == meant
-    assert Nfs().parse(meant) == meant
-
-
-@pytest.mark.parametrize(
-    "level",
-    [
-        "",
-        "rsize=",
-        "rsize=much",
-        "addr=10.0.0.9",
-        "noresvport",
-        "rsize=8K,rw",
-        "a b",
-        "rsize=8K rsize=4K",
-        "x=$(id)",
-    ],
-)
-def test_what_is_no_level_is_refused(level: str) -> None:
-    with pytest.raises(ValueError, match=r"off, on, or options|netbench sets itself|size"):
-        Nfs().parse(level)
 
 
 def test_a_senders_level_stays_while_the_options_change() -> None:
@@ -130,6 +94,30 @@ def test_what_is_mounted_is_read_in_the_words_of_the_level() -> None:
     )
 
 
+LEVELS = {
+    "off": "off",
+    "false": "off",
+    "on": "on",
+    "rsize=8K": "rsize=8192",
+    "{rsize: 1M, vers: 4.1}": "rsize=1048576,vers=4.1",
+    "rsize=8192,hard,wsize=8KiB": "rsize=8192,hard,wsize=8192",
+    **dict.fromkeys(("", "rsize=", "rsize=much", "addr=10.0.0.9", "noresvport"), ""),
+    **dict.fromkeys(("rsize=8K,rw", "a b", "rsize=8K rsize=4K", "x=$(id)"), ""),
+}
+"""A level, and what it is as the kernel shows it ("": no level)."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_is_off_on_or_options(level: str) -> None:
+    meant = LEVELS[level]
+    if not meant:
+        with pytest.raises(ValueError, match=r"off, on, or options|netbench sets itself|size"):
+            Nfs().parse(level)
+        return
+    assert Nfs().parse(level) == meant
+    assert Nfs().parse(meant) == meant
+
+
 @pytest.mark.parametrize("files", [(), ("/a/x", "/b/x"), ("x",)])
 def test_only_one_folder_can_be_exported(files: tuple[str, ...]) -> None:
     place = SettingContext("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
@@ -160,22 +148,18 @@ def test_a_campaign_says_what_nfs_cannot_do(old: str, new: str, said: str) -> No
 def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 8192)
     (tmp_path / "c.yaml").write_text(HERE.replace("FILE", str(tmp_path / "file")))
-    checked = subprocess.run(
-        netbench_argv(["check", "c.yaml"]),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = " ".join((checked.stdout + checked.stderr).split())
-    assert "error: here: nfs: this kernel has no NFS server (CONFIG_NFSD" in said
-    assert "error: here: nfs: this kernel has no NFS client (CONFIG_NFS_FS" in said
-    assert "nfs: rsize=32K: " in said
-    assert checked.returncode
-    ran = subprocess.run(
-        netbench_argv(["run", "c.yaml"]), cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 2
+
+    def said(*words: str) -> tuple[int, str]:
+        argv = netbench_argv([*words, "c.yaml"])
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    code, told = said("check")
+    assert code
+    assert "error: here: nfs: this kernel has no NFS server (CONFIG_NFSD" in told
+    assert "error: here: nfs: this kernel has no NFS client (CONFIG_NFS_FS" in told
+    assert "nfs: rsize=32K: " in told
+    assert said("run")[0] == 2
     assert not list((tmp_path / "results").glob("*/[!.]*/records.jsonl"))
 
 
@@ -201,13 +185,6 @@ STATE = (
 )
 
 
-def until(true: Callable[[], bool], seconds: float, said: Callable[[], object] = str) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"it did not come true: {said()}"
-        time.sleep(0.1)
-
-
 class Guests:
     """Two guests, the first with a file to send, and campaigns between them."""
 
@@ -224,6 +201,16 @@ class Guests:
         port 2049.
         """
         return [self.ssh(guest, STATE) for guest in self.lab.hosts]
+
+    @property
+    def mount(self) -> str:
+        return path(self.lab.hosts["snd"].address, "").rstrip("/")
+
+    def mounted(self, text: str) -> subprocess.Popen[str]:
+        """A campaign that has mounted the file's folder."""
+        process = self.begin(self.write(text))
+        wait_for(lambda: self.mount in self.ssh("rcv", "cat /proc/mounts"), seconds=90)
+        return process
 
     def received(self) -> int:
         return int(self.ssh("rcv", "cat /sys/class/net/data0/statistics/rx_bytes"))
@@ -314,12 +301,10 @@ def test_clients_read_as_the_files_owner_and_nothing_else(
         " secret && echo x > /srv/above && chmod 755 /srv '/srv/a b'",
     )
     one_cell = SWEEP.replace("1500ms", "60s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
-    process = guests.begin(guests.write(one_cell))
-    mount = path(guests.lab.hosts["snd"].address, "").rstrip("/")
+    process, mount = guests.mounted(one_cell), guests.mount
     try:
-        until(lambda: mount in guests.ssh("rcv", "cat /proc/mounts"), 90)
         read = f"head -c 1 {mount}/data | wc -c; cat {mount}/secret; cat {mount}/../above; id -u"
-        until(lambda: guests.ssh("rcv", f"head -c 1 {mount}/data | wc -c").strip() == "1", 60)
+        wait_for(lambda: guests.ssh("rcv", f"head -c 1 {mount}/data | wc -c").strip() == "1")
         assert guests.ssh("rcv", f"{{ {read}; }} 2>/dev/null").split() == ["1", "0"], "by root"
         content = guests.ssh("snd", "cat /proc/net/rpc/nfsd.export/content").splitlines()
         options = {
@@ -342,20 +327,13 @@ def test_clients_read_as_the_files_owner_and_nothing_else(
 @pytest.mark.timeout(240)
 def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> None:
     before = guests.state()
-    process = guests.begin(guests.write(SWEEP.replace("1500ms", "60s")))
+    process = guests.mounted(SWEEP.replace("1500ms", "60s"))
     try:
-        until(
-            lambda: (
-                path(guests.lab.hosts["snd"].address, "").rstrip("/")
-                in guests.ssh("rcv", "cat /proc/mounts")
-            ),
-            90,
-        )
         assert guests.state() != before
         process.send_signal(signal.SIGKILL)
         process.wait()
-        until(
-            lambda: guests.state() == before, 45, guests.state
+        wait_for(
+            lambda: guests.state() == before
         )  # an emulated client that gives up a server that is gone
     finally:
         process.kill()
@@ -369,19 +347,11 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None
     why.
     """
     before = guests.state()
-    process = guests.begin(
-        guests.write(SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]"))
-    )
+    text = SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
+    process = guests.mounted(text)
     try:
-        until(
-            lambda: (
-                path(guests.lab.hosts["snd"].address, "").rstrip("/")
-                in guests.ssh("rcv", "cat /proc/mounts")
-            ),
-            90,
-        )
         received = guests.received()
-        until(lambda: guests.received() > received + 10_000_000, 60)
+        wait_for(lambda: guests.received() > received + 10_000_000)
         guests.ssh("snd", "ip link set data0 down")
         said, _ = process.communicate(timeout=200)
         assert "is using this host" not in said
@@ -390,7 +360,7 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None
     finally:
         process.kill()
         guests.ssh("snd", "ip link set data0 up")
-    until(lambda: guests.state() == before, 60, guests.state)
+    wait_for(lambda: guests.state() == before)
 
 
 @pytest.mark.slow
@@ -412,7 +382,7 @@ def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests:
         "snd", f"dropbear -r /etc/dropbear/host_key -p {address}:2049 -P /tmp/taken"
     )  # anything that listens
     try:
-        until(lambda: guests.state() != before, 10)
+        wait_for(lambda: guests.state() != before)
         shutil.rmtree(guests.folder / "results")
         guests.run(guests.write())
         assert {record["status"] for record in guests.records()} == {"refused"}

@@ -65,8 +65,9 @@ def guests_lab(
 
 
 def ssh(made: Lab, guest: str, *words: str, check: bool = True) -> str:
-    """What a command says on a guest."""
-    argv = ["ssh", "-F", str(made.ssh_config), made.hosts[guest].ssh, *words]
+    """What a command says on a guest; a connection to a kernel that has gone is given up."""
+    options = ("-oConnectTimeout=10", "-oServerAliveInterval=5", "-oServerAliveCountMax=2")
+    argv = ["ssh", "-F", str(made.ssh_config), *options, made.hosts[guest].ssh, *words]
     done = subprocess.run(
         argv, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL
     )
