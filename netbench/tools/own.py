@@ -45,7 +45,8 @@ class OwnTool(Adaptor):
         ):
             for name in placeholders(argv):
                 if not (words | {"file": file})[name]:
-                    yield f"its command line has {{{name}}}, and the cell has no {PLACEHOLDERS[name]}"
+                    lacking = PLACEHOLDERS[name]
+                    yield f"its command line has {{{name}}}, and the cell has no {lacking}"
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         words = _words(transfer, place)
