@@ -4,7 +4,6 @@ kernel has it.
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from netbench.plan.plan import Plan
 from netbench.run.unit_settings import levels_of
 from netbench.settings.nfs import Nfs, path
 from netbench.settings.setting import Peers, SettingContext
-from tests.support.guests import ssh
+from tests.support.guests import Guests
 from tests.support.local import netbench_argv
 from tests.support.running import wait_for
 
@@ -167,12 +166,6 @@ def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) ->
 
 SIZE = 2 * 1024 * 1024 + 11
 SWEEP = """\
-netbench: 1
-name: nfs
-ssh_config: CONFIG
-hosts:
-  snd: {ssh: SND, address: ADDRESS1, interface: DATA}
-  rcv: {ssh: RCV, address: ADDRESS2, interface: DATA}
 transfer: {source: {file: "/srv/a b/data"}, duration: 1500ms, warmup: 100ms}
 sweep: {send: [nfs], nfs: [rsize=8K, rsize=64K]}
 include: [{send: nfs, receive: nfs}]
@@ -185,16 +178,15 @@ STATE = (
 )
 
 
-class Guests:
+class Mounting(Guests):
     """Two guests, the first with a file to send, and campaigns between them."""
 
     def __init__(self, made: Lab, folder: Path) -> None:
-        self.lab = made
-        self.folder = folder
+        super().__init__(made, folder)
         self.ssh("snd", f"mkdir -p '/srv/a b'; head -c {SIZE} /dev/urandom > '/srv/a b/data'")
 
-    def ssh(self, guest: str, script: str) -> str:
-        return ssh(self.lab, guest, script, check=False)
+    def ssh(self, guest: str, script: str, check: bool = False) -> str:
+        return super().ssh(guest, script, check)
 
     def state(self) -> list[str]:
         """All of NFS that there is on both: mounts, folders of netbench's, exports, who listens on
@@ -208,57 +200,28 @@ class Guests:
 
     def mounted(self, text: str) -> subprocess.Popen[str]:
         """A campaign that has mounted the file's folder."""
-        process = self.begin(self.write(text))
+        process = self.begin_run(self.text(text))
         wait_for(lambda: self.mount in self.ssh("rcv", "cat /proc/mounts"), seconds=90)
         return process
 
     def received(self) -> int:
         return int(self.ssh("rcv", "cat /sys/class/net/data0/statistics/rx_bytes"))
 
-    def write(self, text: str = SWEEP) -> Path:
-        snd, rcv = self.lab.hosts["snd"], self.lab.hosts["rcv"]
-        words = {
-            "CONFIG": str(self.lab.ssh_config),
-            "SND": snd.ssh,
-            "RCV": rcv.ssh,
-            "DATA": "data0",
-        }
-        words |= {"ADDRESS1": snd.address, "ADDRESS2": rcv.address}
-        for word, value in words.items():
-            text = text.replace(word, value)
-        file = self.folder / "nfs.yaml"
-        file.write_text(text)
-        return file
-
-    def begin(self, file: Path) -> subprocess.Popen[str]:
-        argv = netbench_argv(["run", file, "--results", self.folder / "results"])
-        return subprocess.Popen(
-            argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def run(self, file: Path) -> tuple[int, str]:
-        process = self.begin(file)
-        said, _ = process.communicate(timeout=180)
-        return process.returncode, " ".join(said.split())
-
-    def records(self) -> list[dict[str, Any]]:
-        (file,) = self.folder.glob("results/nfs/[!.]*/records.jsonl")
-        return [json.loads(line) for line in file.read_text().splitlines()]
-
 
 @pytest.fixture
-def guests(made: Lab, tmp_path: Path) -> Guests:
-    return Guests(made, tmp_path)
+def guests(made: Lab, tmp_path: Path) -> Mounting:
+    return Mounting(made, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) -> None:
+def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Mounting) -> None:
     before, arrived = guests.state(), guests.received()
-    code, said = guests.run(guests.write())
+    done = guests.run(guests.text(SWEEP))
+    said = " ".join([*done.out.split(), done.err])
     arrived = guests.received() - arrived
     records = guests.records()
-    assert (code, [record["status"] for record in records]) == (0, ["ok", "ok"]), said
+    assert (done.code, [record["status"] for record in records]) == (0, ["ok", "ok"]), said
     total = 0
     for record in records:
         size = "8192" if "8K" in record["cell"] else "65536"
@@ -292,7 +255,7 @@ def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) 
     ("owner", "bits", "reader"), [("1234:4321", "400", ("1234", "4321")), ("0:0", "644", ())]
 )
 def test_clients_read_as_the_files_owner_and_nothing_else(
-    guests: Guests, owner: str, bits: str, reader: tuple[str, ...]
+    guests: Mounting, owner: str, bits: str, reader: tuple[str, ...]
 ) -> None:
     """Nobody reads what root owns and all may read; the kernel does not show that."""
     guests.ssh(
@@ -325,7 +288,7 @@ def test_clients_read_as_the_files_owner_and_nothing_else(
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> None:
+def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Mounting) -> None:
     before = guests.state()
     process = guests.mounted(SWEEP.replace("1500ms", "60s"))
     try:
@@ -342,7 +305,7 @@ def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> No
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None:
+def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Mounting) -> None:
     """Its read would wait for minutes: it is broken off when the run is given up, whose record says
     why.
     """
@@ -353,7 +316,7 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None
         received = guests.received()
         wait_for(lambda: guests.received() > received + 10_000_000)
         guests.ssh("snd", "ip link set data0 down")
-        said, _ = process.communicate(timeout=200)
+        said = guests.end(process).err
         assert "is using this host" not in said
         assert guests.records()[0]["status"] == "failed", said
         assert "the worker runs, but did not answer in time" in guests.records()[0]["reason"]
@@ -365,13 +328,10 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests: Guests) -> None:
+def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests: Mounting) -> None:
     before = guests.state()
-    _, said = guests.run(
-        guests.write(
-            SWEEP.replace("[rsize=8K, rsize=64K]", "['{rsize: 16M}', '{no_such_option: 1}']")
-        )
-    )
+    levels = "['{rsize: 16M}', '{no_such_option: 1}']"
+    said = guests.run(guests.text(SWEEP.replace("[rsize=8K, rsize=64K]", levels))).err
     assert [record["status"] for record in guests.records()] == ["refused", "refused"], said
     reasons = {record["factors"]["nfs"]: record["reason"] for record in guests.records()}
     assert "reads rsize=1048576" in reasons["{rsize: 16M}"]
@@ -384,7 +344,7 @@ def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests:
     try:
         wait_for(lambda: guests.state() != before)
         shutil.rmtree(guests.folder / "results")
-        guests.run(guests.write())
+        guests.run(guests.text(SWEEP))
         assert {record["status"] for record in guests.records()} == {"refused"}
         assert "free TCP port 2049" in guests.records()[0]["reason"]
     finally:

@@ -41,7 +41,12 @@ def words(accelerator: Accelerator, number: int) -> str:
     return " ".join(guests.arguments(lab, list(hosts.values())[number]))
 
 
-def test_kvm_is_asked_for_alone() -> None:
+def test_kvm_is_asked_for_alone_and_so_is_emulation() -> None:
+    alone = words(EMULATION, 0)
+    assert "-accel tcg,thread=multi,tb-size=64 -cpu max -smp 1 " in alone
+    assert "vhost" not in alone
+    assert "kvm" not in alone
+    assert "tsc=reliable random.trust_cpu=on mitigations=off" in EMULATION.append
     kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
     one, two = words(kvm, 0), words(kvm, 1)
     assert "-accel kvm -cpu host -smp 1 " in one
@@ -55,17 +60,6 @@ def test_kvm_is_asked_for_alone() -> None:
     assert "mac=52:54:00:6e:01:02,mq=on,vectors=6" in two
     assert "tcg" not in one + two
     assert "mitigations=off" not in kvm.append
-
-
-def test_emulation_is_as_it_was() -> None:
-    alone = words(EMULATION, 0)
-    assert "-accel tcg,thread=multi,tb-size=64 -cpu max -smp 1 " in alone
-    assert (
-        "tap,id=data1,ifname=data1,script=no,downscript=no -device virtio-net-pci,romfile=,netdev=data1,mac="
-        in alone
-    )
-    assert "kvm" not in alone
-    assert "tsc=reliable random.trust_cpu=on mitigations=off" in EMULATION.append
 
 
 @pytest.fixture
@@ -111,36 +105,41 @@ def test_that_kvm_fails_is_kept(
     assert tries(tmp_path) == 2
 
 
-def older(file: Path) -> None:
-    os.utime(file, (0, file.stat().st_mtime - trial.KEPT_SECONDS))
+def an_hour(here: Path) -> None:
+    (kept,) = (debian.cache() / "kvm").iterdir()
+    os.utime(kept, (0, kept.stat().st_mtime - trial.KEPT_SECONDS))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda here: older(next((debian.cache() / "kvm").iterdir())),
-        lambda here: (here / "kvm").chmod(0o600),  # as where the module is loaded again
-        lambda here: os.utime(here / "qemu", (1, 1)),
-    ],
-    ids=["an hour", "the device", "QEMU"],
-)
+def the_device(here: Path) -> None:
+    """As where the module is loaded again."""
+    (here / "kvm").chmod(0o600)
+
+
+def qemu(here: Path) -> None:
+    os.utime(here / "qemu", (1, 1))
+
+
+def the_boot(here: Path) -> None:
+    (here / "boot_id").write_text("another")
+
+
+@pytest.mark.parametrize("change", [an_hour, the_device, qemu, the_boot])
 def test_what_may_change_the_answer_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, changed: Callable[[Path], None]
+    tmp_path: Path,
+    tools: Tools,
+    kernel: LabKernel,
+    change: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
     trial.choose([kernel], 2, tools)
-    changed(tmp_path)
+    change(tmp_path)
     assert "tried" not in trial.choose([kernel], 2, tools).why
     assert tries(tmp_path) == 2
-
-
-def test_after_another_boot_of_the_machine_it_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trial.choose([kernel], 2, tools)
-    (tmp_path / "boot_id").write_text("another")
-    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
-    trial.choose([kernel], 2, tools)
-    assert tries(tmp_path) == 2
+    kernel.initrd.unlink()
+    with pytest.raises(LabError, match="cannot try KVM"):
+        trial.choose([replace(kernel, append="x")], 2, tools)
 
 
 def test_without_the_device_nothing_is_tried(
@@ -150,9 +149,3 @@ def test_without_the_device_nothing_is_tried(
     why = f"{tmp_path}/gone: No such file or directory"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
     assert not (tmp_path / "tries").exists()
-
-
-def test_an_initramfs_that_is_gone_is_no_answer(tools: Tools, kernel: LabKernel) -> None:
-    kernel.initrd.unlink()
-    with pytest.raises(LabError, match="cannot try KVM"):
-        trial.choose([kernel], 2, tools)
