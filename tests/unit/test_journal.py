@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from netbench.base.cancel import held_back
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import JsonLines, to_line
+from netbench.result.codec import described
 from netbench.result.journal import (
     ENTRIES,
     Back,
@@ -187,7 +188,7 @@ def test_changes_are_outstanding_until_they_are_restored_on_their_host() -> None
 
 def test_every_field_says_what_it_is() -> None:
     for entry in EXAMPLES.values():
-        assert [each.name for each in fields(entry) if not each.metadata.get("about")] == []
+        assert all(described(type(entry)).values())
 
 
 def test_an_interrupt_waits_until_a_line_is_copied(

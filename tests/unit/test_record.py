@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
-from netbench.result.codec import SCHEMA
+from netbench.result.codec import SCHEMA, described
 from netbench.result.record import (
     STATUSES,
     Capture,
@@ -224,5 +223,4 @@ def test_a_line_that_is_no_object_is_refused(line: bytes) -> None:
 def test_every_field_says_what_it_is() -> None:
     types: list[type] = [Record, SideCounters, SettingNote, Settings, Proof, ToolReading]
     for kind in types:
-        assert is_dataclass(kind)
-        assert [each.name for each in fields(kind) if not each.metadata.get("about")] == []
+        assert all(described(kind).values())
