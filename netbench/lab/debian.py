@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from netbench.base.cache import base, use
 from netbench.base.errors import LabRefused
+from netbench.kernels.cache import base, use
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep, refuse_shared
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-from netbench.base.cache import locks
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import parse_size
+from netbench.kernels.cache import locks
 from netbench.lab import command, emulator, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.identity import identity, mac

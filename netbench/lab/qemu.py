@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabError, LabRefused
-from netbench.kernels.pruning import prune
+from netbench.kernels.cache import prune
 from netbench.lab import emulator, guest_kernel, guests, netns, sshd, trial
 from netbench.lab.command import Tools, together
 from netbench.lab.kept import say

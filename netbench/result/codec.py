@@ -173,7 +173,8 @@ def to_json(value: Any) -> Any:
     """A frozen dataclass as a JSON object; any other value as JSON."""
     if is_dataclass(value):
         raw: dict[str, Any] = {}
-        rest = _rest(type(value))
+        kind: Any = type(value)
+        rest = _rest(kind)
         for each in fields(value):
             item = getattr(value, each.name)
             if each.name == rest:

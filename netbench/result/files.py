@@ -11,8 +11,7 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from netbench.base.json_lines import JsonLines, cannot_read
-from netbench.base.opening import read_inside
+from netbench.base.json_lines import JsonLines, read_whole
 from netbench.facts.cpu import NOT_EMULATED
 from netbench.result import codec
 from netbench.result.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar
@@ -23,9 +22,7 @@ CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
 
 
 Ticks = Annotated[
-    int,
-    pydantic.Field(ge=1, le=10**6),
-    Expected("clock ticks in a second, such as 100"),
+    int, pydantic.Field(ge=1, le=10**6), Expected("clock ticks in a second, such as 100")
 ]
 Gauge = Annotated[Scalar | list[float | None], Expected("a number, a text, or a list of numbers")]
 GaugePair = Annotated[tuple[Gauge, Gauge], Expected("a list of 2 numbers, texts or lists")]
@@ -239,7 +236,7 @@ class NoiseEntry(JsonObject):
 
 def read_plan(file: Path) -> PlanFile:
     """A plan.json. Errors: StoreError with the file."""
-    return codec.read(PlanFile, _contents(file), file, "a plan")
+    return codec.read(PlanFile, read_whole(file), file, "a plan")
 
 
 def read_facts(file: Path) -> Hosts:
@@ -248,7 +245,7 @@ def read_facts(file: Path) -> Hosts:
     """
     if not file.exists():
         return {}
-    return codec.read(FactsFile, _contents(file), file, "facts").hosts
+    return codec.read(FactsFile, read_whole(file), file, "facts").hosts
 
 
 def read_noise(file: Path) -> list[NoiseEntry]:
@@ -264,10 +261,3 @@ def read_noise(file: Path) -> list[NoiseEntry]:
 def parse_noise(line: bytes, where: object) -> NoiseEntry:
     """A line of noise.jsonl. Errors: StoreError with `where` (`FILE:LINE`)."""
     return codec.read(NoiseEntry, line, where, "readings of noise")
-
-
-def _contents(file: Path) -> bytes:
-    try:
-        return read_inside(file)
-    except OSError as error:
-        raise cannot_read(file, error) from error

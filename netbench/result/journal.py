@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict
 
@@ -190,6 +190,7 @@ ENTRIES: Mapping[str, Callable[..., Entry]] = {
     "back": Back,
 }
 """The types of entries by their `kind`."""
+E = TypeVar("E", bound=Entry)
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
@@ -310,6 +311,10 @@ class Journal:
         with self._lock:
             return [entry for _, entry in self._known()]
 
+    def _all(self, kind: type[E]) -> list[E]:
+        """All whole entries of a kind, in order."""
+        return [each for each in self.entries() if isinstance(each, kind)]
+
     def left(self) -> bool:
         """Whether a host is not known to be as it was."""
         hosts = {each.host for each in self.entries() if isinstance(each, Change | ModulesShown)}
@@ -339,20 +344,20 @@ class Journal:
 
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""
-        ends = [each.why for each in self.entries() if isinstance(each, Ended)]
-        return ends[-1] if ends else ""
+        ends = self._all(Ended)
+        return ends[-1].why if ends else ""
 
     def made_sinks(self) -> list[MadeSink]:
         """Files that this campaign made."""
-        return [each for each in self.entries() if isinstance(each, MadeSink)]
+        return self._all(MadeSink)
 
     def left_changed(self) -> list[LeftChanged]:
         """What was not as before once everything was put back."""
-        return [each for each in self.entries() if isinstance(each, LeftChanged)]
+        return self._all(LeftChanged)
 
     def last_change(self) -> int:
         """The number of the last change; 0 where there is none."""
-        return max((each.number for each in self.entries() if type(each) is Change), default=0)
+        return max((each.number for each in self._all(Change)), default=0)
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
@@ -360,7 +365,7 @@ class Journal:
 
     def last_boot(self) -> int:
         """The number of the last boot that was begun; 0 where there is none."""
-        return max((each.number for each in self.entries() if type(each) is BootBegun), default=0)
+        return max((each.number for each in self._all(BootBegun)), default=0)
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
@@ -384,19 +389,13 @@ class Journal:
 
     def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
         """The last entry about boots of a host."""
-        return next(
-            (
-                each
-                for each in reversed(self.entries())
-                if isinstance(each, BootBegun | Booted | Back) and each.host == host
-            ),
-            None,
-        )
+        boots = [e for e in self.entries() if isinstance(e, BootBegun | Booted | Back)]
+        return next((each for each in reversed(boots) if each.host == host), None)
 
     def left_boot_id(self, host: str) -> str:
         """The boot that a host was in when it was last told to boot; "" where it never was."""
-        begun = [e for e in self.entries() if isinstance(e, BootBegun) and e.host == host]
-        return begun[-1].boot_id if begun else ""
+        begun = [each.boot_id for each in self._all(BootBegun) if each.host == host]
+        return begun[-1] if begun else ""
 
     def seen_boot_id(self, host: str) -> str:
         """The boot that a host was last seen in; "" where it never was."""

@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from netbench.lab import command as programs
 from netbench.lab import debian, emulator, guests, qemu, sshd, userland
@@ -89,23 +90,14 @@ def move_in(lab: Lab, name: str) -> None:
     _disk(lab, host, packages, image, tools)
     described = guests.described(lab, host)
     queues = described.accelerator.queues(described.number)
-    taps = [
-        emulator.open_tap(described.namespace, described.tap, queues > 1) for _ in range(queues)
-    ]
+    where = (described.namespace, described.tap, queues > 1)
+    taps = [emulator.open_tap(*where) for _ in range(queues)]
     try:
-        argv = [
-            tools.paths[emulator.PROGRAM],
-            *emulator._arguments(described, taps, guests.USER_NETWORK),
-        ]
+        own = emulator._arguments(described, taps, guests.USER_NETWORK)
+        argv = [tools.paths[emulator.PROGRAM], *own]
         argv += ["-drive", f"if=virtio,format=raw,file={image}"]
-        subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-            timeout=60,
-            pass_fds=taps,
-        )
+        quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 60}
+        subprocess.run(argv, check=True, pass_fds=taps, **quiet)
     finally:
         for tap in taps:
             os.close(tap)
@@ -115,48 +107,30 @@ def move_in(lab: Lab, name: str) -> None:
 def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools: Tools) -> None:
     content = image.with_name("grub-content")
     modules = packages["grub-pc-bin"] / "usr/lib/grub/i386-pc"
-    shutil.copytree(
-        modules, content / "grub" / "i386-pc", ignore=shutil.ignore_patterns("*.img", "*.module")
-    )
-    (content / "grub" / "grub.cfg").write_text(
-        _menu(list(lab.kernels.values()), lab.accelerator.append)
-    )
+    left_out = shutil.ignore_patterns("*.img", "*.module")
+    shutil.copytree(modules, content / "grub" / "i386-pc", ignore=left_out)
+    menu = _menu(list(lab.kernels.values()), lab.accelerator.append)
+    (content / "grub" / "grub.cfg").write_text(menu)
     (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
     for kernel in lab.kernels.values():
         shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
         root = kernel.initrd.read_bytes() + identity(lab, host, False) + _additions(packages, tools)
         (content / f"initrd.img-{kernel.release}").write_bytes(root)
-    size = (
-        sum(file.stat().st_size for file in content.rglob("*")) * 5 // 4 // _SECTOR
-        + (16 << 20) // _SECTOR
-    )
+    held = sum(file.stat().st_size for file in content.rglob("*"))
+    size = held * 5 // 4 // _SECTOR + (16 << 20) // _SECTOR
     with image.open("wb") as disk:
         disk.truncate((_PARTITION_AT + size) * _SECTOR)
     offset = f"offset={_PARTITION_AT * _SECTOR}"
     # ext2: what GRUB 2.06 reads whatever mke2fs's defaults are
-    tools.run(
-        (
-            "mke2fs",
-            "-q",
-            "-t",
-            "ext2",
-            "-E",
-            offset,
-            "-d",
-            str(content),
-            str(image),
-            f"{size * _SECTOR // 1024}k",
-        )
-    )
+    how = ("-q", "-t", "ext2", "-E", offset, "-d", str(content))
+    tools.run(("mke2fs", *how, str(image), f"{size * _SECTOR // 1024}k"))
     with image.open("r+b") as disk:
         disk.write(_first_sectors(packages, modules, size, image.with_name("core.img")))
     shutil.rmtree(content)
 
 
 def _menu(kernels: list[LabKernel], append: str) -> str:
-    advanced = "".join(
-        _ADVANCED.format(release=kernel.release, append=append) for kernel in kernels
-    )
+    advanced = "".join(_ADVANCED.format(release=each.release, append=append) for each in kernels)
     simple = _SIMPLE.format(release=kernels[0].release, append=append)
     title = "submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-test' {\n"
     return f"{_HEAD}{simple}{title}{advanced}}}\n"
@@ -168,25 +142,13 @@ def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Pa
     """
     maker = packages["grub-common"] / "usr/bin/grub-mkimage"
     libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
-    argv = [
-        str(maker),
-        "-d",
-        str(modules),
-        "-O",
-        "i386-pc",
-        "-p",
-        "(hd0,msdos1)/grub",
-        "-o",
-        str(core),
-        *_MODULES,
-    ]
-    subprocess.run(
-        argv, check=True, capture_output=True, env={**os.environ, "LD_LIBRARY_PATH": libraries}
-    )
+    where = ("-d", str(modules), "-O", "i386-pc", "-p", "(hd0,msdos1)/grub", "-o", str(core))
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    argv = [str(maker), *where, *_MODULES]
+    subprocess.run(argv, check=True, capture_output=True, env=environment)
     boot = bytearray((modules / "boot.img").read_bytes()[:_SECTOR])
-    boot[446:462] = struct.pack(
-        "<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_AT, size
-    )
+    ends = b"\xfe\xff\xff"
+    boot[446:462] = struct.pack("<B3sB3sII", 0x80, ends, 0x83, ends, _PARTITION_AT, size)
     boot[462:512] = bytes(48) + b"\x55\xaa"
     whole = bytes(boot) + core.read_bytes()
     assert len(whole) <= _PARTITION_AT * _SECTOR
