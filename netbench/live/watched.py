@@ -26,8 +26,8 @@ from netbench.result.journal import entry_end
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
 from netbench.run.ledger import Ledger
+from netbench.run.progress import TimeLeft
 from netbench.run.run_history import new_ledger
-from netbench.run.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from netbench.stats.comparison import Comparison

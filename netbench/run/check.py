@@ -22,14 +22,14 @@ from netbench.run.check_files import has_program
 from netbench.run.check_memory import check_memory
 from netbench.run.check_overlap import check_overlap
 from netbench.run.check_root import check_root, needing_root, who_reads
-from netbench.run.check_soak import doubts
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
+from netbench.run.held_settings import levels_of
 from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
-from netbench.run.setting_context import context_of
-from netbench.run.sinks import MadeSinks
-from netbench.run.unit_settings import levels_of
+from netbench.run.job import MadeSinks
+from netbench.run.own_settings import context_of
+from netbench.run.soak_meter import doubts
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find
 from netbench.settings.setting import SettingContext

@@ -14,7 +14,7 @@ from netbench.model import OR_DEFAULT, Campaign, Transfer
 from netbench.plan.plan import Unit
 from netbench.run import job
 from netbench.run.finding import Finding
-from netbench.run.sinks import MadeSinks
+from netbench.run.job import MadeSinks
 from netbench.settings.named import side_of
 
 DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"

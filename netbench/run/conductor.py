@@ -31,19 +31,23 @@ from netbench.result.store import Store
 from netbench.run.boots import boots_of
 from netbench.run.check import check
 from netbench.run.finding import Finding, together
-from netbench.run.held_settings import HeldSettings
+from netbench.run.held_settings import HeldSettings, UnitSettings
 from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
-from netbench.run.idle_counts import IdleCounts
+from netbench.run.job import MadeSinks
 from netbench.run.noise import NoiseMonitor
 from netbench.run.progress import Progress, Silent
 from netbench.run.recorder import Recorder
-from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import described, is_finished, profiles_due
+from netbench.run.run_history import (
+    described,
+    is_finished,
+    profiles_due,
+    refuse_another,
+    without_given_up,
+)
 from netbench.run.runner import Runner
-from netbench.run.seconds import Told
-from netbench.run.sinks import MadeSinks
-from netbench.run.unit_settings import UnitSettings
+from netbench.run.single_meter import IdleCounts
+from netbench.run.transfer import Told
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]

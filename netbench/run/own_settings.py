@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
 from netbench.settings.named import side_of
+from netbench.settings.setting import Peers, SettingContext
 from netbench.settings.sysctl import Sysctl
 from netbench.settings.tcp_metrics import NO_SAVE, TcpMetrics
 
@@ -38,3 +40,20 @@ def _names(campaign: Campaign, host: str) -> Iterator[str]:
 def _is_tcp_metrics(name: str) -> bool:
     family, _, what = name.partition(".")
     return name in OWN or (f"{family}." == Sysctl.name and Sysctl().path(what) == NO_SAVE)
+
+
+def context_of(campaign: Campaign, host: str, worker: Worker) -> SettingContext:
+    """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
+    ip = campaign.ip
+    files = [
+        cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"
+    ]
+    hosts = campaign.hosts
+    receivers = [
+        hosts[pair.receiver].data_address(ip) for pair in campaign.pairs if pair.sender == host
+    ]
+    senders = [
+        hosts[pair.sender].data_address(ip) for pair in campaign.pairs if pair.receiver == host
+    ]
+    peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
+    return SettingContext(host, worker, hosts[host].data_address(ip), hosts[host].interface, peers)

@@ -20,9 +20,8 @@ from netbench.result.profile_files import Folded, ProfileRecord
 from netbench.result.record import Record, Status
 from netbench.result.store import Store
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Progress
+from netbench.run.progress import Progress, TimeLeft
 from netbench.run.run_history import described, new_ledger, replay
-from netbench.run.time_left import TimeLeft
 
 REASON_LENGTH = 2000  # it may quote a host
 

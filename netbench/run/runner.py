@@ -4,7 +4,8 @@ in a run becomes its record; pairs that break are given up while the others go o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,16 +27,14 @@ from netbench.run import external_tool, transfer
 from netbench.run.check_files import is_character_device
 from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.external_tool import ToolFailed
-from netbench.run.idle_counts import IdleCounts
+from netbench.run.held_settings import UnitSettings
+from netbench.run.job import MadeSinks
 from netbench.run.ledger import LOST
 from netbench.run.profiler import ProfileRunner
 from netbench.run.recorder import Recorder, empty_record, status_of
-from netbench.run.retry import ATTEMPTS
-from netbench.run.seconds import REPORT_NS, Told, told
-from netbench.run.sinks import MadeSinks
-from netbench.run.start_gate import StartGate
-from netbench.run.unit_settings import UnitSettings
-from netbench.run.worker_pool import WorkerPool
+from netbench.run.single_meter import IdleCounts
+from netbench.run.transfer import REPORT_NS, Told, told
+from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 
 CUT_SECONDS = 4.5  # workers send a heartbeat every three
 
@@ -286,3 +285,36 @@ def _cuts(ends: Ends) -> dict[str, float]:
     """
     silences = {end.side: end.worker.silence for end in ends}
     return {side: round(seconds, 1) for side, seconds in silences.items() if seconds > CUT_SECONDS}
+
+
+class StartGate:
+    """Where the runs of a wave wait for each other, by the names of their pairs. A run that ends
+    before it has come here, since it failed or was interrupted, `leaves`.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._awaited = set(names)
+        self._there: list[str] = []
+        self._changed = threading.Condition()
+
+    def wait(self, name: str) -> tuple[str, ...]:
+        """Wait until every run is here or has left; the others that are here, in order of names."""
+        with self._changed:
+            self._awaited.discard(name)
+            self._there.append(name)
+            self._open_if_all()
+            self._changed.wait_for(lambda: not self._awaited)
+            return tuple(each for each in self._there if each != name)
+
+    def leave(self, name: str) -> None:
+        """A run does not wait, or no longer: none waits for it."""
+        with self._changed:
+            if name in self._awaited:
+                self._awaited.discard(name)
+                self._open_if_all()
+
+    def _open_if_all(self) -> None:
+        """Wake those that wait, once: hundreds may."""
+        if not self._awaited:
+            self._there.sort()
+            self._changed.notify_all()

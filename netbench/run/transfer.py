@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from netbench.base.errors import ProtocolError, RequestError
@@ -15,7 +16,7 @@ from netbench.result.record import Proof, SettingNote, Settings
 from netbench.run import job, readings
 from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.exchange import Watch, exchange, give_up
-from netbench.run.sinks import MadeSinks
+from netbench.run.job import MadeSinks
 from netbench.settings import nfs
 
 NOTES = (
@@ -180,3 +181,69 @@ def _lines(end: End, outcome: Outcome) -> list[Mapping[str, Any]]:
         *readings.edge_lines(end.side, outcome.result, catalogue),
         *readings.sample_lines(end.side, outcome.samples, catalogue),
     ]
+
+
+REPORT_NS = 10**9
+
+
+@dataclass(frozen=True)
+class Second:
+    """About a second of a run: `begin` and `end` in seconds since its window opened, `bytes` that
+    were sent, `retransmits` of its streams (None where the kernel does not say).
+    """
+
+    run: int
+    begin: float
+    end: float
+    bytes: int
+    retransmits: int | None
+
+
+Told = Callable[[Second], None]
+
+
+@contextmanager
+def told(sender: End, run: int, sample: int, tell: Told) -> Iterator[None]:
+    """Tell each second of a run whose sender takes samples every `sample` ns, which is when its
+    window opened before the first.
+    """
+    catalogue = sender.worker.catalogue
+    first: readings.Line = {}
+    opened = 0
+
+    def take(vectors: Sequence[Vector]) -> None:
+        nonlocal first, opened
+        lines = [
+            line for line in readings.sample_lines("", vectors, catalogue) if _total(line, "flow")
+        ]
+        if lines and not first:
+            first, opened = lines[0], lines[0]["ns"] - sample
+        if not lines or lines[-1] is first:
+            return
+        last = lines[-1]
+        begin, end = ((line["ns"] - opened) / 1e9 for line in (first, last))
+        sent, again = (_moved(first, last, meter) for meter in ("flow", "tcp"))
+        if sent is not None:
+            tell(Second(run, begin, end, sent, again))
+        first = last
+
+    sender.worker.sampled = take
+    try:
+        yield
+    finally:
+        sender.worker.sampled = None
+
+
+_COUNTERS = {"flow": "bytes", "tcp": "retransmits"}
+
+
+def _total(line: readings.Line, meter: str) -> list[int] | None:
+    """A counter of each stream; None where a sample has none."""
+    values: list[int] | None = line.get(meter, {}).get(_COUNTERS[meter])
+    return values
+
+
+def _moved(first: readings.Line, last: readings.Line, meter: str) -> int | None:
+    """By how much a counter has moved over all streams."""
+    before, after = _total(first, meter), _total(last, meter)
+    return None if before is None or after is None else sum(after) - sum(before)

@@ -9,9 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from netbench.base.cancel import side_by_side
-from netbench.base.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
+from netbench.base.errors import (
+    EngineError,
+    HostGone,
+    HostsLost,
+    Lost,
+    NetbenchError,
+    RootRefused,
+    WorkerLost,
+)
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel
@@ -344,3 +353,23 @@ class WorkerPool:
         self._workers.clear()
         for channel in list(self._channels.values()):
             channel.close()
+
+
+ATTEMPTS = 3
+T = TypeVar("T")
+
+
+def retry(act: Callable[[], T], recover: Callable[[WorkerLost], None]) -> T:
+    """What `act` returns, of the first of three attempts that loses no worker. `recover` is called
+    between two attempts with the reason.
+
+    Errors: those of `act` and `recover`; WorkerLost when every attempt lost a worker.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return act()
+        except WorkerLost as error:
+            if attempt == ATTEMPTS:
+                raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
+            recover(error)
+    raise AssertionError  # the last attempt returns or raises

@@ -17,7 +17,7 @@ from netbench import campaign, load
 from netbench.base.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
-from netbench.run import conductor, external_tool, ledger, tool_server
+from netbench.run import conductor, external_tool, ledger
 from netbench.tools import search
 from tests.support.paths import ROOT
 from tests.support.running import Running, stored_records, wait_for
@@ -182,7 +182,7 @@ def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
     tmp_path: Path, fault: tuple[str, str, str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "not ready" in fault[4]:
-        monkeypatch.setattr(tool_server, "READY_SECONDS", 1.0)
+        monkeypatch.setattr(external_tool, "READY_SECONDS", 1.0)
     monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
     monkeypatch.setattr(search, "SECONDS", 1)
     monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)  # each failure would say the same

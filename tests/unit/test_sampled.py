@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netbench.base.errors import ProtocolError
-from netbench.run.sampled import fold, parse
+from netbench.run.profiler import fold, parse
 
 REPORT = """\
 event cpu-clock

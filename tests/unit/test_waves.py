@@ -21,8 +21,7 @@ from netbench.base.errors import HostGone, Lost, WorkerLost
 from netbench.plan.plan import Plan, Run, Step
 from netbench.run.check_overlap import check_overlap
 from netbench.run.run_history import profiles_due
-from netbench.run.runner import Runner
-from netbench.run.start_gate import StartGate
+from netbench.run.runner import Runner, StartGate
 from tests.support.running import wait_for
 from tests.support.synthetic import Synth
 from tests.unit.conftest import Pressing

@@ -29,7 +29,7 @@ from netbench.result.profile_files import (
     folded_text,
 )
 from netbench.result.record import SideCounters
-from netbench.run.sampled import fold, parse
+from netbench.run.profiler import fold, parse
 from netbench.run.worker_symbols import FOLDER, find_symbol
 from tests.support.synthetic import Synth
 
