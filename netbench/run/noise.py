@@ -3,7 +3,8 @@ kept beside the records. One request a worker.
 
 What is of a whole kernel is read once for all hosts that share it, what is of a network once for
 all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
-entry. docs/records.md has the format, analysis/noise.py the meaning.
+entry. docs/records.md has the format, analysis/noise.py the meaning. Sources: proc(5), proc_net(5),
+the kernel's Documentation/networking/statistics.rst.
 """
 
 from __future__ import annotations
@@ -30,35 +31,97 @@ Take = tuple[str, Callable[[str], Mapping[str, Any]]]
 CPUS = "/sys/devices/system/cpu"
 IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
 MOST_POLICIES = 4  # whose frequency is read
-GAUGE_LENGTH = 100  # of a gauge that is a text
-MOST_COUNTERS = 20_000  # of one file, or of one interface
+CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+OF_INTERFACE = (  # columns of /proc/net/dev; "": what moves while all is well
+    *("", "", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
+    *("", "", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", ""),
+)
+# Counters of the protocols that stand still while all is well; what ends or probes a connection as
+# it should is not among them.
+TROUBLE = re.compile(
+    "Retrans|Timeout|Loss|Lost|Drop|Discard|Err|Fail|Overflow|Prune|Collapsed|Reneg|Reorder|MemoryPressure|NoRoutes|Unreachs"
+    "|TimeExcds|PAWS|Spurious|AbortOnMemory|AbortOnTimeout|AbortFailed|UnknownProtos|Filter|TooBig|RcvQDrop"
+)
+ALL_WELL = ("TCPLossProbes", "MemoryPressuresChrono")
+OF_DEVICE = re.compile(
+    "pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout",
+    re.IGNORECASE,
+)
+
+
+def cpu_states(text: str) -> dict[str, int]:
+    """Ticks of all CPUs together by state, of /proc/stat. Errors: ValueError."""
+    first = text.partition("\n")[0].split()
+    if not first or first[0] != "cpu":
+        raise ValueError("/proc/stat does not begin with the line of all CPUs")
+    return dict(zip(CPU_STATES, map(int, first[1:]), strict=False))
+
+
+def protocols(text: str) -> dict[str, int]:
+    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
+    `TcpExt.TCPTimeouts`.
+    """
+    counters: dict[str, int] = {}
+    lines = text.splitlines()
+    for names, numbers in zip(lines[::2], lines[1::2], strict=False):
+        group, _, rest = names.partition(":")
+        for name, number in zip(rest.split(), numbers.partition(":")[2].split(), strict=False):
+            if TROUBLE.search(name) and not name.endswith(ALL_WELL):
+                counters[f"{group}.{name}"] = int(number)
+    return counters
+
+
+def interface(text: str, name: str) -> dict[str, int]:
+    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError
+    when it is not there.
+    """
+    for line in text.splitlines():
+        key, colon, numbers = line.partition(":")
+        if colon and key.strip() == name:
+            columns = zip(OF_INTERFACE, numbers.split(), strict=False)
+            return {f"{name}.{column}": int(number) for column, number in columns if column}
+    raise ValueError(f"/proc/net/dev has no {name}")
+
+
+def device(text: str, name: str) -> dict[str, int]:
+    """A device's own counters of drops, errors and pauses: `eth1.ethtool rx_pause`."""
+    rows = (line.partition(":") for line in text.splitlines())
+    return {
+        f"{name}.ethtool {key.strip()}": int(value)
+        for key, _, value in rows
+        if OF_DEVICE.search(key) and value.strip().isdecimal()
+    }
+
+
+def softnet(text: str) -> dict[str, int]:
+    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a
+    line a CPU).
+    """
+    columns = [line.split() for line in text.splitlines()]
+    return {"softnet.dropped": sum(int(row[1], 16) for row in columns if len(row) > 1)}
+
+
+def process(text: str) -> tuple[int, int]:
+    """The number of a process, and the ticks that it and its children have used, of
+    /proc/self/stat.
+    """
+    numbers = text.rpartition(")")[2].split()
+    return int(text.split(maxsplit=1)[0]), sum(int(number) for number in numbers[11:15])
 
 
 @dataclass
 class Reading:
-    """What one host read at a moment: counters by name, and gauges. `cpu`, `own` and
-    `kernel` where it speaks for its kernel.
+    """What one host read at a moment: counters by name, and gauges. `cpu` and `kernel` where it
+    speaks for its kernel.
     """
 
     ns: int
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, Any] = field(default_factory=dict)
     cpu: dict[str, int] = field(default_factory=dict)
-    workers: dict[int, int] = field(default_factory=dict)  # process -> ticks
+    own: dict[int, int] = field(default_factory=dict)  # ticks of our processes there
     kernel: list[str] = field(default_factory=list)  # hosts of the kernel that it speaks for
-    own: dict[tuple[str, int], int] = field(default_factory=dict)  # ticks of their processes
     missing: dict[str, str] = field(default_factory=dict)
-
-
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Errors: ValueError for numbers, or for more of them, that no kernel has."""
-    numbers = [value for value in values.values() if not isinstance(value, str)]
-    if len(values) > MOST_COUNTERS or not all(abs(number) < 2**63 for number in numbers):
-        raise ValueError(f"{len(values)} values that no kernel has")
-    return {
-        name: value[:GAUGE_LENGTH] if isinstance(value, str) else value
-        for name, value in values.items()
-    }
 
 
 def _file(path: str) -> Question:
@@ -113,17 +176,17 @@ class Watch:
     not asked for again.
     """
 
-    def __init__(self, worker: Worker, name: str, kernel: bool, network: bool) -> None:
-        """`name`: the data interface, "" where it is not known; `kernel`, `network`: whether the
-        host speaks for these.
+    def __init__(self, worker: Worker, kernel: bool, interface: str | None) -> None:
+        """`kernel`: whether the host speaks for it; `interface`: the data interface, "" where it
+        is not known, None where another host speaks for the network.
         """
         self.kernel = kernel
-        self._takes: dict[Question, Take] = _of_network(name) if network else {}
+        self._takes = {} if interface is None else _of_network(interface)
         if kernel:
             policies = worker.ask([("list", (f"{CPUS}/cpufreq",))])[0]
             self._takes |= _of_kernel(policies if isinstance(policies, str) else "")
         self._missing: dict[str, str] = {}
-        if network and not name:
+        if interface == "":
             self._missing["interface"] = "the host does not say which has its address"
 
     def read(self, workers: list[Worker]) -> Reading:
@@ -138,20 +201,17 @@ class Watch:
             if isinstance(text, str):
                 with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
                     pid, ticks = process(text)
-                    reading.workers |= {pid: _checked({"ticks": ticks})["ticks"]}
+                    reading.own[pid] = ticks
         return reading
 
     def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
-        what = " ".join(question[1])
-        if isinstance(answer, EngineError):
-            if question != IRQBALANCE or answer.errno != errno.ENOENT:
-                reading.missing[what] = answer.message.removeprefix(f"{what}: ")
-                del self._takes[question]
-                return
-            answer = ""
-        where, parse = self._takes[question]
+        what, (where, parse) = " ".join(question[1]), self._takes[question]
         try:
-            values = _checked(parse(answer))
+            if isinstance(answer, EngineError):
+                if question != IRQBALANCE or answer.errno != errno.ENOENT:
+                    raise ValueError(answer.message.removeprefix(f"{what}: "))
+                answer = ""
+            values = parse(answer)
         except (ValueError, IndexError) as error:
             reading.missing[what] = str(error)
             del self._takes[question]
@@ -176,15 +236,11 @@ class NoiseMonitor:
         self._campaign = campaign
         self._pool = pool
         self._keep = keep
-        known = campaign.roles
-        self._roles = {host: known[host] for host in campaign.hosts if host in known}
+        self._hosts = [host for host in campaign.hosts if host in campaign.roles]
         self._watches: dict[str, Watch] = {}
         self._last: dict[str, Reading] = {}
         self._lost: dict[str, str] = {}
         self._here = own_boot_id()
-        self._methods = {
-            cell.transfer.send for cell in campaign.cells if not cell.transfer.tool.external
-        }
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
@@ -207,13 +263,13 @@ class NoiseMonitor:
 
     def before(self) -> None:
         """Read, unless the end of the last block was just read."""
-        if self._last.keys() != self._roles.keys():
+        if self._last.keys() != set(self._hosts):
             self._last = self._read()
 
     def after(self, block: int) -> None:
         """Read, and keep what moved since `before`: an entry a host."""
         before, self._last = self._last, self._read()
-        for host in self._roles:
+        for host in self._hosts:
             entry: dict[str, Any] = {"block": block, "host": host, "ns": [0, 0]}
             if host not in self._last:
                 missing = {"all": self._lost.get(host, "no worker is there")}
@@ -221,10 +277,13 @@ class NoiseMonitor:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(before[host], self._last[host])
+                entry |= self._moved(host, before, self._last)
             self._keep(entry | ({"missing": missing} if missing else {}))
 
-    def _moved(self, one: Reading, other: Reading) -> dict[str, Any]:
+    def _moved(
+        self, host: str, before: Mapping[str, Reading], after: Mapping[str, Reading]
+    ) -> dict[str, Any]:
+        one, other = before[host], after[host]
         entry: dict[str, Any] = {"ns": [one.ns, other.ns]}
         pairs = _both(one.counters, other.counters)
         entry["counters"] = {name: pair for name, pair in pairs.items() if pair[1] > pair[0]}
@@ -233,9 +292,10 @@ class NoiseMonitor:
         entry["kernel"] = other.kernel
         if one.cpu and other.cpu:
             entry["cpu"] = _both(one.cpu, other.cpu)
+        own, later = _own(before, one.kernel), _own(after, other.kernel)
         # A worker that was replaced hides the lost one's CPU time.
-        if other.own and one.own.keys() == other.own.keys() and not self._fetches():
-            entry["own"] = [sum(one.own.values()), sum(other.own.values())]
+        if later and own.keys() == later.keys() and not self._fetches():
+            entry["own"] = [sum(own.values()), sum(later.values())]
         entry["gauges"] = _both(one.gauges, other.gauges)
         return entry
 
@@ -243,20 +303,22 @@ class NoiseMonitor:
         """Whether kernel threads move data in some cell: then what is not our workers' may be the
         transfer's all the same.
         """
-        workers = self._pool.workers().values()
-        send = next(iter(workers)).catalogue.send if workers else {}
-        return any(name in send and send[name].has("fetches") for name in self._methods)
+        workers = list(self._pool.workers().values())
+        send = workers[0].catalogue.send if workers else {}
+        transfers = (cell.transfer for cell in self._campaign.cells)
+        methods = {transfer.send for transfer in transfers if not transfer.tool.external}
+        return any(name in send and send[name].has("fetches") for name in methods)
 
     def _workers(self) -> dict[str, list[Worker]]:
         """The workers that each host has now, the one that is asked about the host first."""
-        there = self._pool.workers()
+        there, roles = self._pool.workers(), self._campaign.roles
         return {
             host: [
-                there[host, role],
-                *(one for (name, other), one in there.items() if name == host and other != role),
+                there[host, roles[host]],
+                *(one for key, one in there.items() if key[0] == host and key[1] != roles[host]),
             ]
-            for host, role in self._roles.items()
-            if (host, role) in there
+            for host in self._hosts
+            if (host, roles[host]) in there
         }
 
     def _read(self) -> dict[str, Reading]:
@@ -268,49 +330,36 @@ class NoiseMonitor:
         for host, (first, *_) in workers.items():
             kernels.setdefault(first.hello.boot_id, []).append(host)
         speakers = {hosts[0]: hosts for hosts in kernels.values()}
-        local = [host for host in self._roles if self._campaign.hosts[host].local]
 
         def read(host: str) -> None:
             if host not in workers:
                 return
-            first = workers[host][0]
             try:
-                if host not in self._watches or self._watches[host].kernel != (host in speakers):
-                    network = host not in local[1:]
-                    self._watches[host] = Watch(
-                        first, self._interface(host), host in speakers, network
-                    )
-                readings[host] = self._watches[host].read(workers[host])
+                watch = self._watches.get(host)
+                if watch is None or watch.kernel != (host in speakers):
+                    speaks = host in speakers
+                    watch = Watch(workers[host][0], speaks, self._interface(host))
+                    self._watches[host] = watch
+                readings[host] = watch.read(workers[host])
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
-        if len(self._roles) == 1:
-            read(next(iter(self._roles)))
+        if len(self._hosts) == 1:
+            read(self._hosts[0])
         else:
             self._pool.each(read)
         for host in speakers.keys() & readings.keys():
-            self._set_own(readings, host, speakers[host], workers[host][0])
-        return {host: readings[host] for host in self._roles if host in readings}
+            readings[host].kernel = speakers[host]
+            hello = workers[host][0].hello
+            if hello.boot_id == self._here:
+                readings[host].own[os.getpid()] = int(sum(os.times()[:4]) * hello.clock_ticks)
+        return {host: readings[host] for host in self._hosts if host in readings}
 
-    def _set_own(
-        self, readings: Mapping[str, Reading], host: str, mates: list[str], first: Worker
-    ) -> None:
-        """The ticks of our workers on a kernel, and of this process if it runs there; none where
-        not all are known.
-        """
-        reading = readings[host]
-        reading.kernel = mates
-        if all(mate in readings for mate in mates):
-            reading.own = {
-                (mate, pid): ticks
-                for mate in mates
-                for pid, ticks in readings[mate].workers.items()
-            }
-            if first.hello.boot_id == self._here:
-                ticks = int(sum(os.times()[:4]) * first.hello.clock_ticks)
-                reading.own["", os.getpid()] = ticks
-
-    def _interface(self, host: str) -> str:
+    def _interface(self, host: str) -> str | None:
+        """A host's data interface, as Watch takes it."""
+        local = [name for name in self._hosts if self._campaign.hosts[name].local]
+        if host in local[1:]:
+            return None
         try:
             worker = self._pool.host_worker(host)
             return data_interface(self._campaign.hosts[host], worker, self._campaign.ip)
@@ -318,95 +367,8 @@ class NoiseMonitor:
             return ""
 
 
-CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-OF_INTERFACE = ("bytes", "packets", "errors", "dropped", "fifo", "frame", "compressed", "multicast")
-OF_INTERFACE_OUT = (
-    "bytes",
-    "packets",
-    "errors",
-    "dropped",
-    "fifo",
-    "collisions",
-    "carrier",
-    "compressed",
-)
-USUAL = ("bytes", "packets", "compressed", "multicast")
-
-# Counters of the protocols that stand still while all is well; what ends or probes a connection as
-# it should is not among them.
-TROUBLE = re.compile(
-    "Retrans|Timeout|Loss|Lost|Drop|Discard|Err|Fail|Overflow|Prune|Collapsed|Reneg|Reorder|MemoryPressure|NoRoutes|Unreachs"
-    "|TimeExcds|PAWS|Spurious|AbortOnMemory|AbortOnTimeout|AbortFailed|UnknownProtos|Filter|TooBig|RcvQDrop"
-)
-ALL_WELL = ("TCPLossProbes", "MemoryPressuresChrono")
-OF_DEVICE = re.compile(
-    "pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout",
-    re.IGNORECASE,
-)
-
-
-def cpu_states(text: str) -> dict[str, int]:
-    """Ticks of all CPUs together by state, of /proc/stat. Errors: ValueError."""
-    first = text.partition("\n")[0].split()
-    if not first or first[0] != "cpu":
-        raise ValueError("/proc/stat does not begin with the line of all CPUs")
-    return dict(zip(CPU_STATES, map(int, first[1:]), strict=False))
-
-
-def protocols(text: str) -> dict[str, int]:
-    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
-    `TcpExt.TCPTimeouts`.
-    """
-    counters: dict[str, int] = {}
-    lines = text.splitlines()
-    for names, numbers in zip(lines[::2], lines[1::2], strict=False):
-        group, _, rest = names.partition(":")
-        for name, number in zip(rest.split(), numbers.partition(":")[2].split(), strict=False):
-            if TROUBLE.search(name) and not name.endswith(ALL_WELL):
-                counters[f"{group}.{name}"] = int(number)
-    return counters
-
-
-def interface(text: str, name: str) -> dict[str, int]:
-    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError
-    when it is not there.
-    """
-    for line in text.splitlines():
-        key, colon, numbers = line.partition(":")
-        if colon and key.strip() == name:
-            values = [int(number) for number in numbers.split()]
-            keys = [f"rx_{key}" for key in OF_INTERFACE] + [f"tx_{key}" for key in OF_INTERFACE_OUT]
-            pairs = zip(keys, values, strict=False)
-            return {
-                f"{name}.{key}": value for key, value in pairs if key.partition("_")[2] not in USUAL
-            }
-    raise ValueError(f"/proc/net/dev has no {name}")
-
-
-def device(text: str, name: str) -> dict[str, int]:
-    """A device's own counters of drops, errors and pauses: `eth1.ethtool rx_pause`."""
-    rows = (line.partition(":") for line in text.splitlines())
-    return {
-        f"{name}.ethtool {key.strip()}": int(value)
-        for key, _, value in rows
-        if OF_DEVICE.search(key) and value.strip().isdecimal()
-    }
-
-
-def softnet(text: str) -> dict[str, int]:
-    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a
-    line a CPU).
-    """
-    return {
-        "softnet.dropped": sum(
-            int(line.split()[1], 16) for line in text.splitlines() if len(line.split()) > 1
-        )
-    }
-
-
-def process(text: str) -> tuple[int, int]:
-    """The number of a process, and the ticks that it and its children have used, of
-    /proc/self/stat.
-    """
-    numbers = text.rpartition(")")[2].split()
-    return int(text.split(maxsplit=1)[0]), sum(int(number) for number in numbers[11:15])
+def _own(readings: Mapping[str, Reading], hosts: list[str]) -> dict[tuple[str, int], int]:
+    """The ticks of our processes on the kernel of some hosts; none where not all are known."""
+    if not all(host in readings for host in hosts):
+        return {}
+    return {(host, pid): ticks for host in hosts for pid, ticks in readings[host].own.items()}

@@ -5,7 +5,7 @@ outside the measured runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -31,7 +31,6 @@ from netbench.run.external_tool import ToolFailed
 from netbench.run.job import MadeSinks
 from netbench.run.recorder import empty_profile_record, status_of
 from netbench.run.worker_pool import WorkerPool
-from netbench.run.worker_symbols import find_symbol
 
 ALONE = frozenset({SOAK})  # meters that would be sampled themselves
 IN_A_FILE = (
@@ -99,8 +98,7 @@ class ProfileRunner:
             labels = {helper.hello.pid: HELPER_LABEL} | movers
             sampled = parse(_report(helper), helper.host)
             profiles[side] = replace(_described(helper.host, sampled), file=file)
-            find = partial(find_symbol, helper.hello.architecture)
-            stacks[file] = fold(sampled, labels, find)
+            stacks[file] = fold(sampled, labels)
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
         )
@@ -145,16 +143,13 @@ def _described(host: str, sampled: Sampled) -> KernelProfile:
 
 NAME_LENGTH = 200  # of a function or a process that a host names
 ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
-SymbolFinder = Callable[[str, int], str]
-"""The function at an offset in a mapped file, or ""."""
 
 
 class Frame(NamedTuple):
-    """A function of the kernel by its name, or a place in a file that a process has mapped."""
+    """A function of the kernel by its name, or a file that a process has mapped."""
 
     name: str
     kernel: bool
-    offset: int = 0
 
 
 class Stack(NamedTuple):
@@ -196,9 +191,8 @@ def _take_line(sampled: Sampled, line: str) -> None:
     kind, _, rest = line.partition(" ")
     if kind == "f":
         whose, _, what = rest.partition(" ")
-        offset, _, path = what.partition(" ")
         kernel = whose == "k"
-        sampled.frames.append(Frame(what, True) if kernel else Frame(path, False, int(offset, 16)))
+        sampled.frames.append(Frame(what if kernel else what.partition(" ")[2], kernel))
     elif kind == "p":
         pid, _, name = rest.partition(" ")
         sampled.processes.append((int(pid), name))
@@ -215,13 +209,11 @@ def _take_line(sampled: Sampled, line: str) -> None:
         raise ValueError(line)
 
 
-def fold(
-    sampled: Sampled, labels: Mapping[int, str], find: SymbolFinder
-) -> dict[tuple[str, ...], int]:
+def fold(sampled: Sampled, labels: Mapping[int, str]) -> dict[tuple[str, ...], int]:
     """The stacks by the names of their frames, below the name of their process or its `labels` (by
     pid): ticks, or cycles where those were counted.
     """
-    names = [_frame_name(frame, find) for frame in sampled.frames]
+    names = [_frame_name(frame) for frame in sampled.frames]
     processes = [labels.get(pid, _plain(name)) for pid, name in sampled.processes]
     cycles = sampled.head.get("event") == "cycles"
     folded: dict[tuple[str, ...], int] = {}
@@ -241,11 +233,10 @@ def _merged(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _frame_name(frame: Frame, find: SymbolFinder) -> str:
+def _frame_name(frame: Frame) -> str:
     if frame.kernel:
         return _plain(frame.name) + KERNEL_MARK
-    found = find(frame.name, frame.offset)
-    return _plain(found or f"[{PurePosixPath(frame.name).name.strip('[]') or frame.name}]")
+    return _plain(f"[{PurePosixPath(frame.name).name.strip('[]') or frame.name}]")
 
 
 def _plain(name: str) -> str:

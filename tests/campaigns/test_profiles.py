@@ -72,7 +72,6 @@ def test_a_profile_says_who_called_what_while_data_moved(tmp_path: Path) -> None
             assert sum(stacks.values()) == profile.samples
         frames = {frame for stack in stacks for frame in stack}
         assert {"sender", "receiver"} <= frames
-        assert "nb_pump" in frames, "a function of the worker itself"
         assert any(frame.startswith("tcp_") and frame.endswith("_[k]") for frame in frames)
         assert profile.kernel_symbols > 10_000
 

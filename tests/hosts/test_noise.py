@@ -139,9 +139,7 @@ def test_a_devices_bad_news_is_watched() -> None:
         "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed rx_fifo"
     )
     text_ = "".join(f"{name}: 7\n" for name in (*bad.split(), "rx_packets", "tx_bytes"))
-    assert noise.device(text_, "eth1") == {
-        f"eth1.ethtool {name}": 7 for name in bad.split()
-    }
+    assert noise.device(text_, "eth1") == {f"eth1.ethtool {name}": 7 for name in bad.split()}
 
 
 def test_states_processes_and_queues() -> None:
