@@ -82,8 +82,9 @@ class Watched:
         state = self._look_at_state(patient)
         lines = self._records.read()
         # Facts are written before the records that they are of.
-        replayed = self._facts.changed() and self._look_at_facts()
+        replayed = self._facts.changed()
         if replayed:
+            self._begin(new_ledger(self.plan, read_facts(self._facts.path), self._rows))
             lines = self._records.read()
         self._replay(lines)
         log = self._log_file.read()
@@ -110,16 +111,8 @@ class Watched:
         last = self._ledger.trail.last
         return why if why and (last is None or last.started <= when) else "dead"
 
-    def _look_at_facts(self) -> bool:
-        """Take in facts.json; whether all records must be replayed."""
-        later = new_ledger(self.plan, read_facts(self._facts.path), self._rows)
-        if self._ledger.go_on_with(later):
-            return False
-        self._begin(later)
-        return True
-
     def _replay(self, lines: list[bytes]) -> None:
-        ledger, touched = self._ledger, set[Key]()
+        ledger = self._ledger
         first = self._records.lines - len(lines) + 1
         for number, line in enumerate(lines, first):
             where = f"{self._records.path}:{number}"
@@ -127,15 +120,13 @@ class Watched:
             if not ledger.is_possible(record.block, number):
                 raise StoreError(f"{where}: block {record.block} is out of order")
             ledger.add(record)
-            touched.add((record.cell, record.pair))
+            self._time_left.ran((record.cell, record.pair))
         if not lines:
             return
         self._is_stale = True
         # As the conductor does once a block is over.
         while not ledger.finished and not self._wanted():
             ledger.next_block()
-        for key in touched & ledger.keys:
-            self._time_left.measured(key, ledger.assessment(key), ledger.is_open(key))
 
     def _wanted(self) -> bool:
         """Whether the present block still has something to do."""
@@ -156,7 +147,7 @@ class Watched:
         return replace(
             overview(self.plan, ledger, self.folder, room, self._statuses),
             state=self.state,
-            left=self._time_left.seconds(ledger.block, ledger) if goes_on else None,
+            left=self._time_left.seconds(ledger) if goes_on else None,
             cautions=tuple(cautions(self.plan, ledger, self._noise)),
             log=tuple(self._log),
             comparisons=tuple(self._comparisons),

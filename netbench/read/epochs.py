@@ -56,19 +56,6 @@ class Epochs:
         """The epoch of a run."""
         return tuple(self._number(host, run, boot) for host in pair.split(">"))
 
-    def extend(self, earlier: Epochs) -> bool:
-        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
-        each run until then is what it was.
-        """
-        return self._filled.keys() == earlier._filled.keys() and all(
-            begun is not None
-            and known is not None
-            and begun[: len(known)] == known
-            and self._numbers[host][: len(known)] == earlier._numbers[host]
-            for host, known in earlier._from_run.items()
-            for begun in (self._from_run[host],)
-        )
-
     def _number(self, host: str, run: int, boot: int) -> int:
         numbers = self._numbers.get(host, ())
         return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
@@ -136,10 +123,6 @@ class Latest:
     def see(self, place: Stratum, epoch: Epoch) -> None:
         """Take in an ok run that was later than those so far."""
         self._latest[place] = epoch
-
-    def go_on_with(self, epochs: Epochs) -> None:
-        """Tell runs apart by epochs that extend those so far."""
-        self._epochs = epochs
 
     def epoch(self, place: Stratum) -> Epoch | None:
         """That of a stratum; None where no run is ok."""

@@ -10,23 +10,23 @@ from dataclasses import replace
 from netbench.base.errors import APT_INSTALL, EngineError, RequestError
 from netbench.base.units import listed
 from netbench.engine.catalogue import Named
-from netbench.model import Campaign, SettingLevel
+from netbench.engine.worker import Worker
+from netbench.model import Campaign, Pair, SettingLevel
 from netbench.plan.plan import Plan, Unit
+from netbench.plan.rounds import rounds_of
 from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
 from netbench.run.boots import boots_of
-from netbench.run.check_ends import check_ends
-from netbench.run.check_files import has_program
-from netbench.run.check_memory import check_memory
-from netbench.run.check_overlap import check_overlap
+from netbench.run.check_ends import check_ends, check_memory
 from netbench.run.check_root import check_root, needing_root, who_reads
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
 from netbench.run.held_settings import levels_of
 from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
+from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
 from netbench.run.own_settings import context_of
 from netbench.run.soak_meter import doubts
@@ -156,18 +156,14 @@ def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
     sender, receiver = pool.pair_workers(unit.pair)
     adaptor = adaptor_of(transfer.tool)
     if why := external_tool.unable(transfer, sender, receiver):
-        yield Finding(
-            "warning",
-            "",
-            f"cell {unit.cell.id}: {why}",
-            "`exclude:` the cell, or it is reported as unsupported",
-        )
+        what = f"cell {unit.cell.id}: {why}"
+        yield Finding("warning", "", what, "`exclude:` the cell, or it is reported as unsupported")
         return
     lines = adaptor.commands(transfer, Place("", 1))
     client = receiver if lines.on_receiver else sender
     for worker, argv in ((client, lines.client), (receiver, lines.server)):
         program = adaptor.program or argv[0] if argv else ""
-        if program and not has_program(worker, program):
+        if program and not _has_program(worker, program):
             how = f"{APT_INSTALL} {adaptor.package}" if adaptor.package else "or give its path"
             yield Finding(
                 "warning",
@@ -175,6 +171,18 @@ def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
                 f"{adaptor.name}: there is no program {program}: its runs will fail",
                 f"install it ({how}), or `exclude:` its cells",
             )
+
+
+def _has_program(worker: Worker, program: str) -> bool:
+    """Whether the worker can start a program by this name. Errors: Lost."""
+    argv = ["test", "-x", program]
+    if "/" not in program:
+        argv = ["sh", "-c", 'command -v "$1" >/dev/null', "sh", program]
+    try:
+        worker.operate("exec", argv)
+    except EngineError:
+        return False
+    return True
 
 
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
@@ -230,3 +238,26 @@ def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign
         return setting.why_not(what, level.value, place)
     except (EngineError, ValueError) as error:
         return str(error)
+
+
+def check_overlap(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """An error where two pairs would set what is of their whole kernel at the same time: the second
+    might take what the first has set for what was there before.
+    """
+    if not changes_kernel(campaign) or "kernel" not in map(campaign.overlap_of, campaign.cells):
+        return
+    kernel = pool.boot_ids()
+    for pairs in rounds_of("kernel", campaign.pairs, campaign.links, {}):
+        first_on: dict[str, Pair] = {}
+        for pair in pairs:
+            for one in {kernel[pair.sender], kernel[pair.receiver]}:
+                other = first_on.setdefault(one, pair)
+                if other is not pair:
+                    yield Finding(
+                        "error",
+                        "",
+                        f"overlap: kernel: {other.name} and {pair.name} share a kernel, and a"
+                        " setting of this campaign is of the whole kernel",
+                        "write `overlap: round`",
+                    )
+                    return

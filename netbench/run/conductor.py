@@ -31,7 +31,7 @@ from netbench.result.store import Store
 from netbench.run.boots import boots_of
 from netbench.run.check import check
 from netbench.run.finding import Finding, together
-from netbench.run.held_settings import HeldSettings, UnitSettings
+from netbench.run.held_settings import HeldSettings
 from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
 from netbench.run.job import MadeSinks
@@ -177,7 +177,7 @@ class Conductor:
             plan,
             campaign,
             pool,
-            UnitSettings(campaign, self._held),
+            self._held,
             MadeSinks(store.journal),
             self._idle,
             self._recorder,

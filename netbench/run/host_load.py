@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from netbench.base.errors import EngineError
@@ -28,9 +27,10 @@ LOOKED_FOR = (
     "link",
     "nic",
 )  # signs of noise; the network has other users
-_warning = partial(Finding, "warning")
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
+Doubts = Iterator[tuple[str, str, str]]
+"""A host, what was noticed there, and what to do."""
 
 
 def warnings(
@@ -39,22 +39,16 @@ def warnings(
     """Everything noticed. `look`: for how many seconds to watch for noise; 0: not at all. Errors:
     those of losing a host.
     """
-    states = _link_states(pool, entries)
-    spoken: set[str] = set()
-    for host, entry in entries.items():
-        if entry.boot_id not in spoken:  # once a kernel
-            spoken.add(entry.boot_id)
-            yield from _facts(host, entry)
-        yield from _network(host, entry.known, states.get(host, "up"))
-    for pair in campaign.pairs:
-        yield from _ends(pair.sender, pair.receiver, entries)
-    if look:
-        yield from _noise(campaign, pool, entries, look)
+    for doubts in (
+        _of_hosts(pool, entries),
+        _of_pairs(campaign, entries),
+        _noise(campaign, pool, entries, look) if look else (),
+    ):
+        for host, what, remedy in doubts:
+            yield Finding("warning", host, what, remedy)
 
 
-def _noise(
-    campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
-) -> Iterator[Finding]:
+def _noise(campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float) -> Doubts:
     """What disturbs hosts while nothing of the campaign runs there, as around a block."""
     kept: list[Mapping[str, Any]] = []
     with NoiseMonitor(campaign, pool, kept.append).around(0):
@@ -64,7 +58,20 @@ def _noise(
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:
                 what, remedy = KINDS[sign.kind]
-                yield _warning(noise.host, f"{what} within {seconds:g} s: {in_words(sign)}", remedy)
+                yield noise.host, f"{what} within {seconds:g} s: {in_words(sign)}", remedy
+
+
+def _of_hosts(pool: WorkerPool, entries: Entries) -> Doubts:
+    states = _link_states(pool, entries)
+    spoken: set[str] = set()
+    for host, entry in entries.items():
+        rows = list(_network(entry.known, states.get(host, "up")))
+        if entry.boot_id not in spoken:  # once a kernel
+            spoken.add(entry.boot_id)
+            rows = [*_kernel(entry), *rows]
+        for doubted, what, remedy in rows:
+            if doubted:
+                yield host, what, remedy
 
 
 def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
@@ -80,65 +87,54 @@ def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
     return states
 
 
-def _facts(host: str, entry: HostEntry) -> Iterator[Finding]:
-    facts = entry.facts
-    load = str(facts.get("load") or "").partition(" ")[0][:20]
-    if _number(load) > BUSY_SHARE * entry.cpus:
-        yield _warning(
-            host,
-            f"the load average is {load}",
-            "stop what else runs here, or expect wider intervals",
-        )
-    governor = facts.get("governor")
-    if governor and governor != "performance":
-        yield _warning(
-            host,
-            f"the frequency governor is {governor}",
-            "set it to performance for steadier numbers",
-        )
-    if facts.get("turbo") == "on":
-        yield _warning(
-            host,
-            "turbo is on",
-            "turn it off for steadier numbers, or expect drift with temperature",
-        )
-    if facts.get("irqbalance") == "running":
-        what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
-        yield _warning(host, what, "stop it, and set irq_affinity")
+def _kernel(entry: HostEntry) -> Iterator[tuple[bool, str, str]]:
+    """Whether it is so, what is doubted then, and what to do."""
+    facts = entry.known
+    load = facts.get("load", "").partition(" ")[0][:20]
+    with suppress(ValueError):  # what a host has answered is no number
+        busy = float(load or 0) > BUSY_SHARE * entry.cpus
+        remedy = "stop what else runs here, or expect wider intervals"
+        yield busy, f"the load average is {load}", remedy
+    governor = facts.get("governor", "performance")
+    yield (
+        governor != "performance",
+        f"the frequency governor is {governor}",
+        "set it to performance for steadier numbers",
+    )
+    yield (
+        facts.get("turbo") == "on",
+        "turbo is on",
+        "turn it off for steadier numbers, or expect drift with temperature",
+    )
+    yield (
+        facts.get("irqbalance") == "running",
+        "irqbalance is running and may move interrupts to other CPUs in mid-campaign",
+        "stop it, and set irq_affinity",
+    )
 
 
-def _number(text: str) -> float:
-    """A number that a host has answered; 0 where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def _network(host: str, facts: Mapping[str, str], state: str) -> Iterator[Finding]:
-    name = facts.get("interface")
-    if not name:
-        return
-    if state != "up":
-        yield _warning(
-            host,
+def _network(facts: Mapping[str, str], state: str) -> Iterator[tuple[bool, str, str]]:
+    """As _kernel."""
+    if name := facts.get("interface"):
+        yield (
+            state != "up",
             f"{name} is not up ({state}): no run will get through",
             "look at the cable and the other end, bring the link up, or name another interface",
         )
-    if facts.get("duplex") == "half":
-        yield _warning(
-            host,
+        yield (
+            facts.get("duplex") == "half",
             f"{name} runs at half duplex",
             "let both ends negotiate, or set full duplex at both",
         )
 
 
-def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[Finding]:
+def _of_pairs(campaign: Campaign, entries: Entries) -> Doubts:
     """Two ends whose links differ."""
-    for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
-        one, other = (str(entries[end].facts.get(fact) or "unknown") for end in (sender, receiver))
-        if "unknown" not in (one, other) and one != other:
-            what = f"its link has {fact} {one}{unit}, that of {receiver} {other}{unit}"
-            yield _warning(
-                sender, what, "the slower end bounds throughput, and a queue on the way may drop"
-            )
+    remedy = "the slower end bounds throughput, and a queue on the way may drop"
+    for pair in campaign.pairs:
+        for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
+            ends = (entries[host].known.get(fact) for host in (pair.sender, pair.receiver))
+            one, other = (end or "unknown" for end in ends)
+            if "unknown" not in (one, other) and one != other:
+                far = f"that of {pair.receiver} {other}{unit}"
+                yield pair.sender, f"its link has {fact} {one}{unit}, {far}", remedy

@@ -167,18 +167,6 @@ class Ledger:
         self.trail = Trail()
         self.hosts = hosts or {}
 
-    def go_on_with(self, later: Ledger) -> bool:
-        """Take over what `later`, which has no records, knows of the hosts. Returns False where it
-        would see the runs so far in another light: then they must be replayed.
-        """
-        if (later._ticks, later._shared) != (self._ticks, self._shared):
-            return False
-        if not later._epochs.extend(self._epochs):
-            return False
-        self._epochs, self.hosts = later._epochs, later.hosts
-        self._latest.go_on_with(later._epochs)
-        return True
-
     def add(self, record: Record) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks decided."""
         while record.block > self.block:

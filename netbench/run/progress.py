@@ -121,46 +121,29 @@ def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
 
 class TimeLeft:
     """Seconds of the runs and boots to come, if intervals shrink with the square root of the number
-    of runs.
-
-    Each unit's share is kept until the unit is measured again, and so is the sum of those that are
-    open, until the next block: adding up all units after every run would take longer than the run.
+    of runs: added up once a block, and less by each run within it.
     """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._repeat = plan.repeat
-        self._units = {unit.key: unit for unit in plan.units}
-        self._seconds: dict[Key, float] = {}
+        self._run_seconds = {unit.key: plan.run_seconds(unit) for unit in plan.units}
         self._sum = 0.0
-        self._counted: set[Key] = set()  # in the sum
         self._block: int | None = None  # that the sum is of
 
-    def measured(self, key: Key, assessment: Assessment, is_open: bool) -> None:
+    def ran(self, key: Key) -> None:
         """A unit has one more run."""
-        if key in self._counted:
-            self._sum -= self._seconds[key]
-            self._counted.discard(key)
-        self._seconds[key] = self._seconds_of(key, assessment)
-        if is_open:
-            self._sum += self._seconds[key]
-            self._counted.add(key)
+        self._sum -= self._run_seconds.get(key, 0.0)
 
-    def seconds(self, block: int, ledger: Ledger) -> float:
-        """Of the runs of all open units, and of the boots after that of `block`."""
-        if block != self._block:
-            self._block = block
-            self._add_up(ledger)
-        return max(self._sum, 0.0) + self._plan.seconds_of_boots(block)
-
-    def _add_up(self, ledger: Ledger) -> None:
-        self._counted = set(ledger.open_keys)
-        for key in self._counted - self._seconds.keys():
-            self._seconds[key] = self._seconds_of(key, ledger.assessment(key))
-        self._sum = math.fsum(self._seconds[key] for key in self._counted)
-
-    def _seconds_of(self, key: Key, assessment: Assessment) -> float:
-        return self._runs_left(assessment) * self._plan.run_seconds(self._units[key])
+    def seconds(self, ledger: Ledger) -> float:
+        """Of the runs of all open units, and of the boots after that of the block."""
+        if ledger.block != self._block:
+            self._block = ledger.block
+            self._sum = math.fsum(
+                self._runs_left(ledger.assessment(key)) * self._run_seconds[key]
+                for key in ledger.open_keys
+            )
+        return max(self._sum, 0.0) + self._plan.seconds_of_boots(ledger.block)
 
     def _runs_left(self, assessment: Assessment) -> int:
         """Runs of a unit until its least precise metric is as precise as the campaign wants it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,10 +24,9 @@ from netbench.model import Campaign, Pair
 from netbench.plan.plan import Apply, Key, Plan, ProfileRun, Run, Step, Unit, Verify
 from netbench.result.record import Record, Status
 from netbench.run import external_tool, transfer
-from netbench.run.check_files import is_character_device
 from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.external_tool import ToolFailed
-from netbench.run.held_settings import UnitSettings
+from netbench.run.held_settings import HeldSettings
 from netbench.run.job import MadeSinks
 from netbench.run.ledger import LOST
 from netbench.run.profiler import ProfileRunner
@@ -53,7 +52,7 @@ class Runner:
         plan: Plan,
         campaign: Campaign,
         pool: WorkerPool,
-        settings: UnitSettings,
+        settings: HeldSettings,
         sinks: MadeSinks,
         idle: IdleCounts,
         recorder: Recorder,
@@ -273,9 +272,12 @@ class Runner:
         """Why what arrives is not verified, though the campaign asks for it. Errors: Lost."""
         if self._campaign.verify and unit.key not in self._unverified:
             path, (_, receiver) = unit.cell.transfer.sink.path, self._pool.pair_workers(unit.pair)
-            keeps = not path or not is_character_device(receiver, path)
-            why = f"the sink {path} keeps nothing that could be read again"
-            self._unverified[unit.key] = "" if keeps else why
+            self._unverified[unit.key] = ""
+            with suppress(EngineError):  # it is no device such as /dev/null
+                if path:
+                    receiver.operate("exec", ["test", "-c", path])
+                    why = f"the sink {path} keeps nothing that could be read again"
+                    self._unverified[unit.key] = why
         return self._unverified.get(unit.key, "")
 
 

@@ -20,6 +20,7 @@ from netbench import campaign
 from netbench.base.errors import CampaignError, EngineError
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
+from netbench.plan.plan import Plan
 from netbench.result.journal import Journal
 from netbench.run import conductor
 from netbench.run.held_settings import HeldSettings
@@ -166,7 +167,7 @@ def test_a_helper_that_is_lost_is_replaced_and_holds_it_again() -> None:
         pool.dismiss("here", "helper")
         wait_for(lambda: NO_SAVE.read_text() == "0\n")  # it has undone what it held
         connect()
-        held.renew("here")
+        held.renew(*Plan(plain).units)
         assert pool.helper("here") is not lost
         assert (NO_SAVE.read_text(), learnt()) == ("1\n", [])
         held.restore()

@@ -19,7 +19,7 @@ from netbench import campaign
 from netbench.base.cancel import aside, side_by_side
 from netbench.base.errors import HostGone, Lost, WorkerLost
 from netbench.plan.plan import Plan, Run, Step
-from netbench.run.check_overlap import check_overlap
+from netbench.run.check import check_overlap
 from netbench.run.run_history import profiles_due
 from netbench.run.runner import Runner, StartGate
 from tests.support.running import wait_for
