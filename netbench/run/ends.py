@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from netbench.base.errors import EngineError, HostError, RequestError
@@ -91,29 +91,21 @@ class EndFinder:
         RequestError where a CPU is not there.
         """
         sender, receiver = self._pool.pair_workers(unit.pair)
-        others = {
+        busy = {
             self._pool.boot_id(host) for pair in beside for host in (pair.sender, pair.receiver)
         }
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
-        cpus = self._pinned(unit, sender, receiver, one_kernel)
-        sending = self._end("sender", sender, unit, cpus[0])
-        if one_kernel and not set(cpus[0]) & set(cpus[1]):
-            sending = replace(sending, peer_cpus=cpus[1])
-        receiving = self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel)
+        mine: Numbers = ()
+        theirs: Numbers = ()
+        if (pin := unit.cell.transfer.pin).kind != "none":
+            there = self._cpus_of(sender), self._cpus_of(receiver)
+            mine, theirs = choose(pin, *there, one_kernel)
+        peer = theirs if one_kernel and not set(mine) & set(theirs) else ()
+        # What is of a whole kernel is read once a kernel, by the sender's worker.
         return Ends(
-            *(
-                replace(end, shared=end.worker.hello.boot_id in others)
-                for end in (sending, receiving)
-            )
+            self._end("sender", sender, unit, busy, cpus=mine, peer_cpus=peer),
+            self._end("receiver", receiver, unit, busy, cpus=theirs, without_host_wide=one_kernel),
         )
-
-    def _pinned(
-        self, unit: Unit, sender: Worker, receiver: Worker, one_kernel: bool
-    ) -> tuple[Numbers, Numbers]:
-        pin = unit.cell.transfer.pin
-        if pin.kind == "none":
-            return (), ()
-        return choose(pin, self._cpus_of(sender), self._cpus_of(receiver), one_kernel)
 
     def _cpus_of(self, worker: Worker) -> Cpus:
         key = worker.host, worker.hello.boot_id
@@ -122,34 +114,23 @@ class EndFinder:
         return self._cpus[key]
 
     def _end(
-        self,
-        side: SideName,
-        worker: Worker,
-        unit: Unit,
-        cpus: Numbers,
-        without_host_wide: bool = False,
+        self, side: SideName, worker: Worker, unit: Unit, busy: Collection[str], **more: Any
     ) -> End:
-        """`without_host_wide`: what is of a whole kernel is read once a kernel, by the sender's
-        worker.
-        """
-        host = self._campaign.hosts[worker.host]
+        """`busy`: kernels on which other pairs run; `more`: the other fields of End."""
+        host, ip = self._campaign.hosts[worker.host], unit.cell.transfer.ip
         known = worker.catalogue.meters
         wanted = self._campaign.meters_of(unit.cell)
-        meters = tuple(name for name in wanted if name in known and not known[name].row.why)
-        ip = unit.cell.transfer.ip
-        interface = self._interface(host, worker, ip)
-        address = host.data_address(ip)
         return End(
             side,
             host,
-            address,
+            host.data_address(ip),
             worker,
-            cpus,
-            meters,
-            interface,
-            without_host_wide,
-            self._campaign.footprint,
-            self._idle.of(worker) if self._idle else NOTHING,
+            meters=tuple(name for name in wanted if name in known and not known[name].row.why),
+            interface=self._interface(host, worker, ip),
+            footprint=self._campaign.footprint,
+            idle=self._idle.of(worker) if self._idle else NOTHING,
+            shared=worker.hello.boot_id in busy,
+            **more,
         )
 
     def _interface(self, host: Host, worker: Worker, ip: int) -> str:

@@ -22,7 +22,7 @@ from netbench.result.journal import Change, Journal, LeftChanged
 from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName, Status
 from netbench.run.host_locks import HostLocks
 from netbench.run.own_settings import context_of, own_settings
-from netbench.run.worker_pool import WorkerPool, retry
+from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
 from netbench.settings.named import find
 from netbench.settings.put_back import put_back
@@ -331,8 +331,15 @@ class HeldSettings:
                 held.own.undo()
             except (Lost, TimeoutError):
                 self._pool.dismiss_holder(host)
-        if self._left(host, held.worker)[0]:
-            retry(lambda: self._take_over(host), lambda _: self._pool.dismiss_holder(host))
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if self._left(host, held.worker)[0]:
+                    self._take_over(host)
+                return
+            except WorkerLost as error:
+                if attempt == ATTEMPTS:
+                    raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
+                self._pool.dismiss_holder(host)
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
         is_local = self._campaign.hosts[host].ssh is None

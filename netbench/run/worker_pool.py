@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from netbench.base.cancel import side_by_side
 from netbench.base.errors import (
@@ -19,7 +18,6 @@ from netbench.base.errors import (
     Lost,
     NetbenchError,
     RootRefused,
-    WorkerLost,
 )
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
@@ -32,6 +30,7 @@ from netbench.run.own_settings import NO_ROOT, own_settings
 ChannelFactory = Callable[[Host], Channel]
 RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
 RECONNECT_PAUSE = 0.5
+ATTEMPTS = 3  # at what loses a worker each time
 INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
 HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
@@ -353,23 +352,3 @@ class WorkerPool:
         self._workers.clear()
         for channel in list(self._channels.values()):
             channel.close()
-
-
-ATTEMPTS = 3
-T = TypeVar("T")
-
-
-def retry(act: Callable[[], T], recover: Callable[[WorkerLost], None]) -> T:
-    """What `act` returns, of the first of three attempts that loses no worker. `recover` is called
-    between two attempts with the reason.
-
-    Errors: those of `act` and `recover`; WorkerLost when every attempt lost a worker.
-    """
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return act()
-        except WorkerLost as error:
-            if attempt == ATTEMPTS:
-                raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
-            recover(error)
-    raise AssertionError  # the last attempt returns or raises
