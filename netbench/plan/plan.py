@@ -221,7 +221,7 @@ class Plan:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
-            first = self._rounds.pairs(unit.cell, unit.pair)[0]
+            first = self._rounds.of(unit.cell, unit.pair)[1][0]
             places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
         return sorted(mine, key=lambda unit: places[unit.key])
 
@@ -256,7 +256,7 @@ class Plan:
 
     def round_of(self, unit: Unit) -> int:
         """The round of a unit, from 1."""
-        return self._rounds.number(unit.cell, unit.pair) + 1
+        return self._rounds.of(unit.cell, unit.pair)[0] + 1
 
     def _waves(self, number: int, units: Iterable[Unit]) -> Iterator[list[Unit]]:
         """Some units in a block's order, those together that run side by side."""
@@ -363,7 +363,7 @@ class Plan:
 
     def _share(self, unit: Unit) -> float:
         """A run's share in the time of those that run beside it."""
-        return 1 / len(self._rounds.pairs(unit.cell, unit.pair))
+        return 1 / len(self._rounds.of(unit.cell, unit.pair)[1])
 
     @property
     def _profile_seconds(self) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
 from netbench.engine.binding import SAME
@@ -131,7 +131,7 @@ def _described(host: str, sampled: Sampled) -> KernelProfile:
     """Errors: ProtocolError for a report without what it must have."""
     try:
         event = sampled.head["event"]
-        frequency, begin, end, *counts = (sampled.number(name) for name in NUMBERS)
+        frequency, begin, end, *counts = (int(sampled.head[name]) for name in NUMBERS)
         cpus, samples, lost, throttles, symbols = counts
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"{host}: the helper's profile lacks {error}{SAME}") from error
@@ -145,34 +145,16 @@ NAME_LENGTH = 200  # of a function or a process that a host names
 ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
 
 
-class Frame(NamedTuple):
-    """A function of the kernel by its name, or a file that a process has mapped."""
-
-    name: str
-    kernel: bool
-
-
-class Stack(NamedTuple):
-    """`process` and `frames` are places in the lists of Sampled; the outermost frame is first."""
-
-    samples: int
-    events: int
-    process: int
-    frames: tuple[int, ...]
-
-
 @dataclass
 class Sampled:
-    """A helper's report. `processes`: pid and name."""
+    """A helper's report. `frames` by their names; `processes`: pid and name; `stacks`: samples,
+    events, and the places of their process and of their frames in those lists, the outermost first.
+    """
 
     head: dict[str, str] = field(default_factory=dict)
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
     processes: list[tuple[int, str]] = field(default_factory=list)
-    stacks: list[Stack] = field(default_factory=list)
-
-    def number(self, name: str) -> int:
-        """A number of the head. Errors: ValueError."""
-        return int(self.head.get(name, ""))
+    stacks: list[tuple[int, int, int, list[int]]] = field(default_factory=list)
 
 
 def parse(text: str, host: str) -> Sampled:
@@ -191,8 +173,7 @@ def _take_line(sampled: Sampled, line: str) -> None:
     kind, _, rest = line.partition(" ")
     if kind == "f":
         whose, _, what = rest.partition(" ")
-        kernel = whose == "k"
-        sampled.frames.append(Frame(what if kernel else what.partition(" ")[2], kernel))
+        sampled.frames.append(_frame_name(what, whose == "k"))
     elif kind == "p":
         pid, _, name = rest.partition(" ")
         sampled.processes.append((int(pid), name))
@@ -202,7 +183,7 @@ def _take_line(sampled: Sampled, line: str) -> None:
             raise ValueError(line)
         if process >= len(sampled.processes) or max(frames, default=0) >= len(sampled.frames):
             raise IndexError(line)
-        sampled.stacks.append(Stack(samples, events, process, tuple(frames)))
+        sampled.stacks.append((samples, events, process, frames))
     elif kind and rest:
         sampled.head[kind] = rest
     else:
@@ -213,14 +194,12 @@ def fold(sampled: Sampled, labels: Mapping[int, str]) -> dict[tuple[str, ...], i
     """The stacks by the names of their frames, below the name of their process or its `labels` (by
     pid): ticks, or cycles where those were counted.
     """
-    names = [_frame_name(frame) for frame in sampled.frames]
     processes = [labels.get(pid, _plain(name)) for pid, name in sampled.processes]
     cycles = sampled.head.get("event") == "cycles"
     folded: dict[tuple[str, ...], int] = {}
-    for stack in sampled.stacks:
-        frames = (names[i] for i in stack.frames)
-        key = processes[stack.process], *_merged(frames)
-        folded[key] = folded.get(key, 0) + (stack.events if cycles else stack.samples)
+    for samples, events, process, frames in sampled.stacks:
+        key = processes[process], *_merged(sampled.frames[i] for i in frames)
+        folded[key] = folded.get(key, 0) + (events if cycles else samples)
     return folded
 
 
@@ -233,10 +212,14 @@ def _merged(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _frame_name(frame: Frame) -> str:
-    if frame.kernel:
-        return _plain(frame.name) + KERNEL_MARK
-    return _plain(f"[{PurePosixPath(frame.name).name.strip('[]') or frame.name}]")
+def _frame_name(what: str, kernel: bool) -> str:
+    """A function of the kernel by its name, or a file that a process has mapped, behind an
+    offset.
+    """
+    if kernel:
+        return _plain(what) + KERNEL_MARK
+    path = what.partition(" ")[2]
+    return _plain(f"[{PurePosixPath(path).name.strip('[]') or path}]")
 
 
 def _plain(name: str) -> str:

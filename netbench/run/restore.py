@@ -68,7 +68,12 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
 
             def boot_back() -> None:
                 for host in boots.touched():
-                    _refuse_others(locks, host)
+                    try:  # one that another campaign uses is not booted
+                        locks.lock(host)
+                    except HostBusy:
+                        raise
+                    except Lost:  # one that does not answer is used by none
+                        continue
                 lines.extend(boots.back())
 
             acts += [lambda: lines.extend(boots.finish_boots()), boot_back]
@@ -85,18 +90,6 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     if failed:
         raise HostError("\n".join([*lines, *map(str, failed)]))
     return lines
-
-
-def _refuse_others(locks: HostLocks, host: str) -> None:
-    """A host that another campaign uses is not booted; one that does not answer is used by none.
-    Errors: HostBusy.
-    """
-    try:
-        locks.lock(host)
-    except HostBusy:
-        raise
-    except Lost:
-        return
 
 
 def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:

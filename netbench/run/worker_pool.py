@@ -34,9 +34,7 @@ ATTEMPTS = 3  # at what loses a worker each time
 INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
 HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
-# Open files: a shell allows a process 1,024 as a rule, its hard limit many more.
-A_WORKER = 8  # files: its pipes, or its host's socket, and those of a reconnect beside them
-OTHERS = 512  # of the controller itself: its result, its libraries, an editor's notebook
+FILES = 1 << 16  # open at most: 8 a worker, and those of the controller
 
 
 def open_channel(host: Host) -> Channel:
@@ -52,16 +50,14 @@ def open_channel(host: Host) -> Channel:
     )
 
 
-def allow_files(workers: int) -> None:
-    """Raise this process's limit of open files as far as so many workers may need, and as the hard
-    limit lets it. A limit that is enough stays as it is.
+def allow_files() -> None:
+    """Raise this process's limit of open files, of which a shell allows 1,024 as a rule, as far as
+    the hard limit lets it, for fleets.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OTHERS + A_WORKER * workers
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class WorkerPool:
@@ -81,7 +77,7 @@ class WorkerPool:
         wants = [host for host in self._roles if campaign.wants_root(host)]
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
-        allow_files(len(self._wanted))
+        allow_files()
         self._holding = {host for host in self._roles if own_settings(campaign, host)}
         self._with_helper = set(wants)
         self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
