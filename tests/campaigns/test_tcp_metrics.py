@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import CampaignError, EngineError
+from netbench.base.errors import EngineError
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.plan.plan import Plan
@@ -124,11 +124,6 @@ def test_what_tcp_keeps_can_be_swept(tmp_path: Path) -> None:
         noted = record["settings"]["sender"]["tcp_metrics"]
         assert (record["status"], noted["read"]) == ("ok", level), record
     assert NO_SAVE.read_text() == "0\n"
-
-
-def test_a_level_is_drop_or_keep() -> None:
-    with pytest.raises(CampaignError, match="drop or keep"):
-        campaign.parse(f"{PLAIN}settings: {{tcp_metrics: off}}\n", "plain.yaml")
 
 
 def test_what_a_killed_campaign_left_is_put_back_by_restore(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def rows() -> list[Row]:
         labs.down(made.name)
     times = beside.cpu / alone.cpu
     here = {"hosts": {f"h{n}": "local" for n in range(2 * MANY)}}
-    many = _measured(here, MANY, MANY_BLOCKS, PACED, _simulated)
+    many = _measured(here, MANY, MANY_BLOCKS, PACED, simulated)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         Row("the controller's CPU for a run of one pair alone", _ms(alone.cpu), "", "", "", None),
@@ -128,7 +128,7 @@ def rows() -> list[Row]:
     ]
 
 
-def _simulated(host: Host) -> Channel:
+def simulated(host: Host) -> Channel:
     """A host whose workers are single processes of this machine, without an interpreter each."""
     return LocalChannel(host.name, [str(PACKAGE / f"worker-{platform.machine()}")])
 
