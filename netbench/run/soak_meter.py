@@ -201,4 +201,5 @@ def _weighted_group(cgroup: str, controllers: str) -> str:
 def _stolen(stat: str) -> float:
     """The share of steal in the line of all CPUs of /proc/stat (proc(5))."""
     numbers = [int(word) for word in stat.partition("\n")[0].split()[1:9] if word.isdecimal()]
-    return numbers[7] / sum(numbers) if len(numbers) == 8 and sum(numbers) else 0.0
+    total = sum(numbers)
+    return numbers[7] / total if len(numbers) == 8 and total else 0.0
