@@ -225,19 +225,13 @@ def setting_levels(
     for host, key, level in wanted:
         if host not in places:
             places[host] = context_of(campaign, host, who_reads(pool, host))
-        why = _why_no_level(places[host], key, level, campaign)
+        why = "no such setting"
+        if found := find(key, campaign.commands):
+            try:
+                why = found[0].why_not(found[1], level.value, places[host])
+            except (EngineError, ValueError) as error:
+                why = str(error)
         yield host, key, level, places[host], why
-
-
-def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:
-    setting_and_name = find(key, campaign.commands)
-    if setting_and_name is None:
-        return "no such setting"
-    setting, what = setting_and_name
-    try:
-        return setting.why_not(what, level.value, place)
-    except (EngineError, ValueError) as error:
-        return str(error)
 
 
 def check_overlap(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:

@@ -286,14 +286,11 @@ class Conductor:
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """What waits for a worker raises LimitReached once the campaign's time is over."""
-        limit = self._campaign.limit
-        if limit is None:
+        if (limit := self._campaign.limit) is None:
             yield
             return
-        left = max(0.0, self._begun + limit / 1e9 - time.monotonic())
-        timer = threading.Timer(
-            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT)]
-        )
+        left = min(max(0.0, self._begun + limit / 1e9 - time.monotonic()), threading.TIMEOUT_MAX)
+        timer = threading.Timer(left, self._pool.interrupt, [LimitReached(LIMIT)])
         timer.daemon = True
         timer.start()
         try:

@@ -247,7 +247,7 @@ class HeldSettings:
             self._locks.say(line)
         for _ in put_back(worker, boot_id, changes, self._journal.write):
             pass
-        if self._pool.has_helper(host) and self._boot_of(host) != boot_id:
+        if self._pool.has_helper(host) and self._found.get(host, ("", ""))[0] != boot_id:
             try:
                 text = worker.operate(neighbours.OP, neighbours.ALL)[0]
                 self._found[host] = boot_id, text
@@ -294,10 +294,6 @@ class HeldSettings:
                 self._say(f"{error}; so what {host} is left with was not compared")
         for host in self._restore_order(failed):
             raise failed[host]
-
-    def _boot_of(self, host: str) -> str:
-        """The boot in which it was read how a host was found."""
-        return self._found.get(host, ("", ""))[0]
 
     def _look(self, host: str) -> None:
         """Compare a host with how it was found, and say what no setting accounts for, once. Errors:

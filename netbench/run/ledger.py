@@ -5,7 +5,7 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -58,27 +58,21 @@ class Tally:
             self.values.setdefault(name, {})[block] = metrics[name]
 
 
+@dataclass(slots=True)
 class _Account:
-    """What became of one unit, in whatever epoch."""
+    """What became of one unit, in whatever epoch. `lost`: runs that failed and are not repeated,
+    since boots decide how many there are; `given_up`: the reason.
+    """
 
-    __slots__ = ("failures", "given_up", "lost", "place", "tallies", "unit")
+    unit: Unit
+    tallies: defaultdict[Epoch | None, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    failures: int = 0  # in a row
+    lost: int = 0
+    given_up: str = ""
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
-        self.place: Stratum = unit.pair.name, unit.cell.factors.get(KERNEL, "")
-        self.tallies: dict[Epoch | None, Tally] = {}
-        self.failures = 0  # in a row
-        self.lost = (
-            0  # runs that failed and are not repeated, since boots decide how many there are
-        )
-        self.given_up = ""  # the reason
-
-    def tally(self, epoch: Epoch | None) -> Tally:
-        """That of an epoch."""
-        tally = self.tallies.get(epoch)
-        if tally is None:
-            tally = self.tallies[epoch] = Tally()
-        return tally
+    @property
+    def place(self) -> Stratum:
+        return self.unit.pair.name, self.unit.cell.factors.get(KERNEL, "")
 
 
 class Bad(NamedTuple):
@@ -102,7 +96,7 @@ class Trail:
         self.counts: Counter[str] = Counter()
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.bad: deque[Bad] = deque(maxlen=LAST_BAD)
-        self.failed: dict[Key, list[tuple[int, int]]] = {}
+        self.failed: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
         self.last: Record | None = None
 
     def add(self, record: Record) -> None:
@@ -113,8 +107,7 @@ class Trail:
             return
         self.bad.append(Bad(record.run, record.cell, record.pair, record.status, record.reason))
         if record.status == "failed":
-            places = self.failed.setdefault((record.cell, record.pair), [])
-            places.append((record.block, record.boot))
+            self.failed[record.cell, record.pair].append((record.block, record.boot))
 
     def failures(self, key: Key) -> Sequence[tuple[int, int]]:
         """Block and boot of the failed runs of a cell on a pair."""
@@ -197,7 +190,7 @@ class Ledger:
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
-        account.tally(epoch).add(record.block, record.boot, metrics, self._repeat.metrics)
+        account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
         if SHOWN in metrics:
             self.trail.recent.append(metrics[SHOWN])
 
@@ -212,7 +205,7 @@ class Ledger:
 
     def _tally(self, account: _Account) -> Tally:
         """What counts of a unit now."""
-        return account.tally(self._latest.epoch(account.place))
+        return account.tallies[self._latest.epoch(account.place)]
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs; a control does while its baseline does."""
@@ -261,11 +254,18 @@ class Ledger:
 
     def next_block(self) -> None:
         """Close what is decided and begin the next block."""
+
+        def is_due(account: _Account) -> bool:
+            """Whether an open unit is looked at after this block."""
+            runs = self._tally(account).runs
+            return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
+
         order = self.rounds()
-        due = {self._group_of[key] for key in self._open if self._is_due(self._accounts[key])}
+        due = {self._group_of[key] for key in self._open if is_due(self._accounts[key])}
         for keys in (self._groups[at] for at in sorted(due)):
-            if self._is_early(keys):
-                continue
+            accounts = (self._accounts[key] for key in keys)
+            if all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts):
+                continue  # none has the least number of runs that any could close with
             group = {key: self._standing(self._accounts[key]) for key in keys}
             for key, reason in group_closings(group, self._compare, self._target, order).items():
                 self._tally(self._accounts[key]).closed = reason
@@ -275,16 +275,6 @@ class Ledger:
                     self._open.add(key)
         self.block += 1
         self.done = set()
-
-    def _is_due(self, account: _Account) -> bool:
-        """Whether an open unit is looked at after this block."""
-        runs = self._tally(account).runs
-        return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
-
-    def _is_early(self, group: Iterable[Key]) -> bool:
-        """Whether no unit of a group has the least number of runs that any could close with."""
-        accounts = (self._accounts[key] for key in group)
-        return all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts)
 
     @property
     def failed(self) -> bool:

@@ -4,7 +4,7 @@ so that no run begins with what the runs before it have learnt of its peer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from netbench.engine.worker import Worker
@@ -20,11 +20,6 @@ NO_ROOT = "the login is not root, and nothing else of the campaign needs root"
 
 def own_settings(campaign: Campaign, host: str) -> Mapping[str, SettingLevel]:
     """What is held on a host; nothing where the campaign itself says what TCP keeps there."""
-    return {} if any(map(_is_tcp_metrics, _names(campaign, host))) else OWN
-
-
-def _names(campaign: Campaign, host: str) -> Iterator[str]:
-    """Settings that the campaign gives a host in some cell."""
     sides = {""} | {
         side
         for pair in campaign.pairs
@@ -33,13 +28,11 @@ def _names(campaign: Campaign, host: str) -> Iterator[str]:
     }
     for levels in (campaign.settings, *(cell.settings for cell in campaign.cells)):
         for side, name in map(side_of, levels):
-            if side in sides:
-                yield name
-
-
-def _is_tcp_metrics(name: str) -> bool:
-    family, _, what = name.partition(".")
-    return name in OWN or (f"{family}." == Sysctl.name and Sysctl().path(what) == NO_SAVE)
+            family, _, what = name.partition(".")
+            saves = f"{family}." == Sysctl.name and Sysctl().path(what) == NO_SAVE
+            if side in sides and (name in OWN or saves):
+                return {}
+    return OWN
 
 
 def context_of(campaign: Campaign, host: str, worker: Worker) -> SettingContext:

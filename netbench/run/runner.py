@@ -247,26 +247,23 @@ class Runner:
             return transfer.measure(cell, ends, self._sinks, report=REPORT_NS, start=start)
 
     def _verify(self, unit: Unit) -> None:
-        """One verification, and a record where it failed. Errors: Lost."""
+        """Show that what arrives is what was sent, and keep a record where it is not. What an
+        external tool moves cannot be seen. Errors: Lost.
+        """
+        cell = unit.cell.transfer
+        if cell.tool.external:
+            return
+        status: Status = "failed"
         try:
             if unverified := self._why_unverified(unit):
                 self._note(unit, f"not verified: {unverified}")
                 return
-            why = self.verify(unit)
-            status: Status = "failed"
+            why = transfer.verify(cell, self._ends.ends(unit), self._sinks)
         except (EngineError, RequestError, TimeoutError) as error:
             self._settings.confirm(unit)
             why, status = f"verify: {error}", status_of(error)
         if why:
             self._recorder.keep_unmeasured(unit, status, why)
-
-    def verify(self, unit: Unit) -> str:
-        """Show that what arrives is what was sent. What is wrong, or "" (also where that cannot be
-        seen: of an external tool). Errors: those of a transfer.
-        """
-        if unit.cell.transfer.tool.external:
-            return ""
-        return transfer.verify(unit.cell.transfer, self._ends.ends(unit), self._sinks)
 
     def _why_unverified(self, unit: Unit) -> str:
         """Why what arrives is not verified, though the campaign asks for it. Errors: Lost."""

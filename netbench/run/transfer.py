@@ -118,42 +118,35 @@ def _asked(
     """What `exchange` is to do: both jobs, with `more` options. Files of the sink are journalled as
     soon as the receiver has made them, whatever becomes of the run.
     """
-    sender, receiver = ends.sender.worker, ends.receiver.worker
-    send, receive = _jobs(transfer, ends, sinks)
-
-    def journal_sinks(ready: tuple[Vector, ...]) -> None:
-        read = readings.readbacks(ready, receiver.catalogue)
-        made = read.get("sink_device"), read.get("sink_inode")
-        sinks.add(receiver, job.sink_paths(transfer), *made)
-
-    return sender, receiver, send | more, receive | more, journal_sinks
-
-
-def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options, job.Options]:
     sender, receiver = ends
-    send_method = sender.worker.catalogue.send[transfer.send]
-    receive_method = receiver.worker.catalogue.receive[transfer.receive]
-    for side, method in (("send", send_method), ("receive", receive_method)):
+    near, far = sender.worker, receiver.worker
+    sending, receiving = near.catalogue.send[transfer.send], far.catalogue.receive[transfer.receive]
+    for side, method in (("send", sending), ("receive", receiving)):
         if method.row.why:
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
-    send = job.sender_options(
-        transfer, token, sender.cpus, [row.name for row in send_method.options]
-    )
-    receive = job.receiver_options(
-        transfer,
-        token,
-        receiver.cpus,
-        [row.name for row in receive_method.options],
-        sinks.on(receiver.worker),
-    )
-    if receive_method.has("fetches"):
+    declared = [[row.name for row in method.options] for method in (sending, receiving)]
+    send = job.sender_options(transfer, token, sender.cpus, declared[0])
+    receive = job.receiver_options(transfer, token, receiver.cpus, declared[1], sinks.on(far))
+    if receiving.has("fetches"):
         path = nfs.path(sender.address, transfer.source.path)
         receive |= {"source": "file", "source_path": path}
     if sender.host.address:
         send["local_address"] = receive["peer_address"] = sender.address
-    address: job.Options = {"address": receiver.address}
-    return send | address | sender.metering, receive | address | receiver.metering
+
+    def journal_sinks(ready: tuple[Vector, ...]) -> None:
+        read = readings.readbacks(ready, far.catalogue)
+        made = read.get("sink_device"), read.get("sink_inode")
+        sinks.add(far, job.sink_paths(transfer), *made)
+
+    both: job.Options = {"address": receiver.address, **more}
+    return (
+        near,
+        far,
+        send | both | sender.metering,
+        receive | both | receiver.metering,
+        journal_sinks,
+    )
 
 
 def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:

@@ -87,8 +87,8 @@ class WorkerPool:
         self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
-        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, with why
-        self._rootless: dict[str, RootRefused] = {}  # those that give none for a meter
+        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, which they have to
+        self._rootless: dict[str, RootRefused] = {}  # hosts that give none, with why
         self._meters = campaign.meters
         self.lent: dict[str, list[str]] = {}  # by host, meters whose files a helper has opened
         self._heartbeat = Heartbeat()
@@ -113,18 +113,8 @@ class WorkerPool:
                 worker.interrupt(self._interrupt)
             self._heartbeat.add(worker)
             if role != HELPER:
-                self.lent[host] = lend(worker, self._meters, lambda: self._meter_helper(host))
+                self.lent[host] = lend(worker, self._meters, partial(self.helper, host))
         return self._workers[key]
-
-    def _meter_helper(self, host: str) -> Worker:
-        """The worker that opens what a host's meters need root for. Errors: as worker."""
-        if host in self._rootless:
-            raise self._rootless[host]
-        try:
-            return self.helper(host)
-        except RootRefused as error:
-            self._rootless[host] = error
-            raise
 
     def host_worker(self, host: str) -> Worker:
         """The mover that is asked about a host. Errors: as worker."""
@@ -154,8 +144,14 @@ class WorkerPool:
         if self._interrupt:
             raise self._interrupt
         channel = self.channel(host)
+        if host in self._rootless and role == HELPER:
+            raise self._rootless[host]
         if role == HELPER:
-            return Worker(channel.start_helper(), host)
+            try:
+                return Worker(channel.start_helper(), host)
+            except RootRefused as error:
+                self._rootless[host] = error
+                raise
         return Worker(channel.start_mover(self._hosts[host].run_as), host)
 
     def _restart(self, host: str, role: str) -> Worker:
