@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from netbench.base.errors import EngineError, HostError, RequestError
 from netbench.engine.binding import Vector
@@ -63,15 +63,11 @@ class End:
         return options
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """Both sides of a unit, now: after a worker was lost they are others."""
 
     sender: End
     receiver: End
-
-    def __iter__(self) -> Iterator[End]:
-        return iter((self.sender, self.receiver))
 
 
 class EndFinder:

@@ -27,6 +27,37 @@ LOOKED_FOR = (
     "link",
     "nic",
 )  # signs of noise; the network has other users
+# A fact, whether it is of a whole kernel, whether a value is bad, what is said, and what to do.
+DOUBTS = (
+    (
+        "governor",
+        True,
+        lambda governor: governor != "performance",
+        "the frequency governor is {}",
+        "set it to performance for steadier numbers",
+    ),
+    (
+        "turbo",
+        True,
+        lambda turbo: turbo == "on",
+        "turbo is {}",
+        "turn it off for steadier numbers, or expect drift with temperature",
+    ),
+    (
+        "irqbalance",
+        True,
+        lambda irqbalance: irqbalance == "running",
+        "irqbalance is {} and may move interrupts to other CPUs in mid-campaign",
+        "stop it, and set irq_affinity",
+    ),
+    (
+        "duplex",
+        False,
+        lambda duplex: duplex == "half",
+        "its link runs at {} duplex",
+        "let both ends negotiate, or set full duplex at both",
+    ),
+)
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
 Doubts = Iterator[tuple[str, str, str]]
@@ -65,13 +96,20 @@ def _of_hosts(pool: WorkerPool, entries: Entries) -> Doubts:
     states = _link_states(pool, entries)
     spoken: set[str] = set()
     for host, entry in entries.items():
-        rows = list(_network(entry.known, states.get(host, "up")))
-        if entry.boot_id not in spoken:  # once a kernel
-            spoken.add(entry.boot_id)
-            rows = [*_kernel(entry), *rows]
-        for doubted, what, remedy in rows:
-            if doubted:
-                yield host, what, remedy
+        facts, first = entry.known, entry.boot_id not in spoken
+        spoken.add(entry.boot_id)
+        load = facts.get("load", "").partition(" ")[0][:20]
+        with suppress(ValueError):  # what a host has answered is no number
+            if first and float(load or 0) > BUSY_SHARE * entry.cpus:
+                remedy = "stop what else runs here, or expect wider intervals"
+                yield host, f"the load average is {load}", remedy
+        for fact, of_kernel, is_bad, what, remedy in DOUBTS:
+            if fact in facts and is_bad(facts[fact]) and (first or not of_kernel):
+                yield host, what.format(facts[fact]), remedy
+        if (state := states.get(host, "up")) != "up":
+            what = f"{facts['interface']} is not up ({state}): no run will get through"
+            remedy = "look at the cable and the other end, bring the link up, or name another"
+            yield host, what, f"{remedy} interface"
 
 
 def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
@@ -85,47 +123,6 @@ def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
 
     pool.each(ask)
     return states
-
-
-def _kernel(entry: HostEntry) -> Iterator[tuple[bool, str, str]]:
-    """Whether it is so, what is doubted then, and what to do."""
-    facts = entry.known
-    load = facts.get("load", "").partition(" ")[0][:20]
-    with suppress(ValueError):  # what a host has answered is no number
-        busy = float(load or 0) > BUSY_SHARE * entry.cpus
-        remedy = "stop what else runs here, or expect wider intervals"
-        yield busy, f"the load average is {load}", remedy
-    governor = facts.get("governor", "performance")
-    yield (
-        governor != "performance",
-        f"the frequency governor is {governor}",
-        "set it to performance for steadier numbers",
-    )
-    yield (
-        facts.get("turbo") == "on",
-        "turbo is on",
-        "turn it off for steadier numbers, or expect drift with temperature",
-    )
-    yield (
-        facts.get("irqbalance") == "running",
-        "irqbalance is running and may move interrupts to other CPUs in mid-campaign",
-        "stop it, and set irq_affinity",
-    )
-
-
-def _network(facts: Mapping[str, str], state: str) -> Iterator[tuple[bool, str, str]]:
-    """As _kernel."""
-    if name := facts.get("interface"):
-        yield (
-            state != "up",
-            f"{name} is not up ({state}): no run will get through",
-            "look at the cable and the other end, bring the link up, or name another interface",
-        )
-        yield (
-            facts.get("duplex") == "half",
-            f"{name} runs at half duplex",
-            "let both ends negotiate, or set full duplex at both",
-        )
 
 
 def _of_pairs(campaign: Campaign, entries: Entries) -> Doubts:

@@ -238,16 +238,16 @@ NO_TAHOE = "set congestion control: tahoe: No such file or directory"
 @pytest.mark.parametrize(
     ("setting", "level", "said"),
     [
-        ("{}", "error", NO_TAHOE),
-        ("{qdisc: [fq, pfifo_fast]}", "error", NO_TAHOE),
-        ("{sysctl.net.ipv4.tcp_sack: [0, 1]}", "ok", "cannot be known before settings are made: "),
+        ("", "error", NO_TAHOE),
+        ("sweep: {qdisc: [fq, pfifo_fast]}", "error", NO_TAHOE),
+        ("sweep: {sysctl.net.ipv4.tcp_sack: [0, 1]}", "ok", "cannot be known before"),
     ],
 )
 def test_a_congestion_control_that_is_not_there_is_an_error_of_check(
     setting: str, level: str, said: str
 ) -> None:
     """A sysctl may allow it, a qdisc does not."""
-    text = f"{BASE}transfer: {{congestion: tahoe}}\nsweep: {setting}\n"
+    text = f"{BASE}transfer: {{congestion: tahoe}}\n{setting}\n"
     found = campaign.parse(text, "c.yaml")
     with WorkerPool(found) as pool:
         (only,) = [one for one in check(found, pool) if NO_TAHOE in one.what]
