@@ -541,19 +541,19 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
     reader should know. Errors: RequestError, PlaceError.
     """
     from netbench.report.source import Source
-    from netbench.tables import benchstat, ministat, otava
     from netbench.tables.dataset import write_text
+    from netbench.tables.exports import benchstat, ministat, otava
 
     sources = [Source.of(path) for path in paths]
     results = [source.result for source in sources]
     if form == "ministat":
-        for name, text in ministat.files(results):
+        for name, text in ministat(results):
             write_text(text, file / name)
         return []
     if form == "benchstat":
-        write_text("\n".join([*benchstat.lines(results), ""]), file)
+        write_text("\n".join([*benchstat(results), ""]), file)
         return []
-    text, left_out = otava.table(sources)
+    text, left_out = otava(sources)
     write_text(text, file)
     named = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
     return [f"{file}: {named}: left out, since not every result has them"] if left_out else []

@@ -17,8 +17,8 @@ from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.metrics import METRICS
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Bad, Ledger
+from netbench.stats.closing import most, reached
 from netbench.stats.intervals import Interval
-from netbench.stats.stopping import most, reached
 
 if TYPE_CHECKING:  # it imports pandas, which only a comparison needs
     from netbench.stats.comparison import Comparison

@@ -1,5 +1,5 @@
 """Many pairs: their plan is lazy, and conducting twice as many blocks over them leaves no more in
-memory. Five hundred hosts at once are a row of `make bench PARTS=fleet_rounds`.
+memory. Five hundred hosts at once are a row of `make bench PARTS=fleet`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from netbench.model import Campaign
 from netbench.plan.plan import Key, Plan, Run
 from netbench.run import conductor
 from netbench.run.ledger import Ledger
-from netbench.stats.stopping import Assessment
+from netbench.stats.closing import Assessment
 from tests.support.running import stored_records
-from tools.bench.fleet_rounds import simulated
+from tools.bench.fleet import simulated
 
 PAIRS = 250
 CONDUCTED, BLOCKS = 16, 8  # pairs, whose workers are processes here

@@ -401,6 +401,13 @@ class Synth:
                     out.write(json.dumps(sample) + "\n")
 
 
+def scaled(record: Record, factor: float) -> Record:
+    """The record of a run that moved so many times as much."""
+    counted = record["receiver"]["flow"]["bytes"]
+    counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * factor)
+    return record
+
+
 def failed(record: Record, status: str, reason: str) -> Record:
     """The record of a run that did not get so far."""
     kept = {

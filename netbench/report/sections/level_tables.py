@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from netbench.base.units import listed
 from netbench.model import Compare
-from netbench.read.control import CHANGES, holds
+from netbench.read.control import holds
 from netbench.read.metrics import describe
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import repeats_cpu, title
 from netbench.report.source import Source
-from netbench.stats.comparison import FLAGS, NO_VERDICT, RESULT, Comparison, numbers
-from netbench.stats.stopping import reached
+from netbench.stats.closing import reached
+from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison, numbers
 from netbench.stats.words import bounds, percent, signed
 
 
