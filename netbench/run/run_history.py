@@ -121,7 +121,16 @@ def refuse_another(store: Store, plan: Plan) -> None:
             f" not finished, {names}, and merge all of them again"
         )
     store.refuse_changed()
-    _refuse_another_plan(store, plan)
+    planned, stored = codec.of_json(PlanFile, plan_json(plan)), store.plan()
+    names = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
+    if stored.rounds == planned.rounds or len(planned.pairs) == 1:
+        names.append("order")  # else hosts were found to share kernels, which the order follows
+    for name in names:
+        if getattr(stored, name) != getattr(planned, name):
+            raise StoreError(
+                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
+                " restore campaign.yaml, or run the changed campaign as a new one"
+            )
 
 
 def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Campaign:
@@ -150,17 +159,3 @@ def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Ca
     store.note(line)
     progress.say(line)
     return there
-
-
-def _refuse_another_plan(store: Store, plan: Plan) -> None:
-    planned = codec.of_json(PlanFile, plan_json(plan))
-    stored = store.plan()
-    names = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
-    if stored.rounds == planned.rounds or len(planned.pairs) == 1:
-        names.append("order")  # else hosts were found to share kernels, which the order follows
-    for name in names:
-        if getattr(stored, name) != getattr(planned, name):
-            raise StoreError(
-                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
-                " restore campaign.yaml, or run the changed campaign as a new one"
-            )

@@ -201,42 +201,30 @@ def told(sender: End, run: int, sample: int, tell: Told) -> Iterator[None]:
     window opened before the first.
     """
     catalogue = sender.worker.catalogue
-    first: readings.Line = {}
     opened = 0
+    before: tuple[int, int, int | None] = 0, 0, None  # time, bytes, retransmits
+
+    def total(line: readings.Line, meter: str, counter: str) -> int | None:
+        values = line.get(meter, {}).get(counter)
+        return sum(values) if values else None
 
     def take(vectors: Sequence[Vector]) -> None:
-        nonlocal first, opened
-        lines = [
-            line for line in readings.sample_lines("", vectors, catalogue) if _total(line, "flow")
+        nonlocal opened, before
+        samples = [
+            (line["ns"], sent, total(line, "tcp", "retransmits"))
+            for line in readings.sample_lines("", vectors, catalogue)
+            if (sent := total(line, "flow", "bytes")) is not None
         ]
-        if lines and not first:
-            first, opened = lines[0], lines[0]["ns"] - sample
-        if not lines or lines[-1] is first:
-            return
-        last = lines[-1]
-        begin, end = ((line["ns"] - opened) / 1e9 for line in (first, last))
-        sent, again = (_moved(first, last, meter) for meter in ("flow", "tcp"))
-        if sent is not None:
-            tell(Second(run, begin, end, sent, again))
-        first = last
+        if samples and not opened:
+            before, opened = samples[0], samples[0][0] - sample
+        if samples and samples[-1] != before:
+            (begin, first, old), (end, last, new) = before, samples[-1]
+            again = None if old is None or new is None else new - old
+            tell(Second(run, (begin - opened) / 1e9, (end - opened) / 1e9, last - first, again))
+            before = samples[-1]
 
     sender.worker.sampled = take
     try:
         yield
     finally:
         sender.worker.sampled = None
-
-
-_COUNTERS = {"flow": "bytes", "tcp": "retransmits"}
-
-
-def _total(line: readings.Line, meter: str) -> list[int] | None:
-    """A counter of each stream; None where a sample has none."""
-    values: list[int] | None = line.get(meter, {}).get(_COUNTERS[meter])
-    return values
-
-
-def _moved(first: readings.Line, last: readings.Line, meter: str) -> int | None:
-    """By how much a counter has moved over all streams."""
-    before, after = _total(first, meter), _total(last, meter)
-    return None if before is None or after is None else sum(after) - sum(before)
