@@ -289,6 +289,7 @@ class WorkerPool:
     def _forget_boot(self, host: str) -> None:
         self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
+        self._rootless.pop(host, None)
         self._lost.discard(host)
 
     def disconnect(self, host: str) -> None:
