@@ -28,6 +28,7 @@ Question = tuple[str, tuple[str, ...]]
 """An operation of a worker that only reads, and its target."""
 Take = tuple[str, Callable[[str], Mapping[str, Any]]]
 """Where the values of a text go (`counters`, `cpu`, `gauges`, or `mhz`, a list), and the parser."""
+Answer = str | EngineError
 CPUS = "/sys/devices/system/cpu"
 IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
 MOST_POLICIES = 4  # whose frequency is read
@@ -171,55 +172,23 @@ def _of_network(name: str) -> dict[Question, Take]:
     return takes
 
 
-class Watch:
-    """What is read on one host, with one request a worker. What cannot be read the first time is
-    not asked for again.
-    """
-
-    def __init__(self, worker: Worker, kernel: bool, interface: str | None) -> None:
-        """`kernel`: whether the host speaks for it; `interface`: the data interface, "" where it
-        is not known, None where another host speaks for the network.
-        """
-        self.kernel = kernel
-        self._takes = {} if interface is None else _of_network(interface)
-        if kernel:
-            policies = worker.ask([("list", (f"{CPUS}/cpufreq",))])[0]
-            self._takes |= _of_kernel(policies if isinstance(policies, str) else "")
-        self._missing: dict[str, str] = {}
-        if interface == "":
-            self._missing["interface"] = "the host does not say which has its address"
-
-    def read(self, workers: list[Worker]) -> Reading:
-        """Errors: those of losing a worker."""
-        reading = Reading(time.monotonic_ns(), missing=self._missing)
-        self._missing = {}
-        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
-        answers = workers[0].ask([*own, *self._takes])
-        for question, answer in zip(list(self._takes), answers[len(own) :], strict=True):
-            self._take(reading, question, answer)
-        for text in answers[: len(own)]:
-            if isinstance(text, str):
-                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
-                    pid, ticks = process(text)
-                    reading.own[pid] = ticks
-        return reading
-
-    def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
-        what, (where, parse) = " ".join(question[1]), self._takes[question]
-        try:
-            if isinstance(answer, EngineError):
-                if question != IRQBALANCE or answer.errno != errno.ENOENT:
-                    raise ValueError(answer.message.removeprefix(f"{what}: "))
-                answer = ""
-            values = parse(answer)
-        except (ValueError, IndexError) as error:
-            reading.missing[what] = str(error)
-            del self._takes[question]
-            return
-        if where == "mhz":
-            reading.gauges.setdefault("mhz", []).append(values["mhz"])
-        else:
-            getattr(reading, where).update(values)
+def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer: Answer) -> None:
+    """Put an answer into a reading. What cannot be read the first time is not asked for again."""
+    path, (where, parse) = " ".join(what[1]), takes[what]
+    try:
+        if isinstance(answer, EngineError):
+            if what != IRQBALANCE or answer.errno != errno.ENOENT:
+                raise ValueError(answer.message.removeprefix(f"{path}: "))
+            answer = ""
+        values = parse(answer)
+    except (ValueError, IndexError) as error:
+        reading.missing[path] = str(error)
+        del takes[what]
+        return
+    if where == "mhz":
+        reading.gauges.setdefault("mhz", []).append(values["mhz"])
+    else:
+        getattr(reading, where).update(values)
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -237,7 +206,8 @@ class NoiseMonitor:
         self._pool = pool
         self._keep = keep
         self._hosts = [host for host in campaign.hosts if host in campaign.roles]
-        self._watches: dict[str, Watch] = {}
+        self._takes: dict[str, tuple[bool, dict[Question, Take]]] = {}
+        """By host, whether it speaks for its kernel, and what is read there."""
         self._last: dict[str, Reading] = {}
         self._lost: dict[str, str] = {}
         self._here = own_boot_id()
@@ -258,7 +228,7 @@ class NoiseMonitor:
 
     def forget(self) -> None:
         """Drop what was read: the hosts are going to be booted."""
-        self._watches.clear()
+        self._takes.clear()
         self._last = {}
 
     def before(self) -> None:
@@ -335,12 +305,7 @@ class NoiseMonitor:
             if host not in workers:
                 return
             try:
-                watch = self._watches.get(host)
-                if watch is None or watch.kernel != (host in speakers):
-                    speaks = host in speakers
-                    watch = Watch(workers[host][0], speaks, self._interface(host))
-                    self._watches[host] = watch
-                readings[host] = watch.read(workers[host])
+                readings[host] = self._read_host(host, workers[host], host in speakers)
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
@@ -355,8 +320,37 @@ class NoiseMonitor:
                 readings[host].own[os.getpid()] = int(sum(os.times()[:4]) * hello.clock_ticks)
         return {host: readings[host] for host in self._hosts if host in readings}
 
+    def _read_host(self, host: str, workers: list[Worker], speaks: bool) -> Reading:
+        """One host's reading, with one request to its first worker. `speaks`: for its kernel.
+        Errors: those of losing a worker.
+        """
+        reading = Reading(0)
+        if self._takes.get(host, (None,))[0] != speaks:
+            interface = self._interface(host)
+            takes = {} if interface is None else _of_network(interface)
+            if interface == "":
+                reading.missing["interface"] = "the host does not say which has its address"
+            if speaks:
+                policies = workers[0].ask([("list", (f"{CPUS}/cpufreq",))])[0]
+                takes |= _of_kernel(policies if isinstance(policies, str) else "")
+            self._takes[host] = speaks, takes
+        takes = self._takes[host][1]
+        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
+        reading.ns = time.monotonic_ns()
+        answers = workers[0].ask([*own, *takes])
+        for question, answer in zip(list(takes), answers[len(own) :], strict=True):
+            _take(takes, reading, question, answer)
+        for text in answers[: len(own)]:
+            if isinstance(text, str):
+                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
+                    pid, ticks = process(text)
+                    reading.own[pid] = ticks
+        return reading
+
     def _interface(self, host: str) -> str | None:
-        """A host's data interface, as Watch takes it."""
+        """A host's data interface; "" where it is not known, None where another host speaks for
+        the network.
+        """
         local = [name for name in self._hosts if self._campaign.hosts[name].local]
         if host in local[1:]:
             return None

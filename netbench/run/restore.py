@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
-from netbench.model import Campaign, Host
+from netbench.model import Campaign
 from netbench.result.campaign_state import CampaignState
 from netbench.result.journal import (
     Back,
@@ -96,37 +96,23 @@ def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
     """Each connection, boot and operation that entries of a journal ask for, a line each."""
     lines: list[str] = []
     for name, host in campaign.hosts.items():
-        changes = map(_undo, outstanding(entries, name))
-        acts = [*_boots(host, entries), *_modules(host, entries), *changes]
-        if acts:
-            lines += [f"{name}: {act}" for act in (_connection(host), *acts)]
+        kernel = ""
+        modules: dict[str, str] = {}
+        for entry in entries:
+            if isinstance(entry, OriginalKernel | Back) and entry.host == name:
+                kernel = entry.release if isinstance(entry, OriginalKernel) else ""
+            elif isinstance(entry, ModulesShown) and entry.host == name:
+                what = "unmounts" if entry.mounted else "removes the link"
+                modules[entry.place] = f"{what} {shlex.quote(entry.place)}"
+            elif isinstance(entry, ModulesHidden) and entry.host == name:
+                modules.pop(entry.place, None)
+        by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
+        boots = [f"boots back to {kernel}, where it is not running: {by}"] if kernel else []
+        if acts := [*boots, *modules.values(), *map(_undo, outstanding(entries, name))]:
+            config = f" by {host.ssh_config}" if host.ssh_config else ""
+            way = f"connects to {host.ssh}{config}" if host.ssh else "works on this machine"
+            lines += [f"{name}: {act}" for act in (way, *acts)]
     return lines
-
-
-def _connection(host: Host) -> str:
-    if host.ssh is None:
-        return "works on this machine"
-    return f"connects to {host.ssh}" + (f" by {host.ssh_config}" if host.ssh_config else "")
-
-
-def _boots(host: Host, entries: Iterable[Entry]) -> list[str]:
-    left = ""
-    for entry in entries:
-        if isinstance(entry, OriginalKernel | Back) and entry.host == host.name:
-            left = entry.release if isinstance(entry, OriginalKernel) else ""
-    by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
-    return [f"boots back to {left}, where it is not running: {by}"] if left else []
-
-
-def _modules(host: Host, entries: Iterable[Entry]) -> list[str]:
-    shown: dict[str, str] = {}
-    for entry in entries:
-        if isinstance(entry, ModulesShown) and entry.host == host.name:
-            what = "unmounts" if entry.mounted else "removes the link"
-            shown[entry.place] = f"{what} {shlex.quote(entry.place)}"
-        elif isinstance(entry, ModulesHidden) and entry.host == host.name:
-            shown.pop(entry.place, None)
-    return list(shown.values())
 
 
 def _undo(change: Change) -> str:
