@@ -77,9 +77,6 @@ class ProfileRunner:
                 for end in self._ends.ends(step.unit)
             )
         )
-        for end in ends:
-            if end.host.name in self._pool.refused:
-                raise self._pool.refused[end.host.name]
         kernels = _kernels(ends)
         helpers = {side: self._pool.helper(of[0].host.name) for side, of in kernels.items()}
 
