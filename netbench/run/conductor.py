@@ -36,7 +36,7 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
 from netbench.run.job import MadeSinks
 from netbench.run.noise import NoiseMonitor
-from netbench.run.progress import Progress, Silent
+from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
 from netbench.run.run_history import (
     described,
@@ -84,7 +84,7 @@ def start(
     """Run a campaign into a new folder below `results`. `seconds`: who is told what a run moves
     while it lasts. Errors: RequestError before anything is run; StoreError.
     """
-    progress = progress or Silent()
+    progress = progress or Progress()
     plan = Plan(campaign)
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
@@ -111,7 +111,7 @@ def resume(
     when another controller writes it, when others may have changed it, or when its campaign is no
     longer the one that its records are of.
     """
-    progress = progress or Silent()
+    progress = progress or Progress()
     store = Store.open(path)
     plan = Plan(campaign)
     store.lock()

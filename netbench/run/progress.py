@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
@@ -21,8 +21,8 @@ from netbench.stats.closing import Assessment
 WIDTH = 80
 
 
-class Progress(Protocol):
-    """Who is told what the conductor does."""
+class Progress:
+    """Who is told what the conductor does; by itself it says nothing, for notebooks and tests."""
 
     def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
         """A campaign begins or goes on; the ledger stands where its records end."""
@@ -37,23 +37,7 @@ class Progress(Protocol):
         """The campaign is over."""
 
 
-class Silent:
-    """Says nothing: for notebooks and tests."""
-
-    def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
-        pass
-
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
-        pass
-
-    def say(self, message: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class Lines:
+class Lines(Progress):
     """One line a run at most, and no more than one every few seconds: for logs."""
 
     def __init__(self, out: TextIO | None = None, every: float = 5.0) -> None:
@@ -94,9 +78,6 @@ class Lines:
 
     def say(self, message: str) -> None:
         self._print(message)
-
-    def end(self) -> None:
-        pass
 
 
 def _fold(line: str) -> str:

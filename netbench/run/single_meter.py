@@ -141,15 +141,13 @@ class IdleCounts:
                 return
             try:
                 worker = self._pool.host_worker(host)
-                self._by_boot[worker.hello.boot_id] = self._watch(worker)
+                usable = (m for m in self._meters if not worker.catalogue.meters[m].row.why)
+                counts = {name: self._count(worker, name) for name in usable}
+                self._by_boot[worker.hello.boot_id] = counts
             except (EngineError, Lost, TimeoutError) as error:
                 self._note(f"{host}: no idle window: {error}")
 
         self._pool.each(watch)
-
-    def _watch(self, worker: Worker) -> dict[str, Counters]:
-        usable = [name for name in self._meters if not worker.catalogue.meters[name].row.why]
-        return {name: self._count(worker, name) for name in usable}
 
     def _count(self, worker: Worker, meter: str) -> Counters:
         outcome = observe(worker, meter, IDLE_SECONDS, {"footprint": self._campaign.footprint})

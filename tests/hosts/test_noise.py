@@ -39,7 +39,7 @@ from netbench.run import conductor, host_load, noise
 from netbench.run.check import check
 from netbench.run.host_facts import read_all
 from netbench.run.noise import NoiseMonitor
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import FAR, NEAR, out
 from tests.support.needs import needs
@@ -336,7 +336,7 @@ repeat: {min: 4, max: 4}
 """
 
 
-class Mischief(Silent):
+class Mischief(Progress):
     """Disturbs the second run."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from netbench.report.source import Source
 from netbench.result.record import Record
 from netbench.run import conductor
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import ChannelFactory, open_channel
 from netbench.stats.intervals import Numbers
 from tests.support import fleet_lab
@@ -116,7 +116,7 @@ def _checked(place: Path) -> Row:
 
 
 @dataclass
-class Watched(Silent):
+class Watched(Progress):
     """The controller's CPU time, in seconds, when the last run of each block was kept."""
 
     cpu: dict[int, float] = field(default_factory=dict)
