@@ -156,34 +156,18 @@ def _shortened(reason: str) -> str:
 
 def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:
     """The record of a run that has not begun."""
-    return Record(
-        run=number,
-        cell=unit.cell.id,
-        pair=unit.pair.name,
-        block=block,
-        boot=boot,
-        factors=dict(unit.cell.factors),
-        control=unit.cell.control,
-        status="ok",
-        reason="",
-        started=now(),
-    )
+    return Record(**_begun(unit, number, boot), block=block, control=unit.cell.control)
 
 
 def empty_profile_record(step: ProfileRun, number: int) -> ProfileRecord:
     """The record of a profile run that has not begun."""
-    cell = step.unit.cell
-    return ProfileRecord(
-        run=number,
-        cell=cell.id,
-        pair=step.unit.pair.name,
-        round=step.round,
-        boot=step.boot,
-        factors=dict(cell.factors),
-        status="ok",
-        reason="",
-        started=now(),
-    )
+    return ProfileRecord(**_begun(step.unit, number, step.boot), round=step.round)
+
+
+def _begun(unit: Unit, number: int, boot: int) -> dict[str, Any]:
+    cell = unit.cell
+    of_unit = {"cell": cell.id, "pair": unit.pair.name, "factors": dict(cell.factors)}
+    return {**of_unit, "run": number, "boot": boot, "status": "ok", "reason": "", "started": now()}
 
 
 def status_of(error: Exception) -> Status:
