@@ -70,19 +70,6 @@ class Epochs:
             max((i for i, e in enumerate(self._entries[host]) if e.boot <= boot), default=0)
         ]
 
-    def extend(self, earlier: Epochs) -> bool:
-        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
-        each run until then is what it was.
-        """
-        return self._filled.keys() == earlier._filled.keys() and all(
-            begun is not None
-            and known is not None
-            and begun[: len(known)] == known
-            and self._numbers[host][: len(known)] == earlier._numbers[host]
-            for host, known in earlier._from_run.items()
-            for begun in (self._from_run[host],)
-        )
-
     def changed(self, host: str) -> list[tuple[str, str, str]]:
         """What is otherwise in a host's last entry than in the one before: (fact, before, now).
 
@@ -120,10 +107,6 @@ class Latest:
     def see(self, place: Stratum, epoch: Epoch) -> None:
         """Take in an ok run that was later than those so far."""
         self._latest[place] = epoch
-
-    def go_on_with(self, epochs: Epochs) -> None:
-        """Tell runs apart by epochs that extend those so far."""
-        self._epochs = epochs
 
     def epoch(self, place: Stratum) -> Epoch | None:
         """That of a stratum; None where no run is ok."""

@@ -17,7 +17,7 @@ from netbench.base.errors import CampaignError
 from netbench.engine.own_engine import local
 from netbench.lab import Lab
 from netbench.plan.plan import Plan
-from netbench.run.unit_settings import levels_of
+from netbench.run.held_settings import levels_of
 from netbench.settings.nfs import Nfs, path
 from netbench.settings.setting import Peers, SettingContext
 from tests.support.guests import Guests
