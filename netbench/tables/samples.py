@@ -18,7 +18,7 @@ from netbench.base.opening import files_inside, open_file
 
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
 INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
-LONG = r'"(\w+)":[\[\d,-]*\d{19}'
+LONG = r'"(\w+)": ?[\[\d, -]*\d{19}'
 """A counter with a value that may need more than 64 bits with a sign."""
 NONE = (
     "SELECT NULL::BIGINT AS run, NULL::VARCHAR AS side, NULL::DOUBLE AS seconds,"
