@@ -164,12 +164,6 @@ def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
         assert group.low < 1 < group.high
 
 
-def test_one_odd_run_makes_no_slow_host() -> None:
-    o = drawn(bisection(names(40), 10), 1, np.random.default_rng(4))
-    o.mean[17] -= 0.6
-    assert found(o) == set()
-
-
 def test_pairs_without_a_value_are_told_with_their_reason(tmp_path: Path) -> None:
     pairs = ring(names(12))
     fleet = fleet_of(MadeFleet(pairs=pairs, lost=pairs[3:4]), tmp_path / "result")
@@ -244,10 +238,6 @@ def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
     assert {(g.name, g.kind) for g in groups} == {("old", SENDER), ("old", RECEIVER)}
     (sends,) = [g for g in groups if g.kind == SENDER]
     assert sends.low < np.exp(-0.1) < sends.high < 1
-
-
-def test_a_ring_of_one_run_each_names_none() -> None:
-    assert found(drawn(ring(names(10)), 1, np.random.default_rng(1))) == set()
 
 
 def test_a_noisy_pair_answers_for_its_own_noise() -> None:
