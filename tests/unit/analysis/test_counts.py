@@ -14,8 +14,7 @@ from netbench.read.cells import cells_of
 from netbench.read.load import load
 from netbench.read.metrics import METRICS
 from netbench.report.numbers import words
-from netbench.stats.counts import count_interval
-from netbench.stats.intervals import mean_interval
+from netbench.stats.intervals import count_interval, mean_interval
 from tests.support.synthetic import Record, Synth
 
 TRIALS = 1500
