@@ -192,7 +192,7 @@ class _Reader:
         """Mark the ok runs of epochs that are not pooled; the tallies of those that are."""
         pooled = []
         for (place, epoch), counted in self.counted.items():
-            why = self.epochs.describe(place[0], epoch, self.latest[place])
+            why = self.epochs.describe(place[0], epoch, self.latest.get(place, epoch))
             if not why:
                 pooled.append(counted)
             for rows in counted.rows if why else ():
