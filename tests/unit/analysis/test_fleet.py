@@ -170,25 +170,6 @@ def test_pairs_without_a_value_are_told_with_their_reason(tmp_path: Path) -> Non
     assert fleet.unmeasured == {pairs[3]: "failed: connection refused"}
 
 
-def test_what_all_pairs_of_a_block_share_is_no_noise_of_a_pair(tmp_path: Path) -> None:
-    quiet = fleet_of(MadeFleet(pairs=ring(names(20))), tmp_path / "quiet")
-    swinging = MadeFleet(pairs=ring(names(20)))
-    edited = swinging.edit
-
-    def edit(record: dict[str, object]) -> dict[str, object] | None:
-        moved = edited(record) if edited else record
-        assert moved is not None
-        for side in ("sender", "receiver"):
-            (first,), (last,) = moved[side]["flow"]["bytes"]  # type: ignore[index]
-            scale = 1 - 0.5 * (int(moved["block"]) % 2)  # type: ignore[call-overload]
-            moved[side]["flow"]["bytes"] = [[first], [first + round((last - first) * scale)]]  # type: ignore[index]
-        return moved
-
-    swinging.edit = edit
-    swung = fleet_of(swinging, tmp_path / "swinging")
-    assert swung.observed.error == pytest.approx(quiet.observed.error, rel=0.5)
-
-
 def test_a_pair_that_has_few_runs_is_held_against_the_blocks_that_it_was_in() -> None:
     pairs = ring(names(40))
     rows = [
