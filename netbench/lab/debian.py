@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from netbench.base.cache import base, use
 from netbench.base.errors import LabRefused
+from netbench.kernels.cache import base, use
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep, refuse_shared
 

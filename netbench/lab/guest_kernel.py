@@ -12,9 +12,9 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from netbench.base.cache import use
 from netbench.base.errors import LabRefused
 from netbench.kernels import source
+from netbench.kernels.cache import use
 from netbench.lab import command, debian, modules
 from netbench.lab import userland as guest_programs
 from netbench.lab.command import Tools

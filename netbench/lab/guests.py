@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.base.cache import locks
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import parse_size
+from netbench.kernels.cache import locks
 from netbench.lab import command, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.identity import identity, mac

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabRefused
-from netbench.kernels.pruning import prune
+from netbench.kernels.cache import prune
 from netbench.lab import guest_kernel, guests, netns, sshd, trial
 from netbench.lab.command import Tools, together
 from netbench.lab.guest_console import await_login

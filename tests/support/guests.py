@@ -55,13 +55,8 @@ def guests_lab(
     if why := why_not():
         pytest.skip(why)
     try:
-        made = lab.up(
-            "qemu",
-            list(hosts),
-            name=name,
-            kernels=[Kernel(word, release=word) for word in kernels],
-            disk=disk,
-        )
+        wanted = [Kernel(word, release=word) for word in kernels]
+        made = lab.up("qemu", list(hosts), name=name, kernels=wanted, disk=disk)
     except LabRefused as error:
         pytest.skip(f"guests cannot be had here: {error}")
     try:
