@@ -320,10 +320,6 @@ def test_drivers_are_described_as_by_ethtool(here: Namespace, worker: Worker) ->
         settings["Speed"],
         settings["Duplex"].lower(),
     )
-    assert (found["autoneg"], found["port"]) == (
-        settings["Auto-negotiation"],
-        settings["Port"].lower(),
-    )
     assert read(worker, "driver", "lo") == "" or "driver" in fields(read(worker, "driver", "lo"))
 
 
@@ -427,10 +423,7 @@ PROBED = (
     "sfq",
     "pie",
     "cake",
-    "prio",
     "mq",
-    "htb",
-    "netem",
     "noqueue",
 )
 
@@ -480,7 +473,7 @@ def test_a_kind_that_this_kernel_has_not_is_unsupported(here: Namespace, worker:
 def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> None:
     """With its handle and its options, over others and over one of its own kind."""
     roots = ["handle 5: pfifo limit 77", "handle 9: bfifo limit 99999", "noqueue", "mq"]
-    roots += ["handle 7: tbf rate 1gbit burst 100kb latency 10ms", "handle 8: htb default 7"]
+    roots += ["handle 7: tbf rate 1gbit burst 100kb latency 10ms"]
     for root in roots:
         here.run("tc", "qdisc", "replace", "dev", DATA, "root", *root.split())
         before, text = here.qdiscs(), read(worker, "qdisc", DATA)
@@ -502,7 +495,7 @@ def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: 
     for words, why in (
         (
             ("class", "add", "dev", DATA, "parent", "6:", "classid", "6:1", "htb", "rate", "1gbit"),
-            "it has classes",
+            "its classes are another program's",
         ),
         (
             ("qdisc", "add", "dev", DATA, "parent", "6:1", "handle", "7:", "pfifo"),
@@ -866,8 +859,8 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
     here: Namespace, open_folder: Path, trap: str
 ) -> None:
     """Below XDG_RUNTIME_DIR, as accounts have it, since /run is shared by all tests."""
-    runtime, home, trapped = (open_folder / name for name in ("runtime", "home", "trapped"))
-    for folder in (runtime, home, trapped):
+    runtime, trapped = open_folder / "runtime", open_folder / "trapped"
+    for folder in (runtime, trapped):
         folder.mkdir()
         os.chown(folder, 65534, 65534)
     if trap == "a link":
@@ -880,15 +873,14 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
         else:  # which could put another folder in the place of this one
             (runtime / "netbench" / "locks").mkdir(0o700)
             os.chown(runtime / "netbench" / "locks", 65534, 65534)
-    environment = ("env", f"XDG_RUNTIME_DIR={runtime}", f"HOME={home}")
-    with as_nobody(here, *environment) as worker:
+    with as_nobody(here, "env", f"XDG_RUNTIME_DIR={runtime}") as worker:
         assert take(worker, "host", "me") == "me"
-    assert [path.name for path in home.rglob("host-*")] != []
+        assert [path.name for path in Path("/tmp/netbench-65534").glob("host-*")] != []
     assert list(trapped.iterdir()) == []
 
 
 @pytest.mark.root
-def test_accounts_without_a_home_lock_each_its_own(here: Namespace) -> None:
+def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
     bare = ("env", "--ignore-environment", f"PATH={os.environ['PATH']}")
     place = Path("/tmp/netbench-65534")
     try:
@@ -915,7 +907,7 @@ def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
     except PermissionError:
         pytest.skip("the user nobody may not run the worker from here")
     finally:
-        shutil.rmtree("/tmp/netbench-65534", ignore_errors=True)  # its locks, as it has no home
+        shutil.rmtree("/tmp/netbench-65534", ignore_errors=True)  # its locks
 
 
 SQUATTER = """
