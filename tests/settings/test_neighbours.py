@@ -453,7 +453,7 @@ def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
         text = worker.operate("neighbours", ("file", str(SECRET)))[0]
-        assert re.search("\n stable_secret .hidden. [0-9]+ [0-9a-f]{16}\n", text)
+        assert "stable_secret" not in text
         for long in ("", f"\nfile {'/x' * 4000}\n x", "\n " + "x" * 60_000):
             keys = sack + long
             assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"
