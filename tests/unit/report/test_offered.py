@@ -173,17 +173,3 @@ def test_what_was_asked_is_shown_and_named(tmp_path: Path, metric: str) -> None:
         if hasattr(block, "columns")
     }
     assert f"{side} CPU (its process alone)" in tables
-
-
-def test_two_kernels_need_no_such_words(tmp_path: Path) -> None:
-    made = Synth(SENDS, pairs=TWO, compare=COMPARE, repeat={"metrics": ["sender_cpu"]})
-    whole = text.render(build(made.write(tmp_path / "r")))
-    assert "its process alone" not in whole
-    assert "CPU by procstat" in whole
-
-
-def test_all_cautions_that_follow_are_counted(tmp_path: Path) -> None:
-    for pairs in (TWO, ("here>here",)):
-        report = build(Synth(SENDS, runs=3, pairs=pairs).write(tmp_path / pairs[0][:3]))
-        below = text.render(report).count("\n! [")
-        assert f"{below} cautions below" in said(report) or f"{below} caution below" in said(report)
