@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from netbench.report import csv, html, json, markdown, text
+from netbench.report import html, json, markdown, text
 from netbench.report.blocks import Plot, Prose, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.label import LABEL, VIRTUAL
@@ -71,26 +71,7 @@ def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> Non
         )
 
 
-def test_one_boot_has_no_section(tmp_path: Path) -> None:
-    assert "boots" not in [section.key for section in made(tmp_path / "r", runs=4).sections]
-
-
 # --- sides ---
-
-
-def test_sides_with_kernels_of_their_own_are_told_apart(tmp_path: Path) -> None:
-    apart, shared = made(tmp_path / "a", runs=4), made(tmp_path / "b", runs=4, pairs=("here>here",))
-    assert "Each side has its own kernel: procstat tells sender and receiver CPU apart" in said(
-        apart
-    )
-    assert "CPU by procstat" in said(apart)
-    row = rows(tables(apart, "cells")[0])[0]
-    result = apart.source.result.ok
-    for side in ("sender", "receiver"):
-        mean = result[result["cell"] == "send=readwrite,pin=none"][f"{side}_cpu.procstat"].mean()
-        assert row[f"{side} CPU"].mean == pytest.approx(mean)  # type: ignore[union-attr]
-    assert "Both sides share a kernel" in said(shared)
-    assert "sender CPU" not in rows(tables(shared, "cells")[0])[0]
 
 
 # --- emulation ---
@@ -128,17 +109,6 @@ def test_every_form_has_as_many_labels_as_tables(
     made = form.render(emulated).replace("\\", "")
     assert made.count(LABEL) >= count + (drawings if form is html else 0)
     assert LABEL not in form.render(booted)
-
-
-def test_programs_are_told(emulated: Report, booted: Report) -> None:
-    found = json_module.loads(json.render(emulated))
-    assert found["label"] == LABEL
-    assert all(cell["emulated"] for cell in found["cells"])
-    assert {cell["unit"] for cell in found["cells"]} == {"boot"}
-    assert json_module.loads(json.render(booted))["label"] == ""
-    assert (
-        csv.render(emulated).splitlines()[0] == csv.render(booted).splitlines()[0]
-    )  # its columns are fixed
 
 
 def test_notebooks_are_told_too(emulated: Report, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,16 +230,3 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     kept = {0: "all", 3: "3 of 6", 6: "0 of 6"}[engaged]
     assert found["sender", "copied"] == ("must stay 0", kept)
     assert found["receiver", "copied"] == ("", None)
-
-
-def test_what_must_move_and_did_not_is_said(tmp_path: Path) -> None:
-    def idle(record: Record) -> Record:
-        if record["factors"]["send"] == "sendfile" and record["block"] == 1:
-            record["proof"]["sender"]["sendfile_calls"] = [[0], [0], [0]]
-        return record
-
-    report = made(tmp_path / "r", factors={"send": ("readwrite", "sendfile")}, runs=4, edit=idle)
-    assert (
-        "sendfile (sender): sendfile_calls stayed 0 in 1 of 4 runs; it did NOT engage in 1 of 4 runs: send=sendfile."
-        in said(report)
-    )

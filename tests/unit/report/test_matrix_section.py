@@ -110,11 +110,6 @@ def test_a_long_name_of_a_cell_is_broken_at_its_commas() -> None:
     ]
 
 
-def test_a_campaign_that_sweeps_one_method_has_no_matrix(tmp_path: Path) -> None:
-    report = build(Synth(pairs=("snd>rcv",)).write(tmp_path))
-    assert "matrix" not in [section.key for section in report.sections]
-
-
 def test_baselines_stand_beside_the_matrix(tmp_path: Path) -> None:
     synth = Synth(factors={"send": SENDS, "receive": RECEIVES, "tool": ("none", "dd")}, runs=3)
     kept = synth.cells
