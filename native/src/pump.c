@@ -20,12 +20,13 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* When the bytes that a paced sender has sent are due. A sender that is behind sends at full speed,
- * which no rate is: it catches up with PACE_DEBT_NS at most, and with nothing from before its
- * window. */
+/* Until when a paced sender sleeps; 0: it sends on. It sleeps once a PACE_QUANTUM_NS, as iperf3 does
+ * with its --pacing-timer, or a longer chunk: once a chunk would add sleeps to the price of small
+ * chunks. A sender that is behind sends at full speed, which no rate is: it catches up with
+ * PACE_DEBT_NS at most, and with nothing from before its window. */
 static uint64_t due_time(struct nb_flow *flow)
 {
-	enum { PACE_DEBT_NS = 10000000 };
+	enum { PACE_QUANTUM_NS = 1000000, PACE_DEBT_NS = 10000000 };
 	uint64_t share = flow->job->rate / flow->job->streams, now = nb_now();
 	uint64_t moved = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 	int opened = atomic_load_explicit(&flow->control->opened, memory_order_relaxed);
@@ -34,10 +35,9 @@ static uint64_t due_time(struct nb_flow *flow)
 						     (double)(share ? share : 1));
 
 	flow->pace_opened = opened;
-	if (due + most >= now)
-		return due;
-	flow->pace_begun += now - most - due;
-	return now - most;
+	if (due + most < now)
+		flow->pace_begun += now - most - due;
+	return due < now + PACE_QUANTUM_NS ? 0 : due;
 }
 
 static int is_paced(const struct nb_flow *flow)

@@ -482,8 +482,8 @@ static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 				 bytes_at(&pair.sent, NB_EDGE_OPEN, stream);
 		window = vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_CLOSE) -
 			 vector_ns(&pair.sent, "flow", "bytes", NB_EDGE_OPEN);
-		/* At most what the rate allows in the window, and a chunk a stream that was already
-		 * due. */
+		/* At most what the rate allows in the window, and for each stream a quantum of pace
+		 * and a chunk. */
 		if (((double)bytes - 4.0 * (double)plans[i].chunk) * 8 >
 		    (double)plans[i].rate * (double)window / 1e9)
 			fail_msg("plan %zu: %llu bytes in %llu ns", i, (unsigned long long)bytes,

@@ -170,10 +170,7 @@ def to_json(source: Source) -> dict[str, Any]:
     by kind, the ratio beyond which one is outlying. `facts`: those that differ, by host.
     """
     every = [each for found in source.fleets.values() for each in found]
-    return {
-        "analyses": [_analysis(source, each) for each in every],
-        "facts": source.fleet_facts,
-    }
+    return {"analyses": [_analysis(source, each) for each in every], "facts": source.fleet_facts}
 
 
 def _analysis(source: Source, each: Fleet) -> dict[str, Any]:

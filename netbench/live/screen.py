@@ -21,7 +21,7 @@ from netbench.live.standing import RANK, STATES, Overview, unit_of
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
 from netbench.stats.intervals import Interval
-from netbench.stats.stopping import reached
+from netbench.stats.closing import reached
 from netbench.stats.words import bounds, signed
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from netbench.plan.plan import Plan, Unit
 from netbench.read.metrics import METRICS
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Ledger
+from netbench.stats.closing import most, reached
 from netbench.stats.intervals import Interval
-from netbench.stats.stopping import most, reached
 
 RANK = "failed refused open unsupported interrupted unstable max converged".split()
 """Statuses of cells: those that somebody may have to act on first."""

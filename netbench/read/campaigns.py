@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -31,16 +31,9 @@ from netbench.read.result import Result
 from netbench.read.verdicts import tested
 from netbench.stats.comparison import CAMPAIGN, RESULT, Comparison
 from netbench.stats.intervals import sequential_confidence, welch_error
-from netbench.stats.pairs import NO_BUILDS, Series
+from netbench.stats.pairs import Series
 
 STATES = (A, B)
-
-
-@dataclass(frozen=True)
-class _Two(Sides):
-    """`earlier`: the levels of the cell in earlier results."""
-
-    earlier: Sequence[Level] = ()
 
 
 def independent(
@@ -55,31 +48,38 @@ def independent(
 
     history: earlier results. What fewer than FEWEST of them have stays without a verdict.
     """
-    repeat = max((a.repeat, b.repeat), key=_strictness)
+
+    def strictness(repeat: Repeat) -> tuple[float, float]:
+        widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        return repeat.confidence, widened
+
+    repeat = max((a.repeat, b.repeat), key=strictness)
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))
-    base_lost, lost = (by_place(result.failed.assign(failed=0.0), "failed") for result in (a, b))
+    base_lost, lost = map(_failed, (a, b))
     family = [
-        _Two(
+        Sides(
             empty.but(context=m.context, pair=m.pair),
             mine.get(m.b),
             base.get(m.a),
             (lost.get(m.b), base_lost.get(m.a)),
-            earlier.get(m.a, []),
+            m.a,
         )
         for m in matches
     ]
+    return compared(
+        family,
+        repeat,
+        lambda sides: _welch(sides, earlier.get(sides.place, [])),
+        lambda judged: [_told(c) for c in judged],
+        again=lambda sides: _welch(sides, []),
+    )
 
-    def again(sides: _Two) -> Comparison:
-        return _welch(replace(sides, earlier=()))
 
-    return compared(family, repeat, _welch, lambda judged: [_told(c) for c in judged], again)
-
-
-def _strictness(repeat: Repeat) -> tuple[float, float]:
-    widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-    return repeat.confidence, widened
+def _failed(result: Result) -> Mapping[Place, Series]:
+    """The failed runs of a result, with values of 0."""
+    return by_place(result.failed.assign(failed=0.0), "failed")
 
 
 def _empty(result: Result, metric: str, repeat: Repeat, margin: float | None) -> Comparison:
@@ -87,8 +87,10 @@ def _empty(result: Result, metric: str, repeat: Repeat, margin: float | None) ->
     return c.but(margin=margin, better=result.describe(metric).better)
 
 
-def _welch(sides: _Two) -> Comparison:
-    """One comparison of two results without its interval."""
+def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
+    """One comparison of two results without its interval; earlier: the levels of the cell in
+    earlier results.
+    """
     empty, mine, base = sides.comparison, sides.mine, sides.base
     if sides.why or mine is None or base is None:
         return empty.but(why=sides.why)
@@ -101,15 +103,13 @@ def _welch(sides: _Two) -> Comparison:
     filled = empty.but(n=sizes[1], against=sizes[0], unit=unit)
     if min(boots) == 1 < max(boots):
         one, many = STATES if boots[0] == 1 else STATES[::-1]
-        why = (
-            f"{one} has one boot and {many} {max(boots)}: how far boots of {one} lie apart is not"
-            " known"
-        )
+        apart = f"how far boots of {one} lie apart is not known"
+        why = f"{one} has one boot and {many} {max(boots)}: {apart}"
         return filled.but(ratio=math.exp(d), why=why)
     if min(len(here), len(there)) < 2:
         return filled.but(ratio=math.exp(d), why=f"one {unit} has no interval")
     # the spread of means over more boots says too little of these
-    levels = [one for one in sides.earlier if one.boots <= min(boots)]
+    levels = [one for one in earlier if one.boots <= min(boots)]
     error, freedom = welch_error(here, there)
     sd = math.hypot(here.std(ddof=1), there.std(ddof=1))
     filled = filled.but(earlier=len(levels), sd=sd)
@@ -155,15 +155,15 @@ def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
     """The campaigns of A and of B, as many of each, in the order in which they began; of those with
     no start in the order given.
     """
-    unknown = pd.Timestamp.max.tz_localize("UTC")
     begun = [
         (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
         for state, each in zip(STATES, (a, b), strict=True)
         for result in each
     ]
-    in_time = sorted(begun, key=lambda each: unknown if pd.isna(each[0]) else each[0])
-    names = [state for _, state, _ in in_time]
     known = not any(pd.isna(start) for start, *_ in begun)
+    last = pd.Timestamp.max.tz_localize("UTC")
+    in_time = sorted(begun, key=lambda each: last if pd.isna(each[0]) else each[0])
+    names = [state for _, state, _ in in_time]
     alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
     mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
     return Turns(mine, others, " ".join(names), alternate)
@@ -198,12 +198,13 @@ def in_turns(
     order = {at: at % pairs for at in range(2 * pairs)}
     repeat = max((result.repeat for result in taken.all), key=lambda r: r.confidence)
     runs = [by_place(result.ok, metric) for result in taken.all]
-    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in taken.all]
+    lost = [_failed(result) for result in taken.all]
     empty = _empty(taken.a[0], metric, repeat, margin)
 
-    def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, at: int) -> Series | None:
+    def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, state: str) -> Series | None:
         """The runs of a cell in the campaigns of a state, each as if it were a boot."""
-        each = [(i, cells[i].get(places[i][m.a])) for i in range(at * pairs, (at + 1) * pairs)]
+        first = STATES.index(state) * pairs
+        each = [(i, cells[i].get(places[i][m.a])) for i in range(first, first + pairs)]
         known = [(i, series) for i, series in each if series is not None]
         if not known:
             return None
@@ -211,7 +212,6 @@ def in_turns(
             np.concatenate([series.block for _, series in known]),
             np.concatenate([np.full(len(series.values), i) for i, series in known]),
             np.concatenate([series.values for _, series in known]),
-            NO_BUILDS,
         )
 
     def estimate(sides: Sides) -> Comparison:
@@ -229,10 +229,10 @@ def in_turns(
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),
-            of_state(runs, m, 1),
-            of_state(runs, m, 0),
-            (of_state(lost, m, 1), of_state(lost, m, 0)),
+            of_state(runs, m, B),
+            of_state(runs, m, A),
+            (of_state(lost, m, B), of_state(lost, m, A)),
         )
         for m in matches
     ]
-    return compared(family, repeat, estimate, lambda judged: judged)
+    return compared(family, repeat, estimate)

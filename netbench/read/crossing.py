@@ -52,42 +52,43 @@ def crossing(
     usable = {levels: cell for levels, cell in words.items() if cell.cell in measured}
     if not usable:
         return None
-    grid = [tuple(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
-    while (worst := _sparsest(grid, usable)) is not None:
-        at, level = worst
-        grid[at] = tuple(each for each in grid[at] if each != level)
-    crossed = {name: each for name, each in zip(swept, grid, strict=True) if len(each) > 1}
+    grid = [list(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
+    dropped = []
+    while missing := [levels for levels in itertools.product(*grid) if levels not in usable]:
+        at, level = _sparsest(grid, missing)
+        grid[at].remove(level)
+        dropped.append((at, level))
+    by_name = dict(zip(swept, map(tuple, grid), strict=True))
+    crossed = {name: each for name, each in by_name.items() if len(each) > 1}
     if len(crossed) < 2:
         return None
-    constant = {name: each[0] for name, each in zip(swept, grid, strict=True) if len(each) == 1}
+    constant = {name: each[0] for name, each in by_name.items() if len(each) == 1}
     places = [at for at, name in enumerate(swept) if name in crossed]
     kept = {
         tuple(levels[at] for at in places): usable[levels] for levels in itertools.product(*grid)
     }
-    notes = (
-        *_left_out(planned, kept.values(), measured),
-        *_missing(words, swept, grid),
-        *_attached(kept, tuple(crossed), swept),
-    )
+    notes = list(_left_out(planned, kept.values(), measured))
+    if dropped:
+        in_order = [
+            f"{name}={shown(level)}"
+            for at, name in enumerate(swept)
+            for level in dict.fromkeys(levels[at] for levels in words)
+            if (at, level) in dropped
+        ]
+        notes.append(f"levels that lack cells, so left out: {listed(in_order, NAMED)}")
+    notes += _attached(kept, tuple(crossed), swept)
     ids = {levels: cell.cell for levels, cell in kept.items()}
-    return Crossing(crossed, constant, ids, notes)
+    return Crossing(crossed, constant, ids, tuple(notes))
 
 
-def _sparsest(
-    grid: Sequence[tuple[str, ...]], usable: Collection[tuple[str, ...]]
-) -> tuple[int, str] | None:
-    """The place of the factor and the level that lacks the largest share of its cells; None where
-    no cell is missing.
+def _sparsest(grid: Sequence[Sequence[str]], missing: Sequence[tuple[str, ...]]) -> tuple[int, str]:
+    """The place of the factor and the level that lacks the largest share of its cells, the last of
+    those that lack as much.
     """
-    missing = [levels for levels in itertools.product(*grid) if levels not in usable]
     places = [(at, level) for at, each in enumerate(grid) if len(each) > 1 for level in each]
-
-    def lacking(place: int) -> int:
-        """Times the number of cells: what share of those of a level are missing."""
-        at, level = places[place]
-        return len(grid[at]) * sum(levels[at] == level for levels in missing)
-
-    return places[max(range(len(places)), key=lambda n: (lacking(n), n))] if missing else None
+    # times the number of cells: what share of those of a level are missing
+    lacking = [len(grid[at]) * sum(one[at] == level for one in missing) for at, level in places]
+    return places[max(range(len(places)), key=lambda n: (lacking[n], n))]
 
 
 def _left_out(
@@ -107,20 +108,6 @@ def _left_out(
         yield f"without two values of this metric, so left out: {cells}"
 
 
-def _missing(
-    words: Collection[tuple[str, ...]], swept: Sequence[str], grid: Sequence[tuple[str, ...]]
-) -> Iterator[str]:
-    """The levels that had to be dropped."""
-    dropped = [
-        f"{name}={shown(level)}"
-        for at, name in enumerate(swept)
-        for level in dict.fromkeys(levels[at] for levels in words)
-        if level not in grid[at]
-    ]
-    if dropped:
-        yield f"levels that lack cells, so left out: {listed(dropped, NAMED)}"
-
-
 def _attached(
     kept: Mapping[tuple[str, ...], PlannedCell], crossed: Sequence[str], swept: Sequence[str]
 ) -> Iterator[str]:
@@ -128,13 +115,12 @@ def _attached(
     names = dict.fromkeys(name for cell in kept.values() for name in cell.factors)
     for name in (name for name in names if name not in swept):
         value = {levels: cell.factors.get(name, "") for levels, cell in kept.items()}
-        if len(set(value.values())) < 2:
-            continue
-        leads = [
-            factor
-            for at, factor in enumerate(crossed)
-            if len({(levels[at], word) for levels, word in value.items()})
-            == len({levels[at] for levels in value})
-        ]
-        lead = leads[0] if leads else "several factors"
-        yield f"{name} goes with {lead} (`include`): what it does is part of that effect"
+        if len(set(value.values())) > 1:
+            leads = [
+                factor
+                for at, factor in enumerate(crossed)
+                if len({(levels[at], word) for levels, word in value.items()})
+                == len({levels[at] for levels in value})
+            ]
+            lead = leads[0] if leads else "several factors"
+            yield f"{name} goes with {lead} (`include`): what it does is part of that effect"

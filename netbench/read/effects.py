@@ -85,39 +85,34 @@ class Effects:
         return 0 if self.table is None else len(self.table)
 
     @property
-    def interactions(self) -> tuple[Effect, ...]:
-        """Those of two factors, the largest change first."""
-        return self._of(2)
-
-    @property
     def main(self) -> tuple[Effect, ...]:
         """Those of one factor, the largest change first."""
-        return self._of(1)
+        mine = (effect for effect in self.effects if not effect.alone)
+        return tuple(sorted(mine, key=lambda effect: -effect.size[0]))
 
-    def _of(self, factors: int) -> tuple[Effect, ...]:
-        mine = (effect for effect in self.effects if len(effect.factors) == factors)
+    @property
+    def interactions(self) -> tuple[Effect, ...]:
+        """Those of two factors, the largest change first."""
+        mine = (effect for effect in self.effects if effect.alone)
         return tuple(sorted(mine, key=lambda effect: -effect.size[0]))
 
     def means(self, a: str, b: str) -> dict[tuple[str, str], Interval]:
         """The mean at each level of two factors over those of the others, in the metric's unit
         (geometric), each with an interval of its own. Errors: KeyError for what is not crossed.
         """
-        places = [_place(self.crossed, name) for name in (a, b)]
+        factors = self.crossed.factors
+        if missing := {a, b}.difference(factors):
+            raise KeyError(missing.pop())
         if self.table is None:
             return {}
-        others = tuple(at + 1 for at in range(len(self.crossed.factors)) if at not in places)
+        places = [factors.index(name) for name in (a, b)]
+        others = tuple(at + 1 for at in range(len(factors)) if at not in places)
         logs = self.table.mean(axis=others)
         if places[0] > places[1]:
             logs = logs.swapaxes(1, 2)
         levels = itertools.product(self.crossed.levels[a], self.crossed.levels[b])
         found = (mean_interval(each, self.confidence) for each in logs.reshape(self.n, -1).T)
         return {place: _exponential(each) for place, each in zip(levels, found, strict=True)}
-
-
-def _place(crossed: Crossing, name: str) -> int:
-    if name not in crossed.factors:
-        raise KeyError(name)
-    return crossed.factors.index(name)
 
 
 def _exponential(logs: Interval) -> Interval:
@@ -181,28 +176,18 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         name = TOGETHER.join(factors[at] for at in term)
         c = base.but(factor=name, level=level, baseline=against, better=better, sd=sd)
         by_term.setdefault(term, []).append(tested(c, *mine))
-    made = (
+    effects = tuple(
         Effect(
             tuple(factors[at] for at in term),
-            tuple(by_term[term]),
+            tuple(mine),
             _alone(result, crossed, table, term) if len(term) > 1 else {},
         )
-        for term in terms_of(len(shape))
+        for term, mine in by_term.items()
     )
+    confidence = repeat.confidence if unit in BOOTED else ratio_confidence(repeat)
     return replace(
-        empty,
-        unit=unit,
-        table=table,
-        effects=tuple(made),
-        confidence=repeat.confidence if unit in BOOTED else ratio_confidence(repeat),
-        notes=tuple(notes),
+        empty, unit=unit, table=table, effects=effects, confidence=confidence, notes=tuple(notes)
     )
-
-
-def terms_of(factors: int) -> Iterator[Term]:
-    """Each factor, then each two."""
-    for size in (1, 2):
-        yield from itertools.combinations(range(factors), size)
 
 
 def _baseline(result: Result, crossed: Crossing, factor: str) -> int:
@@ -220,7 +205,8 @@ def _contrasts(
     """
     factors = crossed.factors
     bases = [_baseline(result, crossed, name) for name in factors]
-    for term in terms_of(len(factors)):
+    every = range(len(factors))
+    for term in (*itertools.combinations(every, 1), *itertools.combinations(every, 2)):
         places = [[x for x in range(table.shape[at + 1]) if x != bases[at]] for at in term]
         for chosen in itertools.product(*places):
             weights = np.ones(())

@@ -21,9 +21,8 @@ from netbench.base.errors import NetbenchError
 from netbench.base.opening import open_file
 from netbench.base.units import listed
 from netbench.read.compare import Place, by_place
-from netbench.read.differing import differences
 from netbench.read.load import load
-from netbench.read.matching import NAMED, match
+from netbench.read.matching import NAMED, differences, match
 from netbench.read.result import Result
 from netbench.result.files import read_plan
 from netbench.stats.dependence import followed

@@ -9,10 +9,9 @@ from typing import Any
 
 from netbench.base.units import listed
 from netbench.read.campaigns import Turns
-from netbench.read.differing import Difference
 from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.history import History
-from netbench.read.matching import NAMED, A
+from netbench.read.matching import NAMED, A, Difference
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled
 from netbench.report.json import SCHEMA, comparison, control

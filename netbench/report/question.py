@@ -9,7 +9,7 @@ from pathlib import Path
 
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
-from netbench.read import campaigns, differing, matching, offered
+from netbench.read import campaigns, matching, offered
 from netbench.read.cells import metric_order
 from netbench.read.gates import Gate
 from netbench.read.grounds import grounded, with_processes
@@ -114,7 +114,7 @@ def of_two(
         with_processes(a.result, shown, compare),
         gates,
         (*cells.notes, *(earlier.notes if earlier else ())),
-        differing.differences(a.result, b.result),
+        matching.differences(a.result, b.result),
         tuple(metrics),
         a.offered if a.offered == b.offered else rates,
         tuple(changes_of_results(a, b, cells.matches)),
@@ -172,7 +172,7 @@ def of_turns(
         with_processes(a, shown, compare),
         gates,
         (*cells.notes, *_changed(taken)),
-        differing.differences(a, b),
+        matching.differences(a, b),
         tuple(metrics),
         " ".join(dict.fromkeys(s.offered for s in sources if s.offered)),
         turns=taken,
@@ -183,7 +183,7 @@ def _changed(taken: campaigns.Turns) -> Iterator[str]:
     """What campaigns of one state differ in: it is part of the spread."""
     for state, (first, *others) in zip(campaigns.STATES, (taken.a, taken.b), strict=True):
         for other in others:
-            names = list(dict.fromkeys(d.what for d in differing.differences(first, other)))
+            names = list(dict.fromkeys(d.what for d in matching.differences(first, other)))
             if names:
                 yield (
                     f"{other.path} differs from the first {state} in {listed(names, NAMED)}, though"

@@ -16,9 +16,8 @@ from netbench.read.derive import metrics_of
 from netbench.read.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
-from netbench.stats.closing import Standing, group_closings, groups, target_of
+from netbench.stats.closing import Assessment, Standing, group_closings, groups, most, target_of
 from netbench.stats.pairs import Rounds, rounds
-from netbench.stats.stopping import Assessment, most
 
 FAILURES_IN_A_ROW = 3  # then a unit is given up: more would say the same
 FINAL = ("unsupported", "refused")

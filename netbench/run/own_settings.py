@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from netbench.model import Campaign, SettingLevel
+from netbench.settings.files import Sysctl
 from netbench.settings.named import side_of
-from netbench.settings.sysctl import Sysctl
 from netbench.settings.tcp_metrics import NO_SAVE, TcpMetrics
 
 OWN: Mapping[str, SettingLevel] = MappingProxyType({TcpMetrics.name: SettingLevel("drop", "drop")})

@@ -15,7 +15,7 @@ from netbench.base.units import count, format_duration
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger
-from netbench.stats.stopping import Assessment
+from netbench.stats.closing import Assessment
 
 WIDTH = 80
 

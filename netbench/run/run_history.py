@@ -85,7 +85,7 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     if profile is None:
         return set()
     # These import pandas, a quarter of what a campaign without profiles would take to start.
-    from netbench.read.changed import changed
+    from netbench.read.compare import changed
     from netbench.read.load import load
 
     result = load(store.path)

@@ -6,7 +6,7 @@ import math
 
 from netbench.plan.plan import Key, Plan
 from netbench.run.ledger import Ledger
-from netbench.stats.stopping import Assessment
+from netbench.stats.closing import Assessment
 
 
 class TimeLeft:

@@ -6,11 +6,10 @@ import glob
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
 
@@ -40,13 +39,14 @@ class Answer:
     notes: Sequence[str] = ()
 
 
-class Database:
+class Database(ExitStack):
     """The tables of some results. A context: what it writes meanwhile is removed at its end."""
 
     def __init__(self, sources: Iterable[Source], archives: Sequence[Path] = ()) -> None:
         """`archives`: datasets that write_dataset has written. Errors: RequestError for a result
         that is given twice.
         """
+        super().__init__()
         self.sources, self._archives = list(sources), archives
         ids = [result_id(source.result) for source in self.sources]
         ids += [each for archive in archives for each in archived(archive)]
@@ -54,31 +54,18 @@ class Database:
             raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
         self._made: set[str] = set()
 
-    def __enter__(self) -> Database:
-        self._folder = tempfile.TemporaryDirectory(prefix="netbench-")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.connection.close()
-        self._folder.cleanup()
-
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Without network, and without variables of this program as tables."""
-        return duckdb.connect(
-            config={
-                "temp_directory": self._folder.name,
-                "memory_limit": MEMORY,
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "python_enable_replacements": "false",
-            }
-        )
+        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
+        config = {
+            "temp_directory": folder,
+            "memory_limit": MEMORY,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+        }
+        return self.enter_context(duckdb.connect(config=config))
 
     def make(self, table: str) -> None:
         """Make a table: a view of that name over all results."""
@@ -139,12 +126,6 @@ class Database:
                 "tables of Arrow need pyarrow: pip install 'netbench[arrow]'"
             ) from error
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        """The columns of a table with their types."""
-        self.make(table)
-        described = self.connection.execute(f"DESCRIBE {table}").fetchall()
-        return [(str(row[0]), str(row[1])) for row in described]
-
 
 def is_archive(path: Path) -> bool:
     """Whether a folder is a dataset of results."""
@@ -153,10 +134,9 @@ def is_archive(path: Path) -> bool:
 
 def archived(folder: Path) -> list[tuple[str, str]]:
     """The campaign and the name of each result of a dataset."""
-    places = sorted(folder.glob("runs/campaign=*/result=*"))
     return [
         (unquote(place.parent.name.partition("=")[2]), unquote(place.name.partition("=")[2]))
-        for place in places
+        for place in sorted(folder.glob("runs/campaign=*/result=*"))
     ]
 
 

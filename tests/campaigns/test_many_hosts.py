@@ -32,7 +32,7 @@ from netbench.model import Campaign, Host
 from netbench.plan.plan import Key, Plan, Run
 from netbench.run import conductor
 from netbench.run.ledger import Ledger
-from netbench.stats.stopping import Assessment
+from netbench.stats.closing import Assessment
 from tests.support.engine_pair import MOVER, PATIENCE
 from tests.support.running import stored_records
 

@@ -15,7 +15,7 @@ import pytest
 from netbench import campaign, load
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
-from netbench.read.changed import changed
+from netbench.read.compare import changed
 from netbench.read.load import load as load_result
 from netbench.result.profile_files import ProfileRecord, read_folded, read_profile_runs
 from netbench.run import conductor

@@ -9,14 +9,14 @@ from typing import Any
 
 from netbench.base.units import listed
 from netbench.model import Compare
-from netbench.read.control import CHANGES, holds
+from netbench.read.control import holds
 from netbench.read.metrics import describe
 from netbench.report.blocks import Block, Plot, Prose, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.stats.comparison import FLAGS, NO_VERDICT, RESULT, Comparison, numbers
-from netbench.stats.stopping import reached
+from netbench.stats.closing import reached
+from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison, numbers
 from netbench.stats.words import bounds, percent, signed
 
 

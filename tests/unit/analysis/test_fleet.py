@@ -17,7 +17,7 @@ from netbench.fleet.host_effects import Fleet, fleets_of
 from netbench.read.load import load
 from netbench.read.readbacks import Readback
 from tests.support.fleets import MadeFleet, bisection, every, names, ring
-from tools.bench.fleet_outlying import holds, shares
+from tools.bench.fleet import holds, shares
 
 ON = "on: tx-tcp-segmentation rx-gro; off: rx-lro"
 OFF = "on: rx-gro; off: rx-lro tx-tcp-segmentation"
