@@ -45,12 +45,13 @@ def test_true_means_lie_within_most_intervals(tmp_path: Path) -> None:
     assert 0.90 <= share <= 0.99
 
 
-def reason(status: str, why: str, keep: Callable[[Record], bool]) -> Callable[[Record], Record]:
-    return lambda record: record if keep(record) else failed(record, status, why)
+def bad(status: str, why: str, keep: Callable[[Record], bool] = lambda r: False) -> Synth:
+    """Eight runs of a cell, of which some alone are kept as they are."""
 
+    def edit(record: Record) -> Record:
+        return record if keep(record) else failed(record, status, why)
 
-def never(record: Record) -> bool:
-    return False
+    return Synth(ONE, runs=8, repeat={"min": 5, "max": 30}, edit=edit)
 
 
 def zigzag(record: Record) -> Record:
@@ -61,46 +62,28 @@ def zigzag(record: Record) -> Record:
     return record
 
 
+TEN, LIMIT = {"min": 5, "max": 10}, {"min": 5, "max": 30}
+PRECISE = {"min": 5, "max": 24, "precision": 0.001}
+
+
 @pytest.mark.parametrize(
     ("synth", "status"),
     [
-        (Synth(ONE, runs=10, repeat={"min": 5, "max": 10}), "converged"),
-        (Synth(ONE, runs=10, repeat={"min": 5, "max": 10}, spread=0.2), "max"),
-        (
-            Synth(ONE, runs=10, repeat={"min": 5, "max": 30}, spread=0.2),
-            "max",
-        ),  # stopped by a limit after min runs
-        (
-            Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, drift=0.3),
-            "unstable",
-        ),
-        (
-            Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, edit=zigzag),
-            "unstable",
-        ),
-        (Synth(ONE, runs=3, repeat={"min": 5, "max": 10}), "interrupted"),
-        (Synth(ONE, runs=3, edit=reason("failed", "no route to host", never)), "failed"),
-        (
-            Synth(
-                ONE,
-                runs=8,
-                edit=reason("failed", "verify: byte 17 differs", lambda r: bool(r["block"])),
-            ),
-            "failed",
-        ),
-        (
-            Synth(
-                ONE,
-                runs=8,
-                repeat={"min": 5},
-                edit=reason("failed", "no route", lambda r: bool(r["block"])),
-            ),
-            "converged",
-        ),
-        (Synth(ONE, runs=1, edit=reason("refused", "sg is fixed", never)), "refused"),
-        (Synth(ONE, runs=1, edit=reason("unsupported", "no MSG_ZEROCOPY", never)), "unsupported"),
-        (Synth(ONE, runs=1, edit=reason("interrupted", "Ctrl-C", never)), "interrupted"),
+        (Synth(ONE, runs=10, repeat=TEN), "converged"),
+        (Synth(ONE, runs=10, repeat=TEN, spread=0.2), "max"),
+        (Synth(ONE, runs=10, repeat=LIMIT, spread=0.2), "max"),  # stopped by a limit after min
+        (Synth(ONE, runs=1), "max"),
+        (Synth(ONE, runs=24, repeat=PRECISE, drift=0.3), "unstable"),
+        (Synth(ONE, runs=24, repeat=PRECISE, edit=zigzag), "unstable"),
+        (Synth(ONE, runs=3, repeat=TEN), "interrupted"),
         (Synth(ONE, runs=3, edit=lambda record: None), "interrupted"),
+        (bad("failed", "no route to host"), "failed"),
+        (bad("failed", "no route", lambda r: r["block"] < 3), "failed"),  # it ended in failures
+        (bad("failed", "verify: byte 17 differs", lambda r: bool(r["block"])), "failed"),
+        (bad("failed", "no route", lambda r: bool(r["block"])), "converged"),
+        (bad("refused", "sg is fixed"), "refused"),
+        (bad("unsupported", "no MSG_ZEROCOPY"), "unsupported"),
+        (bad("interrupted", "Ctrl-C"), "interrupted"),
     ],
 )
 def test_status(tmp_path: Path, synth: Synth, status: str) -> None:
@@ -115,57 +98,36 @@ def shaky(record: Record) -> Record:
     return record
 
 
+BOTH = {"send": ("readwrite", "sendfile")}
+COMPARE = {"factor": "send", "baseline": "readwrite"}
+
+
 @pytest.mark.parametrize(
-    ("compare", "status"),
-    [({"factor": "send", "baseline": "readwrite"}, "converged"), (None, "max")],
+    ("compare", "spread", "edit", "status"),
+    [
+        (COMPARE, 0.002, shaky, "converged"),
+        (None, 0.002, shaky, "max"),
+        (COMPARE, 0.2, None, "max"),
+    ],
 )
 def test_compared_cells_are_judged_by_their_ratio(
-    tmp_path: Path, compare: dict[str, str] | None, status: str
+    tmp_path: Path,
+    compare: dict[str, str] | None,
+    spread: float,
+    edit: Callable[[Record], Record] | None,
+    status: str,
 ) -> None:
-    both = {"send": ("readwrite", "sendfile")}
-    synth = Synth(
-        both, runs=10, repeat={"min": 5, "max": 10}, spread=0.002, edit=shaky, compare=compare
-    )
+    synth = Synth(BOTH, runs=10, repeat=TEN, spread=spread, edit=edit, compare=compare)
     assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == [status, status]
 
 
-def test_a_baseline_is_as_converged_as_what_is_compared_with_it(tmp_path: Path) -> None:
-    compare = {"factor": "send", "baseline": "readwrite"}
-    synth = Synth(
-        {"send": ("readwrite", "sendfile")},
-        runs=10,
-        repeat={"min": 5, "max": 10},
-        spread=0.2,
-        compare=compare,
-    )
-    assert [c.status for c in cells_of(load(synth.write(tmp_path / "r")))] == ["max", "max"]
-
-
-def test_a_cell_that_ended_in_failures_failed(tmp_path: Path) -> None:
-    synth = Synth(
-        ONE,
-        runs=6,
-        repeat={"min": 5, "max": 30},
-        edit=reason("failed", "no route", lambda r: r["block"] < 3),
-    )
-    assert only(synth.write(tmp_path / "r")).status == "failed"
-
-
 def test_what_makes_a_cell_unstable_is_said(tmp_path: Path) -> None:
-    cell = only(
-        Synth(ONE, runs=24, repeat={"min": 5, "max": 24, "precision": 0.001}, drift=0.3).write(
-            tmp_path / "r"
-        )
-    )
+    cell = only(Synth(ONE, runs=24, repeat=PRECISE, drift=0.3).write(tmp_path / "r"))
     assert any("throughput: rises over time" in sign for sign in cell.signs)
 
 
 def test_failed_runs_do_not_count(tmp_path: Path) -> None:
-    cell = only(
-        Synth(ONE, runs=8, edit=reason("failed", "no route", lambda r: r["block"] > 2)).write(
-            tmp_path / "r"
-        )
-    )
+    cell = only(bad("failed", "no route", lambda r: r["block"] > 2).write(tmp_path / "r"))
     assert cell.n == cell.intervals["throughput"].n == 5
     assert cell.reasons == {"no route": 3}
 
@@ -186,20 +148,9 @@ def test_tidy_has_a_row_for_every_cell_and_metric(tmp_path: Path) -> None:
 
     result = load(Synth(runs=5, edit=edit).write(tmp_path / "r"))
     frame = tidy(result, cells_of(result))
-    assert list(frame.columns) == [
-        "cell",
-        "pair",
-        "send",
-        "pin",
-        "metric",
-        "unit",
-        "n",
-        "mean",
-        "low",
-        "high",
-        "precision",
-        "status",
-    ]
+    assert " ".join(frame.columns) == (
+        "cell pair send pin metric unit n mean low high precision status"
+    )
     refused = frame[frame["pin"] == "apart"]
     assert refused["status"].tolist() == ["refused", "refused"]
     assert refused["n"].tolist() == [0, 0]
@@ -209,13 +160,6 @@ def test_tidy_has_a_row_for_every_cell_and_metric(tmp_path: Path) -> None:
     assert throughput["precision"].tolist() == pytest.approx(
         ((throughput["high"] - throughput["mean"]) / throughput["mean"]).tolist()
     )
-
-
-def test_one_run_has_no_interval(tmp_path: Path) -> None:
-    cell = only(Synth(ONE, runs=1).write(tmp_path / "r"))
-    assert cell.intervals["throughput"].n == 1
-    assert math.isnan(cell.intervals["throughput"].low)
-    assert cell.status == "max"
 
 
 def test_no_data_has_steps(tmp_path: Path) -> None:
@@ -242,19 +186,19 @@ def slow(record: Record) -> Record:
 def test_means_have_a_status_beside_that_of_their_ratio(
     tmp_path: Path, edit: Callable[[Record], Record] | None, mean: str
 ) -> None:
-    compare = {"factor": "send", "baseline": "readwrite"}
-    send = {"send": ("readwrite", "sendfile")}
-    made = Synth(send, 24, spread=0.005, pairs=("a>b",), compare=compare, edit=edit)
+    made = Synth(BOTH, 24, spread=0.005, pairs=("a>b",), compare=COMPARE, edit=edit)
     for cell in cells_of(load(made.write(tmp_path / "r"))):
         assert (cell.status, cell.mean) == ("converged", mean)
 
 
-def test_two_runs_are_shown_and_have_no_interval(tmp_path: Path) -> None:
-    cell = only(Synth(ONE, runs=2, spread=0.05).write(tmp_path / "r"))
-    found = cell.intervals["throughput"]
+@pytest.mark.parametrize("runs", [1, 2])
+def test_few_runs_are_shown_and_have_no_interval(tmp_path: Path, runs: int) -> None:
+    found = only(Synth(ONE, runs=runs, spread=0.05).write(tmp_path / "r")).intervals["throughput"]
     assert not found.known
-    assert (found.n, len(found.runs)) == (2, 2)
-    assert joined(parts(found)) == f"{number(found.mean)} ({', '.join(map(number, found.runs))})"
+    assert found.n == runs
+    if runs == 2:
+        listed = ", ".join(map(number, found.runs))
+        assert joined(parts(found)) == f"{number(found.mean)} ({listed})"
 
 
 def test_no_bound_is_beyond_what_the_runs_carry() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from netbench.read.accounts import accounts_of
-from netbench.read.metrics import METRICS
 from netbench.result.files import EngineRow
 from tests.unit.analysis.test_metrics import TICKS, metrics, record
 from tests.unit.analysis.test_soak import SECOND, counters
@@ -112,8 +111,3 @@ def test_without_all_of_it_no_share_is_told(changes: dict[str, Any]) -> None:
     procstat = raw["sender"]["procstat"]
     raw["sender"]["procstat"] = {k: v for k, v in procstat.items() if v is not None}
     assert not {*SHARES} & set(metrics(raw, TICKS, shared=True))
-
-
-def test_the_shares_say_what_they_are() -> None:
-    for name in SHARES:
-        assert "pin: apart" in METRICS[name].about
