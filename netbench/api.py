@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
-    from netbench.run.seconds import Second
+    from netbench.run.transfer import Second
     from netbench.tables.database import Answer
 
 __all__ = [
@@ -153,7 +153,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
     from netbench.run import conductor
-    from netbench.run.resumable import refuse_another
+    from netbench.run.run_history import refuse_another
 
     progress = for_terminal(plain)
     store = Store.open(path)
@@ -238,7 +238,7 @@ def left_changed() -> Mapping[str, list[str]]:
     from netbench.live.tail import is_locked
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     found = {}
     for state in campaign_state.states():
@@ -259,7 +259,7 @@ def _shown_only(result: Path) -> list[str]:
     from netbench.base.json_lines import read_whole
     from netbench.result.journal import Journal
     from netbench.result.store import no_result
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     file = result / "campaign.yaml"
     if not file.is_file():

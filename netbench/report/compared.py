@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from netbench.base.units import listed
-from netbench.read.campaigns import Turns
+from netbench.read.campaigns import History, Turns
 from netbench.read.gates import Gate, Outcome, judge
-from netbench.read.history import History
 from netbench.read.matching import NAMED, A, Difference
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,52 +45,39 @@ MOST_SPANS = 6
 SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
-def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
-    """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
-    file with the stacks of profiles, as a page beside it names it; "": there is none.
+def render(report: Report, *, flames: str = "") -> str:
+    """The whole page. `flames`: the file with the stacks of profiles, as a page beside it names it;
+    "": there is none.
     """
     table, records = _runs(report.source)
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
-        sections=[_section(report.source, each, plots, flames) for each in report.sections],
+        sections=[_section(report.source, each, flames) for each in report.sections],
         runs=table,
         records=records,
     )
 
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
-    """Some sections without page, plots or cards, for a notebook."""
-    chosen = [
-        _section(report.source, section, False, "", cards=False)
-        for section in report.sections
-        if section.key in keys
-    ]
-    return render_page("fragment.html", sections=chosen, label="")
+    """Some sections without page and plots, for a notebook."""
+    chosen = []
+    for section in (section for section in report.sections if section.key in keys):
+        blocks = tuple(block for block in section.blocks if not isinstance(block, Plot))
+        chosen.append(_section(report.source, replace(section, blocks=blocks), ""))
+    return render_page("fragment.html", sections=chosen, label=report.label)
 
 
-def _section(
-    source: Source, section: Section, plots: bool, flames: str, cards: bool = True
-) -> dict[str, Any]:
+def _section(source: Source, section: Section, flames: str) -> dict[str, Any]:
     """A section as the templates take it."""
-    blocks: list[dict[str, Any]] = []
-    for block in section.blocks:
-        if not isinstance(block, Plot):
-            blocks.append(_block(block, cards))
-        elif block.kind == "flame":
-            if flames:
-                blocks.append({"kind": "link", "to": quote(flames), "title": block.caption})
-        elif plots:
-            from netbench.report.plots import image
-
-            drawing = image(source, block)
-            blocks.append({"kind": "plot", "caption": block.caption, "drawing": drawing})
-    return {"key": section.key, "title": section.title, "blocks": blocks}
+    blocks = [_block(source, block, flames) for block in section.blocks]
+    return {"key": section.key, "title": section.title, "blocks": [b for b in blocks if b]}
 
 
-def _block(block: Block, cards: bool) -> dict[str, Any]:
-    if isinstance(block, Findings) and cards:
+def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
+    """A block as the templates take it; nothing for a link that leads nowhere."""
+    if isinstance(block, Findings):
         made = [_card(item) for item in block.items]
         return {
             "kind": "findings",
@@ -100,8 +88,13 @@ def _block(block: Block, cards: bool) -> dict[str, Any]:
         return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
     if isinstance(block, Cautions):
         return {"kind": "cautions", "cautions": block.items}
-    assert isinstance(block, Table)
-    return _table(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if block.kind == "flame":
+        return {"kind": "link", "to": quote(flames), "title": block.caption} if flames else {}
+    from netbench.report.plots import image
+
+    return {"kind": "plot", "caption": block.caption, "drawing": image(source, block)}
 
 
 def _card(finding: Finding) -> dict[str, Any]:

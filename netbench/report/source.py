@@ -74,14 +74,9 @@ class Source:
         Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
         sides apart; then what else `repeat.metrics` asks for, and what tools print.
         """
-        together = bool(self.result.shared) and all(self.result.shared.values())
-        who = (
-            ("system",)
-            if together
-            else ("sender", "receiver")
-            if not any(self.result.shared.values())
-            else ("system", "sender", "receiver")
-        )
+        shared = set(self.result.shared.values())
+        who = ["system"] if True in shared else []
+        who += ["sender", "receiver"] if shared != {True} else []
         names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
         wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *self.result.units))
         return tuple(name for name in wanted if name in self.result.metrics)
@@ -228,12 +223,12 @@ class Source:
         asked = self.result.compare
         if asked is None or not family or not asked.control:
             return []
-        first = family[0]
-        if (first.factor, first.baseline) != (asked.factor, asked.baseline):
+        metric = family[0].metric
+        if (family[0].factor, family[0].baseline) != (asked.factor, asked.baseline):
             return []
-        if first.metric not in self._controls:
-            self._controls[first.metric] = controls(self.result, first.metric)
-        return in_places_of(family, self._controls[first.metric])
+        if metric not in self._controls:
+            self._controls[metric] = controls(self.result, metric)
+        return in_places_of(family, self._controls[metric])
 
     @cached_property
     def _controls(self) -> dict[str, list[Comparison]]:

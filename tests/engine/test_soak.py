@@ -21,7 +21,7 @@ from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.run import readings
 from netbench.run.single_meter import MeterReading, observe, own_worker, read_meter
-from netbench.run.soak_meter import read_soak
+from netbench.run.soak_meter import watch
 from tests.support.engine_pair import PATIENCE, mover
 
 SPIN = """
@@ -279,7 +279,10 @@ def test_the_window_opens_half_a_second_after_that_of_another_meter_at_the_most(
             assert load.stdout is not None
             assert load.stdout.readline() == b"ready\n"
         pairs = [
-            (opened(read_soak), opened(lambda seconds: read_meter("procstat", seconds)))
+            (
+                opened(lambda seconds: next(watch(seconds))),
+                opened(lambda seconds: read_meter("procstat", seconds)),
+            )
             for _ in range(3)
         ]
     assert min(soak for soak, _ in pairs) - min(other for _, other in pairs) < 500 * 10**6, pairs

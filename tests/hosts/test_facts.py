@@ -45,7 +45,7 @@ from netbench.result.store import now
 from netbench.run import conductor
 from netbench.run.host_facts import read_all, read_host
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import ADDRESS, NEAR, PEER, out
 from tests.support.running import stored_records
@@ -617,7 +617,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
     (first.path / "facts.json").write_text(json.dumps(told))
     said: list[str] = []
 
-    class Ear(Silent):
+    class Ear(Progress):
         def say(self, message: str) -> None:
             said.append(message)
 
