@@ -100,18 +100,6 @@ def need(*tools: str) -> None:
         pytest.skip(f"needs {', '.join(missing)}: apt-get install ethtool iproute2")
 
 
-def outside() -> tuple[str, ...]:
-    """Words that run a program in the machine's own network namespace: each process of the tests
-    has one of its own.
-    """
-    need("nsenter")
-    for pid in (1, 2):
-        words = ("nsenter", f"--net=/proc/{pid}/ns/net")
-        if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
-            return words
-    pytest.skip("needs the machine's own network namespace, and may not enter it")
-
-
 @contextlib.contextmanager
 def namespace() -> Iterator[Namespace]:
     need("ip", "ethtool", "tc")
@@ -451,44 +439,6 @@ def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: 
             here.run("tc", "-d", "qdisc"),
             here.run("tc", "-d", "class", "show", "dev", DATA),
         ) == before
-
-
-@contextlib.contextmanager
-def an_ifb(words: tuple[str, ...]) -> Iterator[str]:
-    """An interface with a qdisc by default, beside the machine's own: only there is
-    net.core.default_qdisc.
-    """
-    name = f"nbops{os.getpid() % 10**6}"
-    try:
-        shell(*words, "ip", "link", "add", "dev", name, "type", "ifb")
-    except subprocess.CalledProcessError:
-        pytest.skip("needs a kernel with ifb")
-    try:
-        shell(*words, "ip", "link", "set", "dev", name, "up")
-        yield name
-    finally:
-        shell(*words, "ip", "link", "delete", "dev", name)
-
-
-def test_a_default_that_is_no_longer_the_default_comes_back() -> None:
-    """The kernel makes its default of the kind that it would make today: that is changed for the
-    moment.
-    """
-    need("ip", "tc", "sysctl")
-    words, key = outside(), "net.core.default_qdisc"
-    with an_ifb(words) as interface, working(*words) as worker:
-        was = shell(*words, "sysctl", "-n", key).strip()
-        before = shell(*words, "tc", "qdisc", "show", "dev", interface)
-        assert f"qdisc {was} 0: root" in before
-        other = "pfifo" if was != "pfifo" else "bfifo"
-        try:
-            change(worker, "qdisc", interface, "pfifo")
-            shell(*words, "sysctl", "-w", f"{key}={other}")
-            worker.undo()
-            assert shell(*words, "tc", "qdisc", "show", "dev", interface) == before
-            assert shell(*words, "sysctl", "-n", key).strip() == other
-        finally:
-            shell(*words, "sysctl", "-w", f"{key}={was}")
 
 
 # Addresses
