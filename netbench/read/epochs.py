@@ -69,19 +69,6 @@ class Epochs:
             max((i for i, e in enumerate(self._entries[host]) if e.boot <= boot), default=0)
         ]
 
-    def extend(self, earlier: Epochs) -> bool:
-        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
-        each run until then is what it was.
-        """
-        return self._filled.keys() == earlier._filled.keys() and all(
-            begun is not None
-            and known is not None
-            and begun[: len(known)] == known
-            and self._numbers[host][: len(known)] == earlier._numbers[host]
-            for host, known in earlier._from_run.items()
-            for begun in (self._from_run[host],)
-        )
-
     def changed(self, host: str) -> list[tuple[str, str, str]]:
         """What is otherwise in a host's last entry than in the one before: (fact, before, now).
 
