@@ -80,7 +80,7 @@ def init(
     RequestError, PlaceError; HostError.
     """
     from netbench import starter
-    from netbench.base.new_file import refuse_existing, write_new
+    from netbench.base.whole_file import refuse_existing, write_new
 
     text = starter.template(name).text
     refuse_existing(file, "init")  # before hosts are asked
@@ -256,8 +256,7 @@ def _shown_only(result: Path) -> list[str]:
     """What a result says that this account has no state of: that nothing is left changed. Errors:
     RequestError with what is.
     """
-    from netbench.base.json_lines import cannot_read
-    from netbench.base.opening import read_inside
+    from netbench.base.json_lines import read_whole
     from netbench.result.journal import Journal
     from netbench.result.store import no_result
     from netbench.run.restore import restore_plan
@@ -265,10 +264,7 @@ def _shown_only(result: Path) -> list[str]:
     file = result / "campaign.yaml"
     if not file.is_file():
         raise no_result(result)
-    try:
-        other = _as_begun(read_inside(file), file)
-    except OSError as error:
-        raise cannot_read(file, error) from error
+    other = _as_begun(read_whole(file), file)
     lines = restore_plan(other, Journal(result / "journal.jsonl").entries())
     if not lines:
         return [f"nothing is left to put back, as {result} says"]
@@ -291,15 +287,12 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     """Print why a campaign ended early, and how to go on."""
     from netbench.run.progress import Lines
 
-    if conclusion.why == "lost":
-        Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` continues it")
-    elif conclusion.why == "interrupted":
-        Lines().say(f"netbench: interrupted; `resume {conclusion.path}` continues it")
-    elif conclusion.why == "limit":
-        Lines().say(
-            f"netbench: the campaign reached its limit; `resume {conclusion.path}` continues it for"
-            " the same time again"
-        )
+    whys = {"lost": conclusion.reason, "interrupted": "interrupted"}
+    whys["limit"] = "the campaign reached its limit"
+    if conclusion.why in whys:
+        again = " for the same time again" if conclusion.why == "limit" else ""
+        said = f"`resume {conclusion.path}` continues it{again}"
+        Lines().say(f"netbench: {whys[conclusion.why]}; {said}")
     return conclusion
 
 
@@ -439,8 +432,6 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
             f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
             " least, `compare A B A2 B2 --abab`"
         )
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise RequestError("compare: --abab: a result is named twice; each campaign counts once")
     if history is not None or force:
         raise RequestError(
             "compare: --history and --force are of two results; with --abab the campaigns"
@@ -473,14 +464,14 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
             stacks = speedscope.render(report.source)
             made.append((file.with_name(more["flames"]), stacks))
     for file, text in made:
-        _write_form(report, file, text)
+        _write_form(file, text, report.source.result.path / "report")
 
 
-def _write_form(report: Report, file: Path, text: str) -> None:
-    """Write one form. Errors: PlaceError."""
+def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
+    """Write one form; `own_folder` is made for it. Errors: PlaceError."""
     try:
-        if file.parent == report.source.result.path / "report":
-            file.parent.mkdir(mode=0o755, exist_ok=True)
+        if file.parent == own_folder:
+            own_folder.mkdir(mode=0o755, exist_ok=True)
         with open(file, "w", encoding="utf-8", opener=_open_report) as out:
             out.write(text)
     except OSError as error:
@@ -585,12 +576,7 @@ def write_index(results: Path, file: Path) -> None:
 
     if not results.is_dir():
         raise RequestError(f"{results}: no such folder; name one that results are below")
-    text = render(results, file)
-    try:
-        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
-            out.write(text)
-    except OSError as error:
-        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+    _write_form(file, render(results, file))
 
 
 FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}

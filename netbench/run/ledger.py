@@ -13,7 +13,7 @@ from typing import NamedTuple
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
 from netbench.read.derive import metrics_of
-from netbench.read.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
+from netbench.read.epochs import KERNEL, Epoch, Epochs, Stratum, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
 from netbench.stats.closing import Assessment, Standing, group_closings, groups, most, target_of
@@ -142,7 +142,7 @@ class Ledger:
         for key in self._open:
             self._of_place.setdefault(self._accounts[key].place, []).append(key)
         self._epochs = Epochs(hosts or {}, self._handled)
-        self._latest = Latest(self._epochs)
+        self._latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         factors = {
             key: unit.cell.factors
             for key, unit in self._units.items()
@@ -184,8 +184,8 @@ class Ledger:
         account.failures = 0
         place = stratum(record)
         epoch = self._epochs.of(record.pair, record.run, record.boot)
-        if self._latest.epoch(place) != epoch:
-            self._latest.see(place, epoch)
+        if self._latest.get(place) != epoch:
+            self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
@@ -204,7 +204,7 @@ class Ledger:
 
     def _tally(self, account: _Account) -> Tally:
         """What counts of a unit now."""
-        return account.tallies[self._latest.epoch(account.place)]
+        return account.tallies[self._latest.get(account.place)]
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs; a control does while its baseline does."""

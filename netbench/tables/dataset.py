@@ -22,7 +22,7 @@ from netbench.result.files import read_plan
 from netbench.tables.database import TABLES, Database, refusing, select_archived
 from netbench.tables.samples import name, quoted
 from netbench.tables.table_frames import units_of
-from netbench.tables.views import VIEWS, create
+from netbench.tables.views import VIEWS
 
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""
@@ -82,7 +82,7 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
 def _views() -> str:
     """The statements that make tables and views of a dataset in the working directory."""
     tables = (f"CREATE OR REPLACE VIEW {t} AS {select_archived(t, None)}" for t in TABLES)
-    return "".join(f"{each};\n" for each in (*tables, *map(create, VIEWS)))
+    return "".join(f"{each};\n" for each in (*tables, *VIEWS.values()))
 
 
 def _is_newer(files: Iterable[Path], result: Path) -> bool:

@@ -13,7 +13,7 @@ from netbench import campaign
 from netbench.plan.plan import Key, Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.read.derive import metrics_of
-from netbench.read.epochs import Epoch, Epochs, Latest, stratum
+from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
 from netbench.result.files import HostEntry
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import now
@@ -31,7 +31,7 @@ class FromScratch:
     def __init__(self, plan: Plan, hosts: Mapping[str, Any]) -> None:
         self._plan = plan
         self._epochs = Epochs(hosts, plan.campaign.handled)
-        self._latest = Latest(self._epochs)
+        self._latest: dict[Stratum, Epoch] = {}
         self._units = {unit.key: unit for unit in plan.units}
         self._values: dict[tuple[Key, Epoch | None], Values] = {}
         self._boots: dict[tuple[Key, Epoch | None], dict[int, int]] = {}
@@ -46,7 +46,7 @@ class FromScratch:
         if record.status == "ok":
             self._failures[key] = 0
             epoch = self._epochs.of(record.pair, record.run, record.boot)
-            self._latest.see(stratum(record), epoch)
+            self._latest[stratum(record)] = epoch
             at = key, epoch
             self._runs[at] += 1
             if record.boot:
@@ -62,7 +62,7 @@ class FromScratch:
 
     def _at(self, key: Key) -> tuple[Key, Epoch | None]:
         place = key[1], self._units[key].cell.factors.get("kernel", "")
-        return key, self._latest.epoch(place)
+        return key, self._latest.get(place)
 
     def _reason(self, key: Key) -> str:
         return self._given_up.get(key) or self._closed.get(self._at(key), "")

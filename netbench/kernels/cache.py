@@ -17,10 +17,10 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.units import count, format_size, parse_size
+from netbench.kernels import revision
 
 SIZE = "NETBENCH_CACHE_SIZE"
 DEFAULT_SIZE = "30G"
@@ -32,14 +32,8 @@ _AWAY = ".pruned-"
 _DRAFT = "tmp"  # as tempfile names what is being made
 _NOTE = ".sha256"
 _PLACES = (
-    "lab",
-    "lab/programs",
-    "lab/kernels",
-    "lab/roots",
-    "lab/apt",
-    "lab/kvm",
-    "built",
-    "trees",
+    *("lab", "lab/programs", "lab/kernels", "lab/roots", "lab/apt", "lab/kvm"),
+    *("built", "trees"),
 )
 _FOLDERS = frozenset(Path(place).name for place in _PLACES)
 _held: dict[tuple[int, int], int] = {}
@@ -93,23 +87,11 @@ def _lock(place: Path, how: int) -> int:
     return entry
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Something in the cache: its size in bytes, and when it was used last."""
-
-    place: Path
-    size: int
-    used: float
-
-
-def prune(say: Callable[[str], None], leave: Callable[[Path], None] = lambda place: None) -> None:
-    """Remove what is not needed, once a day, and say so in a line. `leave` is told of each entry
-    before it goes.
-    """
+def prune(say: Callable[[str], None]) -> None:
+    """Remove what is not needed, once a day, and say so in a line."""
     word = os.environ.get(SIZE) or DEFAULT_SIZE
-    here = base()
+    here, now = base(), time.time()
     stamp = here / _STAMP
-    now = time.time()
     if word == OFF or (stamp.exists() and 0 <= now - stamp.stat().st_mtime < RECENT_SECONDS):
         return
     try:
@@ -119,29 +101,24 @@ def prune(say: Callable[[str], None], leave: Callable[[Path], None] = lambda pla
         return
     with suppress(OSError):
         stamp.touch()
-        due = _due(list(_entries(here, now)), limit, now)
-        gone = [entry for entry in due if _remove(entry.place, leave)]
+        entries = sorted(_entries(here, now))
+        total, gone = sum(size for _, _, size in entries), list[int]()
+        for used, place, size in entries:
+            age = now - used
+            if age > UNUSED_SECONDS or (total > limit and age > RECENT_SECONDS):
+                total -= size
+                gone += [size] * _remove(place)
         if gone:
-            size = format_size(max(sum(entry.size for entry in gone) >> 20, 1) << 20)
+            whole = format_size(max(sum(gone) >> 20, 1) << 20)
             say(
-                f"removed {count(len(gone), 'unused item')} of {here} ({size}): not used for"
+                f"removed {count(len(gone), 'unused item')} of {here} ({whole}): not used for"
                 f" {UNUSED_SECONDS / 86400:.0f} days, or beyond {SIZE}={word}"
             )
 
 
-def _due(entries: list[Entry], limit: int, now: float) -> Iterator[Entry]:
-    """The entries that are to go, the least recently used first."""
-    total = sum(entry.size for entry in entries)
-    for entry in sorted(entries, key=lambda entry: entry.used):
-        age = now - entry.used
-        if age > UNUSED_SECONDS or (total > limit and age > RECENT_SECONDS):
-            yield entry
-            total -= entry.size
-
-
-def _entries(here: Path, now: float) -> Iterator[Entry]:
-    """The entries; what killed processes left beside them goes: those on their way out, drafts,
-    notes without their entries.
+def _entries(here: Path, now: float) -> Iterator[tuple[float, Path, int]]:
+    """When each entry was used last, the entry, and its bytes on the disk. What killed processes
+    left beside them goes: those on their way out, drafts, notes without their entries.
     """
     for place in (place for folder in _places(here) for place in folder.iterdir()):
         with suppress(OSError):
@@ -151,7 +128,7 @@ def _entries(here: Path, now: float) -> Iterator[Entry]:
             if place.name.startswith(_AWAY) or (left and now - used > RECENT_SECONDS):
                 _delete(place)
             elif not draft and not note and place.suffix != ".lock" and place.name not in _FOLDERS:
-                yield Entry(place, _size(place), used)
+                yield used, place, _size(place)
 
 
 def _places(here: Path) -> Iterator[Path]:
@@ -172,15 +149,16 @@ def _size(place: Path) -> int:
     return total
 
 
-def _remove(place: Path, leave: Callable[[Path], None]) -> bool:
-    """Remove an entry that nobody uses; whether it is gone."""
+def _remove(place: Path) -> bool:
+    """Remove an entry that nobody uses; whether it is gone. Git forgets the worktree of a tree."""
     away = place.with_name(f"{_AWAY}{place.name}")
     try:
         entry = _lock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     try:
-        leave(place)
+        if place.parent.name == "trees":
+            revision.unlock(place / "source")
         place.rename(away)
     except OSError:
         return False
