@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
+from netbench.base.whole_file import is_of_others
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -450,7 +451,8 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
 
 def _open_report(path: str, flags: int) -> int:
     """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
-    if os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid()):
+    foreign = os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid())
+    if foreign or is_of_others(Path(path)):
         flags |= os.O_NOFOLLOW
     return os.open(path, flags, 0o644)
 
@@ -478,10 +480,16 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
 
 def _write_form(report: Report, file: Path, text: str) -> None:
     """Write one form. Errors: PlaceError."""
-    try:
-        if file.parent == report.source.result.path / "report":
+    if file.parent == report.source.result.path / "report":
+        with suppress(OSError):  # which writing the file says
             file.parent.mkdir(mode=0o755, exist_ok=True)
-        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
+    _write_text(file, text)
+
+
+def _write_text(file: Path, text: str) -> None:
+    """Write a file. What is no character stays as YAML has escaped it. Errors: PlaceError."""
+    try:
+        with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
             out.write(text)
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
@@ -585,12 +593,7 @@ def write_index(results: Path, file: Path) -> None:
 
     if not results.is_dir():
         raise RequestError(f"{results}: no such folder; name one that results are below")
-    text = render(results, file)
-    try:
-        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
-            out.write(text)
-    except OSError as error:
-        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+    _write_text(file, render(results, file))
 
 
 FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}

@@ -470,6 +470,9 @@ def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
     try:
         text = worker.operate("neighbours", ("file", str(SECRET)))[0]
         assert re.search("\n stable_secret .hidden. [0-9]+ [0-9a-f]{16}\n", text)
+        equal = "/proc/sys/kernel/usermodehelper/bset"  # as its neighbour `inheritable`
+        hashes = re.findall("[0-9a-f]{16}\n", worker.operate("neighbours", ("file", equal))[0])
+        assert len(hashes) == len(set(hashes)) == 2
         for long in ("", f"\nfile {'/x' * 4000}\n x", "\n " + "x" * 60_000):
             keys = sack + long
             assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"

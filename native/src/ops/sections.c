@@ -53,9 +53,9 @@ static void mix(uint64_t *v, int rounds)
 	}
 }
 
-/* SipHash-2-4 (Aumasson and Bernstein, 2012) by a key of this process: who knows one value and its
- * hash learns nothing of others. */
-static uint64_t keyed(const char *value, size_t length)
+/* SipHash-2-4 (Aumasson and Bernstein, 2012) of a name and its value, by a key of this process: who
+ * knows one value and its hash, or may write values of another name, learns nothing of others. */
+static uint64_t keyed(const char *line, size_t length)
 {
 	static uint64_t key[2];
 	uint64_t v[4] = { 0x736f6d6570736575, 0x646f72616e646f6d, 0x6c7967656e657261,
@@ -68,7 +68,7 @@ static uint64_t keyed(const char *value, size_t length)
 	for (size_t at = 0; at <= length; at += 8) {
 		uint64_t block = at + 8 > length ? (uint64_t)length << 56 : 0;
 
-		memcpy(&block, value + at, at + 8 > length ? length - at : 8);
+		memcpy(&block, line + at, at + 8 > length ? length - at : 8);
 		v[3] ^= block;
 		mix(v, 2);
 		v[0] ^= block;
@@ -80,7 +80,9 @@ static uint64_t keyed(const char *value, size_t length)
 
 static void add_file(struct nb_text *text, int folder, const char *name)
 {
-	char value[VALUE];
+	char line[NAME_MAX + 2 + VALUE];
+	size_t before = (size_t)snprintf(line, NAME_MAX + 2, "%s ", name);
+	char *value = line + before;
 	struct stat status;
 	ssize_t length = -1;
 	int fd;
@@ -92,7 +94,7 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 		return;
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd >= 0) {
-		length = read(fd, value, sizeof(value) - 1);
+		length = read(fd, value, VALUE - 1);
 		close(fd);
 	}
 	if (length > 0 && value[length - 1] == '\n')
@@ -106,7 +108,7 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 		return;
 	}
 	nb_text_add(text, " %s %s%d %016llx\n", name, NB_HIDDEN, (int)getpid(),
-		    (unsigned long long)keyed(value, (size_t)length));
+		    (unsigned long long)keyed(line, before + (size_t)length));
 }
 
 static int is_entry(const struct dirent *entry)
