@@ -150,7 +150,7 @@ CRAFTED: Mapping[str, Craft] = {
     ),
     "CPU time of a u64": text(
         "records.jsonl",
-        lambda old, secret: re.sub(r'(system_us":\[)[^]]*', rf"\g<1>0,{2**64 - 1}", old),
+        lambda old, secret: re.sub(r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}", old),
     ),
     "no character": text("campaign.yaml", lambda old, secret: f'{old}about: "\\ud800"\n'),
     "a long word": text(
