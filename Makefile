@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
-BENCH_FILES := $(wildcard tools/bench/*.[ch] tools/bench/loops/*.[ch])
+BENCH_FILES := $(wildcard tools/bench/loops/*.[ch])
 PYTEST_WORKERS ?= 2
 PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 # The oldest supported Python, which is Debian 12's, and the newest.

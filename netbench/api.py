@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
-    from netbench.run.seconds import Second
+    from netbench.run.transfer import Second
     from netbench.tables.database import Answer
 
 __all__ = [
@@ -81,7 +81,7 @@ def init(
     RequestError, PlaceError; HostError.
     """
     from netbench import starter
-    from netbench.base.new_file import refuse_existing, write_new
+    from netbench.base.whole_file import refuse_existing, write_new
 
     text = starter.template(name).text
     refuse_existing(file, "init")  # before hosts are asked
@@ -154,7 +154,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
     from netbench.run import conductor
-    from netbench.run.resumable import refuse_another
+    from netbench.run.run_history import refuse_another
 
     progress = for_terminal(plain)
     store = Store.open(path)
@@ -239,7 +239,7 @@ def left_changed() -> Mapping[str, list[str]]:
     from netbench.live.tail import is_locked
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     found = {}
     for state in campaign_state.states():
@@ -257,19 +257,15 @@ def _shown_only(result: Path) -> list[str]:
     """What a result says that this account has no state of: that nothing is left changed. Errors:
     RequestError with what is.
     """
-    from netbench.base.json_lines import cannot_read
-    from netbench.base.opening import read_inside
+    from netbench.base.json_lines import read_whole
     from netbench.result.journal import Journal
     from netbench.result.store import no_result
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     file = result / "campaign.yaml"
     if not file.is_file():
         raise no_result(result)
-    try:
-        other = _as_begun(read_inside(file), file)
-    except OSError as error:
-        raise cannot_read(file, error) from error
+    other = _as_begun(read_whole(file), file)
     lines = restore_plan(other, Journal(result / "journal.jsonl").entries())
     if not lines:
         return [f"nothing is left to put back, as {result} says"]
@@ -292,15 +288,12 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     """Print why a campaign ended early, and how to go on."""
     from netbench.run.progress import Lines
 
-    if conclusion.why == "lost":
-        Lines().say(f"netbench: {conclusion.reason}; `resume {conclusion.path}` continues it")
-    elif conclusion.why == "interrupted":
-        Lines().say(f"netbench: interrupted; `resume {conclusion.path}` continues it")
-    elif conclusion.why == "limit":
-        Lines().say(
-            f"netbench: the campaign reached its limit; `resume {conclusion.path}` continues it for"
-            " the same time again"
-        )
+    whys = {"lost": conclusion.reason, "interrupted": "interrupted"}
+    whys["limit"] = "the campaign reached its limit"
+    if conclusion.why in whys:
+        again = " for the same time again" if conclusion.why == "limit" else ""
+        said = f"`resume {conclusion.path}` continues it{again}"
+        Lines().say(f"netbench: {whys[conclusion.why]}; {said}")
     return conclusion
 
 
@@ -440,8 +433,6 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
             f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
             " least, `compare A B A2 B2 --abab`"
         )
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise RequestError("compare: --abab: a result is named twice; each campaign counts once")
     if history is not None or force:
         raise RequestError(
             "compare: --history and --force are of two results; with --abab the campaigns"
@@ -475,20 +466,15 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
             stacks = speedscope.render(report.source)
             made.append((file.with_name(more["flames"]), stacks))
     for file, text in made:
-        _write_form(report, file, text)
+        _write_form(file, text, report.source.result.path / "report")
 
 
-def _write_form(report: Report, file: Path, text: str) -> None:
-    """Write one form. Errors: PlaceError."""
-    if file.parent == report.source.result.path / "report":
-        with suppress(OSError):  # which writing the file says
-            file.parent.mkdir(mode=0o755, exist_ok=True)
-    _write_text(file, text)
-
-
-def _write_text(file: Path, text: str) -> None:
-    """Write a file. What is no character stays as YAML has escaped it. Errors: PlaceError."""
+def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
+    """Write one form; `own_folder` is made for it. Errors: PlaceError."""
     try:
+        if file.parent == own_folder:
+            own_folder.mkdir(mode=0o755, exist_ok=True)
+        # what is no character stays as YAML has escaped it
         with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
             out.write(text)
     except OSError as error:
@@ -549,19 +535,19 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
     reader should know. Errors: RequestError, PlaceError.
     """
     from netbench.report.source import Source
-    from netbench.tables import benchstat, ministat, otava
     from netbench.tables.dataset import write_text
+    from netbench.tables.exports import benchstat, ministat, otava
 
     sources = [Source.of(path) for path in paths]
     results = [source.result for source in sources]
     if form == "ministat":
-        for name, text in ministat.files(results):
+        for name, text in ministat(results):
             write_text(text, file / name)
         return []
     if form == "benchstat":
-        write_text("\n".join([*benchstat.lines(results), ""]), file)
+        write_text("\n".join([*benchstat(results), ""]), file)
         return []
-    text, left_out = otava.table(sources)
+    text, left_out = otava(sources)
     write_text(text, file)
     named = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")
     return [f"{file}: {named}: left out, since not every result has them"] if left_out else []
@@ -593,7 +579,7 @@ def write_index(results: Path, file: Path) -> None:
 
     if not results.is_dir():
         raise RequestError(f"{results}: no such folder; name one that results are below")
-    _write_text(file, render(results, file))
+    _write_form(file, render(results, file))
 
 
 FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pump.h"
+#include "method.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "method.h"
 
 void nb_pump_fail(struct nb_flow *flow)
 {
@@ -20,12 +19,13 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* When the bytes that a paced sender has sent are due. A sender that is behind sends at full speed,
- * which no rate is: it catches up with PACE_DEBT_NS at most, and with nothing from before its
- * window. */
+/* Until when a paced sender sleeps; 0: it sends on. It sleeps once a PACE_QUANTUM_NS, as iperf3 does
+ * with its --pacing-timer, or a longer chunk: once a chunk would add sleeps to the price of small
+ * chunks. A sender that is behind sends at full speed, which no rate is: it catches up with
+ * PACE_DEBT_NS at most, and with nothing from before its window. */
 static uint64_t due_time(struct nb_flow *flow)
 {
-	enum { PACE_DEBT_NS = 10000000 };
+	enum { PACE_QUANTUM_NS = 1000000, PACE_DEBT_NS = 10000000 };
 	uint64_t share = flow->job->rate / flow->job->streams, now = nb_now();
 	uint64_t moved = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 	int opened = atomic_load_explicit(&flow->control->opened, memory_order_relaxed);
@@ -34,10 +34,9 @@ static uint64_t due_time(struct nb_flow *flow)
 						     (double)(share ? share : 1));
 
 	flow->pace_opened = opened;
-	if (due + most >= now)
-		return due;
-	flow->pace_begun += now - most - due;
-	return now - most;
+	if (due + most < now)
+		flow->pace_begun += now - most - due;
+	return due < now + PACE_QUANTUM_NS ? 0 : due;
 }
 
 static int is_paced(const struct nb_flow *flow)
@@ -59,8 +58,7 @@ static void keep_pace(struct nb_flow *flow, int until)
 
 	while (atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until) {
 		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
-		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000),
-				       .tv_nsec = (long)(wake % 1000000000) };
+		struct timespec at = nb_timespec(wake);
 
 		if (now >= due)
 			return;
@@ -342,15 +340,13 @@ static void pump_ready(struct nb_flow *flows, int until)
 
 void nb_pump_rest(struct nb_flow *flow)
 {
-	static const struct timespec pause = { .tv_nsec = 1000000 };
-
 	while (flow->rest_length && !atomic_load(&flow->control->abort)) {
 		ssize_t moved;
 
 		nb_flow_poll(flow, POLLOUT);
 		moved = step(flow);
 		if (moved == NB_NOTHING)
-			nanosleep(&pause, NULL);
+			nb_sleep(1000000);
 		else if (moved < 0)
 			flow->moved = moved;
 		if (moved < 0 && moved != NB_NOTHING)

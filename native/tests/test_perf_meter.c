@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "meter.h"
-#include "meter_files.h"
 #include "test_controller.h"
 
 enum { CPUS = 3, EVENTS = 13, GROUPS = 3, FDS = 4096 };

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import IO, Any
 
 from netbench.base.errors import StoreError
-from netbench.base.opening import LINE, open_file, open_inside
+from netbench.base.opening import LINE, open_file, open_inside, read_inside
 
 
 def now() -> str:
@@ -109,6 +109,14 @@ def remedy_of(error: OSError) -> str:
         return "give a shorter name"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "free some space there" if full else "make it writable"
+
+
+def read_whole(file: Path) -> bytes:
+    """A file of a result. Errors: StoreError."""
+    try:
+        return read_inside(file)
+    except OSError as error:
+        raise cannot_read(file, error) from error
 
 
 def cannot_read(file: Path, error: OSError) -> StoreError:

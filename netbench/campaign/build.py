@@ -217,13 +217,7 @@ def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Re
                 ("repeat", "metrics", i), f"expected each metric once, got {metric!r} again"
             )
     return Repeat(
-        low,
-        high,
-        keys.confidence,
-        keys.precision,
-        tuple(keys.metrics),
-        keys.boots,
-        keys.until,
+        low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots, keys.until
     )
 
 

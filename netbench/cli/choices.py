@@ -31,11 +31,9 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "results":
         rows = listing.results(options.results)
     else:
-        rows = {
-            "methods": listing.methods,
-            "meters": listing.meters,
-            "settings": listing.settings,
-        }[options.what]()
+        rows = {"methods": listing.methods, "meters": listing.meters, "settings": listing.settings}[
+            options.what
+        ]()
     if options.json:
         say_json(rows)
     else:

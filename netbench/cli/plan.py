@@ -150,6 +150,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RESULT",
         help="what the campaign can show, were its runs as those of RESULT: the smallest difference"
-        " in each metric, the runs for 1, 2 and 5%%, the cheapest split of builds, boots and"
-        " blocks",
+        " in each metric, and the runs for 1, 2 and 5%%",
     )

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.units import count, format_duration
+from netbench.base.units import count
 
 if TYPE_CHECKING:
-    from netbench.read.outlook import BootPlan, MetricPower, Outlook
+    from netbench.read.outlook import MetricPower, Outlook
 
 
 def lines(outlook: Outlook, result: Path) -> Iterator[str]:
@@ -38,29 +38,9 @@ def _metric(one: MetricPower) -> Iterator[str]:
     yield f"  smallest difference: {', '.join(shown)}"
     needed = [f"{d:.0%} takes {_many(n, one.unit)}" for d, n in one.needed.items()]
     yield f"  {', '.join(needed)}"
-    if one.boots is not None:
-        yield from _boots(one, one.boots)
-
-
-def _boots(one: MetricPower, plan: BootPlan) -> Iterator[str]:
-    each = plan.boots_a_build
-    builds = f"builds differ by {one.apart:.2%}, " if each else ""
-    link = f", a build is assumed to take {plan.build_seconds:.0f} s" if each else ""
-    yield (
-        f"  {builds}boots differ by {one.between:.2%}, blocks within one by {one.within:.2%}; a"
-        f" boot takes {format_duration(plan.boot_seconds)}, a block"
-        f" {format_duration(plan.block_seconds)}{link}"
-    )
-    needed = [
-        f"{d:.0%} takes {_many(n // (each or 1), one.unit)} of each kernel"
-        f" ({format_duration(plan.seconds[d] or 0)})"
-        if n
-        else f"{d:.0%} more {one.unit}s than can be made"
-        for d, n in plan.boots.items()
-    ]
-    blocks = count(plan.blocks_a_boot, "block")
-    boots = f"{count(each, 'boot')} a build, " if each else ""
-    yield f"  cheapest split: {boots}{blocks} a boot (Kalibera and Jones); then {', '.join(needed)}"
+    if not math.isnan(one.between):
+        builds = "" if math.isnan(one.apart) else f"builds differ by {one.apart:.2%}, "
+        yield f"  {builds}boots differ by {one.between:.2%}, blocks within one by {one.within:.2%}"
 
 
 def _share(difference: float) -> str:
@@ -89,12 +69,6 @@ def _object(one: MetricPower) -> Mapping[str, object]:
     plain = {key: _plain(value) for key, value in asdict(one).items()}
     plain["smallest"] = [{"n": n, "difference": _plain(d)} for n, d in one.smallest.items()]
     plain["needed"] = [{"difference": d, "n": n} for d, n in one.needed.items()]
-    if one.boots is not None:
-        split = one.boots
-        plain["boots"] = asdict(split) | {
-            "boots": [{"difference": d, "n": n} for d, n in split.boots.items()],
-            "seconds": [{"difference": d, "seconds": s} for d, s in split.seconds.items()],
-        }
     return plain
 
 

@@ -102,11 +102,7 @@ def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "
     """Result folders, one or more; words after other options belong to them, too."""
     about = f"a result folder or a bundle; {LATEST}: the newest below DIR"
     parser.add_argument(
-        "paths",
-        type=Path,
-        nargs="+",
-        metavar=metavar,
-        help=f"{about}; {more}" if more else about,
+        "paths", type=Path, nargs="+", metavar=metavar, help=f"{about}; {more}" if more else about
     )
     add_results(parser, "where result folders are")
 

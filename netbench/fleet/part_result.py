@@ -11,8 +11,7 @@ from pathlib import Path
 
 from netbench import campaign
 from netbench.base.errors import RequestError
-from netbench.base.json_lines import JsonLines, cannot_read
-from netbench.base.opening import read_inside
+from netbench.base.json_lines import JsonLines, read_whole
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
 from netbench.model import Campaign
@@ -78,10 +77,7 @@ class PartResult:
     @cached_property
     def text(self) -> str:
         file = self.folder / "campaign.yaml"
-        try:
-            return decode(read_inside(file), str(file))
-        except OSError as error:
-            raise cannot_read(file, error) from error
+        return decode(read_whole(file), str(file))
 
     @cached_property
     def hosts(self) -> Hosts:

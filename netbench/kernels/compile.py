@@ -19,12 +19,10 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
-from netbench.base import cache
 from netbench.base.errors import RequestError
 from netbench.base.ownership import refuse_foreign
-from netbench.kernels import needs, revision
+from netbench.kernels import cache, needs, revision
 from netbench.kernels.layout import LINKED, Unshuffled
-from netbench.kernels.pruning import prune
 from netbench.kernels.source import digest
 from netbench.model import Kernel
 
@@ -96,7 +94,7 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
         _compile(kernel, recipe, tree, commit, make)
         _keep(tree / "objects" / _OUTPUT, place)
         cache.use(place)
-    prune(told.say)
+    cache.prune(told.say)
     return place
 
 
@@ -230,19 +228,32 @@ def _environment(commit: str = "") -> dict[str, str]:
 
 
 def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) -> None:
-    done = subprocess.run(
-        [*_words(recipe, tree), *targets],
+    with _making([*_words(recipe, tree), *targets], "") as make:
+        printed = make.stdout.read() if make.stdout else ""
+    if make.returncode:
+        (tree / "log.txt").write_text(printed)
+        raise _failed(kernel, printed.splitlines(), tree, targets[0])
+
+
+@contextmanager
+def _making(words: list[str], commit: str) -> Iterator[subprocess.Popen[str]]:
+    """make, all that it prints in one stream; it ends with what reads that."""
+    with subprocess.Popen(
+        words,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
         text=True,
         errors="replace",
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=_environment(),
-    )
-    if done.returncode:
-        (tree / "log.txt").write_text(done.stdout)
-        raise _failed(kernel, done.stdout.splitlines(), tree, targets[0])
+        env=_environment(commit),
+        start_new_session=True,
+    ) as make:
+        try:
+            yield make
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(make.pid, signal.SIGTERM)
+            raise
 
 
 def _make(
@@ -260,27 +271,10 @@ def _make(
     shutil.rmtree(tree / "objects" / _OUTPUT, ignore_errors=True)
     words = [*_words(recipe, tree), f"-j{jobs or os.cpu_count() or 1}", target]
     log = tree / "log.txt"
-    with (
-        log.open("w") as out,
-        subprocess.Popen(
-            words,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            errors="replace",
-            env=_environment(commit),
-            start_new_session=True,
-        ) as make,
-    ):
-        try:
-            for each in make.stdout or ():
-                out.write(each)
-                line(f"kernel {kernel.name}: {each.strip()}")
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(make.pid, signal.SIGTERM)
-            raise
+    with log.open("w") as out, _making(words, commit) as make:
+        for each in make.stdout or ():
+            out.write(each)
+            line(f"kernel {kernel.name}: {each.strip()}")
     if make.returncode:
         raise _failed(kernel, log.read_text().splitlines(), tree, "the build")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     from netbench import campaign
-    from netbench.base.new_file import write_unless_same
+    from netbench.base.whole_file import write_unless_same
     from netbench.kernels import judge
     from netbench.kernels.built import pinned, require_builds
     from netbench.lab import require_lab

@@ -140,18 +140,28 @@ def _git(kernel: Kernel, place: Path, *words: str) -> subprocess.CompletedProces
             " git"
         )
     allowed = () if words == _WHERE else ("-c", f"safe.directory={place}")  # `repository` asked
+    argv = (program, *allowed, "-C", str(place), *words)
+    return run_to_end(argv, own_environment(), f"kernel {kernel.name}: git {words[0]}")
+
+
+def run_to_end(
+    argv: Sequence[str], environment: Mapping[str, str], what: str
+) -> subprocess.CompletedProcess[str]:
+    """What a program printed, and its exit status. Errors: RequestError with `what` it is where it
+    cannot be run, or takes too long.
+    """
     try:
         return subprocess.run(
-            (program, *allowed, "-C", str(place), *words),
+            argv,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
             timeout=SECONDS,
-            env=own_environment(),
+            env=environment,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"kernel {kernel.name}: git {words[0]} failed: {error}") from error
+        raise RequestError(f"{what} failed: {error}") from error
 
 
 def own_environment() -> Mapping[str, str]:

@@ -6,13 +6,13 @@ import hashlib
 import re
 import shutil
 import struct
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import RequestError
+from netbench.kernels.revision import run_to_end
 from netbench.model import Kernel
 
 PACKAGE = "linux-image-*.deb"
@@ -25,7 +25,6 @@ _VERSION_AT, _SETUP_AT = 0x20E, 0x200
 _HEADER = 0x210
 _VERSION_MAX = 256
 _TREE_REMEDY = "build one there with `make bindeb-pkg` or `make tar-pkg`"
-_DEADLINE = 600.0
 _CHUNK = 1 << 20
 SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -88,12 +87,8 @@ def unpack(kernel: Kernel, folder: Path) -> Unpacked:
         _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(folder)), "dpkg")
         return _within(kernel, folder, folder)
     if ARCHIVE.match(place.name):
-        _run(
-            kernel.name,
-            place,
-            ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder)),
-            "tar xz-utils zstd",
-        )
+        argv = ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder))
+        _run(kernel.name, place, argv, "tar xz-utils zstd")
         return _within(kernel, folder, folder)
     return Unpacked(image_release(place, kernel.name), place, None)
 
@@ -106,11 +101,8 @@ def image_release(image: Path, name: str = "") -> str:
     try:
         with image.open("rb") as raw:
             header = raw.read(_HEADER)
-            raw.seek(
-                _SETUP_AT + struct.unpack_from("<H", header, _VERSION_AT)[0]
-                if len(header) == _HEADER
-                else 0
-            )
+            whole = len(header) == _HEADER
+            raw.seek(_SETUP_AT + struct.unpack_from("<H", header, _VERSION_AT)[0] if whole else 0)
             version = raw.read(_VERSION_MAX)
     except OSError as error:
         raise RequestError(f"{label}cannot read {image}: {error.strerror}") from error
@@ -150,10 +142,8 @@ def _output(kernel: Kernel, tree: Path) -> Path:
             f"kernel {kernel.name}: {tree} does not exist on this machine; correct `tree:`"
         )
     release = _tree_release(tree)
-    candidates = [
-        place for place in _outputs(tree, beside=bool(release)) if _DEBUG not in place.name
-    ]
-    own = [place for place in candidates if not release or _is_of(place, release)]
+    every = [each for each in _outputs(tree, beside=bool(release)) if _DEBUG not in each.name]
+    own = [place for place in every if not release or _is_of(place, release)]
     best = max(own, key=lambda place: place.stat().st_mtime_ns, default=None)
     if best is None:
         raise RequestError(
@@ -170,9 +160,8 @@ def _is_of(place: Path, release: str) -> bool:
     """
     if place.is_dir():
         return (place / "boot" / f"vmlinuz-{release}").exists()
-    return place.name.startswith(
-        (f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar")
-    )
+    names = (f"linux-image-{release}_", f"linux-{release}-", f"linux-{release}.tar")
+    return place.name.startswith(names)
 
 
 def _tree_release(tree: Path) -> str:
@@ -214,12 +203,8 @@ def _indexed(kernel: Kernel, modules: Path, release: str, folder: Path) -> Path:
     if (modules / "modules.dep").is_file():
         return modules
     if not modules.is_relative_to(folder):
-        modules = shutil.copytree(
-            modules,
-            folder / "modules",
-            symlinks=True,
-            ignore=shutil.ignore_patterns("build", "source"),
-        )
+        links = shutil.ignore_patterns("build", "source")
+        modules = shutil.copytree(modules, folder / "modules", symlinks=True, ignore=links)
     index(modules, kernel.name, release)
     return modules
 
@@ -230,9 +215,7 @@ def index(modules: Path, name: str, release: str) -> None:
         place = Path(scratch, "usr", "lib", "modules")
         place.mkdir(parents=True)
         (place / release).symlink_to(modules.absolute())
-        Path(scratch, "lib").symlink_to(
-            "usr/lib"
-        )  # depmod looks in the one or the other, by its version
+        Path(scratch, "lib").symlink_to("usr/lib")  # depmod looks in either, by its version
         _run(name, modules, ("depmod", "-b", scratch, release), "kmod")
 
 
@@ -243,21 +226,9 @@ def _run(name: str, place: Path, argv: Sequence[str], packages: str) -> None:
             f"kernel {name}: {argv[0]} is not installed on this machine; on Debian: apt install"
             f" {packages}"
         )
+    what = f"kernel {name}: {argv[0]} of {place}"
     environment = {"PATH": SYSTEM_FOLDERS, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            (program, *argv[1:]),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_DEADLINE,
-            env=environment,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"kernel {name}: {argv[0]} of {place} failed: {error}") from error
+    done = run_to_end((program, *argv[1:]), environment, what)
     if done.returncode:
         output = " ".join((done.stderr or done.stdout).split()) or "it printed nothing"
-        raise RequestError(
-            f"kernel {name}: {argv[0]} of {place} failed (exit {done.returncode}): {output}"
-        )
+        raise RequestError(f"{what} failed (exit {done.returncode}): {output}")

@@ -9,10 +9,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-from netbench.base.cache import use
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import LabRefused, NetbenchError, StoreError
 from netbench.base.ownership import refuse_foreign
+from netbench.kernels.cache import use
 from netbench.kernels.source import digest
 
 WIDTH = 80

@@ -3,8 +3,14 @@
 Two results ran at different times, so nothing pairs them: the logarithms of their runs (of their
 boots' means, where both have several boots) are independent samples, compared by Welch's t (Welch
 1947, doi:10.1093/biomet/34.1-2.28). That interval holds what the runs differ by, not what the
-campaign's level moves by from one time to another, so it gives no verdict. With earlier results of
-the campaign the interval holds their spread, too (history.py), and gives one.
+campaign's level moves by from one time to another, so it gives no verdict.
+
+Only other campaigns tell by how much two of the same cells differ although nothing was changed
+between them. Each earlier result gives one mean of logarithms for a cell, and the variance T of
+these means holds the campaign's level and the runs of one campaign. Without a change A and B are
+draws as these are, so the variance of B - A is 2 T, and (B - A) / sqrt(2 T) of k earlier results is
+Student's t with k - 1 degrees of freedom: that interval gives a verdict. Cells of one campaign
+share its level, so they are not pooled: that would count the same campaigns again.
 
 Of A, B, A again, B again each A and the B beside it are a pair, the campaign is the unit, and the
 mean of the pairs' log differences has a Student t interval. What drifts from pair to pair cancels.
@@ -15,32 +21,131 @@ steady drift one step is left where B always comes second (A B A B), and none wh
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from netbench.base.units import count
+from netbench.base.errors import NetbenchError
+from netbench.base.opening import open_file
+from netbench.base.units import count, listed
 from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
-from netbench.read.history import FEWEST, History, Level, spread, units
-from netbench.read.matching import A, B, Match, Matching, match
+from netbench.read.load import load
+from netbench.read.matching import NAMED, A, B, Match, Matching, differences, match
 from netbench.read.result import Result
 from netbench.read.verdicts import tested
+from netbench.result.files import read_plan
 from netbench.stats.comparison import CAMPAIGN, RESULT, Comparison
-from netbench.stats.intervals import sequential_confidence, welch_error
-from netbench.stats.pairs import NO_BUILDS, Series
+from netbench.stats.dependence import followed
+from netbench.stats.intervals import Numbers, means_of, sequential_confidence, welch_error
+from netbench.stats.pairs import Series, by_unit
 
 STATES = (A, B)
 
 
-@dataclass(frozen=True)
-class _Two(Sides):
-    """`earlier`: the levels of the cell in earlier results."""
+FEWEST = 2  # earlier results that have a spread
 
-    earlier: Sequence[Level] = ()
+
+@dataclass(frozen=True)
+class Level:
+    """What one campaign says of one cell: the mean of its logarithms, the variance of that mean as
+    its own runs (boots, where there are several) show it, and how many of these there are.
+    """
+
+    mean: float
+    variance: float
+    boots: int
+
+
+@dataclass(frozen=True)
+class History:
+    """Earlier results of a campaign below `folder`, and in words what was left out or differs."""
+
+    folder: Path
+    results: tuple[Result, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def levels(self, a: Result, metric: str) -> Mapping[Place, list[Level]]:
+        """What the earlier results say of each cell and pair of A; of those that match several
+        cells of A, nothing.
+        """
+        found: dict[Place, list[Level]] = {}
+        for result in (each for each in self.results if metric in each.metrics):
+            series = by_place(result.ok, metric)
+            matches = match(a, result).matches
+            places = [m.a for m in matches]
+            for m in matches:
+                mine = series.get(m.b)
+                if places.count(m.a) == 1 and mine is not None and (mine.values > 0).all():
+                    found.setdefault(m.a, []).append(_level(mine))
+        return found
+
+
+def _level(series: Series) -> Level:
+    """The level of a cell, by its boots where it has several; one value has no variance (NaN)."""
+    logs, boots = _units(series), len(series.boots)
+    estimate = followed if boots == 1 else means_of
+    variance = float(estimate(logs).error) ** 2 if len(logs) > 1 else np.nan
+    return Level(float(logs.mean()), variance, boots)
+
+
+def _units(series: Series) -> Numbers:
+    """The logarithms of runs, or their means by boot or build where there are several boots."""
+    logs = series.logs
+    return by_unit(series.boot, logs, series.builds)[1] if len(series.boots) > 1 else logs
+
+
+def spread(means: Numbers, within: Numbers, own: Numbers) -> Numbers:
+    """Variance of B - A where nothing was changed, with k - 1 degrees of freedom.
+
+    means: of k earlier results along the last axis; within: the variances of these means by their
+    own runs (NaN: not known); own: the variance of B - A by the runs of A and B alone, below which
+    it never is. Where A and B have fewer runs than the earlier results, what that adds is added.
+    Degrees of freedom that it would add (Satterthwaite) are not taken: with two earlier results
+    that happened to lie close together it would find 10% differences where there are none.
+    """
+    known = np.where(np.isnan(within), np.inf, within)
+    fewer_runs = np.maximum(0.0, own - 2 * known.mean(axis=-1))
+    total: Numbers = np.maximum(2 * means.var(axis=-1, ddof=1) + fewer_runs, own)
+    return total
+
+
+def find(folder: Path, a: Result, b: Result) -> History:
+    """The other results of A's campaign below a folder, in the order of their paths. One that has
+    the records of A, of B or of another is a copy and counts once; those that cannot be read are
+    named, and what others differ in from A: it is part of the spread.
+    """
+    seen = {_records(result.path) for result in (a, b)}
+    results: list[Result] = []
+    notes: list[str] = []
+    for plan in sorted(folder.rglob("plan.json")):
+        path = plan.parent
+        with suppress(NetbenchError):  # it does not say whose it is
+            if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
+                try:
+                    if (content := _records(path)) not in seen:
+                        seen.add(content)
+                        results.append(load(path))
+                except (NetbenchError, OSError) as error:
+                    notes.append(f"left out of the history: {path}: {error}")
+    for result in results:
+        if found := list(dict.fromkeys(d.what for d in differences(a, result))):
+            notes.append(
+                f"{result.path} differs from A in {listed(found, NAMED)}; what that changes is part"
+                " of the spread between earlier results"
+            )
+    return History(folder, tuple(results), tuple(notes))
+
+
+def _records(path: Path) -> bytes:
+    with open_file(path / "records.jsonl") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def independent(
@@ -55,31 +160,38 @@ def independent(
 
     history: earlier results. What fewer than FEWEST of them have stays without a verdict.
     """
-    repeat = max((a.repeat, b.repeat), key=_strictness)
+
+    def strictness(repeat: Repeat) -> tuple[float, float]:
+        widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        return repeat.confidence, widened
+
+    repeat = max((a.repeat, b.repeat), key=strictness)
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))
-    base_lost, lost = (by_place(result.failed.assign(failed=0.0), "failed") for result in (a, b))
+    base_lost, lost = map(_failed, (a, b))
     family = [
-        _Two(
+        Sides(
             empty.but(context=m.context, pair=m.pair),
             mine.get(m.b),
             base.get(m.a),
             (lost.get(m.b), base_lost.get(m.a)),
-            earlier.get(m.a, []),
+            m.a,
         )
         for m in matches
     ]
+    return compared(
+        family,
+        repeat,
+        lambda sides: _welch(sides, earlier.get(sides.place, [])),
+        lambda judged: [_told(c) for c in judged],
+        again=lambda sides: _welch(sides, []),
+    )
 
-    def again(sides: _Two) -> Comparison:
-        return _welch(replace(sides, earlier=()))
 
-    return compared(family, repeat, _welch, lambda judged: [_told(c) for c in judged], again)
-
-
-def _strictness(repeat: Repeat) -> tuple[float, float]:
-    widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-    return repeat.confidence, widened
+def _failed(result: Result) -> Mapping[Place, Series]:
+    """The failed runs of a result, with values of 0."""
+    return by_place(result.failed.assign(failed=0.0), "failed")
 
 
 def _empty(result: Result, metric: str, repeat: Repeat, margin: float | None) -> Comparison:
@@ -87,13 +199,15 @@ def _empty(result: Result, metric: str, repeat: Repeat, margin: float | None) ->
     return c.but(margin=margin, better=result.describe(metric).better)
 
 
-def _welch(sides: _Two) -> Comparison:
-    """One comparison of two results without its interval."""
+def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
+    """One comparison of two results without its interval; earlier: the levels of the cell in
+    earlier results.
+    """
     empty, mine, base = sides.comparison, sides.mine, sides.base
     if sides.why or mine is None or base is None:
         return empty.but(why=sides.why)
     boots = [len(each.boots) for each in (base, mine)]
-    there, here = units(base), units(mine)
+    there, here = _units(base), _units(mine)
     unit, sizes = ("boot", boots) if max(boots) > 1 else ("run", [len(there), len(here)])
     if unit == "boot" and all(s.builds.keys() >= s.boots for s in (base, mine)):
         unit, sizes = "build", [len(there), len(here)]
@@ -101,15 +215,13 @@ def _welch(sides: _Two) -> Comparison:
     filled = empty.but(n=sizes[1], against=sizes[0], unit=unit)
     if min(boots) == 1 < max(boots):
         one, many = STATES if boots[0] == 1 else STATES[::-1]
-        why = (
-            f"{one} has one boot and {many} {max(boots)}: how far boots of {one} lie apart is not"
-            " known"
-        )
+        apart = f"how far boots of {one} lie apart is not known"
+        why = f"{one} has one boot and {many} {max(boots)}: {apart}"
         return filled.but(ratio=math.exp(d), why=why)
     if min(len(here), len(there)) < 2:
         return filled.but(ratio=math.exp(d), why=f"one {unit} has no interval")
     # the spread of means over more boots says too little of these
-    levels = [one for one in sides.earlier if one.boots <= min(boots)]
+    levels = [one for one in earlier if one.boots <= min(boots)]
     error, freedom = welch_error(here, there)
     sd = math.hypot(here.std(ddof=1), there.std(ddof=1))
     filled = filled.but(earlier=len(levels), sd=sd)
@@ -155,15 +267,15 @@ def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
     """The campaigns of A and of B, as many of each, in the order in which they began; of those with
     no start in the order given.
     """
-    unknown = pd.Timestamp.max.tz_localize("UTC")
     begun = [
         (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
         for state, each in zip(STATES, (a, b), strict=True)
         for result in each
     ]
-    in_time = sorted(begun, key=lambda each: unknown if pd.isna(each[0]) else each[0])
-    names = [state for _, state, _ in in_time]
     known = not any(pd.isna(start) for start, *_ in begun)
+    last = pd.Timestamp.max.tz_localize("UTC")
+    in_time = sorted(begun, key=lambda each: last if pd.isna(each[0]) else each[0])
+    names = [state for _, state, _ in in_time]
     alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
     mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
     return Turns(mine, others, " ".join(names), alternate)
@@ -198,12 +310,13 @@ def in_turns(
     order = {at: at % pairs for at in range(2 * pairs)}
     repeat = max((result.repeat for result in taken.all), key=lambda r: r.confidence)
     runs = [by_place(result.ok, metric) for result in taken.all]
-    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in taken.all]
+    lost = [_failed(result) for result in taken.all]
     empty = _empty(taken.a[0], metric, repeat, margin)
 
-    def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, at: int) -> Series | None:
+    def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, state: str) -> Series | None:
         """The runs of a cell in the campaigns of a state, each as if it were a boot."""
-        each = [(i, cells[i].get(places[i][m.a])) for i in range(at * pairs, (at + 1) * pairs)]
+        first = STATES.index(state) * pairs
+        each = [(i, cells[i].get(places[i][m.a])) for i in range(first, first + pairs)]
         known = [(i, series) for i, series in each if series is not None]
         if not known:
             return None
@@ -211,7 +324,6 @@ def in_turns(
             np.concatenate([series.block for _, series in known]),
             np.concatenate([np.full(len(series.values), i) for i, series in known]),
             np.concatenate([series.values for _, series in known]),
-            NO_BUILDS,
         )
 
     def estimate(sides: Sides) -> Comparison:
@@ -229,10 +341,10 @@ def in_turns(
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),
-            of_state(runs, m, 1),
-            of_state(runs, m, 0),
-            (of_state(lost, m, 1), of_state(lost, m, 0)),
+            of_state(runs, m, B),
+            of_state(runs, m, A),
+            (of_state(lost, m, B), of_state(lost, m, A)),
         )
         for m in matches
     ]
-    return compared(family, repeat, estimate, lambda judged: judged)
+    return compared(family, repeat, estimate)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
 from netbench.stats.by_boot import KERNEL, Builds, in_boots
-from netbench.stats.comparison import DEPENDENT, MODES, RESULT, Comparison, failures_said
+from netbench.stats.comparison import CHANGES, DEPENDENT, MODES, RESULT, Comparison, failures_said
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
 from netbench.stats.intervals import Numbers, means_of
@@ -36,13 +35,14 @@ Place = tuple[str, str]
 @dataclass(frozen=True)
 class Sides:
     """What is to be compared: a comparison without numbers, the runs of its level and of its
-    baseline, and those that failed (without values).
+    baseline, and those that failed (without values). `place`: of two results, that of A.
     """
 
     comparison: Comparison
     mine: Series | None
     base: Series | None
     failed: tuple[Series | None, Series | None] = (None, None)
+    place: Place = ("", "")
 
     @property
     def why(self) -> str:
@@ -56,21 +56,22 @@ class Sides:
         return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
 
 
-Kind = TypeVar("Kind", bound=Sides)
+Estimate = Callable[[Sides], Comparison]
+"""Gives a comparison its ratio, p and error."""
 
 
 def compared(
-    family: Sequence[Kind],
+    family: Sequence[Sides],
     repeat: Repeat,
-    estimate: Callable[[Kind], Comparison],
-    finished: Callable[[list[Comparison]], list[Comparison]],
-    again: Callable[[Kind], Comparison] | None = None,
+    estimate: Estimate,
+    finished: Callable[[list[Comparison]], list[Comparison]] = list,
+    again: Estimate | None = None,
 ) -> list[Comparison]:
-    """A family with its verdicts. estimate: gives one its ratio, p and error; finished: what is
-    known of the verdicts besides; again: as estimate, of runs as ranks (failures.py).
+    """A family with its verdicts. finished: what is known of the verdicts besides; again: as
+    estimate, of runs as ranks (failures.py).
     """
     told = finished(corrected([estimate(sides) for sides in family], repeat))
-    return [withstood(c, s, again or estimate) for c, s in zip(told, family, strict=True)]
+    return [_withstood(c, s, again or estimate) for c, s in zip(told, family, strict=True)]
 
 
 def in_result(
@@ -95,6 +96,27 @@ def in_result(
         better=result.describe(metric).better if metric in result.metrics else None,
         failed=result.failed,
     )
+
+
+def changed(result: Result) -> set[Place]:
+    """The cells that are better or worse than the baseline in throughput, CPU time or CPU time per
+    byte, with their baselines, which a profile is to explain; none where the campaign compares
+    nothing.
+    """
+    asked = result.compare
+    if asked is None or asked.factor not in result.factors:
+        return set()
+    swept = result.swept
+    cell_of = {tuple(each.factors.get(name, "") for name in swept): each for each in result.cells}
+    places: set[Place] = set()
+    for metric in result.metrics:
+        if metric == "throughput" or metric.endswith(("_cpu", "_demand")):
+            for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin):
+                for level in (c.level, c.baseline) if c.verdict in CHANGES else ():
+                    levels = {**c.context, asked.factor: level}
+                    cell = cell_of[tuple(levels.get(name, "") for name in swept)]
+                    places.add((cell.cell, c.pair))
+    return places
 
 
 def for_factor(
@@ -128,16 +150,17 @@ def for_factor(
     levels = [str(level) for level in runs[factor].cat.categories]
     if baseline not in levels:
         raise KeyError(baseline)
+    keys = ["pair", *others, factor]
     contexts: dict[tuple[str, ...], dict[str, Series]] = {}
-    of_pair: dict[str, list[Series]] = {}
-    for words, series in by_cell(runs, ["pair", *others, factor], metric):
-        of_pair.setdefault(words[0], []).append(series)
+    for words, series in by_cell(runs, keys, metric):
         contexts.setdefault(words[:-1], {})[words[-1]] = series
-    known = order or _rounds(runs, factor)
-    wanted = {
-        (*(str(cell.get(name, "")) for name in others), str(cell.get(factor))) for cell in planned
-    }
-    lost = failed_by_cell(failed, ["pair", *others, factor])
+    if not order:  # by level, whatever the cell: one that failed in a boot leaves the others
+        boots = runs.groupby(factor, observed=True, sort=False)["boot"]
+        order = rounds(each.unique().tolist() for _, each in boots)
+    known = order
+    wanted = {tuple(str(cell.get(name, "")) for name in (*others, factor)) for cell in planned}
+    bad = runs[:0] if failed is None else failed
+    lost = dict(by_cell(bad.assign(failed=0.0), keys, "failed")) if len(bad) else {}
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [
@@ -152,33 +175,25 @@ def for_factor(
         if level != baseline and (level in by_level or (*context, level) in wanted)
     ]
 
-    def estimate(sides: Sides) -> Comparison:
-        return estimated(*log_differences(sides, repeat.boots, known))
+    def paired(sides: Sides) -> tuple[Comparison, Numbers]:
+        return log_differences(sides, repeat.boots, known)
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
             judged = [_withheld(c) if c.unit == "boot" else c for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
+        of_pair: dict[str, list[Series]] = {}
+        for (pair, *_), by_level in contexts.items():
+            of_pair.setdefault(pair, []).extend(by_level.values())
         apart = {pair: _apart(series) for pair, series in of_pair.items()}
-        values = [log_differences(sides, repeat.boots, known)[1] for sides in family]
-        found = np.array([correlations(each) for each in values]).T
-        rho = in_common(found[0], found[1])
+        values = [paired(sides)[1] for sides in family]
+        rho = in_common(*np.array([correlations(each) for each in values]).T)
         return [
             _flagged(c, each, rho, apart[c.pair]) for c, each in zip(judged, values, strict=True)
         ]
 
-    return compared(family, repeat, estimate, finished)
-
-
-def _rounds(runs: pd.DataFrame, factor: str) -> Rounds:
-    """The rounds of boots by the levels of a factor, whatever the cell: one that failed in a boot
-    leaves the others in step.
-    """
-    return rounds(
-        group.unique().tolist()
-        for _, group in runs.groupby(factor, observed=True, sort=False)["boot"]
-    )
+    return compared(family, repeat, lambda sides: estimated(*paired(sides)), finished)
 
 
 def by_cell(
@@ -213,13 +228,6 @@ def builds_of(runs: pd.DataFrame) -> Builds:
 def by_place(runs: pd.DataFrame, metric: str) -> dict[Place, Series]:
     """The runs of each (cell, pair) that have the metric."""
     return {(words[0], words[1]): each for words, each in by_cell(runs, ["cell", "pair"], metric)}
-
-
-def failed_by_cell(failed: pd.DataFrame | None, keys: list[str]) -> dict[tuple[str, ...], Series]:
-    """The failed runs by the words of `keys`, with values of 0."""
-    if failed is None or failed.empty:
-        return {}
-    return dict(by_cell(failed.assign(failed=0.0), keys, "failed"))
 
 
 def log_differences(sides: Sides, boots: int, order: Rounds) -> tuple[Comparison, Numbers]:
@@ -274,9 +282,9 @@ def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers, apart: float
     return c.but(flags=(*c.flags, *flags))
 
 
-def withstood(c: Comparison, sides: Kind, again: Callable[[Kind], Comparison]) -> Comparison:
+def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     """The comparison with the failures of both levels; inconclusive where its verdict does not
-    stand with failed runs ranked last. again: estimates it from such series.
+    stand with failed runs ranked last.
     """
     mine, base, (lost, base_lost) = sides.mine, sides.base, sides.failed
     if mine is None or base is None:
@@ -288,15 +296,17 @@ def withstood(c: Comparison, sides: Kind, again: Callable[[Kind], Comparison]) -
     equal, margin = told.verdict == "equivalent", told.margin or 0.0
     ends = [(1 - margin, True), (1 + margin, False)] if equal else [(1.0, told.ratio > 1)]
     better = describe(told.metric).better if told.better is None else told.better
-    for end, above in ends:
+
+    def stands_at(end: float, above: bool) -> bool:
         scaled = replace(mine, values=mine.values / end)
         worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
         shown = at_level(again(replace(sides, mine=worst[0], base=worst[1])), told.corrected)
-        if not (shown.low > 1 if above else shown.high < 1):
-            why = failures_said(told.failures, *told.names)
-            return told.but(
-                verdict="inconclusive",
-                unsettled=f"{why}, and it does not stand with these ranked last",
-                failures=replace(told.failures, stands=False),
-            )
-    return told
+        return shown.low > 1 if above else shown.high < 1
+
+    if all(stands_at(*each) for each in ends):
+        return told
+    why = (
+        f"{failures_said(told.failures, *told.names)}, and it does not stand with these ranked last"
+    )
+    failures = replace(told.failures, stands=False)
+    return told.but(verdict="inconclusive", unsettled=why, failures=failures)

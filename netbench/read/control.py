@@ -13,9 +13,7 @@ from netbench.model import CONTROL
 from netbench.read.compare import for_factor
 from netbench.read.result import Result, counting
 from netbench.read.verdicts import corrected
-from netbench.stats.comparison import WITHIN_CONTROL, Comparison
-
-CHANGES = ("better", "worse")
+from netbench.stats.comparison import CHANGES, WITHIN_CONTROL, Comparison
 
 
 def controls(result: Result, metric: str) -> list[Comparison]:

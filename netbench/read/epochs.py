@@ -49,65 +49,34 @@ class Epochs:
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
-        self._descriptions: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
     def of(self, pair: str, run: int, boot: int) -> Epoch:
         """The epoch of a run."""
         return tuple(self._number(host, run, boot) for host in pair.split(">"))
 
-    def extend(self, earlier: Epochs) -> bool:
-        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
-        each run until then is what it was.
-        """
-        return self._filled.keys() == earlier._filled.keys() and all(
-            begun is not None
-            and known is not None
-            and begun[: len(known)] == known
-            and self._numbers[host][: len(known)] == earlier._numbers[host]
-            for host, known in earlier._from_run.items()
-            for begun in (self._from_run[host],)
-        )
-
     def _number(self, host: str, run: int, boot: int) -> int:
-        numbers = self._numbers.get(host, ())
-        return numbers[self._at(host, run, boot)] if len(numbers) > 1 else 0
-
-    def _at(self, host: str, run: int, boot: int) -> int:
-        """The entry in force: the last that began by then; by boot where entries do not say with
+        """By the entry in force: the last that began by then; by boot where entries do not say with
         which run they began.
         """
+        numbers = self._numbers.get(host, ())
+        if len(numbers) < 2:
+            return 0
         begun = self._from_run[host]
         if begun is not None:
-            return max(bisect_right(begun, run) - 1, 0)
-        return max(
-            (i for i, entry in enumerate(self._entries[host]) if entry.boot <= boot),
-            default=0,
-        )
-
-    def differences(self, pair: str, one: Epoch, other: Epoch) -> list[tuple[str, str, str, str]]:
-        """What differs between two epochs of a pair: (host, fact, in one, in the other)."""
-        changes: dict[tuple[str, str, str, str], None] = {}
-        for host, a, b in zip(pair.split(">"), one, other, strict=True):
-            if a != b:
-                changes |= {
-                    (host, *change): None
-                    for change in _changes(*(self._filled[host][n] for n in (a, b)))
-                }
-        return list(changes)
+            return numbers[max(bisect_right(begun, run) - 1, 0)]
+        return numbers[
+            max((i for i, e in enumerate(self._entries[host]) if e.boot <= boot), default=0)
+        ]
 
     def changed(self, host: str) -> list[tuple[str, str, str]]:
         """What is otherwise in a host's last entry than in the one before: (fact, before, now).
 
         Where kernels are swept, than in the one before of the same kernel.
         """
-        kernels = _kernels(self._entries[host], self._kernels)
-        before = next(
-            (i for i in range(len(kernels) - 2, -1, -1) if kernels[i] == kernels[-1]), None
-        )
-        return (
-            [] if before is None else _changes(self._filled[host][before], self._filled[host][-1])
-        )
+        kernels, filled = _kernels(self._entries[host], self._kernels), self._filled[host]
+        before = [i for i, kernel in enumerate(kernels[:-1]) if kernel == kernels[-1]]
+        return _changes(filled[before[-1]], filled[-1]) if before else []
 
     @cached_property
     def several(self) -> bool:
@@ -115,44 +84,17 @@ class Epochs:
         return any(any(numbers) for numbers in self._numbers.values())
 
     def describe(self, pair: str, one: Epoch, other: Epoch) -> str:
-        """What was otherwise in one epoch than in the other."""
-        key = pair, one, other
-        if key not in self._descriptions:
-            changes = [
-                f"{host}: {comparison.change(name, was, now)}"
-                for host, name, was, now in self.differences(pair, one, other)
-            ]
-            self._descriptions[key] = BETWEEN.join(changes)
-        return self._descriptions[key]
-
-
-class Latest:
-    """The epoch of the latest ok run of each stratum: what counts there."""
-
-    def __init__(self, epochs: Epochs) -> None:
-        self._epochs = epochs
-        self._latest: dict[Stratum, Epoch] = {}
-
-    def see(self, place: Stratum, epoch: Epoch) -> None:
-        """Take in an ok run that was later than those so far."""
-        self._latest[place] = epoch
-
-    def go_on_with(self, epochs: Epochs) -> None:
-        """Tell runs apart by epochs that extend those so far."""
-        self._epochs = epochs
-
-    def epoch(self, place: Stratum) -> Epoch | None:
-        """That of a stratum; None where no run is ok."""
-        return self._latest.get(place)
-
-    def why_excluded(self, place: Stratum, mine: Epoch) -> str:
-        """Why ok runs of an epoch do not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more
-        of them with BETWEEN.
+        """What was otherwise in one epoch than in the other: `snd: kernel was 6.18.0, then 6.18.1`,
+        more of them with BETWEEN; "" of one with itself.
         """
-        latest = self._latest.get(place)
-        if latest is None or mine == latest:
+        if one == other:
             return ""
-        return self._epochs.describe(place[0], mine, latest)
+        changes = [
+            f"{host}: {comparison.change(*change)}"
+            for host, a, b in zip(pair.split(">"), one, other, strict=True)
+            for change in _changes(self._filled[host][a], self._filled[host][b])
+        ]
+        return BETWEEN.join(dict.fromkeys(changes))
 
 
 def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:
@@ -184,19 +126,17 @@ def _from_run(entries: Sequence[HostEntry]) -> list[int] | None:
 
 
 def _kernels(entries: Sequence[HostEntry], swept: bool) -> list[tuple[object, ...]]:
-    """What tells the kernel of each entry from others; equal for all where kernels are
+    """What tells the kernel of each entry from others: the level that the host was booted onto; of
+    one that netbench did not boot, what its kernel says of itself. Equal for all where kernels are
     not swept.
     """
-    return [_kernel(entry) if swept else () for entry in entries]
-
-
-def _kernel(entry: HostEntry) -> tuple[object, ...]:
-    """The level that a host was booted onto; of one that netbench did not boot, what its kernel
-    says of itself.
-    """
-    if entry.on is not None:
-        return (entry.on,)
-    return tuple(entry.facts.get(name) for name in ("kernel", "kernel_build"))
+    if not swept:
+        return [()] * len(entries)
+    of_facts = ("kernel", "kernel_build")
+    return [
+        tuple(map(entry.facts.get, of_facts)) if entry.on is None else (entry.on,)
+        for entry in entries
+    ]
 
 
 def _filled(

@@ -69,7 +69,7 @@ def parse(text: str, captured: Collection[str] = ()) -> Gate:
         raise ValueError(f"{text!r} is not a gate; write METRIC, < or >, and a change, {_EXAMPLE}")
     metric, side, sign, number, percent = match.groups()
     known_metric(metric, captured)
-    limit = float(number) * (-1 if sign == "-" else 1) / (100 if percent else 1)
+    limit = float(sign + number) / (100 if percent else 1)
     if not math.isfinite(limit) or limit <= -1:
         raise ValueError(
             f"{text!r}: a metric cannot fall by {abs(limit):.0%}; write a change above -100%,"
@@ -83,16 +83,12 @@ def known_metric(name: str, captured: Collection[str] = ()) -> str:
     ValueError with the nearest.
     """
     bare, dot, _ = name.partition(".")
-    if name in captured:
+    if name in captured or (bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand")))):
         return name
-    if bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand"))):
-        return name
-    near = get_close_matches(bare, METRICS, 1)
+    near = [bare] if bare in METRICS else get_close_matches(bare, METRICS, 1)
     if not near:
         raise ValueError(f"no metric {name!r}; there are {', '.join(METRICS)}")
-    raise ValueError(
-        f"no metric {name!r}; did you mean {near[0] if bare not in METRICS else bare}?"
-    )
+    raise ValueError(f"no metric {name!r}; did you mean {near[0]}?")
 
 
 def judge(
@@ -101,12 +97,12 @@ def judge(
     """What a gate says of the comparisons of its metric; forced: also of two results without
     earlier ones.
     """
-    fell: list[Comparison] = []
-    held: list[Comparison] = []
-    unjudged: list[Comparison] = []
-    for c in families.get(gate.metric, ()):
-        known = not math.isnan(c.low) and (forced or not c.lacks_history)
-        known &= c.verdict != NO_VERDICT
-        (unjudged if not known else fell if gate.falls(c) else held).append(c)
-    cleared = sum(gate.clears(c) for c in held)
-    return Outcome(gate, tuple(fell), len(held), tuple(unjudged), cleared)
+
+    def is_known(c: Comparison) -> bool:
+        return not math.isnan(c.low) and (forced or not c.lacks_history) and c.verdict != NO_VERDICT
+
+    family = families.get(gate.metric, ())
+    known = [c for c in family if is_known(c)]
+    fell = tuple(filter(gate.falls, known))
+    unjudged = tuple(c for c in family if not is_known(c))
+    return Outcome(gate, fell, len(known) - len(fell), unjudged, sum(map(gate.clears, known)))

@@ -1,4 +1,6 @@
-"""Which cells and which pairs of hosts of two results are compared with each other."""
+"""Which cells and which pairs of hosts of two results are compared with each other, and what the
+two differ in besides: facts of their hosts, and keys of their campaigns.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from netbench.base.units import listed
+from netbench.facts import comparison
 from netbench.read.compare import Place
 from netbench.read.result import Result
 from netbench.result.files import PlannedCell
+from netbench.stats.by_boot import KERNEL
 
 A, B = "A", "B"
 NAMED = 6  # things that a note names; the rest are counted
+PRIVATE = ("source", "sink", "tool")
+"""Keys of transfer that may hold paths: that they differ is reported, not how."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,16 @@ class Matching:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A fact that must match, or a key of the campaign, and what it is in each result."""
+
+    where: str  # hosts, or `campaign`
+    what: str
+    a: str
+    b: str
+
+
 def match(a: Result, b: Result) -> Matching:
     """Cells of two results whose factors agree.
 
@@ -43,66 +59,50 @@ def match(a: Result, b: Result) -> Matching:
     pairs, notes = pairs_of(a, b)
     common = [name for name in a.swept if name in b.swept]
     own = {A: [n for n in a.swept if n not in common], B: [n for n in b.swept if n not in common]}
-    sides: dict[str, dict[tuple[str, ...], list[PlannedCell]]] = {}
-    for name, mine, against in ((A, a, b), (B, b, a)):
-        other = B if name == A else A
-        notes += [
-            f"{factor} was swept in {name} alone; {_assumed(factor, against, other)}"
-            for factor in own[name]
-        ]
-        groups = sides[name] = {}
+    sides: dict[str, dict[tuple[str, ...], list[PlannedCell]]] = {A: {}, B: {}}
+    for name, other, mine, against in ((A, B, a, b), (B, A, b, a)):
+        for factor in own[name]:
+            level = _written(against, factor)
+            assumed = (
+                f"{other} was run with {level}"
+                if level
+                else (f"{other} does not say its level, so that each is compared with its one cell")
+            )
+            notes.append(f"{factor} was swept in {name} alone; {assumed}")
         for cell in mine.cells:
             levels = tuple(cell.factors.get(name, "") for name in common)
-            groups.setdefault(levels, []).append(cell)
-        for key, group in groups.items():
-            groups[key] = _as_written(group, own[name], against)
-            left_out = [cell.cell for cell in group if cell not in groups[key]]
-            if left_out:
+            sides[name].setdefault(levels, []).append(cell)
+        for key, group in sides[name].items():
+            kept = sides[name][key] = _as_written(group, own[name], against)
+            if left_out := [cell.cell for cell in group if cell not in kept]:
                 notes.append(
                     f"left out of {name}: {listed(left_out, NAMED)}: the other was run with another"
                     " level"
                 )
     matches: list[Match] = []
     for key in (key for key in sides[A] if key in sides[B]):
-        cells, left_out = _combined(sides[A][key], sides[B][key])
-        if left_out:
-            notes.append(f"left out: {listed(left_out, NAMED)}, of which several could be meant")
+        cells = [(x, y) for x in sides[A][key] for y in sides[B][key]]
+        if len(sides[A][key]) > 1 and len(sides[B][key]) > 1:  # those of one id
+            ids = {x.cell for x, y in cells if x.cell == y.cell}
+            both = dict.fromkeys(cell.cell for cell in (*sides[A][key], *sides[B][key]))
+            cells = [(x, y) for x, y in cells if x.cell == y.cell]
+            if left_out := [cell for cell in both if cell not in ids]:
+                notes.append(
+                    f"left out: {listed(left_out, NAMED)}, of which several could be meant"
+                )
         for x, y in cells:
-            context = _context(x, y, common, own)
+            context = {name: x.factors.get(name, "") for name in common}
+            for side, cell in ((A, x), (B, y)):
+                context |= {
+                    f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors
+                }
             notes += _attached(x, y, {*common, *own[A], *own[B]})
             matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
     for name, other in ((A, B), (B, A)):
-        alone = [
-            cell.cell
-            for key, group in sides[name].items()
-            if key not in sides[other]
-            for cell in group
-        ]
-        notes += [f"only in {name}: {listed(alone, NAMED)}"] if alone else []
+        apart = [group for key, group in sides[name].items() if key not in sides[other]]
+        if alone := [cell.cell for group in apart for cell in group]:
+            notes.append(f"only in {name}: {listed(alone, NAMED)}")
     return Matching(tuple(matches), tuple(notes))
-
-
-def _combined(
-    a: Sequence[PlannedCell], b: Sequence[PlannedCell]
-) -> tuple[list[tuple[PlannedCell, PlannedCell]], list[str]]:
-    """Which of the cells whose common levels agree are compared, and the ids of those that are not:
-    where both results have several, those of one id.
-    """
-    if len(a) == 1 or len(b) == 1:
-        return [(x, y) for x in a for y in b], []
-    ids = {cell.cell for cell in a} & {cell.cell for cell in b}
-    left_out = dict.fromkeys(cell.cell for cell in (*a, *b) if cell.cell not in ids)
-    return [(x, y) for x in a for y in b if x.cell == y.cell], list(left_out)
-
-
-def _context(
-    x: PlannedCell, y: PlannedCell, common: Sequence[str], own: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
-    """The levels that say which match it is."""
-    context = {name: x.factors.get(name, "") for name in common}
-    context |= {f"{A}'s {n}": x.factors[n] for n in own[A] if n in x.factors}
-    context |= {f"{B}'s {n}": y.factors[n] for n in own[B] if n in y.factors}
-    return context
 
 
 def _attached(x: PlannedCell, y: PlannedCell, swept: Collection[str]) -> Iterator[str]:
@@ -121,39 +121,74 @@ def _as_written(
     """
     cells = list(group)
     for name in own:
-        fitting = [cell for cell in cells if cell.factors.get(name) == _written(other, name)]
-        cells = fitting or cells
+        level = _written(other, name)
+        cells = [cell for cell in cells if cell.factors.get(name) == level] or cells
     return cells
 
 
 def _written(result: Result, factor: str) -> str | None:
     """The level that a campaign wrote for what it did not sweep; None where it wrote none."""
     asked = result.asked or {}
-    return next(
-        (asked[key] for part in ("transfer", "settings") if (key := f"{part}.{factor}") in asked),
-        None,
-    )
-
-
-def _assumed(factor: str, against: Result, name: str) -> str:
-    level = _written(against, factor)
-    return (
-        f"{name} was run with {level}"
-        if level
-        else f"{name} does not say its level, so that each is compared with its one cell"
-    )
+    return asked.get(f"transfer.{factor}", asked.get(f"settings.{factor}"))
 
 
 def pairs_of(a: Result, b: Result) -> tuple[list[tuple[str, str]], list[str]]:
-    """The pairs of hosts that are compared: those of one name, or the only ones there are."""
+    """The pairs of hosts that are compared, those of one name, or the only ones there are; and in
+    words what was left out or assumed.
+    """
     of_a, of_b = (list(result.plan.pairs) for result in (a, b))
     common = [(pair, pair) for pair in of_a if pair in of_b]
     if not common and len(of_a) == len(of_b) == 1:
         note = f"the pair {of_a[0]} of {A} is compared with {of_b[0]} of {B}"
         return [(of_a[0], of_b[0])], [note]
     alone = {A: [p for p in of_a if p not in of_b], B: [p for p in of_b if p not in of_a]}
-    return common, [
-        f"only in {name}: the pairs {listed(pairs, NAMED)}"
-        for name, pairs in alone.items()
-        if pairs
+    notes = [f"only in {name}: the pairs {listed(p, NAMED)}" for name, p in alone.items() if p]
+    return common, notes
+
+
+def differences(a: Result, b: Result) -> list[Difference]:
+    """What the two differ in: facts that must match, and what their campaigns say of the transfer
+    and of settings.
+    """
+    hosts_of: dict[tuple[str, str, str], list[str]] = {}
+    own = set(a.handled) & set(b.handled) - {KERNEL}  # is in what their campaigns say
+    compared = comparison.must_match(own)
+    for host, other in _hosts(a, b):
+        one, two = _known(a, host), _known(b, other)
+        label = host if host == other else f"{host} and {other}"
+        for name in compared:
+            if name in one and name in two and one[name] != two[name]:
+                hosts_of.setdefault((name, one[name], two[name]), []).append(label)
+    of_facts = [
+        Difference(", ".join(hosts), name, *comparison.shortened(x, y))
+        for (name, x, y), hosts in hosts_of.items()
     ]
+    return [*of_facts, *_words(a, b)]
+
+
+def _hosts(a: Result, b: Result) -> Collection[tuple[str, str]]:
+    """Hosts of one name, or those that play one part in the pairs that are compared."""
+    pairs = [(pair.split(">"), other.split(">")) for pair, other in pairs_of(a, b)[0]]
+    return dict.fromkeys(ends for both in pairs for ends in zip(*both, strict=True))
+
+
+def _known(result: Result, host: str) -> dict[str, str]:
+    """Each fact over all entries of a host: one value, or all that there were."""
+    values: dict[str, set[str]] = {}
+    for entry in result.hosts.get(host, ()):
+        for name, value in entry.known.items():
+            values.setdefault(name, set()).add(value)
+    return {name: " or ".join(sorted(each)) for name, each in values.items()}
+
+
+def _words(a: Result, b: Result) -> Iterator[Difference]:
+    """Keys of transfer and settings that the campaigns write otherwise, and that neither swept."""
+    if a.asked is None or b.asked is None:
+        return
+    for key in dict.fromkeys((*a.asked, *b.asked)):
+        one, two = (asked.get(key, "not written") for asked in (a.asked, b.asked))
+        name = key.partition(".")[2]
+        if one != two and name not in (*a.factors, *b.factors, KERNEL):
+            if name in PRIVATE or key.startswith("tools."):
+                one = two = "differs"
+            yield Difference("campaign", key, one, two)

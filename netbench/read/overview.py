@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,17 +75,10 @@ def _date(name: str) -> str:
 
 
 def _size(folder: Path) -> int:
-    return sum(_sizes(folder))
-
-
-def _sizes(folder: Path | str) -> Iterator[int]:
-    """The sizes of the files below a folder, of those that can be seen."""
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _sizes(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    yield entry.stat(follow_symlinks=False).st_size
-    except OSError:
-        return
+    """Of the files below a folder, those that can be seen; through no link."""
+    size = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                size += os.lstat(os.path.join(parent, name)).st_size
+    return size

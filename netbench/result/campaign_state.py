@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from netbench.base.errors import PlaceError, StoreError
-from netbench.base.json_lines import cannot_read
+from netbench.base.json_lines import cannot_read, read_whole
 from netbench.base.opening import force_names, make_folder, read_inside, write_new
 from netbench.base.ownership import refuse_foreign
 from netbench.result.files import CAMPAIGN_FILES
@@ -59,26 +59,20 @@ class CampaignState:
 
     def read(self, name: str) -> bytes:
         """One of its files."""
-        try:
-            return read_inside(self.path / name)
-        except OSError as error:
-            raise cannot_read(self.path / name, error) from error
+        return read_whole(self.path / name)
 
     def lock(self, result: Path) -> None:
         """Take the campaign for this process, whose result is here now."""
         try:
             self._lock = os.open(self.journal, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            hold(self._lock, result)
             if self.result != result.absolute():
                 write_new(self.path / RESULT, os.fsencode(result.absolute()), forced=True)
-        except BlockingIOError as error:
+        except (OSError, StoreError) as error:
             self.close()
-            raise StoreError(
-                f"{result} is in use by another netbench; wait until it ends, or stop it"
-            ) from error
-        except OSError as error:
-            self.close()
-            raise cannot_read(self.path, error) from error
+            if isinstance(error, OSError):
+                raise cannot_read(self.path, error) from error
+            raise
 
     def close(self) -> None:
         if self._lock is not None:
@@ -88,6 +82,18 @@ class CampaignState:
     def forget(self) -> None:
         """Remove it: nothing is left to be done for its campaign."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def hold(opened: int, result: Path) -> None:
+    """Take an open file of a result, or of its state, for this process. Errors: StoreError where
+    another process has it; OSError.
+    """
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise StoreError(
+            f"{result} is in use by another netbench; wait until it ends, or stop it"
+        ) from error
 
 
 def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_type_hints
 
 import pydantic
 from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
@@ -47,15 +47,14 @@ Scalar = Annotated[
 ]
 
 
-def about(text: str, unit: str = "", rest: bool = False) -> Mapping[str, Any]:
-    """Metadata of a field: what it is and its unit. `rest`: it holds every key of the JSON object
-    that is no other field's.
-    """
-    return {"about": text, "unit": unit, "rest": rest}
+REST = object()
+"""In an Annotated type: the field holds every key of the JSON object that is no other field's."""
 
 
 class JsonObject:
-    """The base of dataclasses that are JSON objects of a result folder."""
+    """The base of dataclasses that are JSON objects of a result folder. The texts in a field's
+    Annotated type are what it is and, where it has one, its unit.
+    """
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
     head: ClassVar[Mapping[str, Any]] = {}
@@ -65,7 +64,7 @@ class JsonObject:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        if any(each.metadata.get("rest") for each in fields(source)):
+        if _rest(source):
             return _schema_with_rest(source, handler)
         schema = handler(source)
         dataclass_schema: Any = handler.resolve_ref_schema(schema)
@@ -83,14 +82,14 @@ def _schema_with_rest(kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
     """The schema of a dataclass whose last field is the `rest`: pydantic's dataclasses check no
     keys beside their fields, its models do.
     """
-    hints = get_type_hints(kind, include_extras=True)
+    hints = _hints(kind)
     *named, rest = fields(kind)
     keys = core_schema.model_fields_schema(
         {
             each.name: _field_schema(each, handler.generate_schema(hints[each.name]))
             for each in named
         },
-        extras_schema=handler.generate_schema(hints[rest.name].__args__[1]),
+        extras_schema=handler.generate_schema(get_args(hints[rest.name].__origin__)[1]),
         extra_behavior="allow",
     )
 
@@ -101,6 +100,26 @@ def _schema_with_rest(kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return value
 
     return core_schema.no_info_after_validator_function(make, keys)
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _rest(kind: type) -> str:
+    """The name of the field that is the `rest`, or ""."""
+    return next((n for n, hint in _hints(kind).items() if REST in get_args(hint)), "")
+
+
+def described(kind: type) -> dict[str, tuple[str, ...]]:
+    """By field what it is and, where it has one, its unit."""
+    hints = _hints(kind)
+    return {
+        each.name: tuple(word for word in hints[each.name].__metadata__ if isinstance(word, str))
+        for each in fields(kind)
+    }
 
 
 def _field_schema(field: Field[Any], schema: CoreSchema) -> core_schema.ModelField:
@@ -154,9 +173,11 @@ def to_json(value: Any) -> Any:
     """A frozen dataclass as a JSON object; any other value as JSON."""
     if is_dataclass(value):
         raw: dict[str, Any] = {}
+        kind: Any = type(value)
+        rest = _rest(kind)
         for each in fields(value):
             item = getattr(value, each.name)
-            if each.metadata.get("rest"):
+            if each.name == rest:
                 raw |= to_json(item)
             elif not _has_default(each) or item != _default(each):
                 raw[each.name] = to_json(item)

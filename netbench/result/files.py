@@ -1,7 +1,5 @@
 """The shapes of plan.json, facts.json and samples/noise.jsonl: every key is the name of a field
 here, and reading checks each.
-
-A field's metadata has `about`, as in netbench/result/record.py.
 """
 
 from __future__ import annotations
@@ -13,11 +11,10 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
-from netbench.base.json_lines import JsonLines, cannot_read
-from netbench.base.opening import read_inside
+from netbench.base.json_lines import JsonLines, read_whole
 from netbench.facts.cpu import NOT_EMULATED
 from netbench.result import codec
-from netbench.result.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar, about
+from netbench.result.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar
 
 NOISE = "samples/noise.jsonl"
 CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
@@ -25,9 +22,7 @@ CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
 
 
 Ticks = Annotated[
-    int,
-    pydantic.Field(ge=1, le=10**6),
-    Expected("clock ticks in a second, such as 100"),
+    int, pydantic.Field(ge=1, le=10**6), Expected("clock ticks in a second, such as 100")
 ]
 Gauge = Annotated[Scalar | list[float | None], Expected("a number, a text, or a list of numbers")]
 GaugePair = Annotated[tuple[Gauge, Gauge], Expected("a list of 2 numbers, texts or lists")]
@@ -37,107 +32,92 @@ GaugePair = Annotated[tuple[Gauge, Gauge], Expected("a list of 2 numbers, texts 
 class PlannedCell(JsonObject):
     """A cell of the plan."""
 
-    cell: str = field(metadata=about("the cell's id"))
-    factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
-    control: bool = field(
-        default=False, metadata=about("whether it is a comparison's baseline, a second time")
-    )
+    cell: Annotated[str, "the cell's id"]
+    factors: Annotated[Mapping[str, str], "factor -> level, as written"]
+    control: Annotated[bool, "whether it is a comparison's baseline, a second time"] = False
 
 
 @dataclass(frozen=True)
 class PlannedBoot(JsonObject):
     """A boot of the plan."""
 
-    boot: Integer = field(metadata=about("its number, from 1"))
-    kernel: str = field(metadata=about("the level of `kernel`"))
-    blocks: Integer = field(metadata=about("how many blocks are run in it"))
-    build: Integer | None = field(
-        default=None, metadata=about("which build of the kernel, from 1; null where it has one")
-    )
+    boot: Annotated[Integer, "its number, from 1"]
+    kernel: Annotated[str, "the level of `kernel`"]
+    blocks: Annotated[Integer, "how many blocks are run in it"]
+    build: Annotated[Integer | None, "which of its builds, from 1; null where it has one"] = None
 
 
 @dataclass(frozen=True)
 class PlannedRepeat(JsonObject):
     """`repeat` of the campaign."""
 
-    min: Integer = field(metadata=about("the least number of runs of a cell"))
-    max: Integer = field(metadata=about("the largest number of runs of a cell"))
-    confidence: float = field(metadata=about("of the intervals, a fraction of 1"))
-    precision: float = field(metadata=about("half-width over mean at which a cell closes"))
-    metrics: tuple[str, ...] = field(metadata=about("the metrics that must be precise"))
-    boots: Integer = field(default=1, metadata=about("boots of each kernel"))
-    until: str = field(
-        default="precision", metadata=about("what closes a comparison: precision or verdict")
-    )
+    min: Annotated[Integer, "the least number of runs of a cell"]
+    max: Annotated[Integer, "the largest number of runs of a cell"]
+    confidence: Annotated[float, "of the intervals, a fraction of 1"]
+    precision: Annotated[float, "half-width over mean at which a cell closes"]
+    metrics: Annotated[tuple[str, ...], "the metrics that must be precise"]
+    boots: Annotated[Integer, "boots of each kernel"] = 1
+    until: Annotated[str, "what closes a comparison: precision or verdict"] = "precision"
 
 
 @dataclass(frozen=True)
 class PlannedCompare(JsonObject):
     """`compare` of the campaign."""
 
-    factor: str = field(metadata=about("the factor whose levels are compared"))
-    baseline: str = field(metadata=about("the level that the others are compared to"))
-    margin: float | None = field(
-        default=None, metadata=about("the relative difference that does not matter")
-    )
-    control: bool = field(
-        default=False, metadata=about("whether each baseline is run a second time, as a control")
-    )
+    factor: Annotated[str, "the factor whose levels are compared"]
+    baseline: Annotated[str, "the level that the others are compared to"]
+    margin: Annotated[float | None, "the relative difference that does not matter"] = None
+    control: Annotated[bool, "whether each baseline is run a second time, as a control"] = False
 
 
 @dataclass(frozen=True)
 class PlannedTool(JsonObject):
     """The command lines behind a tool's name."""
 
-    client: str = field(metadata=about("that of the client, as a shell would take it"))
-    server: str = field(default="", metadata=about("that of the server"))
+    client: Annotated[str, "that of the client, as a shell would take it"]
+    server: Annotated[str, "that of the server"] = ""
 
 
 @dataclass(frozen=True)
 class PlannedLink(JsonObject):
     """A link of the campaign: a pair crosses it where one of its ends is among the hosts."""
 
-    hosts: tuple[str, ...] = field(metadata=about("the hosts behind it"))
-    capacity: Integer = field(default=1, metadata=about("pairs that may cross it at the same time"))
+    hosts: Annotated[tuple[str, ...], "the hosts behind it"]
+    capacity: Annotated[Integer, "pairs that may cross it at the same time"] = 1
 
 
 @dataclass(frozen=True)
 class EngineRow(JsonObject):
     """A descriptor that the engine gave: what is needed to read records."""
 
-    kind: str = field(metadata=about("`send receive meter counter proof`"))
-    name: str = field(metadata=about("its name"))
-    owner: str = field(default="", metadata=about("the method or meter that it is of"))
-    unit: str = field(default="", metadata=about("its unit"))
-    per: str = field(default="run", metadata=about("`run stream cpu length`"))
-    flags: tuple[str, ...] = field(default=(), metadata=about("what it is good for"))
-    about: str = field(default="", metadata=about("one sentence"))
+    kind: Annotated[str, "`send receive meter counter proof`"]
+    name: Annotated[str, "its name"]
+    owner: Annotated[str, "the method or meter that it is of"] = ""
+    unit: Annotated[str, "its unit"] = ""
+    per: Annotated[str, "`run stream cpu length`"] = "run"
+    flags: Annotated[tuple[str, ...], "what it is good for"] = ()
+    about: Annotated[str, "one sentence"] = ""
 
 
 @dataclass(frozen=True)
 class PlannedPart(JsonObject):
     """Which part of a campaign a result is."""
 
-    number: Integer = field(metadata=about("its number, from 1"))
-    of: Integer = field(metadata=about("how many parts there are"))
-    pairs: tuple[str, ...] = field(metadata=about("all pairs of the campaign, `sender>receiver`"))
+    number: Annotated[Integer, "its number, from 1"]
+    of: Annotated[Integer, "how many parts there are"]
+    pairs: Annotated[tuple[str, ...], "all pairs of the campaign, `sender>receiver`"]
 
 
 @dataclass(frozen=True)
 class MergedPart(JsonObject):
     """A part that a result was merged from."""
 
-    number: Integer = field(metadata=about("its number, from 1"))
-    of: Integer = field(metadata=about("how many parts there are"))
-    pairs: tuple[str, ...] = field(metadata=about("its pairs, `sender>receiver`"))
-    result: str = field(
-        default="", metadata=about("the name of its result folder; empty: it was not given")
-    )
-    ended: str = field(
-        default="",
-        metadata=about("how its last controller ended; empty: none has"),
-    )
-    runs: Integer = field(default=0, metadata=about("how many records it has"))
+    number: Annotated[Integer, "its number, from 1"]
+    of: Annotated[Integer, "how many parts there are"]
+    pairs: Annotated[tuple[str, ...], "its pairs, `sender>receiver`"]
+    result: Annotated[str, "the name of its result folder; empty: it was not given"] = ""
+    ended: Annotated[str, "how its last controller ended; empty: none has"] = ""
+    runs: Annotated[Integer, "how many records it has"] = 0
 
 
 @dataclass(frozen=True)
@@ -145,86 +125,59 @@ class PlanFile(JsonObject):
     """plan.json: the campaign as it was planned."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    name: str = field(metadata=about("the campaign's name"))
-    seed: Integer = field(metadata=about("what the order of cells and boots follows from"))
-    pairs: tuple[str, ...] = field(metadata=about("`sender>receiver`"))
-    cells: tuple[PlannedCell, ...] = field(metadata=about("in the order of the campaign"))
-    order: tuple[str, ...] = field(metadata=about("cell ids of the first block"))
-    repeat: PlannedRepeat = field(metadata=about("how often a cell is run"))
-    compare: PlannedCompare | None = field(default=None, metadata=about("what is compared"))
-    runs_total: int = field(
-        default=0, metadata=about("runs in all, if every cell has `repeat.min` on every pair")
+    name: Annotated[str, "the campaign's name"]
+    seed: Annotated[Integer, "what the order of cells and boots follows from"]
+    pairs: Annotated[tuple[str, ...], "`sender>receiver`"]
+    cells: Annotated[tuple[PlannedCell, ...], "in the order of the campaign"]
+    order: Annotated[tuple[str, ...], "cell ids of the first block"]
+    repeat: Annotated[PlannedRepeat, "how often a cell is run"]
+    compare: Annotated[PlannedCompare | None, "what is compared"] = None
+    runs_total: Annotated[int, "runs in all, if every cell has `repeat.min` on every pair"] = 0
+    swept: Annotated[tuple[str, ...], "the factors of `sweep:`"] = ()
+    held: Annotated[Mapping[str, str], "the campaign's `settings:`"] = field(default_factory=dict)
+    boots: Annotated[tuple[PlannedBoot, ...], "each boot of hosts, in order"] = ()
+    seconds: Annotated[float, "estimated time, with least runs"] = 0
+    seconds_at_most: Annotated[float, "estimated time, with most runs"] = 0
+    tools: Annotated[Mapping[str, PlannedTool], "the campaign's own, if cells use them"] = field(
+        default_factory=dict
     )
-    swept: tuple[str, ...] = field(default=(), metadata=about("the factors of `sweep:`"))
-    held: Mapping[str, str] = field(
-        default_factory=dict, metadata=about("the campaign's `settings:`")
+    warnings: Annotated[tuple[str, ...], "what in the campaign may not be meant"] = ()
+    rows: Annotated[tuple[EngineRow, ...], "the engine's descriptors"] = ()
+    rounds: Annotated[tuple[tuple[str, ...], ...], "pairs that run side by side"] = ()
+    groups: Annotated[Mapping[str, tuple[str, ...]], "group -> its hosts"] = field(
+        default_factory=dict
     )
-    boots: tuple[PlannedBoot, ...] = field(
-        default=(), metadata=about("where netbench boots hosts: each boot, in order")
+    links: Annotated[Mapping[str, PlannedLink], "link -> what pairs share"] = field(
+        default_factory=dict
     )
-    seconds: float = field(default=0, metadata=about("estimated time, with least runs"))
-    seconds_at_most: float = field(default=0, metadata=about("estimated time, with most runs"))
-    tools: Mapping[str, PlannedTool] = field(
-        default_factory=dict,
-        metadata=about("name -> a tool of the campaign's own, if cells use it"),
-    )
-    warnings: tuple[str, ...] = field(
-        default=(), metadata=about("what in the campaign may not be meant")
-    )
-    rows: tuple[EngineRow, ...] = field(default=(), metadata=about("the engine's descriptors"))
-    rounds: tuple[tuple[str, ...], ...] = field(
-        default=(),
-        metadata=about("the rounds of pairs; in each, the pairs that run side by side"),
-    )
-    groups: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict, metadata=about("group -> its hosts")
-    )
-    links: Mapping[str, PlannedLink] = field(
-        default_factory=dict, metadata=about("link -> what pairs share")
-    )
-    part: PlannedPart | None = field(
-        default=None, metadata=about("which part of the campaign it is; null where it is all of it")
-    )
-    parts: tuple[MergedPart, ...] = field(
-        default=(), metadata=about("the parts that the result was merged from")
-    )
+    part: Annotated[PlannedPart | None, "null where it is all of the campaign"] = None
+    parts: Annotated[tuple[MergedPart, ...], "the parts that the result was merged from"] = ()
 
 
 @dataclass(frozen=True)
 class HostEntry(JsonObject):
     """What was known of a host from one run on: an entry of facts.json."""
 
-    boot: Integer = field(metadata=about("counts the boots that a host was seen in"))
-    boot_id: str = field(metadata=about("/proc/sys/kernel/random/boot_id"))
-    clock_ticks: Ticks = field(metadata=about("sysconf(_SC_CLK_TCK), in a second"))
-    facts: Mapping[str, Scalar] = field(
-        metadata=about("fact -> value; null where it could not be read")
+    boot: Annotated[Integer, "counts the boots that a host was seen in"]
+    boot_id: Annotated[str, "/proc/sys/kernel/random/boot_id"]
+    clock_ticks: Annotated[Ticks, "sysconf(_SC_CLK_TCK), in a second"]
+    facts: Annotated[Mapping[str, Scalar], "fact -> value; null where it could not be read"]
+    missing: Annotated[Mapping[str, str], "fact -> why it could not be read"] = field(
+        default_factory=dict
     )
-    missing: Mapping[str, str] = field(
-        default_factory=dict, metadata=about("fact -> why it could not be read")
-    )
-    unread: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=about("`METER`, or `METER.COUNTER`, that cannot be read there -> why"),
-    )
-    not_held: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=about("setting that a campaign holds by itself where it can -> why not there"),
-    )
-    cpus: Integer = field(default=0, metadata=about("CPUs that the worker may use"))
-    architecture: str = field(default="", metadata=about("`uname -m`"))
-    engine: str = field(default="", metadata=about("the engine's version"))
-    layout: str = field(default="", metadata=about("the hash of the engine's descriptors"))
-    from_run: Integer | None = field(
-        default=None, metadata=about("the number of the first run that it holds for")
-    )
-    on: str | None = field(
-        default=None,
-        metadata=about('the level of `kernel` that netbench booted ("": the original kernel)'),
-    )
-    build: Integer | None = field(
-        default=None, metadata=about("which build of `on`, from 1; null where it has one")
-    )
+    unread: Annotated[
+        Mapping[str, str], "`METER`, or `METER.COUNTER`, that cannot be read there -> why"
+    ] = field(default_factory=dict)
+    not_held: Annotated[
+        Mapping[str, str], "setting that a campaign holds by itself where it can -> why not there"
+    ] = field(default_factory=dict)
+    cpus: Annotated[Integer, "CPUs that the worker may use"] = 0
+    architecture: Annotated[str, "`uname -m`"] = ""
+    engine: Annotated[str, "the engine's version"] = ""
+    layout: Annotated[str, "the hash of the engine's descriptors"] = ""
+    from_run: Annotated[Integer | None, "the number of the first run that it holds for"] = None
+    on: Annotated[str | None, 'the level of `kernel` that was booted; "": the original'] = None
+    build: Annotated[Integer | None, "which build of `on`, from 1; null where it has one"] = None
 
     @property
     def known(self) -> dict[str, str]:
@@ -256,43 +209,34 @@ class FactsFile(JsonObject):
     """facts.json."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    hosts: Mapping[str, HostEntries] = field(
-        metadata=about("by host, an entry for each boot and for each change of a fact")
-    )
+    hosts: Annotated[Mapping[str, HostEntries], "an entry a boot and a change of a fact"]
 
 
 @dataclass(frozen=True)
 class NoiseEntry(JsonObject):
     """What was read around a block on one host, before and after it: a line of noise.jsonl."""
 
-    time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
-    block: Integer = field(metadata=about("the block"))
-    host: str = field(metadata=about("the host"))
-    ns: IntegerPair = field(metadata=about("CLOCK_MONOTONIC of the controller"))
-    counters: Mapping[str, IntegerPair] = field(
-        default_factory=dict, metadata=about("counters that moved, though they should stand still")
+    time: Annotated[str, "when it was written: UTC in ISO 8601"]
+    block: Annotated[Integer, "the block"]
+    host: Annotated[str, "the host"]
+    ns: Annotated[IntegerPair, "CLOCK_MONOTONIC of the controller"]
+    counters: Annotated[
+        Mapping[str, IntegerPair], "counters that moved, though they should stand still"
+    ] = field(default_factory=dict)
+    kernel: Annotated[tuple[str, ...], "of the kernel that it speaks for: its hosts"] = ()
+    cpu: Annotated[Mapping[str, IntegerPair], "/proc/stat, in ticks"] = field(default_factory=dict)
+    own: Annotated[IntegerPair | None, "ticks that workers and controller have used"] = None
+    gauges: Annotated[Mapping[str, GaugePair], "readings that are no counters"] = field(
+        default_factory=dict
     )
-    kernel: tuple[str, ...] = field(
-        default=(),
-        metadata=about("the hosts of this kernel, where this entry speaks for it"),
-    )
-    cpu: Mapping[str, IntegerPair] = field(
-        default_factory=dict, metadata=about("/proc/stat, in ticks")
-    )
-    own: IntegerPair | None = field(
-        default=None, metadata=about("ticks that workers and controller have used")
-    )
-    gauges: Mapping[str, GaugePair] = field(
-        default_factory=dict, metadata=about("readings that are no counters")
-    )
-    missing: Mapping[str, str] = field(
-        default_factory=dict, metadata=about("what could not be read, and why")
+    missing: Annotated[Mapping[str, str], "what could not be read, and why"] = field(
+        default_factory=dict
     )
 
 
 def read_plan(file: Path) -> PlanFile:
     """A plan.json. Errors: StoreError with the file."""
-    return codec.read(PlanFile, _contents(file), file, "a plan")
+    return codec.read(PlanFile, read_whole(file), file, "a plan")
 
 
 def read_facts(file: Path) -> Hosts:
@@ -301,7 +245,7 @@ def read_facts(file: Path) -> Hosts:
     """
     if not file.exists():
         return {}
-    return codec.read(FactsFile, _contents(file), file, "facts").hosts
+    return codec.read(FactsFile, read_whole(file), file, "facts").hosts
 
 
 def read_noise(file: Path) -> list[NoiseEntry]:
@@ -317,10 +261,3 @@ def read_noise(file: Path) -> list[NoiseEntry]:
 def parse_noise(line: bytes, where: object) -> NoiseEntry:
     """A line of noise.jsonl. Errors: StoreError with `where` (`FILE:LINE`)."""
     return codec.read(NoiseEntry, line, where, "readings of noise")
-
-
-def _contents(file: Path) -> bytes:
-    try:
-        return read_inside(file)
-    except OSError as error:
-        raise cannot_read(file, error) from error

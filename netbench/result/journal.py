@@ -4,8 +4,7 @@
 The journal that is acted on is in the account's state (campaign_state.py); that of a result is a
 copy. Keys that say where the controller was, `machine` and `netns`, are of both.
 
-Every key of an entry is the name of a field here, and every kind is in ENTRIES. A field's metadata
-has `about`, as in netbench/result/record.py.
+Every key of an entry is the name of a field here, and every kind is in ENTRIES.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict
 
@@ -28,16 +27,16 @@ from netbench.base.errors import PlaceError, StoreError
 from netbench.base.json_lines import JsonLines, now, to_line
 from netbench.base.opening import opener
 from netbench.result import codec
-from netbench.result.codec import Integer, JsonObject, TextPair, about
+from netbench.result.codec import Integer, JsonObject, TextPair
 
 Why = Literal["done", "limit", "interrupted", "lost"]
 
 
-_NUMBER = about("the change's number, from 1")
-_BOOT = about("the boot's number, from 1")
-_HOST = about("the host's name in the campaign")
-_BOOT_ID = about("/proc/sys/kernel/random/boot_id")
-_RELEASE = about("the kernel's release, as `uname -r` prints it")
+_NUMBER = "the change's number, from 1"
+_BOOT = "the boot's number, from 1"
+_HOST = "the host's name in the campaign"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_RELEASE = "the kernel's release, as `uname -r` prints it"
 
 
 class _Entry(JsonObject):
@@ -51,20 +50,16 @@ class _Entry(JsonObject):
 class Change(_Entry):
     """A change of a host, written before it is made."""
 
-    number: Integer = field(metadata=_NUMBER)
-    host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=about("the boot of the host that the change is made in"))
-    setting: str = field(metadata=about("the setting's name, without its side"))
-    op: str = field(metadata=about("the worker's operation: `file exec features link ...`"))
-    target: tuple[str, ...] = field(metadata=about("the operation's arguments"))
-    value: str | None = field(metadata=about("what is set"))
-    before: str = field(metadata=about("what was read before the change"))
-    undo: tuple[str, ...] = field(
-        default=(), metadata=about("of a command: the program and arguments that undo it")
-    )
-    look: tuple[str, ...] = field(
-        default=(), metadata=about("of a command: the program and arguments that print `before`")
-    )
+    number: Annotated[Integer, _NUMBER]
+    host: Annotated[str, _HOST]
+    boot_id: Annotated[str, "the boot of the host that the change is made in"]
+    setting: Annotated[str, "the setting's name, without its side"]
+    op: Annotated[str, "the worker's operation: `file exec features link ...`"]
+    target: Annotated[tuple[str, ...], "the operation's arguments"]
+    value: Annotated[str | None, "what is set"]
+    before: Annotated[str, "what was read before the change"]
+    undo: Annotated[tuple[str, ...], "of a command: what undoes it"] = ()
+    look: Annotated[tuple[str, ...], "of a command: what prints `before`"] = ()
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -76,16 +71,16 @@ class Change(_Entry):
 class Restored(_Entry):
     """Changes of a host that are undone."""
 
-    numbers: tuple[Integer, ...] = field(metadata=about("the numbers of the changes"))
-    host: str = field(metadata=_HOST)
+    numbers: Annotated[tuple[Integer, ...], "the numbers of the changes"]
+    host: Annotated[str, _HOST]
 
 
 @dataclass(frozen=True)
 class LeftChanged(_Entry):
     """What was not as before once everything was put back, and no setting accounts for."""
 
-    host: str = field(metadata=_HOST)
-    values: Mapping[str, TextPair] = field(metadata=about("what it is -> before and after"))
+    host: Annotated[str, _HOST]
+    values: Annotated[Mapping[str, TextPair], "what it is -> before and after"]
 
     def __str__(self) -> str:
         changes = (f"{name} {was} -> {now}" for name, (was, now) in self.values.items())
@@ -96,28 +91,28 @@ class LeftChanged(_Entry):
 class MadeSink(_Entry):
     """A file that this campaign made, and may write again."""
 
-    path: str = field(metadata=about("the file's path on the host"))
-    host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=about("the boot that `device` is a number of"))
-    device: int = field(metadata=about("the device that holds the file, as stat(2)"))
-    inode: int = field(metadata=about("its inode there"))
+    path: Annotated[str, "the file's path on the host"]
+    host: Annotated[str, _HOST]
+    boot_id: Annotated[str, "the boot that `device` is a number of"]
+    device: Annotated[int, "the device that holds the file, as stat(2)"]
+    inode: Annotated[int, "its inode there"]
 
 
 @dataclass(frozen=True)
 class Ended(_Entry):
     """How a controller ended."""
 
-    why: Why = field(metadata=about("`done`, `limit`, `interrupted` or `lost`"))
+    why: Annotated[Why, "`done`, `limit`, `interrupted` or `lost`"]
 
 
 @dataclass(frozen=True)
 class OriginalKernel(_Entry):
     """What a host ran before it was first booted; written before it is touched."""
 
-    host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=_BOOT_ID)
-    release: str = field(metadata=_RELEASE)
-    command_line: str = field(metadata=about("/proc/cmdline"))
+    host: Annotated[str, _HOST]
+    boot_id: Annotated[str, _BOOT_ID]
+    release: Annotated[str, _RELEASE]
+    command_line: Annotated[str, "/proc/cmdline"]
 
 
 @dataclass(frozen=True)
@@ -126,46 +121,46 @@ class ModulesShown(_Entry):
     before.
     """
 
-    host: str = field(metadata=_HOST)
-    place: str = field(metadata=about("the folder there, named after the release"))
-    mounted: bool = field(metadata=about("whether it is a mount over a folder, else a link"))
+    host: Annotated[str, _HOST]
+    place: Annotated[str, "the folder there, named after the release"]
+    mounted: Annotated[bool, "whether it is a mount over a folder, else a link"]
 
 
 @dataclass(frozen=True)
 class ModulesHidden(_Entry):
     """They are not shown there any more."""
 
-    host: str = field(metadata=_HOST)
-    place: str = field(metadata=about("the folder"))
+    host: Annotated[str, _HOST]
+    place: Annotated[str, "the folder"]
 
 
 @dataclass(frozen=True)
 class BootBegun(_Entry):
     """A boot of a host, written before the host is told to boot."""
 
-    number: Integer = field(metadata=_BOOT)
-    kernel: str = field(metadata=about('the kernel\'s name in the campaign; "": the original one'))
-    host: str = field(metadata=_HOST)
-    release: str = field(metadata=about("the release that is expected"))
-    boot_id: str = field(metadata=about("the boot that the host is in before"))
+    number: Annotated[Integer, _BOOT]
+    kernel: Annotated[str, 'the kernel\'s name in the campaign; "": the original one']
+    host: Annotated[str, _HOST]
+    release: Annotated[str, "the release that is expected"]
+    boot_id: Annotated[str, "the boot that the host is in before"]
 
 
 @dataclass(frozen=True)
 class Booted(_Entry):
     """A host runs the kernel that it was booted on."""
 
-    number: Integer = field(metadata=_BOOT)
-    host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=_BOOT_ID)
-    release: str = field(metadata=_RELEASE)
+    number: Annotated[Integer, _BOOT]
+    host: Annotated[str, _HOST]
+    boot_id: Annotated[str, _BOOT_ID]
+    release: Annotated[str, _RELEASE]
 
 
 @dataclass(frozen=True)
 class Back(_Entry):
     """A host runs its original kernel and command line again."""
 
-    host: str = field(metadata=_HOST)
-    boot_id: str = field(metadata=_BOOT_ID)
+    host: Annotated[str, _HOST]
+    boot_id: Annotated[str, _BOOT_ID]
 
 
 Entry = (
@@ -195,6 +190,7 @@ ENTRIES: Mapping[str, Callable[..., Entry]] = {
     "back": Back,
 }
 """The types of entries by their `kind`."""
+E = TypeVar("E", bound=Entry)
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
@@ -203,12 +199,10 @@ class _Head:
     """What every entry has."""
 
     __pydantic_config__: ClassVar = ConfigDict(strict=True, extra="ignore")
-    time: str = field(metadata=about("when it was written: UTC in ISO 8601"))
-    kind: str = field(metadata=about("what the entry says: one of ENTRIES"))
-    machine: str = field(default="", metadata=about("which machine the controller was on"))
-    netns: Integer = field(
-        default=0, metadata=about("the inode of the network namespace that it was in")
-    )
+    time: Annotated[str, "when it was written: UTC in ISO 8601"]
+    kind: Annotated[str, "what the entry says: one of ENTRIES"]
+    machine: Annotated[str, "which machine the controller was on"] = ""
+    netns: Annotated[Integer, "the inode of the network namespace that it was in"] = 0
 
 
 @cache
@@ -317,6 +311,10 @@ class Journal:
         with self._lock:
             return [entry for _, entry in self._known()]
 
+    def _all(self, kind: type[E]) -> list[E]:
+        """All whole entries of a kind, in order."""
+        return [each for each in self.entries() if isinstance(each, kind)]
+
     def left(self) -> bool:
         """Whether a host is not known to be as it was."""
         hosts = {each.host for each in self.entries() if isinstance(each, Change | ModulesShown)}
@@ -346,20 +344,20 @@ class Journal:
 
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""
-        ends = [each.why for each in self.entries() if isinstance(each, Ended)]
-        return ends[-1] if ends else ""
+        ends = self._all(Ended)
+        return ends[-1].why if ends else ""
 
     def made_sinks(self) -> list[MadeSink]:
         """Files that this campaign made."""
-        return [each for each in self.entries() if isinstance(each, MadeSink)]
+        return self._all(MadeSink)
 
     def left_changed(self) -> list[LeftChanged]:
         """What was not as before once everything was put back."""
-        return [each for each in self.entries() if isinstance(each, LeftChanged)]
+        return self._all(LeftChanged)
 
     def last_change(self) -> int:
         """The number of the last change; 0 where there is none."""
-        return max((each.number for each in self.entries() if type(each) is Change), default=0)
+        return max((each.number for each in self._all(Change)), default=0)
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
@@ -367,7 +365,7 @@ class Journal:
 
     def last_boot(self) -> int:
         """The number of the last boot that was begun; 0 where there is none."""
-        return max((each.number for each in self.entries() if type(each) is BootBegun), default=0)
+        return max((each.number for each in self._all(BootBegun)), default=0)
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
@@ -391,19 +389,13 @@ class Journal:
 
     def boot_of(self, host: str) -> BootBegun | Booted | Back | None:
         """The last entry about boots of a host."""
-        return next(
-            (
-                each
-                for each in reversed(self.entries())
-                if isinstance(each, BootBegun | Booted | Back) and each.host == host
-            ),
-            None,
-        )
+        boots = [e for e in self.entries() if isinstance(e, BootBegun | Booted | Back)]
+        return next((each for each in reversed(boots) if each.host == host), None)
 
     def left_boot_id(self, host: str) -> str:
         """The boot that a host was in when it was last told to boot; "" where it never was."""
-        begun = [e for e in self.entries() if isinstance(e, BootBegun) and e.host == host]
-        return begun[-1].boot_id if begun else ""
+        begun = [each.boot_id for each in self._all(BootBegun) if each.host == host]
+        return begun[-1] if begun else ""
 
     def seen_boot_id(self, host: str) -> str:
         """The boot that a host was last seen in; "" where it never was."""

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from netbench.base.json_lines import JsonLines
 from netbench.result import codec
-from netbench.result.codec import SCHEMA, Expected, Integer, JsonObject, about, unreadable
+from netbench.result.codec import SCHEMA, Expected, Integer, JsonObject, unreadable
 from netbench.result.record import Count, PairName, RunNumber, SideCounters, Status, Time, Window
 
 PROFILES = "profiles"
@@ -35,24 +35,22 @@ class KernelProfile(JsonObject):
     cycles.
     """
 
-    host: str = field(metadata=about("the host whose helper sampled"))
-    event: Literal["cycles", "cpu-clock"] = field(
-        metadata=about("what was counted: `cycles`, or `cpu-clock` where the machine counts none")
-    )
-    frequency: Integer = field(metadata=about("what was asked for, of each CPU", "Hz"))
-    time_ns: Window = field(metadata=about("CLOCK_MONOTONIC when sampling began and ended", "ns"))
-    cpus: Integer = field(metadata=about("CPUs that were sampled"))
-    samples: Count = field(metadata=about("samples that are in the stacks"))
-    lost: Count = field(metadata=about("samples for which there was no room", "samples"))
-    throttles: Count = field(
-        default=0, metadata=about("times that the kernel stopped sampling for being too frequent")
-    )
-    kernel_symbols: Count = field(
-        default=0, metadata=about("functions of the kernel that have a name; 0: they are hidden")
-    )
-    file: Annotated[str, Field(pattern=_NAME), Expected("the name of a file of stacks")] = field(
-        default="", metadata=about("the stacks, in profiles/")
-    )
+    host: Annotated[str, "the host whose helper sampled"]
+    event: Annotated[
+        Literal["cycles", "cpu-clock"],
+        "what was counted: `cycles`, or `cpu-clock` where the machine counts none",
+    ]
+    frequency: Annotated[Integer, "what was asked for, of each CPU", "Hz"]
+    time_ns: Annotated[Window, "CLOCK_MONOTONIC when sampling began and ended", "ns"]
+    cpus: Annotated[Integer, "CPUs that were sampled"]
+    samples: Annotated[Count, "samples that are in the stacks"]
+    lost: Annotated[Count, "samples for which there was no room", "samples"]
+    throttles: Annotated[Count, "times that the kernel stopped sampling for being too frequent"] = 0
+    kernel_symbols: Annotated[Count, "named functions of the kernel; 0: they are hidden"] = 0
+    file: Annotated[
+        Annotated[str, Field(pattern=_NAME), Expected("the name of a file of stacks")],
+        "the stacks, in profiles/",
+    ] = ""
 
     @property
     def unit(self) -> str:
@@ -69,25 +67,20 @@ class ProfileRecord(JsonObject):
     """One profile run: a line of profiles/runs.jsonl. It is no measured run."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    run: RunNumber = field(metadata=about("counts profile runs from 1"))
-    cell: str = field(metadata=about("the cell's id"))
-    pair: PairName = field(metadata=about("`sender>receiver`"))
-    round: Count = field(metadata=about("each cell is profiled once in a round; counts from 0"))
-    boot: Count = field(metadata=about("the boot that the hosts were in, as in a record"))
-    factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
-    status: Status = field(metadata=about("how the run ended"))
-    reason: str = field(metadata=about('why it is not ok; "" where it is'))
-    started: Time = field(metadata=about("UTC in ISO 8601"))
-    sender: SideCounters | None = field(
-        default=None, metadata=about("the sender's counters, as in a record")
-    )
-    receiver: SideCounters | None = field(
-        default=None, metadata=about("the receiver's counters, as in a record")
-    )
-    profiles: Mapping[ProfileSide, KernelProfile] = field(
-        default_factory=dict,
-        metadata=about("by side; `system` where both hosts share a kernel"),
-    )
+    run: Annotated[RunNumber, "counts profile runs from 1"]
+    cell: Annotated[str, "the cell's id"]
+    pair: Annotated[PairName, "`sender>receiver`"]
+    round: Annotated[Count, "each cell is profiled once in a round; counts from 0"]
+    boot: Annotated[Count, "the boot that the hosts were in, as in a record"]
+    factors: Annotated[Mapping[str, str], "factor -> level, as written"]
+    status: Annotated[Status, "how the run ended"]
+    reason: Annotated[str, 'why it is not ok; "" where it is']
+    started: Annotated[Time, "UTC in ISO 8601"]
+    sender: Annotated[SideCounters | None, "the sender's counters, as in a record"] = None
+    receiver: Annotated[SideCounters | None, "the receiver's counters, as in a record"] = None
+    profiles: Annotated[
+        Mapping[ProfileSide, KernelProfile], "by side; `system` where both hosts share a kernel"
+    ] = field(default_factory=dict)
 
 
 def read_profile_runs(result: Path) -> Iterator[ProfileRecord]:

@@ -1,8 +1,5 @@
 """A record: one line of records.jsonl, what one run of one cell gave. Every key of a record is the
 name of a field here.
-
-A field's metadata has `about` (one sentence) and, where it has one, `unit`: the reference of
-docs/records.md.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from pydantic_core import CoreSchema
 
 from netbench.result import codec
 from netbench.result.codec import (
+    REST,
     SCHEMA,
     Expected,
     Int64,
@@ -25,7 +23,6 @@ from netbench.result.codec import (
     IntegerPair,
     JsonObject,
     TextPair,
-    about,
 )
 
 Status = Literal["ok", "failed", "refused", "unsupported", "interrupted"]
@@ -107,107 +104,74 @@ ProofCounters = Mapping[str, Annotated[Any, _Edges(1, 3)]]
 class ToolReading(JsonObject):
     """What an external tool said it moved: bytes and seconds, or a rate in its own words."""
 
-    bytes: Integer | None = field(default=None, metadata=about("what it moved", "bytes"))
-    seconds: float | None = field(default=None, metadata=about("how long it took", "s"))
-    rate: str | None = field(default=None, metadata=about("its rate, as it printed it"))
+    bytes: Annotated[Integer | None, "what it moved", "bytes"] = None
+    seconds: Annotated[float | None, "how long it took", "s"] = None
+    rate: Annotated[str | None, "its rate, as it printed it"] = None
 
 
 @dataclass(frozen=True)
 class Capture(JsonObject):
     """What a pattern found in the output of an external tool."""
 
-    text: str = field(metadata=about("what it matched, as it was printed"))
-    value: float | None = field(
-        default=None, metadata=about("the number; of `throughput` it is in `receiver.tool`")
-    )
-    unit: str = field(
-        default="",
-        metadata=about("of `value`: `Gb/s` for rates, `µs` for times, else as it was printed"),
-    )
+    text: Annotated[str, "what it matched, as it was printed"]
+    value: Annotated[float | None, "the number; of `throughput` it is in `receiver.tool`"] = None
+    unit: Annotated[str, "`Gb/s` for rates, `µs` for times, else as it was printed"] = ""
 
 
 @dataclass(frozen=True)
 class SideCounters(JsonObject):
     """Raw counters of one side of a run, and notes on it."""
 
-    host: str = field(metadata=about("the host's name in the campaign"))
-    time_ns: Window | None = field(
-        default=None,
-        metadata=about("CLOCK_MONOTONIC of the worker at the window's edges", "ns"),
-    )
-    resident: Integer | None = field(
-        default=None,
-        metadata=about("bytes of the source in the page cache before the run", "bytes"),
-    )
-    source_size: Integer | None = field(
-        default=None, metadata=about("bytes of the source in all", "bytes")
-    )
-    resident_after: Integer | None = field(
-        default=None,
-        metadata=about("bytes of the source in the page cache after the run", "bytes"),
-    )
-    cache: str = field(default="", metadata=about("what was asked: `warm` or `cold`"))
-    sink_resident: IntegerPair | None = field(
-        default=None,
-        metadata=about("bytes of the sink in the page cache before and after the run", "bytes"),
-    )
-    sink_dirty: IntegerPair | None = field(
-        default=None,
-        metadata=about(
-            "those of them that were not on the disk yet; after the run, but before `fsync: after`",
-            "bytes",
-        ),
-    )
-    fsync_ns: Integer | None = field(
-        default=None, metadata=about("how long it took to force the sink to its disk", "ns")
-    )
-    rejected_connections: Integer = field(
-        default=0,
-        metadata=about(
-            "connections to the data port that did not send the run's token; of a tool: that were"
-            " there before its client's",
-            "connections",
-        ),
-    )
-    samples_lost: Integer = field(
-        default=0, metadata=about("interval samples that did not fit the worker's memory")
-    )
-    tool: ToolReading | None = field(
-        default=None, metadata=about("of an external tool: the bytes that it reported (receiver)")
-    )
-    meters: Mapping[str, Counters] = field(
-        default_factory=dict,
-        metadata=about(
-            "by meter (`flow tcp rusage procstat` and others), each a key of the side: counter ->"
-            " [opening, closing], with one number for each stream where it counts by stream",
-            rest=True,
-        ),
-    )
+    host: Annotated[str, "the host's name in the campaign"]
+    time_ns: Annotated[Window | None, "CLOCK_MONOTONIC at the window's edges", "ns"] = None
+    resident: Annotated[Integer | None, "of the source in the page cache, before", "bytes"] = None
+    source_size: Annotated[Integer | None, "bytes of the source in all", "bytes"] = None
+    resident_after: Annotated[Integer | None, "the same, after the run", "bytes"] = None
+    cache: Annotated[str, "what was asked: `warm` or `cold`"] = ""
+    sink_resident: Annotated[
+        IntegerPair | None, "of the sink in the page cache, before and after", "bytes"
+    ] = None
+    sink_dirty: Annotated[
+        IntegerPair | None,
+        "those of them that were not on the disk yet; after the run, but before `fsync: after`",
+        "bytes",
+    ] = None
+    fsync_ns: Annotated[Integer | None, "how long forcing the sink to its disk took", "ns"] = None
+    rejected_connections: Annotated[
+        Integer,
+        "connections to the data port that did not send the run's token; of a tool: that were"
+        " there before its client's",
+        "connections",
+    ] = 0
+    samples_lost: Annotated[Integer, "interval samples that did not fit the worker's memory"] = 0
+    tool: Annotated[ToolReading | None, "of an external tool: what it reported"] = None
+    meters: Annotated[
+        Mapping[str, Counters],
+        "by meter (`flow tcp rusage procstat` and others), each a key of the side: counter ->"
+        " [opening, closing], with one number for each stream where it counts by stream",
+        REST,
+    ] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class SettingNote(JsonObject):
     """A setting as it was asked and as the kernel said when it was read back."""
 
-    asked: SettingValue = field(
-        metadata=about("what was asked; null where it was left to the kernel")
-    )
-    read: SettingValue = field(metadata=about("what was read back"))
-    after: str | None = field(
-        default=None,
-        metadata=about("what was read after the run, where that was something else"),
-    )
+    asked: Annotated[SettingValue, "what was asked; null where it was left to the kernel"]
+    read: Annotated[SettingValue, "what was read back"]
+    after: Annotated[str | None, "what was read after the run, if another"] = None
 
 
 @dataclass(frozen=True)
 class Settings(JsonObject):
     """Settings of a run, read back."""
 
-    sender: Mapping[str, SettingNote] = field(metadata=about("by setting, of the sender"))
-    receiver: Mapping[str, SettingNote] = field(metadata=about("by setting, of the receiver"))
-    moved: Mapping[str, TextPair] = field(
-        metadata=about("`HOST.NAME` -> what it was before and after a change that moved it along")
-    )
+    sender: Annotated[Mapping[str, SettingNote], "by setting, of the sender"]
+    receiver: Annotated[Mapping[str, SettingNote], "by setting, of the receiver"]
+    moved: Annotated[
+        Mapping[str, TextPair],
+        "`HOST.NAME` -> what it was before and after a change that moved it along",
+    ]
 
     def of(self, side: SideName) -> Mapping[str, SettingNote]:
         """One side's settings."""
@@ -218,8 +182,8 @@ class Settings(JsonObject):
 class Proof(JsonObject):
     """What each method counted: by counter [opening, closing, drained], one number a stream."""
 
-    sender: ProofCounters = field(metadata=about("of the send method"))
-    receiver: ProofCounters = field(metadata=about("of the receive method"))
+    sender: Annotated[ProofCounters, "of the send method"]
+    receiver: Annotated[ProofCounters, "of the receive method"]
 
     def of(self, side: SideName) -> ProofCounters:
         """One side's proofs."""
@@ -234,62 +198,42 @@ class Record(JsonObject):
     """One run. Runs that did not get so far have no sides, settings or proof."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    run: RunNumber = field(metadata=about("counts from 1 in the order of execution"))
-    cell: str = field(metadata=about("the cell's id: its levels, `send=sendfile,pin=apart`"))
-    pair: PairName = field(metadata=about("`sender>receiver`"))
-    block: Count = field(metadata=about("counts from 0"))
-    boot: Count = field(
-        metadata=about("the boot that the hosts were in: from 1 where netbench boots them, else 0")
-    )
-    factors: Mapping[str, str] = field(metadata=about("factor -> level, as written"))
-    status: Status = field(metadata=about("how the run ended"))
-    reason: str = field(metadata=about('why it is not ok; "" where it is'))
-    started: Time = field(metadata=about("UTC in ISO 8601"))
-    sender: SideCounters | None = field(default=None, metadata=about("the sender's counters"))
-    receiver: SideCounters | None = field(default=None, metadata=about("the receiver's counters"))
-    settings: Settings = field(
-        default=NO_SETTINGS, metadata=about("what was asked of hosts and sockets, and read back")
-    )
-    proof: Proof = field(
-        default=NO_PROOF, metadata=about("what shows that the methods did what they should")
-    )
-    captures: Mapping[str, Capture] = field(
-        default_factory=dict,
-        metadata=about("of an external tool, by metric: what its output said"),
-    )
-    unverified: str = field(
-        default="",
-        metadata=about("why what arrived was not verified, where `verify` was asked for"),
-    )
-    cut: Mapping[str, float] = field(
-        default_factory=dict,
-        metadata=about(
-            "side -> the longest time in which its worker or the controller did not hear the other,"
-            " of a run that went on meanwhile",
-            "s",
-        ),
-    )
-    control: bool = field(
-        default=False,
-        metadata=about(
-            "whether it is of a control: of a comparison's baseline, a second time, whose cell ends"
-            " in `,control`"
-        ),
-    )
+    run: Annotated[RunNumber, "counts from 1 in the order of execution"]
+    cell: Annotated[str, "the cell's id: its levels, `send=sendfile,pin=apart`"]
+    pair: Annotated[PairName, "`sender>receiver`"]
+    block: Annotated[Count, "counts from 0"]
+    boot: Annotated[Count, "from 1 where netbench boots the hosts, else 0"]
+    factors: Annotated[Mapping[str, str], "factor -> level, as written"]
+    status: Annotated[Status, "how the run ended"]
+    reason: Annotated[str, 'why it is not ok; "" where it is']
+    started: Annotated[Time, "UTC in ISO 8601"]
+    sender: Annotated[SideCounters | None, "the sender's counters"] = None
+    receiver: Annotated[SideCounters | None, "the receiver's counters"] = None
+    settings: Annotated[Settings, "what was asked, and read back"] = NO_SETTINGS
+    proof: Annotated[Proof, "what shows that the methods did what they should"] = NO_PROOF
+    captures: Annotated[Mapping[str, Capture], "by metric"] = field(default_factory=dict)
+    unverified: Annotated[str, "why `verify` could not be done"] = ""
+    cut: Annotated[
+        Mapping[str, float],
+        "side -> the longest time in which its worker or the controller did not hear the other,"
+        " of a run that went on meanwhile",
+        "s",
+    ] = field(default_factory=dict)
+    control: Annotated[
+        bool,
+        "whether it is of a control: of a comparison's baseline, a second time, whose cell ends"
+        " in `,control`",
+    ] = False
 
-    round: RunNumber | None = field(
-        default=None,
-        metadata=about(
-            "of a campaign of several pairs: the round of those that run side by side, from 1"
-        ),
-    )
-    concurrent: tuple[PairName, ...] | None = field(
-        default=None,
-        metadata=about(
-            "of a campaign of several pairs: the others whose data began to move with this run's;"
-            " [] where none did"
-        ),
-    )
+    round: Annotated[
+        RunNumber | None,
+        "of a campaign of several pairs: the round of those that run side by side, from 1",
+    ] = None
+    concurrent: Annotated[
+        tuple[PairName, ...] | None,
+        "of a campaign of several pairs: the others whose data began to move with this run's;"
+        " [] where none did",
+    ] = None
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object of this record: settings and proof are there wherever a side is."""

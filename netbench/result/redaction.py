@@ -14,8 +14,8 @@ from typing import Any
 
 from netbench.base.errors import PlaceError, StoreError
 from netbench.base.hostlist import NOTATION, expand, fold
-from netbench.base.json_lines import JsonLines, cannot_read
-from netbench.base.opening import files_inside, read_inside
+from netbench.base.json_lines import JsonLines, read_whole
+from netbench.base.opening import files_inside
 from netbench.result.reading import read_keys
 
 REDACTED = "redacted"
@@ -198,13 +198,13 @@ def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
 
     def document(file: Path) -> Iterator[str]:
         try:
-            value = redaction.value(json.loads(read_inside(file)))
+            value = redaction.value(json.loads(read_whole(file)))
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
         yield json.dumps(value, indent=1)
 
     def text(file: Path) -> Iterator[str]:
-        yield redaction.text(read_inside(file).decode("utf-8", "replace"))
+        yield redaction.text(read_whole(file).decode("utf-8", "replace"))
 
     if file.suffix == ".jsonl":
         return lines
@@ -220,6 +220,4 @@ def _copy(file: Path, to: Path, way: Callable[[Path], Iterator[str]]) -> None:
         with to.open("w") as out:
             out.writelines(way(file))
     except OSError as error:
-        if error.filename == str(file):
-            raise cannot_read(file, error) from error
         raise PlaceError(f"cannot write {to}: {error.strerror}; free some space") from error

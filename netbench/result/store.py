@@ -11,7 +11,6 @@ plan.json and journal.jsonl are copies of that.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -29,8 +28,8 @@ from netbench.base.json_lines import (
     JsonLines,
     add_line,
     cannot,
-    cannot_read,
     now,
+    read_whole,
     remedy_of,
     to_line,
 )
@@ -42,7 +41,6 @@ from netbench.base.opening import (
     open_file,
     open_inside,
     opener,
-    read_inside,
     write_new,
 )
 from netbench.result import campaign_state
@@ -90,9 +88,8 @@ class Store:
         self._noise = JsonLines(path / NOISE, below=2)
         self._profiles = JsonLines(path / PROFILES / RUNS, below=2)
         self._lines = JsonLines(path / "records.jsonl")
-        self._records: int | None = (
-            None  # a descriptor: a buffer would hold back what the disk did not take
-        )
+        # A descriptor: a buffer would hold back what the disk did not take.
+        self._records: int | None = None
         self._log: TextIO | None = None
         self._is_begun = True
 
@@ -136,23 +133,17 @@ class Store:
             if self.state:
                 self.state.lock(self.path)
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
-            fcntl.flock(self._records, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            campaign_state.hold(self._records, self.path)
             for lines in (self._lines, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()
             self._is_begun = self.journal.begin()
             log = opener(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._log = os.fdopen(log, "a", encoding="utf-8")
-        except BlockingIOError as error:
+        except (OSError, StoreError) as error:
             self.close()
-            raise StoreError(
-                f"{self.path} is in use by another netbench; wait until it ends, or stop it"
-            ) from error
-        except OSError as error:
-            self.close()
-            raise cannot("open", self._lines.path, error) from error
-        except StoreError:
-            self.close()
+            if isinstance(error, OSError):
+                raise cannot("open", self._lines.path, error) from error
             raise
 
     def refuse_changed(self) -> None:
@@ -167,7 +158,7 @@ class Store:
                 f" `run {shlex.quote(str(self.path / 'campaign.yaml'))}` runs it as a new campaign:"
                 " read it first, it is code"
             )
-        differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != self._contents(n)]
+        differing = [n for n in CAMPAIGN_FILES if self.state.read(n) != read_whole(self.path / n)]
         if not self._is_begun:
             differing.append("journal.jsonl")
         if differing:
@@ -217,11 +208,7 @@ class Store:
     def facts(self, hosts: Hosts) -> None:
         """Replace facts.json."""
         facts = FactsFile({host: tuple(entries) for host, entries in hosts.items()})
-        self._write(
-            self.path / "facts.json",
-            document(to_json(facts)),
-            forced=True,
-        )
+        self._write(self.path / "facts.json", document(to_json(facts)), forced=True)
 
     def _write(self, file: Path, data: bytes, forced: bool = False) -> None:
         """Write a file whole or not at all. `forced`: it is on the disk when this returns."""
@@ -263,15 +250,9 @@ class Store:
         """The effective campaign, as it began."""
         name = CAMPAIGN_FILES[0]
         try:
-            return (self.state.read(name) if self.state else self._contents(name)).decode()
+            return read_whole((self.state.path if self.state else self.path) / name).decode()
         except ValueError as error:
             raise unreadable(self.path / name, "not UTF-8 text") from error
-
-    def _contents(self, name: str) -> bytes:
-        try:
-            return read_inside(self.path / name)
-        except OSError as error:
-            raise cannot_read(self.path / name, error) from error
 
     def close(self) -> None:
         """Let go of the folder."""

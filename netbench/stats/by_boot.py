@@ -137,8 +137,8 @@ def _share(
         return NAN, NAN
     free = size[0] - 1, size[1] - size[0]
     ends = (float(fdtri(*free, (1 + sign * confidence) / 2)) for sign in (1, -1))
-    parts = [max(0.0, (among / within / end - 1) / runs) for end in ends]
-    return parts[0] / (1 + parts[0]), parts[1] / (1 + parts[1])
+    low, high = (max(0.0, (among / within / end - 1) / runs) for end in ends)
+    return low / (1 + low), high / (1 + high)
 
 
 def pooled(splits: Sequence[Split]) -> Split | None:
@@ -187,51 +187,36 @@ def what_boots_buy(
     more than one, builds are what an interval is over.
     """
     noun, units = ("build", builds) if builds > 1 else ("boot", boots)
-    mine = half_width(units, confidence)
-    each = f"{boots / builds:.3g} boots of each build, ".replace("1 boots", "1 boot")
-    lines = [
-        count(units, noun)
-        + (f" of each of {kernels} kernels, " if kernels > 1 else ", ")
-        + (each if builds > 1 else "")
-        + f"{count(runs_a_boot, 'run')} of each cell a boot"
-    ]
+
+    def width(n: int) -> str:
+        """Two digits: 9.0, 1.6, 0.84."""
+        multiple = half_width(n, confidence)
+        return f"± {multiple:.{2 if multiple < 1 else 1}f}"
+
+    each = [f"{count(units, noun)}{f' of each of {kernels} kernels' if kernels > 1 else ''}"]
+    share = f"{boots / builds:.3g}"
+    each += [f"{share} boot{'s' * (share != '1')} of each build"] if builds > 1 else []
+    lines = [", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))]
     if units > 1:
-        others = ", ".join(
-            f"{n} {noun}s ± {_sds(half_width(n, confidence))}" for n in SHOWN if n != units
-        )
+        others = ", ".join(f"{n} {noun}s {width(n)}" for n in SHOWN if n != units)
         lines.append(
-            f"a {confidence:.0%} interval over {units} {noun}s is ± {_sds(mine)} standard"
+            f"a {confidence:.0%} interval over {units} {noun}s is {width(units)} standard"
             f" deviations of a {noun}'s mean; {others}"
-        )
-    if kernels > 1 and units > 1:
-        lines.append(
-            f"the ratio of two kernels has {units} pairs of {noun}s: ± {_sds(mine * math.sqrt(2))}"
-            " such deviations"
         )
     if kernels > 1 and builds == 1 < boots:
         lines.append(
             "each kernel is built once: what another layout of its code would change is in no"
             " interval (kernels.NAME.builds)"
         )
-    return lines, _warning(units, kernels, confidence, noun)
-
-
-def _sds(multiple: float) -> str:
-    """Two digits: 8.98 -> 9.0, 1.59 -> 1.6, 0.836 -> 0.84."""
-    return f"{multiple:.2f}" if multiple < 1 else f"{multiple:.1f}"
-
-
-def _warning(units: int, kernels: int, confidence: float, noun: str) -> str:
     key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
-    enough = f"{key}: {ENOUGH} gives ± {_sds(half_width(ENOUGH, confidence))} standard deviations"
+    enough = f"{key}: {ENOUGH} gives {width(ENOUGH)} standard deviations"
     if units == 1 and kernels > 1:
-        return (
+        return lines, (
             "with one boot of each kernel no difference between kernels has an interval: it cannot"
             f" be told from what any two boots differ by; {enough}"
         )
     if units == TOO_FEW:
-        return (
-            f"two {noun}s prove next to nothing: ± {_sds(half_width(2, confidence))} standard"
-            f" deviations; {enough}"
+        return lines, (
+            f"two {noun}s prove next to nothing: {width(2)} standard deviations; {enough}"
         )
-    return ""
+    return lines, ""

@@ -1,12 +1,12 @@
-"""Which cells have been run often enough, over a whole campaign: one rule for the conductor and for
-the report.
+"""Which cells have been run often enough: one rule for the conductor, after each block, and for the
+report's statuses.
 
-Without `compare` each cell closes alone, by its own intervals (stopping.assess). With it, a cell
-closes once its ratio to the baseline is settled: as precise as asked or, with `until: verdict`,
-better, worse or equivalent; paired within blocks, so what drifts between blocks cancels. The
-interval is at the level of the whole family, which no interval of the report is wider than
-(verdicts.corrected). A closed cell leaves the blocks; the baseline stays until the last is closed.
-Where runs lie in several boots, means and ratios are judged by boots (stopping.assess, pairs).
+Without `compare` each cell closes alone, by its own intervals. With it, a cell closes once its
+ratio to the baseline is settled: as precise as asked or, with `until: verdict`, better, worse or
+equivalent; paired within blocks, so what drifts between blocks cancels. The interval is at the
+level of the whole family, which no interval of the report is wider than (verdicts.corrected). A
+closed cell leaves the blocks; the baseline stays until the last is closed. Where runs lie in
+several boots, means and ratios are judged by boots (pairs.py).
 """
 
 from __future__ import annotations
@@ -20,15 +20,53 @@ import numpy as np
 import numpy.typing as npt
 
 from netbench.model import Compare, Repeat
-from netbench.stats.by_boot import BOOTED, Builds
-from netbench.stats.dependence import followed
-from netbench.stats.intervals import Means, Numbers, means_of, ratio_confidence
-from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
-from netbench.stats.stopping import Assessment, assess, most
+from netbench.stats.by_boot import BOOTED, Builds, runs_a_boot
+from netbench.stats.dependence import followed, run_intervals
+from netbench.stats.intervals import (
+    Interval,
+    Means,
+    Numbers,
+    mean_interval,
+    means_of,
+    ratio_confidence,
+    sequential_confidence,
+)
+from netbench.stats.pairs import NO_BUILDS, Rounds, Series, by_unit, differences, rounds
 
 Key = tuple[str, str]  # cell, pair
 Flags = npt.NDArray[np.bool_]
 ByBlock = Mapping[str, Mapping[int, float]]  # metric -> block -> value, in order of execution
+# CPUs: half a percent of one CPU is as narrow as any meter of the kernel resolves in a run of
+# seconds
+CPU_FLOOR = 0.005
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Where a cell stands by its own intervals: `n` usable runs, whether it is `converged`, `max`
+    or `open`, and the interval of each metric that has a value (NaN half-width: none yet); `spent`:
+    it has had all its runs.
+    """
+
+    n: int
+    reason: str
+    intervals: Mapping[str, Interval]
+    spent: bool = False
+
+
+def most(repeat: Repeat) -> int:
+    """How many ok runs a cell gets at most."""
+    return repeat.max if repeat.boots == 1 else repeat.boots * runs_a_boot(repeat)
+
+
+def reached(metric: str, interval: Interval, repeat: Repeat) -> bool:
+    """Whether one metric's interval is as narrow as asked, or, for CPU metrics, as narrow as a CPU
+    meter can tell (CPU_FLOOR).
+    """
+    if not interval.known:
+        return False
+    small = metric.partition(".")[0].endswith("_cpu") and interval.half_width <= CPU_FLOOR
+    return small or interval.precision <= repeat.precision
 
 
 @dataclass(frozen=True)
@@ -37,7 +75,7 @@ class Standing:
     how many of its runs are ok.
 
     `boots`: the boot of each block that is not in boot 0; `builds`: as a Series has them. `lost`:
-    runs that failed and are not repeated (stopping.assess).
+    runs that failed and are not repeated, because boots decide how many there are.
     """
 
     factors: Mapping[str, str]
@@ -49,8 +87,41 @@ class Standing:
     builds: Builds = field(default_factory=lambda: NO_BUILDS)
 
     def alone(self, repeat: Repeat) -> Assessment:
-        """Where it stands by its own intervals."""
-        return assess(self.series, repeat, self.lost)
+        """Where it stands by its own intervals.
+
+        `converged` with repeat.min runs once every metric of repeat.metrics is precise, `max` with
+        repeat.max. n is the number of values of the best-filled metric. A metric without any value
+        (throughput of `null`) is left out of the rule; when none is left only `max` closes the
+        cell. A metric with fewer values than n is not precise until they are enough: what is
+        missing is no evidence.
+
+        With values of several boots, or with repeat.boots > 1, intervals are over the means of
+        boots, and a cell closes only when it has been in all boots that were asked for. With boots
+        that were not asked for no precision closes it: a reboot is no draw that was planned.
+        """
+        series = self.series
+        boots: frozenset[int] = frozenset().union(*(each.boots for each in series.values()))
+        by_boot = repeat.boots > 1 or len(boots) > 1
+        confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
+        intervals = {
+            name: mean_interval(by_unit(each.boot, each.values, each.builds)[1], repeat.confidence)
+            if by_boot
+            else run_intervals(each.values[None], confidence)[0]
+            for name, each in series.items()
+        }
+        n = max((len(each.values) for each in series.values()), default=0)
+        asked = [name for name in repeat.metrics if name in series]
+        everywhere = len(boots) >= repeat.boots or not by_boot
+        spent = n + self.lost >= most(repeat) and everywhere
+        converged = (
+            asked
+            and everywhere
+            and (repeat.boots > 1 or not by_boot)
+            and all(len(series[name].values) + self.lost >= repeat.min for name in asked)
+            and all(reached(name, intervals[name], repeat) for name in asked)
+        )
+        reason = "converged" if converged else "max" if spent else "open"
+        return Assessment(n, reason, intervals, spent)
 
     @cached_property
     def series(self) -> Mapping[str, Series]:
@@ -117,47 +188,18 @@ def closings(
     order: the rounds of boots of the compared factor, where more is known of them than the cells
     show.
     """
-    order = order or _rounds(cells.values(), compare)
-    closed: dict[Key, str] = {}
+    if order is None:
+        by_level: dict[str | None, set[int]] = {}
+        for cell in cells.values() if compare else ():
+            mine = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
+            mine |= {cell.boots.get(block, 0) for each in cell.values.values() for block in each}
+        order = rounds(by_level.values())
     factors = {key: cell.factors for key, cell in cells.items()}
     target = target_of(factors, compare, repeat)
-    each = [{key: cells[key] for key in group} for group in groups(factors, swept, compare)]
-    for group in each:
-        closed |= group_closings(group, compare, target, order)
+    closed: dict[Key, str] = {}
+    for group in groups(factors, swept, compare):
+        closed |= group_closings({key: cells[key] for key in group}, compare, target, order)
     return closed
-
-
-def baseline_of(group: Mapping[Key, Mapping[str, str]], compare: Compare | None) -> Key | None:
-    """The cell that the others of its group are compared with, given the factors of each."""
-    if compare is None:
-        return None
-    levels = ((key, factors.get(compare.factor)) for key, factors in group.items())
-    return next((key for key, level in levels if level == compare.baseline), None)
-
-
-def group_closings(
-    group: Mapping[Key, Standing],
-    compare: Compare | None,
-    target: Target,
-    order: Rounds,
-) -> dict[Key, str]:
-    """`closings` of the cells that are compared with one baseline."""
-    base = baseline_of({key: cell.factors for key, cell in group.items()}, compare)
-    if base is None or group[base].closed or all(c.closed for k, c in group.items() if k != base):
-        return {key: cell.closed or _alone(cell, target.repeat) for key, cell in group.items()}
-    closed = {
-        key: cell.closed or _against(cell, group[base], target, order)
-        for key, cell in group.items()
-        if key != base
-    }
-    compared = {reason for key, reason in closed.items() if not group[key].closed}
-    alone = group[base].alone(target.repeat)
-    enough = alone.n + group[base].lost >= target.repeat.min
-    if enough and all(compared):
-        closed[base] = "converged" if compared == {"converged"} else "max"
-    else:
-        closed[base] = _exhausted(group[base], alone, target.repeat)
-    return {key: closed[key] for key in group}
 
 
 def groups(
@@ -176,36 +218,50 @@ def groups(
     return list(by_context.values())
 
 
-def _rounds(cells: Iterable[Standing], compare: Compare | None) -> Rounds:
-    """The rounds of boots by the compared factor's levels."""
-    by_level: dict[str | None, set[int]] = {}
-    for cell in cells if compare is not None else ():
-        mine = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
-        mine |= {cell.boots.get(block, 0) for values in cell.values.values() for block in values}
-    return rounds(by_level.values())
+def baseline_of(group: Mapping[Key, Mapping[str, str]], compare: Compare | None) -> Key | None:
+    """The cell that the others of its group are compared with, given the factors of each."""
+    if compare is None:
+        return None
+    levels = ((key, factors.get(compare.factor)) for key, factors in group.items())
+    return next((key for key, level in levels if level == compare.baseline), None)
 
 
-def _alone(cell: Standing, repeat: Repeat) -> str:
-    """Why a cell that is compared with nothing is closed, "" if it is not."""
-    alone = cell.alone(repeat)
-    return alone.reason if alone.closed else _exhausted(cell, alone, repeat)
+def group_closings(
+    group: Mapping[Key, Standing],
+    compare: Compare | None,
+    target: Target,
+    order: Rounds,
+) -> dict[Key, str]:
+    """`closings` of the cells that are compared with one baseline."""
+    repeat = target.repeat
+
+    def enough(cell: Standing, alone: Assessment) -> bool:
+        return alone.n + cell.lost >= repeat.min
+
+    def reason(cell: Standing, alone: Assessment, converged: bool) -> str:
+        spent = alone.spent or cell.runs + cell.lost >= most(repeat)
+        return "converged" if converged else "max" if spent else ""
+
+    alone = {key: cell.alone(repeat) for key, cell in group.items() if not cell.closed}
+    closed = {key: cell.closed for key, cell in group.items()}
+    base = baseline_of({key: cell.factors for key, cell in group.items()}, compare)
+    if base is None or base not in alone or not alone.keys() - {base}:
+        by_itself = {k: reason(group[k], a, a.reason == "converged") for k, a in alone.items()}
+        return closed | by_itself
+    for key, mine in alone.items():
+        if key != base:
+            cell = group[key]
+            settled = enough(cell, mine) and is_settled(cell, group[base], target, order)
+            closed[key] = reason(cell, mine, settled)
+    compared = {closed[key] for key in alone if key != base}
+    if enough(group[base], alone[base]) and all(compared):
+        closed[base] = "converged" if compared == {"converged"} else "max"
+    else:
+        closed[base] = reason(group[base], alone[base], False)
+    return closed
 
 
-def _exhausted(cell: Standing, alone: Assessment, repeat: Repeat) -> str:
-    """`max` for a cell that has had all its runs."""
-    return "max" if alone.spent or cell.runs + cell.lost >= most(repeat) else ""
-
-
-def _against(mine: Standing, base: Standing, target: Target, order: Rounds) -> str:
-    """Why a cell that is compared with a baseline is closed, "" if it is not."""
-    alone = mine.alone(target.repeat)
-    enough = alone.n + mine.lost >= target.repeat.min
-    if enough and _is_settled(mine, base, target, order):
-        return "converged"
-    return _exhausted(mine, alone, target.repeat)
-
-
-def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
+def is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
     """Whether a ratio is settled in every chosen metric that both have, and there is one."""
     repeat = target.repeat
     both = [name for name in repeat.metrics if name in mine.series and name in base.series]

@@ -25,7 +25,8 @@ FLAGS = {
 CAMPAIGN = "campaign"  # the unit where each result is one value
 RESULT = "result"
 """The factor of a comparison of results, or of states: its levels name themselves."""
-SURE = ("better", "worse", "equivalent")
+CHANGES = ("better", "worse")
+SURE = (*CHANGES, "equivalent")
 VERDICTS = (*SURE, "inconclusive")
 NO_VERDICT = "no verdict"
 """In place of a verdict, where what was measured cannot carry one (grounds.py)."""

@@ -55,61 +55,56 @@ def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
 
 def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[str, Numbers]:
     """The unit (`block`, `boot` or `build`) and the log differences, mine less base, one a unit
-    that both have.
-
-    boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
-    several, the boot is the unit; the build, where both have builds.
+    that both have. boots: as of `in_common`.
     """
-    if not mine.boots & base.boots:
-        pairs, log_differences = _subtracted(_by_round(mine, order), _by_round(base, order))
-        builds = [_of_rounds(series, order) for series in (mine, base)]
-        return by_unit(pairs, log_differences, builds[0] if all(builds) else NO_BUILDS)
-    width = 1 + max(mine.block.max(), base.block.max())
-    here, there = (series.boot * width + series.block for series in (mine, base))
-    places, (i, j) = _in_all([here, there])
-    log_differences, boot = mine.logs[i] - base.logs[j], places // width
-    if boots > 1 or len(set(boot.tolist())) > 1:
-        return by_unit(boot, log_differences, mine.builds)
-    return "block", log_differences
+    unit, boot, table, builds = in_common([mine, base], boots, order)
+    found = table[:, 0] - table[:, 1]
+    return (unit, found) if unit == "block" else by_unit(boot, found, builds)
 
 
 def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, Numbers]:
     """The unit, as of differences, and the logarithms of all cells, a row a unit that each of them
     has.
     """
-    if not frozenset.intersection(*(series.boots for series in cells)):
-        found = [_by_round(series, order) for series in cells]
-        places, table = _common(found)
-        builds = [_of_rounds(series, order) for series in cells]
-        return _rows_by_unit(places, table, builds[0] if all(builds) else NO_BUILDS)
-    width = 1 + max(int(series.block.max()) for series in cells)
-    places, table = _common([(series.boot * width + series.block, series.logs) for series in cells])
-    boot = places // width
-    if boots > 1 or len(set(boot.tolist())) > 1:
-        return _rows_by_unit(boot, table, cells[0].builds)
-    return "block", table
-
-
-def _common(cells: Sequence[tuple[Places, Numbers]]) -> tuple[Places, Numbers]:
-    """The places that all cells have, and a row of values of each."""
-    places, found = _in_all([mine for mine, _ in cells])
-    columns = [values[at] for (_, values), at in zip(cells, found, strict=True)]
-    return places, np.stack(columns, axis=1)
-
-
-def _in_all(cells: Sequence[Places]) -> tuple[Places, list[Places | slice]]:
-    """The places that all cells have, ascending, and where each has them (first)."""
-    first = cells[0]
-    if (first[1:] > first[:-1]).all() and all(np.array_equal(each, first) for each in cells[1:]):
-        return first, [slice(None)] * len(cells)  # most are so, and that is quick
-    places = reduce(np.intersect1d, cells[1:], np.unique(first))
-    return places, [np.intersect1d(each, places, return_indices=True)[1] for each in cells]
-
-
-def _rows_by_unit(boots: Places, table: Numbers, builds: Builds) -> tuple[str, Numbers]:
-    """As by_unit, of a table with a row a boot or a block of it."""
-    columns = [by_unit(boots, column, builds) for column in table.T]
+    unit, boot, table, builds = in_common(cells, boots, order)
+    if unit == "block":
+        return unit, table
+    columns = [by_unit(boot, column, builds) for column in table.T]
     return columns[0][0], np.stack([values for _, values in columns], axis=1)
+
+
+def in_common(
+    cells: Sequence[Series], boots: int, order: Rounds
+) -> tuple[str, Places, Numbers, Builds]:
+    """Whether the `block` or the `boot` is the unit; of each block that all cells ran in its boot
+    and a row of logarithms; and the builds of boots. Where no boot has all cells: of rounds, and
+    their means.
+
+    boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
+    several, the boot is the unit; the build, where all cells have builds.
+    """
+    if not frozenset.intersection(*(series.boots for series in cells)):
+        places, table = _rows([_by_round(series, order) for series in cells])
+        builds = [
+            {order[boot]: series.builds[boot] for boot in series.boots & series.builds.keys()}
+            for series in cells
+        ]
+        return "boot", places, table, builds[0] if all(builds) else NO_BUILDS
+    width = 1 + max(int(series.block.max()) for series in cells)
+    places, table = _rows([(series.boot * width + series.block, series.logs) for series in cells])
+    boot = places // width
+    is_block = boots == 1 and len(set(boot.tolist())) <= 1
+    return "block" if is_block else "boot", boot, table, cells[0].builds
+
+
+def _rows(cells: Sequence[tuple[Places, Numbers]]) -> tuple[Places, Numbers]:
+    """The places that all cells have, ascending, and a row of values of each."""
+    first, *rest = (places for places, _ in cells)
+    if (first[1:] > first[:-1]).all() and all(np.array_equal(each, first) for each in rest):
+        return first, np.stack([values for _, values in cells], axis=1)  # most are so: quick
+    places = reduce(np.intersect1d, rest, np.unique(first))
+    found = [values[np.intersect1d(mine, places, return_indices=True)[1]] for mine, values in cells]
+    return places, np.stack(found, axis=1)
 
 
 def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Numbers]:
@@ -121,11 +116,6 @@ def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Number
     return ("build", _means(found, means)[1]) if len(found) and found.all() else ("boot", means)
 
 
-def _of_rounds(series: Series, order: Rounds) -> Builds:
-    """The build of each round."""
-    return {order[boot]: series.builds[boot] for boot in series.boots & series.builds.keys()}
-
-
 def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
     """Each unit, ascending, and the mean of its values."""
     if not len(values):
@@ -135,14 +125,5 @@ def _means(units: Places, values: Numbers) -> tuple[Places, Numbers]:
 
 
 def _by_round(series: Series, order: Rounds) -> tuple[Places, Numbers]:
-    return _means(
-        np.array([order[boot] for boot in series.boot.tolist()], dtype=np.int64),
-        series.logs,
-    )
-
-
-def _subtracted(
-    mine: tuple[Places, Numbers], base: tuple[Places, Numbers]
-) -> tuple[Places, Numbers]:
-    both, i, j = np.intersect1d(mine[0], base[0], assume_unique=True, return_indices=True)
-    return both, mine[1][i] - base[1][j]
+    places = np.array([order[boot] for boot in series.boot.tolist()], dtype=np.int64)
+    return _means(places, series.logs)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import glob
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,7 +20,7 @@ from netbench.report.source import Source
 from netbench.result.codec import unreadable
 from netbench.tables.samples import quoted, select_samples
 from netbench.tables.table_frames import FRAMES, result_id
-from netbench.tables.views import VIEWS, create
+from netbench.tables.views import VIEWS, named
 
 SAMPLES = "samples"
 TABLES = (*FRAMES, SAMPLES)
@@ -40,13 +38,14 @@ class Answer:
     notes: Sequence[str] = ()
 
 
-class Database:
+class Database(ExitStack):
     """The tables of some results. A context: what it writes meanwhile is removed at its end."""
 
     def __init__(self, sources: Iterable[Source], archives: Sequence[Path] = ()) -> None:
         """`archives`: datasets that write_dataset has written. Errors: RequestError for a result
         that is given twice.
         """
+        super().__init__()
         self.sources, self._archives = list(sources), archives
         ids = [result_id(source.result) for source in self.sources]
         ids += [each for archive in archives for each in archived(archive)]
@@ -54,31 +53,18 @@ class Database:
             raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
         self._made: set[str] = set()
 
-    def __enter__(self) -> Database:
-        self._folder = tempfile.TemporaryDirectory(prefix="netbench-")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.connection.close()
-        self._folder.cleanup()
-
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Without network, and without variables of this program as tables."""
-        return duckdb.connect(
-            config={
-                "temp_directory": self._folder.name,
-                "memory_limit": MEMORY,
-                "autoinstall_known_extensions": "false",
-                "autoload_known_extensions": "false",
-                "python_enable_replacements": "false",
-            }
-        )
+        folder = self.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
+        config = {
+            "temp_directory": folder,
+            "memory_limit": MEMORY,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "python_enable_replacements": "false",
+        }
+        return self.enter_context(duckdb.connect(config=config))
 
     def make(self, table: str) -> None:
         """Make a table: a view of that name over all results."""
@@ -86,9 +72,9 @@ class Database:
             return
         self._made.add(table)
         if table in VIEWS:
-            for needed in VIEWS[table].needs:
+            for needed in named(VIEWS[table], TABLES):
                 self.make(needed)
-            self.connection.execute(create(table))
+            self.connection.execute(VIEWS[table])
             return
         parts = [self._part(table, number) for number in range(len(self.sources))]
         parts += [select_archived(table, archive) for archive in self._archives]
@@ -113,9 +99,8 @@ class Database:
         RequestError with what DuckDB says.
         """
         with refusing("query"):
-            for table in (*TABLES, *VIEWS):
-                if re.search(rf"\b{table}\b", sql, re.IGNORECASE):
-                    self.make(table)
+            for table in named(sql, (*TABLES, *VIEWS)):
+                self.make(table)
             answer = self.connection.execute(sql)
             if answer is None:
                 raise RequestError(
@@ -139,12 +124,6 @@ class Database:
                 "tables of Arrow need pyarrow: pip install 'netbench[arrow]'"
             ) from error
 
-    def columns(self, table: str) -> list[tuple[str, str]]:
-        """The columns of a table with their types."""
-        self.make(table)
-        described = self.connection.execute(f"DESCRIBE {table}").fetchall()
-        return [(str(row[0]), str(row[1])) for row in described]
-
 
 def is_archive(path: Path) -> bool:
     """Whether a folder is a dataset of results."""
@@ -153,10 +132,9 @@ def is_archive(path: Path) -> bool:
 
 def archived(folder: Path) -> list[tuple[str, str]]:
     """The campaign and the name of each result of a dataset."""
-    places = sorted(folder.glob("runs/campaign=*/result=*"))
     return [
         (unquote(place.parent.name.partition("=")[2]), unquote(place.name.partition("=")[2]))
-        for place in places
+        for place in sorted(folder.glob("runs/campaign=*/result=*"))
     ]
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,18 +16,10 @@ import duckdb
 
 from netbench.base.opening import files_inside, open_file
 
-LINE = ("side", "edge", "ns", "filename")
-"""What a line has beside its groups of counters."""
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
-INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT")
-WIDER = {
-    "BIGINT": {"BIGINT"},
-    "HUGEINT": {"BIGINT", "HUGEINT"},
-    "DOUBLE": {"BIGINT", "HUGEINT", "DOUBLE"},
-    "VARCHAR": {"VARCHAR"},
-    "BOOLEAN": {"BOOLEAN"},
-}
-"""What each type holds, narrowest first."""
+INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
+LONG = r'"(\w+)": ?[\[\d, -]*\d{19}'
+"""A counter with a value that may need more than 64 bits with a sign."""
 NONE = (
     "SELECT NULL::BIGINT AS run, NULL::VARCHAR AS side, NULL::DOUBLE AS seconds,"
     " NULL::BIGINT AS stream WHERE false"
@@ -54,17 +45,16 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
         f"{{{', '.join(f'{quoted(column)}: {quoted(kind)}' for column, kind in columns.items())}}},"
         f" maximum_object_size={LONGEST})"
     )
-    counters = [
-        (group, counter, kind.endswith("[]"))
+    counters = {
+        f"{group}.{counter}": (f"{name(group)}.{name(counter)}", kind.endswith("[]"))
         for group, types in groups.items()
         for counter, kind in types.items()
-    ]
-    lists = [f"len({_field(group, counter)})" for group, counter, is_list in counters if is_list]
+    }
+    lists = [f"len({field})" for field, is_list in counters.values() if is_list]
     streams = f"coalesce(greatest({', '.join(lists)}), 1)" if lists else "1"
     values = "".join(
-        f", {_field(group, counter)}{'[stream + 1]' if is_list else ''}"
-        f" AS {name(f'{group}.{counter}')}"
-        for group, counter, is_list in counters
+        f", {field}{'[stream + 1]' * is_list} AS {name(counter)}"
+        for counter, (field, is_list) in counters.items()
     )
     return (
         f"WITH lines AS (SELECT parse_filename(filename, true)::BIGINT AS run, * FROM {lines}"
@@ -94,50 +84,31 @@ def _own(folder: Path, files: Sequence[Path]) -> Sequence[Path]:
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict[str, str]]:
-    """The groups of counters of all samples, with the type of each counter that has a value.
+    """The groups of counters of all samples, with the type of each counter; JSON where its values
+    have none in common.
 
     DuckDB's own detection of types has all files open at once, which 60 of them need more memory
     for than there is; the structures of lines are found one line after another.
     """
     found = connection.execute(
-        "SELECT json_structure(json), bool_or(regexp_matches(json, '[0-9]{19}'))"
-        f" FROM read_ndjson_objects({files}, maximum_object_size={LONGEST})"
-        " WHERE NOT json_exists(json, '$.edge') GROUP BY ALL"
-    ).fetchall()
-    kinds: dict[str, dict[str, set[tuple[str, bool]]]] = defaultdict(lambda: defaultdict(set))
-    for structure, has_long in found:
-        for group, counters in json.loads(structure).items():
-            if group not in LINE and isinstance(counters, dict):
-                for counter, kind in counters.items():
-                    kinds[group][counter].add(_kind(kind, has_long))
+        f"SELECT json_group_structure(json), flatten(list(regexp_extract_all(json, {quoted(LONG)},"
+        f" 1))) FROM read_ndjson_objects({files}, maximum_object_size={LONGEST})"
+        " WHERE NOT json_exists(json, '$.edge')"
+    ).fetchone()
+    structure, long_ones = found or (None, None)
+
+    def sql_type(counter: str, kind: object) -> str:
+        if isinstance(kind, list):
+            return f"{sql_type(counter, kind[0])}[]"
+        if kind in INTEGERS:
+            return "HUGEINT" if counter in (long_ones or ()) else "BIGINT"
+        return kind if isinstance(kind, str) else "JSON"
+
     return {
-        group: {counter: _common_type(each) for counter, each in counters.items()}
-        for group, counters in kinds.items()
+        group: {counter: sql_type(counter, kind) for counter, kind in counters.items()}
+        for group, counters in json.loads(structure or "{}").items()
+        if isinstance(counters, dict)
     }
-
-
-def _kind(structure: object, has_long: bool) -> tuple[str, bool]:
-    """The type of a counter in one line, and whether it has a value for each stream.
-
-    has_long: whether the line has an integer that may need more than 64 bits with a sign.
-    """
-    is_list = isinstance(structure, list)
-    word = structure[0] if isinstance(structure, list) else structure
-    if word in INTEGERS:
-        return "HUGEINT" if has_long else "BIGINT", is_list
-    return word if isinstance(word, str) else "JSON", is_list
-
-
-def _common_type(kinds: set[tuple[str, bool]]) -> str:
-    """A type for all values of a counter."""
-    words = {word for word, _ in kinds} - {"NULL"} or {"BIGINT"}
-    word = next((each for each in WIDER if words <= WIDER[each]), "JSON")
-    lists = {is_list for _, is_list in kinds}
-    return word + "[]" * lists.pop() if len(lists) == 1 else "JSON"
-
-
-def _field(group: str, counter: str) -> str:
-    return f"{name(group)}.{name(counter)}"
 
 
 def name(word: str) -> str:

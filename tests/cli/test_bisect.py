@@ -43,6 +43,14 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
+def tagged(repository: Repository, name: str) -> None:
+    """A commit that adds a file, with a tag."""
+    (repository.place / name).write_text("")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", name)
+    repository.git("tag", name)
+
+
 def searched(
     repository: Repository, says: Callable[[str], Says], bad: str = "master"
 ) -> tuple[list[str], list[Step]]:
@@ -59,11 +67,10 @@ def searched(
     return [tags[each] for each in suspects], steps
 
 
-@pytest.mark.parametrize("culprit", range(1, 9))
+@pytest.mark.parametrize("culprit", [1, 4, 8])
 def test_the_first_bad_commit_is_found_by_halving(repository: Repository, culprit: int) -> None:
-    found, steps = searched(
-        repository, lambda tag: Says.BAD if int(tag[1:]) >= culprit else Says.GOOD
-    )
+    bad = {f"c{number}" for number in range(culprit, 9)}
+    found, steps = searched(repository, lambda tag: Says.BAD if tag in bad else Says.GOOD)
     assert found == [f"c{culprit}"]
     assert len(steps) <= 1 + math.ceil(math.log2(8))
     assert steps[0].line.endswith("bad: as it was made up [c8]")
@@ -72,10 +79,7 @@ def test_the_first_bad_commit_is_found_by_halving(repository: Repository, culpri
 def test_a_merged_branch_is_searched_too(repository: Repository) -> None:
     repository.git("checkout", "-q", "-b", "side", "c4")
     for number in (1, 2, 3):
-        (repository.place / f"s{number}").write_text("")
-        repository.git("add", "-A")
-        repository.git("commit", "-q", "-m", f"s{number}")
-        repository.git("tag", f"s{number}")
+        tagged(repository, f"s{number}")
     repository.git("checkout", "-q", "master")
     repository.git("merge", "-q", "--no-edit", "side")
     repository.git("tag", "merge")
@@ -101,10 +105,7 @@ def test_a_bad_revision_that_is_not_bad_ends_the_search(repository: Repository, 
 
 def test_revisions_of_two_histories_are_refused(repository: Repository) -> None:
     repository.git("checkout", "-q", "-b", "other", "c0")
-    (repository.place / "x").write_text("")
-    repository.git("add", "-A")
-    repository.git("commit", "-q", "-m", "x")
-    repository.git("tag", "x")
+    tagged(repository, "x")
     kernel = Kernel("k", git=str(repository.place), rev="x")
     with pytest.raises(RequestError, match=r"is no ancestor of .*; give revisions of one history"):
         search(kernel, "x", "master", lambda *_: Answer(Says.BAD, ""), lambda _: None)
@@ -206,9 +207,8 @@ def test_the_whole_search_prints_its_steps_with_their_intervals(
         refused = call(*words, *wrong)
         assert refused.returncode == 2
         assert why in refused.stderr
-    file.write_text(
-        TEXT.format(repository.place).replace(f"git: {repository.place}, rev: c0", "release: 6.1")
-    )
+    text = TEXT.format(repository.place)
+    file.write_text(text.replace(f"git: {repository.place}, rev: c0", "release: 6.1"))
     refused = call(*words, "--fail-if", GATE)
     assert refused.returncode == 2
     assert "expected a campaign that compares two kernels from git" in refused.stderr

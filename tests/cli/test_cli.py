@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -13,10 +14,11 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -27,6 +29,7 @@ from netbench.__main__ import SAME_SECONDS
 from netbench.plan.plan import Plan
 from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
+from tests.support.running import Running, resumed, wait_for
 
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
 HEAVY = (
@@ -83,12 +86,8 @@ def test_help_and_version_import_nothing_heavy(option: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["nonsense"],
-        [],
-        ["run"],
-        ["list", "nonsense"],
-        ["run", "missing.yaml"],
-        ["report", "nowhere"],
+        *(["nonsense"], [], ["run"], ["list", "nonsense"]),
+        *(["run", "missing.yaml"], ["report", "nowhere"]),
     ],
 )
 def test_a_wrong_request_exits_2_and_says_why(netbench: Command, words: list[str]) -> None:
@@ -102,9 +101,8 @@ def test_a_wrong_request_exits_2_and_says_why(netbench: Command, words: list[str
 def test_a_wrong_campaign_exits_2_with_every_error_and_its_line(
     netbench: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "wrong.yaml").write_text(
-        "netbench: 1\nname: x\ntransfer:\n  send: sendfil\n  chunk: big\n"
-    )
+    text = "netbench: 1\nname: x\ntransfer:\n  send: sendfil\n  chunk: big\n"
+    (tmp_path / "wrong.yaml").write_text(text)
     done = netbench("run", "wrong.yaml")
     assert done.returncode == 2
     assert "wrong.yaml:4: transfer.send:" in done.stderr
@@ -119,30 +117,17 @@ def test_run_prints_the_report_and_last_the_result_folder(result: Path) -> None:
     assert (result / "records.jsonl").is_file()
 
 
-def test_progress_goes_to_stderr_and_the_report_to_stdout(
-    netbench: Command, small_file: Path
-) -> None:
-    done = netbench("run", small_file, "--results", "elsewhere")
-    assert done.returncode == 0
-    assert "at least 4 runs" in done.stderr
-    assert "at least 4 runs" not in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("elsewhere/small/")
-
-
-def test_set_and_quick_change_the_campaign_and_are_kept_for_resume(
+def test_progress_goes_to_stderr_the_report_to_stdout_and_what_was_set_is_kept(
     netbench: Command, small_file: Path, tmp_path: Path
 ) -> None:
-    done = netbench(
-        "run",
-        small_file,
-        "--set",
-        "transfer.chunk=4K",
-        "--set",
-        "repeat.max=3",
-        "--set",
-        "repeat.min=3",
-    )
-    kept = yaml.safe_load((tmp_path / done.stdout.splitlines()[-1] / "campaign.yaml").read_text())
+    sets = [w for s in ("transfer.chunk=4K", "repeat.max=3", "repeat.min=3") for w in ("--set", s)]
+    done = netbench("run", small_file, "--results", "elsewhere", *sets)
+    assert done.returncode == 0
+    assert "at least 6 runs" in done.stderr
+    assert "at least 6 runs" not in done.stdout
+    folder = done.stdout.splitlines()[-1]
+    assert folder.startswith("elsewhere/small/")
+    kept = yaml.safe_load((tmp_path / folder / "campaign.yaml").read_text())
     assert kept["transfer"]["chunk"] == "4K"
     plan = json.loads(netbench("plan", small_file, "--quick", "--json").stdout)
     assert plan["seconds"] == pytest.approx(2 * 3 * 1.2, abs=1.5)
@@ -210,10 +195,9 @@ def test_the_report_shows_the_throughput_of_the_records(netbench: Command, resul
     records = [json.loads(line) for line in (result / "records.jsonl").read_text().splitlines()]
     mine = [r["receiver"] for r in records if r["cell"] == "send=write"]
     by_hand = [
-        (sum(r["flow"]["bytes"][1]) - sum(r["flow"]["bytes"][0]))
-        * 8
-        / (r["time_ns"][1] - r["time_ns"][0])
+        8 * (sum(r["flow"]["bytes"][1]) - sum(r["flow"]["bytes"][0])) / (end - begin)
         for r in mine
+        for begin, end in [r["time_ns"]]
     ]
     text = netbench("report", result, "--json").stdout
     mean = sum(by_hand) / len(by_hand)
@@ -250,11 +234,8 @@ def test_transfer_measures_one_cell_and_leaves_nothing(netbench: Command, tmp_pa
     source = tmp_path / "f"
     source.write_bytes(b"x" * 100000)
     words = [
-        "send=sendfile",
         f"source={source}",
-        "duration=50ms",
-        "warmup=10ms",
-        "congestion=cubic",
+        *"send=sendfile duration=50ms warmup=10ms congestion=cubic".split(),
     ]
     done = netbench("transfer", *words)
     assert done.returncode == 0, done.stderr
@@ -309,62 +290,27 @@ def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command)
 
 
 def test_a_closed_pipe_is_not_an_error(result: Path) -> None:
-    script = (
-        f"{sys.executable} -m netbench report {result} --json | head -c 10; exit ${{PIPESTATUS[0]}}"
-    )
+    command = shlex.join(netbench_argv(["report", result, "--json"]))
+    script = f"{command} | head -c 10; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert done.stderr == ""
+    assert (done.returncode, done.stderr) == (0, "")
 
 
-LONG = SMALL.replace("60ms", "150ms").replace(
-    "repeat: {min: 2, max: 2}", "repeat: {min: 6, max: 6}"
-)
-
-
-def wait_for(
-    condition: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 60
-) -> None:
-    """Until a condition holds, while the process that should bring it about lives. No event tells
-    either: it is looked for.
-    """
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert process is None or process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+LONG = SMALL.replace("60ms", "150ms").replace("{min: 2, max: 2}", "{min: 6, max: 6}")
 
 
 @pytest.fixture
-def running(
-    tmp_path: Path,
-) -> Iterator[tuple[subprocess.Popen[str], Callable[[], list[dict[str, Any]]]]]:
-    """A campaign under way, and how to look at its records."""
-    (tmp_path / "long.yaml").write_text(LONG)
-    process = subprocess.Popen(
-        netbench_argv(["run", "long.yaml"]),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-    def records() -> list[dict[str, Any]]:
-        files = list(tmp_path.glob("results/small/[!.]*/records.jsonl"))
-        lines = files[0].read_text().splitlines(keepends=True) if files else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-
-    yield process, records
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+def running(tmp_path: Path) -> Iterator[Running]:
+    """A campaign under way."""
+    started = Running(tmp_path, tmp_path / "results", LONG, start_new_session=True)
+    yield started
+    if started.process.poll() is None:
+        os.killpg(started.process.pid, signal.SIGKILL)
+        started.process.communicate()
 
 
-def workers_of(pid: int, role: str = "") -> list[int]:
-    """Those of a controller, or the movers or the helper among them."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(c) for c in children if role in Path(f"/proc/{c}/cmdline").read_text()]
+def is_there(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize(
@@ -372,29 +318,22 @@ def workers_of(pid: int, role: str = "") -> list[int]:
     # a terminal that closes is among the faults
     [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)],
 )
-def test_an_interrupt_keeps_all_records_and_resume_goes_on(
-    running: Any, netbench: Command, tmp_path: Path, signum: int
-) -> None:
-    process, records = running
-    wait_for(lambda: len(records()) >= 3, process)
-    workers = workers_of(process.pid)
-    os.kill(process.pid, signum)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+def test_an_interrupt_keeps_all_records_and_resume_goes_on(running: Running, signum: int) -> None:
+    running.await_records(3)
+    workers = running.workers()
+    os.kill(running.process.pid, signum)
+    out, err = running.process.communicate(timeout=60)
+    assert running.process.returncode == 130
     assert "resume" in err
-    folder = out.splitlines()[-1]
-    kept = records()
+    kept = running.records()
     assert len(kept) >= 3
-    assert all(not Path(f"/proc/{pid}").exists() for pid in workers)
-    done = netbench("resume", folder)
-    assert done.returncode == 0, done.stderr
-    after = records()
+    assert not any(map(is_there, workers))
+    resumed(Path(out.splitlines()[-1]))
+    after = running.records()
     assert after[: len(kept)] == kept
     assert [r["reason"] for r in after if r["status"] not in ("ok", "interrupted")] == []
     good = [(r["cell"], r["block"]) for r in after if r["status"] == "ok"]
-    assert sorted(good) == sorted(
-        (cell, block) for cell in ("send=write", "send=sendfile") for block in range(6)
-    )
+    assert sorted(good) == sorted(product(("send=write", "send=sendfile"), range(6)))
 
 
 def test_an_interrupt_in_an_exec_does_not_end_it_by_the_signal(tmp_path: Path) -> None:
@@ -421,57 +360,46 @@ def test_what_a_parent_hands_on_hangs_nothing(tmp_path: Path, before: str, says:
     words = ["transfer", "duration=50ms", "warmup=0s"]
     script = f"import os, resource, signal, sys; {before}; os.execv(sys.argv[1], sys.argv[1:])"
     argv = [sys.executable, "-c", script, *netbench_argv(words)]
-    done = subprocess.run(
-        argv, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = run(argv, check=False)
     assert done.returncode == (2 if says else 0), done.stderr
     assert says in done.stderr
     assert "defect" not in done.stderr
 
 
-def test_a_second_interrupt_ends_at_once_and_loses_nothing(
-    running: Any, netbench: Command, tmp_path: Path
-) -> None:
-    process, records = running
-    wait_for(lambda: len(records()) >= 2, process)
-    workers = workers_of(process.pid, "mover")
+def test_a_second_interrupt_ends_at_once_and_loses_nothing(running: Running) -> None:
+    running.await_records(2)
+    workers = running.workers("mover")
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)  # so that stopping them takes its time
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(running.process.pid, signal.SIGINT)
     first = time.monotonic()  # later than this it takes the second for another one
-    wait_for(lambda: time.monotonic() - first > 2 * SAME_SECONDS, process)
-    os.kill(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 130
-    kept = records()
+    alive = lambda: running.process.poll() is None  # noqa: E731
+    wait_for(lambda: time.monotonic() - first > 2 * SAME_SECONDS, alive)
+    os.kill(running.process.pid, signal.SIGINT)
+    running.process.communicate(timeout=60)
+    assert running.process.returncode == 130
+    kept = running.records()
     for pid in workers:
         with suppress(ProcessLookupError):  # a controller that had the time has killed it
             os.kill(pid, signal.SIGCONT)
-    done = netbench("resume", next(iter(tmp_path.glob("results/small/*"))))
-    assert done.returncode == 0, done.stderr
-    assert records()[: len(kept)] == kept
+    resumed(running.folder)
+    assert running.records()[: len(kept)] == kept
 
 
-def test_a_killed_controller_loses_only_the_run_in_flight(
-    running: Any, netbench: Command, tmp_path: Path
-) -> None:
-    process, records = running
-    wait_for(lambda: len(records()) >= 3, process)
-    workers = workers_of(process.pid)
-    assert len(workers_of(process.pid, "mover")) == 2
-    process.kill()
-    process.communicate()
-    kept = records()
-    wait_for(
-        lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), seconds=30
-    )  # they do not outlive it
-    folder = next(iter(tmp_path.glob("results/small/*")))
-    done = netbench("resume", folder)
-    assert done.returncode == 0, done.stderr
-    after = records()
+def test_a_killed_controller_loses_only_the_run_in_flight(running: Running) -> None:
+    running.await_records(3)
+    workers = running.workers()
+    assert len(running.workers("mover")) == 2
+    running.process.kill()
+    running.process.communicate()
+    kept = running.records()
+    wait_for(lambda: not any(map(is_there, workers)), seconds=30)  # they do not outlive it
+    assert resumed(running.folder) == list(range(1, 13))
+    after = running.records()
     assert after[: len(kept)] == kept
-    assert [r["run"] for r in after] == list(range(1, 13))
-    plan = Plan(campaign.parse((folder / "campaign.yaml").read_text(), "campaign.yaml"))
+    text = (running.folder / "campaign.yaml").read_text()
+    plan = Plan(campaign.parse(text, "campaign.yaml"))
     order = [u.cell.id for block in range(6) for u in plan.wanted(block, lambda key: True, ())]
     assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import PlaceError, RequestError
-from netbench.base.new_file import write_new
+from netbench.base.errors import RequestError
 from netbench.kernels import judge
 from netbench.kernels.judge import Question
 from netbench.kernels.judge_verb import _before as before
@@ -129,16 +128,6 @@ def test_errors_say_what_to_give(changed: dict[str, object], why: str) -> None:
     question = dataclasses.replace(QUESTION, config="c", **changed)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=why):
         judge.written(question)
-
-
-def test_a_campaign_that_is_there_is_kept(tmp_path: Path) -> None:
-    file = tmp_path / "judge.yaml"
-    write_new("first", file, "judge")
-    with pytest.raises(RequestError, match=r"is there already; `run .*` runs it, --output names"):
-        write_new("second", file, "judge")
-    assert file.read_text() == "first"
-    with pytest.raises(PlaceError, match="choose another place with --output"):
-        write_new("third", tmp_path / "no" / "folder.yaml", "judge")
 
 
 def test_it_says_what_it_can_show_before_it_builds(

@@ -40,13 +40,6 @@ def test_query_prints_json(made: Path) -> None:
     ]
 
 
-def test_query_takes_the_latest_result(made: Path) -> None:
-    done = call(
-        "query", "SELECT DISTINCT result FROM cells", "latest", "--results", made.parents[1]
-    )
-    assert done.stdout.splitlines()[-1] == made.name
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [

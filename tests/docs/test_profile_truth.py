@@ -205,21 +205,9 @@ def leaves(text: str, pid: int) -> Counter[str]:
 
 def reported(data: Path) -> Counter[str]:
     """The same by `perf report`."""
-    command = [
-        "perf",
-        "report",
-        "-i",
-        str(data),
-        "--stdio",
-        "-q",
-        "--sort",
-        "symbol",
-        "-n",
-        "-F",
-        "sample,symbol",
-    ]
+    shape = "--stdio -q --sort symbol -n -F sample,symbol"
     said = subprocess.run(
-        command,
+        ["perf", "report", "-i", str(data), *shape.split()],
         capture_output=True,
         text=True,
         check=True,

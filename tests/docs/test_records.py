@@ -31,10 +31,7 @@ def test_the_journal_has_every_kind() -> None:
     assert [type(entry) for entry in entries] == list(ENTRIES.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [("plan.json", read_plan), ("facts.json", read_facts)],
-)
+@pytest.mark.parametrize(("name", "read"), [("plan.json", read_plan), ("facts.json", read_facts)])
 def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
     (tmp_path / name).write_text(example(name))
     assert read(tmp_path / name)

@@ -205,7 +205,7 @@ VERBS: Mapping[str, Callable[[Path, Path, Path], list[str | Path]]] = {
     "merge": lambda bad, good, out: ["merge", bad, good, out / "merged"],
     "bundle": lambda bad, good, out: ["bundle", bad, "--output", out / "b.zip"],
     "bundle --redact": lambda bad, good, out: [
-        *("bundle", bad, "--redact", "--output", out / "redacted.zip"),
+        *("bundle", bad, "--redact", "--output", out / "redacted.zip")
     ],
     "watch": lambda bad, good, out: ["watch", bad],
     "watch --json": lambda bad, good, out: ["watch", bad, "--json"],
@@ -359,8 +359,17 @@ BUNDLES = {
     "a bomb": pytest.param(bomb_of_zeros, marks=pytest.mark.slow),
     "spoiled": spoiled,
     "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
+    "an empty file": lambda file, result, secret: file.touch(),
+    "another archive": lambda file, result, secret: bundle(("notes.txt", b"x"))(file, file, secret),
+    "cut short": lambda file, result, secret: (
+        bundle()(file, result, secret),
+        os.truncate(file, file.stat().st_size - 100),
+    ),
     "not one": lambda file, result, secret: file.write_bytes(b"PK\x03\x04"),
 }
+NO_BUNDLES = [
+    BUNDLES[name] for name in ("nothing", "an empty file", "another archive", "cut short")
+]
 READ_BUNDLES = ("json", "query", "csv", "dataset", "merge", "compare", "resume")
 
 
@@ -376,6 +385,10 @@ def test_no_verb_is_harmed_by_a_crafted_bundle(
     secret.parent.mkdir()
     secret.write_text(f"{SECRET}\n")
     craft(tmp_path / "b.zip", parts[0], secret)
+    if craft in NO_BUNDLES:
+        said = call("report", tmp_path / "b.zip").stderr
+        assert "is no bundle" in said
+        assert "`bundle R` makes one" in said
     for verb in READ_BUNDLES:
         check(tmp_path, tmp_path / "b.zip", parts[1], verb)
     assert secret.read_text() == f"{SECRET}\n"

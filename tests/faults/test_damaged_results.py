@@ -26,7 +26,7 @@ RESUME_ALONE = (
 )  # reports make do with these
 
 
-def a_line(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
+def second(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
     """Change the second line of a file."""
 
     def changed(data: bytes) -> bytes:
@@ -37,117 +37,66 @@ def a_line(change: Callable[[str], str]) -> Callable[[bytes], bytes]:
 
 
 CHANGE = {
-    "time": "2026-03-01T12:00:00.123456Z",
-    "kind": "change",
-    "number": 1,
-    "host": "here",
-    "boot_id": "",
-    "setting": "tso",
-    "op": "features",
-    "target": ["lo"],
-    "value": "off",
-    "before": "on",
+    **{"time": "2026-03-01T12:00:00.123456Z", "kind": "change", "number": 1, "host": "here"},
+    **{"boot_id": "", "setting": "tso", "op": "features", "target": ["lo"]},
+    **{"value": "off", "before": "on"},
 }
 
 
-def entry(changes: Mapping[str, object], without: str = "") -> Callable[[bytes], bytes]:
-    """Add an entry to a journal, with other values and without a key."""
-    kept = {key: value for key, value in (CHANGE | changes).items() if key != without}
-    return lambda data: data + json.dumps(kept).encode() + b"\n"
+def entry(**changes: object) -> Callable[[bytes], bytes]:
+    """Add an entry to a journal, with other values."""
+    return lambda data: data + json.dumps(CHANGE | changes).encode() + b"\n"
 
 
-DAMAGES: Mapping[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "a record that is not JSON": ("records.jsonl:2", a_line(lambda line: line[5:])),
-    "a record that is not UTF-8": (
-        "records.jsonl:2",
-        lambda data: data.replace(b"ok", b"\xff\xfe", 2).replace(b"\xff\xfe", b"ok", 1),
-    ),
-    "a blank line": ("records.jsonl:2", a_line(lambda line: "\n" + line)),
-    "a list": ("records.jsonl:2", a_line(lambda line: "[1]\n")),
-    "a record of nothing": ("records.jsonl:2", a_line(lambda line: "{}\n")),
-    "a record of another version": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"schema":2', '"schema":9')),
-    ),
-    "a record without a cell": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"cell"', '"sell"')),
-    ),
-    "a run that is no number": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"run":2', '"run":"two"')),
-    ),
-    "a block of the far future": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"block":1', '"block":1000000000000')),
-    ),
-    "a side that is a word": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"sender":{', '"sender":"x","was":{')),
-    ),
-    "a record that is nested too deep": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"reason":""', '"reason":' + "[" * 10**5 + "]" * 10**5)),
-    ),
-    "a counter of 10^400": (
-        "records.jsonl:2",
-        a_line(lambda line: re.sub(r'"rusage":{"\w+":\[\[?\d', lambda m: m[0] + "0" * 400, line)),
-    ),
-    "a proof of 10^400": (
-        "records.jsonl:2",
-        a_line(lambda line: re.sub(r'"bytes":\[\[?\d+', lambda m: m[0] + "0" * 400, line)),
-    ),
-    "a block of 10^30": (
-        "records.jsonl:2",
-        a_line(lambda line: line.replace('"block":1', f'"block":{10**30}')),
-    ),
-    "a time of 1e999": (
-        "records.jsonl:2",
-        a_line(lambda line: re.sub(r'"time_ns":\[\d+', '"time_ns":[1e999', line)),
-    ),
-    "a plan that is nested too deep": ("plan.json", lambda data: b"[" * 10**5 + b"]" * 10**5),
-    "a plan with a nest in it": (
-        "plan.json",
-        lambda data: data.replace(
-            b'"name":', b'"nest":' + b"[" * 900 + b"]" * 900 + b',"name":', 1
+DEEP = "[" * 10**5 + "]" * 10**5
+NEST = b'"nest":' + b"[" * 900 + b"]" * 900 + b',"name":'
+# What a line or a file may have is tried in test_record.py, test_journal.py and test_result_files.py.
+DAMAGED: Mapping[str, Mapping[str, Callable[[bytes], bytes]]] = {
+    "records.jsonl:2": {
+        "a record that is not JSON": second(lambda line: line[5:]),
+        "a record that is not UTF-8": lambda data: data.replace(b"ok", b"\xff\xfe", 2).replace(
+            b"\xff\xfe", b"ok", 1
         ),
-    ),
-    "a plan of 10^400 runs": (
-        "plan.json",
-        lambda data: re.sub(rb'"max": 3', b'"max": 1' + b"0" * 400, data),
-    ),
-    "facts that are nested too deep": ("facts.json", lambda data: b"[" * 10**5 + b"]" * 10**5),
-    "a plan that is not JSON": ("plan.json", lambda data: data[1:]),
-    "a plan that is a list": ("plan.json", lambda data: b"[]"),
-    "a plan without cells": ("plan.json", lambda data: data.replace(b'"cells"', b'"sells"')),
-    "a plan without repeat": ("plan.json", lambda data: data.replace(b'"repeat"', b'"repeal"')),
-    "facts that are not JSON": ("facts.json", lambda data: data[1:]),
-    "facts that are a list": ("facts.json", lambda data: b"[]"),
-    "facts without a boot": ("facts.json", lambda data: data.replace(b'"boot":', b'"boat":')),
-    "facts of no host": ("facts.json", lambda data: b'{"schema":2,"hosts":[]}'),
-    "a journal that is not text": ("journal.jsonl:1", lambda data: b"\xff\n"),
-    "a journal of lists": ("journal.jsonl:1", lambda data: b'["ended"]\n'),
-    "a journal of nothing": ("journal.jsonl:1", lambda data: b"{}\n"),
-    "a journal that is nested too deep": ("journal.jsonl:1", lambda data: b"[" * 10**5 + b"\n"),
-    "an entry without its kind": ("journal.jsonl:2", entry({"kind": "change"}, "kind")),
-    "an entry of an unknown kind": ("journal.jsonl:2", entry({"kind": "chance"})),
-    "a change without a host": ("journal.jsonl:2", entry({}, "host")),
-    "a change that is a text": ("journal.jsonl:2", entry({"number": "1"})),
-    "a change beyond all numbers": ("journal.jsonl:2", entry({"number": 10**400})),
-    "a target that is a text": ("journal.jsonl:2", entry({"target": "lo"})),
-    "a before that is none": ("journal.jsonl:2", entry({"before": None})),
-    "half a character": ("journal.jsonl:2", entry({"value": "\ud800"})),
-    "a restored that is a number": (
-        "journal.jsonl:2",
-        lambda data: data + b'{"time":"","kind":"restored","numbers":1,"host":"here"}\n',
-    ),
-    "an original kernel of another version": (
-        "journal.jsonl:2",
-        lambda data: data + b'{"time":"","original_kernel":{"release":"6.1"},"host":"here"}\n',
-    ),
-    "a campaign that is not text": ("campaign.yaml", lambda data: b"\xff"),
-    "a campaign that is none": ("campaign.yaml", lambda data: b"[]\n"),
+        "a record of another version": second(
+            lambda line: line.replace('"schema":2', '"schema":9')
+        ),
+        "a block of the far future": second(
+            lambda line: line.replace('"block":1', '"block":1000000000000')
+        ),
+        "a record that is nested too deep": second(
+            lambda line: line.replace('"reason":""', f'"reason":{DEEP}')
+        ),
+        "a counter of 10^400": second(
+            lambda line: re.sub(r'"rusage":{"\w+":\[\[?\d', lambda m: m[0] + "0" * 400, line)
+        ),
+    },
+    "plan.json": {
+        "a plan that is nested too deep": lambda data: DEEP.encode(),
+        "a plan with a nest in it": lambda data: data.replace(b'"name":', NEST, 1),
+        "a plan of 10^400 runs": lambda data: data.replace(b'"max": 3', b'"max": 1' + b"0" * 400),
+        "a plan without cells": lambda data: data.replace(b'"cells"', b'"sells"'),
+    },
+    "facts.json": {
+        "facts that are nested too deep": lambda data: DEEP.encode(),
+        "facts without a boot": lambda data: data.replace(b'"boot":', b'"boat":'),
+        "facts of no host": lambda data: b'{"schema":2,"hosts":[]}',
+    },
+    "journal.jsonl:1": {
+        "a journal that is not text": lambda data: b"\xff\n",
+        "a journal of nothing": lambda data: b"{}\n",
+        "a journal that is nested too deep": lambda data: b"[" * 10**5 + b"\n",
+    },
+    "journal.jsonl:2": {
+        "an entry of an unknown kind": entry(kind="chance"),
+        "a change beyond all numbers": entry(number=10**400),
+        "half a character": entry(value="\ud800"),
+    },
+    "campaign.yaml": {
+        "a campaign that is not text": lambda data: b"\xff",
+        "a campaign that is none": lambda data: b"[]\n",
+    },
 }
+DAMAGES = {name: (where, act) for where, rows in DAMAGED.items() for name, act in rows.items()}
 
 
 @pytest.fixture(scope="module")

@@ -25,31 +25,19 @@ import pytest
 import yaml
 
 from netbench import lab
-from netbench.campaign import parse
 from netbench.lab import command
 from netbench.lab.lab import Lab, LabHost
-from netbench.run import conductor
-from netbench.run.runner import Runner
 from tests.support.local import call
 from tests.support.running import (
-    BASE,
     Finished,
     Running,
     Started,
-    stored_records,
     wait_for,
-    worker_pid,
 )
 
 TOOLS = {
-    **{
-        "ip": "iproute2",
-        "tc": "iproute2",
-        "ss": "iproute2",
-        "ethtool": "ethtool",
-        "sysctl": "procps",
-        "nsenter": "util-linux",
-    },
+    **dict.fromkeys(("ip", "tc", "ss"), "iproute2"),
+    **{"ethtool": "ethtool", "sysctl": "procps", "nsenter": "util-linux"},
     **{"sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client"},
 }
 _FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
@@ -83,20 +71,20 @@ def output(*argv: str | Path) -> str:
     ).stdout
 
 
-def inside(host: LabHost, *argv: str | Path) -> str:
-    return output("ip", "netns", "exec", host.namespace, *argv)
+def inside(host: LabHost, words: str) -> str:
+    return output("ip", "netns", "exec", host.namespace, *words.split())
 
 
 def state(here: Lab, interface: str = "data0") -> State:
     """What independent tools say of the hosts of a lab."""
     questions = {
-        "features": ("ethtool", "-k", interface),
-        "link": ("ip", "-d", "link", "show", "dev", interface),
-        "qdisc": ("tc", "qdisc", "show", "dev", interface),
-        "tcp": ("sysctl", "-a", "-r", r"^net\.ipv4\.tcp_"),
+        "features": f"ethtool -k {interface}",
+        "link": f"ip -d link show dev {interface}",
+        "qdisc": f"tc qdisc show dev {interface}",
+        "tcp": r"sysctl -a -r ^net\.ipv4\.tcp_",
     }
     return {
-        host.name: {what: inside(host, *argv) for what, argv in questions.items()}
+        host.name: {what: inside(host, line) for what, line in questions.items()}
         for host in here.hosts.values()
     }
 
@@ -117,19 +105,8 @@ def back(here: Lab, before: State) -> None:
 def sent(here: Lab) -> int:
     """Bytes that the first host has sent over the data link."""
     host = next(iter(here.hosts.values()))
-    (link,) = json.loads(
-        output(
-            "ip",
-            "-n",
-            host.namespace,
-            "-json",
-            "-statistics",
-            "link",
-            "show",
-            "dev",
-            host.interface,
-        )
-    )
+    show = f"ip -json -statistics link show dev {host.interface}"
+    (link,) = json.loads(inside(host, show))
     return int(link["stats64"]["tx"]["bytes"])
 
 
@@ -175,11 +152,8 @@ def with_values(**values: float) -> list[str]:
     for key, value in values.items():
         *module, name = key.split("__")
         code += f"setattr(importlib.import_module('netbench.{'.'.join(module)}'), {name!r}, {value!r})\n"
-    return [
-        sys.executable,
-        "-c",
-        code + "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))",
-    ]
+    code += "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))"
+    return [sys.executable, "-c", code]
 
 
 def statuses(campaign: Started) -> list[str]:
@@ -262,16 +236,13 @@ def finish(tmp_path: Path, watched: Callable[[Lab], None]) -> Finish:
 
 
 def test_hosts_recover_from_a_controller_that_was_killed(pair: Lab, begin: Begin) -> None:
+    """By themselves; where their workers are dead too, by its journal."""
     before = state(pair)
     campaign = begin(pair, ONCE + HELD + ENDLESS)
     in_flight(campaign, pair)
     assert is_held(pair)
     campaign.process.kill()
     back(pair, before)
-
-
-def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin) -> None:
-    before = state(pair)
     campaign = begin(pair, ONCE + HELD + ENDLESS)
     in_flight(campaign, pair)
     kill(campaign.process.pid, *workers(pair))
@@ -287,17 +258,24 @@ def test_the_journal_brings_back_what_dead_workers_held(pair: Lab, begin: Begin)
     assert (again.returncode, again.stdout) == (0, "nothing is left to put back\n")
 
 
-def test_workers_that_are_killed_are_replaced_and_what_they_held_is_put_back(
-    pair: Lab, begin: Begin
+def sessions(here: Lab) -> list[int]:
+    daemons = {int((here.folder / "hosts" / host / "pid").read_text()) for host in here.hosts}
+    found = {pid for host in here.hosts.values() for pid in processes(host, "sshd")}
+    return list(found - daemons)
+
+
+@pytest.mark.parametrize("victims", [workers, sessions])
+def test_workers_and_sessions_that_are_killed_are_replaced_and_what_they_held_is_put_back(
+    own: Lab, begin: Begin, victims: Callable[[Lab], list[int]]
 ) -> None:
-    before = state(pair)
-    campaign = begin(pair, ONCE + HELD + SHORT.replace("200ms", "1s"))
-    in_flight(campaign, pair)
-    kill(*workers(pair))
+    before = state(own)
+    campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "1s"))
+    in_flight(campaign, own)
+    kill(*victims(own))
     code, said = campaign.end()
     assert code == 0, said
     assert statuses(campaign) == ["interrupted", "ok"]
-    assert state(pair) == before
+    assert state(own) == before
 
 
 def test_a_second_campaign_is_refused_and_named_the_first(pair: Lab, begin: Begin) -> None:
@@ -307,10 +285,8 @@ def test_a_second_campaign_is_refused_and_named_the_first(pair: Lab, begin: Begi
     second = begin(pair, ONCE + SHORT)
     code, said = second.end()
     assert code == 1
-    named = (
-        rf"the campaign faults0/{first.folder.name} is using this host \(process \d+ there\); wait"
-    )
-    assert re.search(named, said), said
+    named = rf"faults0/{first.folder.name} is using this host \(process \d+ there\); wait"
+    assert re.search(f"the campaign {named}", said), said
     assert second.records() == []
     assert first.process.poll() is None
     assert is_held(pair)
@@ -319,47 +295,21 @@ def test_a_second_campaign_is_refused_and_named_the_first(pair: Lab, begin: Begi
     assert state(pair) == before
 
 
-def test_a_worker_that_is_lost_over_verification_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On this machine alone: there its instant can be chosen."""
-    honest, lost = Runner.verify, list[int]()
-
-    def verify(self: Runner, unit: Any) -> str:
-        if not lost:
-            lost.append(worker_pid(self, "receiver"))
-            os.kill(lost[0], signal.SIGKILL)
-        return honest(self, unit)
-
-    monkeypatch.setattr(Runner, "verify", verify)
-    text = BASE.replace("verify: off\n", "") + SHORT
-    conclusion = conductor.start(parse(text, "f.yaml"), tmp_path)
-    assert (
-        conclusion.why,
-        [record["status"] for record in stored_records(conclusion.path)],
-    ) == ("done", ["ok"])
-    assert len(lost) == 1
-
-
 # The way to the hosts
 
 
-def cut(here: Lab, link: str = "uplink") -> None:
-    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, "down")
+def cut(here: Lab, link: str = "uplink", to: str = "down") -> None:
+    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, to)
 
 
 def mend(here: Lab, link: str = "uplink") -> None:
-    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, "up")
+    cut(here, link, "up")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("link", "sides"),
-    [
-        ("uplink", {"sender", "receiver"}),
-        ("mgmt1", {"sender"}),
-        ("mgmt2", {"receiver"}),
-    ],
+    [("uplink", {"sender", "receiver"}), ("mgmt1", {"sender"}), ("mgmt2", {"receiver"})],
 )
 def test_a_short_cut_of_the_management_link_leaves_the_run_alone(
     own: Lab, begin: Begin, link: str, sides: set[str]
@@ -410,11 +360,11 @@ def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin:
     text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
     campaign = begin(pair, ONCE + text, with_values(run__exchange__SLACK_SECONDS=1.0))
     in_flight(campaign, pair)
-    output("ip", "-n", pair.hosts["rcv"].namespace, "link", "set", "data0", "down")
+    inside(pair.hosts["rcv"], "ip link set data0 down")
     try:
         campaign.await_records(1)
     finally:
-        output("ip", "-n", pair.hosts["rcv"].namespace, "link", "set", "data0", "up")
+        inside(pair.hosts["rcv"], "ip link set data0 up")
     code, said = campaign.end()
     assert code == 0, said
     first, *others = campaign.records()
@@ -423,18 +373,6 @@ def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin:
     assert f"failed: {first['reason']}" in said
     assert sorted(r["cell"] for r in others if r["status"] == "ok") == ["pin=none", "pin=same"]
     assert state(pair) == before
-
-
-def test_sessions_that_are_killed_are_replaced(own: Lab, begin: Begin) -> None:
-    before = state(own)
-    campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "1s"))
-    in_flight(campaign, own)
-    daemons = {int((own.folder / "hosts" / host / "pid").read_text()) for host in own.hosts}
-    kill(*({pid for host in own.hosts.values() for pid in processes(host, "sshd")} - daemons))
-    code, said = campaign.end()
-    assert code == 0, said
-    assert statuses(campaign) == ["interrupted", "ok"]
-    assert state(own) == before
 
 
 @pytest.mark.parametrize("settings", [HELD, ""], ids=["settings", "none"])
@@ -462,11 +400,8 @@ def with_other_host_keys(pair: Lab, folder: Path) -> tuple[str, str, str]:
     known = pair.folder / "known_hosts"
     (one, ours), (two, theirs) = (line.split(" ", 1) for line in known.read_text().splitlines())
     (folder / "known_hosts").write_text(f"{one} {theirs}\n{two} {ours}\n")
-    return (
-        str(known),
-        str(folder / "known_hosts"),
-        "its host key has changed: it offers ssh-ed25519",
-    )
+    says = "its host key has changed: it offers ssh-ed25519"
+    return str(known), str(folder / "known_hosts"), says
 
 
 def with_another_client_key(pair: Lab, folder: Path) -> tuple[str, str, str]:
@@ -477,10 +412,7 @@ def with_another_client_key(pair: Lab, folder: Path) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("key", [with_other_host_keys, with_another_client_key])
 def test_a_wrong_key_ends_a_campaign_before_it_begins(
-    pair: Lab,
-    finish: Finish,
-    tmp_path: Path,
-    key: Callable[[Lab, Path], tuple[str, str, str]],
+    pair: Lab, finish: Finish, tmp_path: Path, key: Callable[[Lab, Path], tuple[str, str, str]]
 ) -> None:
     own, other, expected = key(pair, tmp_path)
     config = tmp_path / "config"
@@ -497,21 +429,15 @@ def test_a_wrong_key_ends_a_campaign_before_it_begins(
 
 def test_a_level_that_a_host_refuses_costs_its_cells_alone(pair: Lab, finish: Finish) -> None:
     before = state(pair)
-    campaign = finish(
-        pair, ONCE + "sweep: {sysctl.net.ipv4.tcp_congestion_control: [reno, nosuch]}\n" + SHORT
-    )
+    key = "sysctl.net.ipv4.tcp_congestion_control"
+    campaign = finish(pair, f"{ONCE}sweep: {{{key}: [reno, nosuch]}}\n{SHORT}")
     code, said = campaign.end()
     assert code == 0, "a level that a host does not have is a finding, as an unsupported method is"
     found = {record["cell"].rpartition("=")[2]: record for record in campaign.records()}
-    assert {level: record["status"] for level, record in found.items()} == {
-        "reno": "ok",
-        "nosuch": "refused",
-    }
-    assert (
-        "snd: sysctl.net.ipv4.tcp_congestion_control: nosuch: write file: "
-        in found["nosuch"]["reason"]
-    )
-    assert f"refused: {found['nosuch']['reason']}" in said
+    refused = found["nosuch"]
+    assert (found["reno"]["status"], refused["status"]) == ("ok", "refused")
+    assert f"snd: {key}: nosuch: write file: " in refused["reason"]
+    assert f"refused: {refused['reason']}" in said
     assert state(pair) == before
 
 
@@ -535,91 +461,52 @@ def no_canary(tmp_path: Path) -> Iterator[None]:
 def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -> None:
     """Both interfaces and both files have such names, and the campaign works with them."""
     for host in own.hosts.values():
-        for words in (("down",), ("name", HOSTILE), ("up",)):
-            output(
-                "ip",
-                "-n",
-                host.namespace,
-                "link",
-                "set",
-                "data0" if words != ("up",) else HOSTILE,
-                *words,
-            )
-    source, sink = (
-        tmp_path / f'from {HOSTILE} `>{CANARY}` ";>{CANARY};"',
-        tmp_path / f"to {HOSTILE} |>{CANARY}",
-    )
+        for words in (("data0", "down"), ("data0", "name", HOSTILE), (HOSTILE, "up")):
+            output("ip", "-n", host.namespace, "link", "set", *words)
+    source = tmp_path / f'from {HOSTILE} `>{CANARY}` ";>{CANARY};"'
+    sink = tmp_path / f"to {HOSTILE} |>{CANARY}"
     source.write_bytes(os.urandom(1 << 20))
     block = own.block()
     for host in block["hosts"].values():
         host["interface"] = HOSTILE
-    transfer = {
-        "source": {"file": str(source)},
-        "sink": {"file": str(sink)},
-        "bytes": "1M",
-        "send": "sendfile",
-    }
+    files = {"source": {"file": str(source)}, "sink": {"file": str(sink)}}
+    transfer = {**files, "bytes": "1M", "send": "sendfile"}
     text = yaml.safe_dump({"netbench": "1", "name": "hostile", **block, "transfer": transfer})
     before = state(own, HOSTILE)
     campaign = Finished(tmp_path, tmp_path / "r", text + ONCE + HELD)
     code, said = campaign.end()
     assert code == 0, said
     (record,) = campaign.records()
-    assert {
-        key: value["read"]
-        for key, value in record["settings"]["sender"].items()
-        if key in ("tso", "mtu")
-    } == {
-        "tso": "off",
-        "mtu": "1400",
-    }
+    notes = record["settings"]["sender"]
+    assert (notes["tso"]["read"], notes["mtu"]["read"]) == ("off", "1400")
     assert sink.read_bytes() == source.read_bytes()
     assert state(own, HOSTILE) == before
 
 
 @pytest.mark.usefixtures("no_canary")
 @pytest.mark.parametrize(
-    "changes",
+    ("key", "name", "value"),
     [
-        {"settings": {f"sysctl.net.ipv4.tcp_sack;{HOSTILE}": "0"}},
-        {"settings": {f"sysctl.net.ipv4.tcp_sack\n{HOSTILE}": "0"}},
-        {"settings": {f"sysctl.net.ipv4.tcp_sack' >{CANARY}; '": "0"}},
-        {
-            "sweep": {
-                "sysctl.net.ipv4.tcp_congestion_control": ["reno", f"reno {HOSTILE}\n>{CANARY}"]
-            }
-        },
-        {"hosts": {"snd": {"ssh": f"x;{HOSTILE}"}}},
-        {"hosts": {"snd": {"ssh": f"-oProxyCommand=sh>{CANARY}"}}},
-        {"hosts": {"snd": {"ssh": f"root@$(>{CANARY})"}}},
-        {"hosts": {HOSTILE: "local"}},
-        {"hosts": {"snd": {"interface": f"a b\n{HOSTILE}"}}},
-        {"transfer": {"source": {"file": f"/nowhere/{HOSTILE}\n$(>{CANARY})"}}},
+        ("settings", f"sysctl.net.ipv4.tcp_sack;{HOSTILE}", "0"),
+        ("settings", f"sysctl.net.ipv4.tcp_sack\n{HOSTILE}", "0"),
+        ("settings", f"sysctl.net.ipv4.tcp_sack' >{CANARY}; '", "0"),
+        ("sweep", "sysctl.net.ipv4.tcp_congestion_control", ["reno", f"reno {HOSTILE}\n>{CANARY}"]),
+        ("hosts", "snd", {"ssh": f"x;{HOSTILE}"}),
+        ("hosts", "snd", {"ssh": f"-oProxyCommand=sh>{CANARY}"}),
+        ("hosts", "snd", {"ssh": f"root@$(>{CANARY})"}),
+        ("hosts", HOSTILE, "local"),
+        ("hosts", "snd", {"interface": f"a b\n{HOSTILE}"}),
+        ("transfer", "source", {"file": f"/nowhere/{HOSTILE}\n$(>{CANARY})"}),
     ],
-    ids=[
-        "sysctl",
-        "newline",
-        "quotes",
-        "level",
-        "destination",
-        "option",
-        "substitution",
-        "host",
-        "interface",
-        "file",
-    ],
+    ids=range(10),
 )
 def test_words_that_mean_nothing_are_refused_in_words(
-    pair: Lab, finish: Finish, changes: dict[str, Any]
+    pair: Lab, finish: Finish, key: str, name: str, value: Any
 ) -> None:
-    block: dict[str, Any] = {
-        **pair.block(),
-        "transfer": {"duration": "100ms", "warmup": "10ms", "congestion": "cubic"},
-    }
-    for key, value in changes.items():
-        for name, inner in value.items():
-            known = block.setdefault(key, {}).get(name)
-            block[key][name] = known | inner if isinstance(known, dict) else inner
+    transfer = {"duration": "100ms", "warmup": "10ms", "congestion": "cubic"}
+    block: dict[str, Any] = {**pair.block(), "transfer": transfer}
+    known = block.setdefault(key, {}).get(name)
+    block[key][name] = known | value if isinstance(known, dict) else value
     campaign = finish(pair, ONCE, block=block)
     code, said = campaign.end()
     refused = [record["status"] for record in campaign.records()].count("refused")
@@ -650,8 +537,7 @@ except ConnectionError:
 
 def listening(here: Lab) -> dict[str, list[str]]:
     return {
-        host.name: sorted(inside(host, "ss", "-Hltunp").splitlines())
-        for host in here.hosts.values()
+        host.name: sorted(inside(host, "ss -Hltunp").splitlines()) for host in here.hosts.values()
     }
 
 
@@ -660,30 +546,18 @@ def test_an_unknown_client_at_the_data_port_gets_nothing_and_no_port_stays_open(
 ) -> None:
     before = listening(pair)
     snd, rcv = pair.hosts["snd"], pair.hosts["rcv"]
-    argv = (
-        "ip",
-        "netns",
-        "exec",
-        snd.namespace,
-        sys.executable,
-        "-c",
-        STRANGER,
-        rcv.address,
-        "15077",
-    )
+    words = ("-c", STRANGER, rcv.address, "15077")
+    argv = ("ip", "netns", "exec", snd.namespace, sys.executable, *words)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
         try:
-            text = "verify: off\nrepeat: {min: 3, max: 3}\n" + SHORT.replace(
-                "transfer: {", "transfer: {port: 15077, "
-            )
-            campaign = begin(pair, text)
+            ported = SHORT.replace("transfer: {", "transfer: {port: 15077, ")
+            campaign = begin(pair, f"verify: off\nrepeat: {{min: 3, max: 3}}\n{ported}")
             code, said = campaign.end()
             assert code == 0, said
             assert client.communicate(timeout=30)[0] == "0\n"
         finally:
             client.kill()
     assert statuses(campaign) == ["ok"] * 3
-    assert (
-        sum(record["receiver"].get("rejected_connections", 0) for record in campaign.records()) == 1
-    )
+    rejected = [r["receiver"].get("rejected_connections", 0) for r in campaign.records()]
+    assert sum(rejected) == 1
     assert listening(pair) == before

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,17 +24,9 @@ import pytest
 import yaml
 
 from netbench.lab.lab import Lab, LabHost
-from tests.faults.test_hosts import (
-    MISSING,
-    NAME,
-    cut,
-    inside,
-    made_lab,
-    mend,
-    processes,
-)
+from tests.faults.test_hosts import MISSING, NAME, cut, inside, made_lab, mend, processes
 from tests.support.local import netbench_argv
-from tests.support.running import Running, wait_for
+from tests.support.running import Running, is_running, wait_for
 
 pytestmark = [
     pytest.mark.root,
@@ -92,7 +84,7 @@ class Campaign:
         self.here = here
         for host in here.hosts.values():
             for line in PREPARED:
-                inside(host, *line.split())
+                inside(host, line)
         self.before = state(here)
         head = f"netbench: 1\nname: kills\n{yaml.safe_dump(here.block(), sort_keys=False)}"
         self.words = folder / "stderr"  # a pipe that nobody reads fills up
@@ -138,10 +130,7 @@ def state(here: Lab) -> dict[str, list[str]]:
     links = [f"ip -d link show dev {name}" for name in ("data0", "up0", "up1")]
     offloads = ["ethtool -k data0", "ethtool -k up1"]
     questions = (*links, *offloads, r"sysctl -ae -r ^net\.ipv[46]\.")
-    return {
-        name: [inside(host, *line.split()) for line in questions]
-        for name, host in here.hosts.items()
-    }
+    return {name: [inside(host, line) for line in questions] for name, host in here.hosts.items()}
 
 
 def workers(host: LabHost, duty: str) -> list[int]:
@@ -161,10 +150,10 @@ def sessions(campaign: Campaign, host: LabHost) -> list[int]:
 
 
 def is_back(campaign: Campaign) -> bool:
-    return not left(campaign)
+    return not lines_left(campaign)
 
 
-def left(campaign: Campaign) -> list[str]:
+def lines_left(campaign: Campaign) -> list[str]:
     """Lines that are not as before."""
     return [
         f"{name}: {line}"
@@ -175,10 +164,7 @@ def left(campaign: Campaign) -> list[str]:
 
 
 def is_gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "Z"
-    except OSError:
-        return True
+    return not is_running(pid)
 
 
 def within(seconds: float, condition: Callable[[], bool]) -> bool:
@@ -189,81 +175,81 @@ def within(seconds: float, condition: Callable[[], bool]) -> bool:
     return True
 
 
-Kill = Callable[[Campaign, signal.Signals, random.Random, Tally, str], None]
-"""Does it, and adds what must not happen afterwards to the tally."""
+@dataclass
+class Shot:
+    """A kill, as it is asked for; what must not happen afterwards is added to the tally."""
+
+    campaign: Campaign
+    number: signal.Signals
+    chance: random.Random
+    tally: Tally
+    what: str
+
+    def host(self) -> LabHost:
+        return self.chance.choice(list(self.campaign.here.hosts.values()))
+
+    def must(self, seconds: float, condition: Callable[[], bool], left: str = "") -> None:
+        if not within(seconds, condition):
+            self.tally.left.append(f"{self.what}: {left or lines_left(self.campaign)}")
+
+    def hit(self, pids: Iterable[int], number: signal.Signals | None = None) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number or self.number)
 
 
-def kill_controller(
-    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
-) -> None:
-    process = campaign.running.process
-    process.send_signal(number)
-    if not within(LEFT_SECONDS, lambda: is_back(campaign)):
-        tally.left.append(f"{what}: {left(campaign)}")
-    if number is signal.SIGSTOP:
+def kill_controller(shot: Shot) -> None:
+    process = shot.campaign.running.process
+    process.send_signal(shot.number)
+    shot.must(LEFT_SECONDS, lambda: is_back(shot.campaign))
+    if shot.number is signal.SIGSTOP:
         process.send_signal(signal.SIGCONT)
     else:
-        campaign.resume()
+        shot.campaign.resume()
 
 
-def kill_worker(duty: str) -> Kill:
-    def kill(
-        campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
-    ) -> None:
-        host = chance.choice(list(campaign.here.hosts.values()))
+def kill_worker(duty: str) -> Callable[[Shot], None]:
+    def kill(shot: Shot) -> None:
+        host = shot.host()
         wait_for(lambda: workers(host, duty), seconds=GOES_ON_SECONDS)  # one may be on its way
-        pid = chance.choice(workers(host, duty))
-        os.kill(pid, number)
-        if not within(STOPPED_SECONDS, lambda: is_gone(pid)):
-            tally.left.append(f"{what}: the process {pid} is still there")
+        pid = shot.chance.choice(workers(host, duty))
+        os.kill(pid, shot.number)
+        shot.must(STOPPED_SECONDS, lambda: is_gone(pid), f"the process {pid} is still there")
 
     return kill
 
 
-def kill_tool(
-    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
-) -> None:
-    wait_for(lambda: tools(campaign), seconds=GOES_ON_SECONDS)
-    for pid in tools(campaign):
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+def kill_tool(shot: Shot) -> None:
+    wait_for(lambda: tools(shot.campaign), seconds=GOES_ON_SECONDS)
+    shot.hit(tools(shot.campaign))
 
 
 def tools(campaign: Campaign) -> list[int]:
     return [pid for host in campaign.here.hosts.values() for pid in processes(host, "sleep")]
 
 
-def kill_sessions(
-    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
-) -> None:
-    host = chance.choice(list(campaign.here.hosts.values()))
-    pids = sessions(campaign, host)
+def kill_sessions(shot: Shot) -> None:
+    host = shot.host()
+    pids = sessions(shot.campaign, host)
     ours = [*workers(host, "mover"), *workers(host, "helper")]
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-    if not within(LEFT_SECONDS, lambda: all(map(is_gone, ours))):
-        tally.left.append(f"{what}: its workers are still there")
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+    shot.hit(pids)
+    shot.must(LEFT_SECONDS, lambda: all(map(is_gone, ours)), "its workers are still there")
+    shot.hit(pids, signal.SIGCONT)
 
 
-def cut_link(
-    campaign: Campaign, number: signal.Signals, chance: random.Random, tally: Tally, what: str
-) -> None:
-    seconds = chance.choice((1.0, 5.0, 12.0, 20.0))
+def cut_link(shot: Shot) -> None:
+    seconds = shot.chance.choice((1.0, 5.0, 12.0, 20.0))
     began = time.monotonic()
-    cut(campaign.here)
+    cut(shot.campaign.here)
     try:
-        if seconds > 10 and not within(LEFT_SECONDS, lambda: is_back(campaign)):
-            tally.left.append(f"{what} for {seconds} s")
+        if seconds > 10:
+            shot.must(LEFT_SECONDS, lambda: is_back(shot.campaign), f"for {seconds} s")
         time.sleep(max(0.0, began + seconds - time.monotonic()))  # how long it is cut
     finally:
-        mend(campaign.here)
+        mend(shot.campaign.here)
 
 
-TARGETS: Mapping[str, Kill] = {
+TARGETS: Mapping[str, Callable[[Shot], None]] = {
     "controller": kill_controller,
     "mover": kill_worker("mover"),
     "helper": kill_worker("helper"),
@@ -336,7 +322,7 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
             time.sleep(chance.random() * 0.3)  # the instant of the kill is what is random
             print(f"{time.monotonic() - began:6.1f} s  {what}", flush=True)
             done[f"{target} {word}"] += 1
-            TARGETS[target](campaign, sort, chance, tally, what)
+            TARGETS[target](Shot(campaign, sort, chance, tally, what))
             try:
                 campaign.measures()
             except AssertionError:
@@ -349,7 +335,9 @@ def test_kills_lose_no_record_leave_no_setting_and_make_no_label_wrong(
         campaign.running.process.send_signal(signal.SIGINT)
         assert campaign.running.process.wait(60) == 130, campaign.last_words()
         check_records(campaign, tally, "the end")
-        assert not left(campaign), f"{left(campaign)}: {campaign.words.read_text()[-2000:]}"
+        assert not lines_left(campaign), (
+            f"{lines_left(campaign)}: {campaign.words.read_text()[-2000:]}"
+        )
     finally:
         campaign.running.process.kill()
         campaign.running.process.wait()

@@ -33,10 +33,11 @@ from tests.support.engine_pair import (
     WORKER,
     Options,
     Pair,
+    covering,
     data_methods,
     open_pair,
 )
-from tests.support.running import wait_for
+from tests.support.running import process_state, wait_for, waits_for_pipe
 
 TOKEN = b"a token of a run"
 ACCEPTED = b"k"
@@ -296,12 +297,6 @@ def test_a_sink_beyond_the_limit_of_file_sizes(tmp_path: Path, receive: str) -> 
 # What hangs
 
 
-def hangs(pid: int) -> bool:
-    """Whether a thread of a process waits until a pipe has room."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
-    return any("pipe_w" in task.read_text() for task in tasks)  # pipe_write, pipe_wait_writable
-
-
 def leaving(worker: Worker) -> str:
     """Give the run up; why the worker is gone then."""
     worker.abort()
@@ -327,7 +322,7 @@ def test_sinks_that_hang_let_each_worker_go(tmp_path: Path) -> None:
         said = fails(receivers.pop("mmap"))
         assert "Invalid argument; use a regular file as sink, or another receive method" in said
         for worker in receivers.values():
-            wait_for(partial(hangs, worker.hello.pid))
+            wait_for(partial(waits_for_pipe, worker.hello.pid))
         with ThreadPoolExecutor() as together:
             reasons = list(together.map(leaving, receivers.values()))
     assert len(reasons) == len(TO_FILE) - 1
@@ -338,17 +333,11 @@ def test_sinks_that_hang_let_each_worker_go(tmp_path: Path) -> None:
 
 
 def is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] == "T"
+    return process_state(pid) == "T"
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
-@pytest.mark.parametrize(
-    ("send", "receive"),
-    [
-        (SENDS[i % len(SENDS)], RECEIVES[i % len(RECEIVES)])
-        for i in range(max(len(SENDS), len(RECEIVES)))
-    ],
-)
+@pytest.mark.parametrize(("send", "receive"), covering(local()))
 def test_workers_that_are_stopped_and_continued_lose_no_byte(
     pair: Pair, send: str, receive: str, shared: bool
 ) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -25,9 +25,16 @@ from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
 from tests.faults.test_hosts import with_values
-from tests.support.engine_pair import open_pair
+from tests.support.engine_pair import Pair, open_pair
 from tests.support.local import call
-from tests.support.running import Finished, Running, wait_for
+from tests.support.running import (
+    Finished,
+    Running,
+    is_running,
+    wait_for,
+    waits_for_pipe,
+    worker_pid,
+)
 
 pytestmark = pytest.mark.root
 
@@ -58,18 +65,12 @@ def listens() -> bool:
     return bool(subprocess.check_output(["ss", "-Hltn", f"sport = :{PORT}"]))
 
 
-def is_blocked(pid: int) -> bool:
-    """Whether a thread of a process waits until a pipe has room."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
-    return any("pipe_write" in task.read_text() for task in tasks)
-
-
 def begin(folder: Path, text: str, prefix: list[str] | None = None) -> Running:
     """Start a campaign and wait until a flow of it hangs."""
     assert not held()
     campaign = Running(folder, folder / "r", HEAD + text, prefix or ())
     wait_for(
-        lambda: any(is_blocked(pid) for pid in campaign.workers()),
+        lambda: any(map(waits_for_pipe, campaign.workers())),
         lambda: campaign.process.poll() is None,
     )
     assert held()
@@ -107,17 +108,9 @@ def test_undo_waits_for_no_flow(
             os.kill(pid, number)
         wait_for(lambda: not held(), seconds=UNDO_SECONDS)
         wait_for(lambda: not listens(), seconds=SOON_SECONDS)
-        wait_for(lambda: not any(map(runs, workers)), seconds=SOON_SECONDS)
+        wait_for(lambda: not any(map(is_running, workers)), seconds=SOON_SECONDS)
     finally:
         end(campaign, workers)
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("how", ["limit", "interrupt"])
@@ -135,7 +128,7 @@ def test_a_run_that_hangs_ends_with_the_limit_and_with_the_first_interrupt(
         assert code == (0 if how == "limit" else 130), said
         assert not held()
         assert not listens()
-        assert not any(map(runs, workers))
+        assert not any(map(is_running, workers))
         (record,) = campaign.records()
         reason = "the campaign's limit is reached" if how == "limit" else "interrupted from the"
         assert record["status"] == "interrupted"
@@ -151,11 +144,8 @@ def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
     tmp_path: Path, stuck: str
 ) -> None:
     """The worker whose flow hangs leaves, and another one applies the settings anew."""
-    campaign = begin(
-        tmp_path,
-        stuck.replace("duration: 10m", "duration: 200ms") + "sweep: {pin: [none, same]}\n",
-        with_values(**HASTY),
-    )
+    text = stuck.replace("duration: 10m", "duration: 200ms") + "sweep: {pin: [none, same]}\n"
+    campaign = begin(tmp_path, text, with_values(**HASTY))
     code, said = campaign.end()
     assert code == 1, said
     assert [record["status"] for record in campaign.records()] == ["failed", "failed"]
@@ -183,18 +173,22 @@ def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) ->
     assert not held()
 
 
-@pytest.mark.parametrize("what", ["_measure", "verify"])
-def test_what_fails_because_a_helper_was_lost_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+@pytest.mark.parametrize(("what", "role"), [("_measure", ""), ("verify", ""), ("verify", "sender")])
+def test_what_fails_because_a_worker_was_lost_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, role: str
 ) -> None:
-    """Half of the settings are gone then: a link whose ends differ in MTU carries nothing."""
+    """A mover, or a helper (""). Half of the settings are gone with that: a link whose ends differ
+    in MTU carries nothing.
+    """
     honest = getattr(Runner, what)
 
-    def fail(self: Runner, *_: Any) -> Any:
+    def fail(self: Runner, *words: Any) -> Any:
         monkeypatch.setattr(Runner, what, honest)
-        pid = self._pool.holder("here").hello.pid
+        pid = worker_pid(self, role) if role else self._pool.holder("here").hello.pid
         os.kill(pid, signal.SIGTERM)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        if role:
+            return honest(self, *words)
         raise TimeoutError("no answer in time")
 
     monkeypatch.setattr(Runner, what, fail)
@@ -225,6 +219,7 @@ def test_what_lost_workers_held_is_put_back_at_the_end(
     code, said = campaign.end()
     assert code == 1, said
     assert "3 times in a row" in said
+    assert [record["status"] for record in campaign.records()] == ["interrupted"] * 3
     assert not held()
     assert outstanding(Store.open(campaign.folder).journal.entries(), "here") == []
 
@@ -254,7 +249,7 @@ def test_a_tool_that_never_ends_fails_its_run(
     assert "has not ended within" in campaign.records()[0]["reason"]
     assert time.monotonic() - began < 60
     pid = int((tmp_path / "pids").read_text())
-    wait_for(lambda: not runs(pid), seconds=SOON_SECONDS)
+    wait_for(lambda: not is_running(pid), seconds=SOON_SECONDS)
 
 
 def test_a_tool_ends_with_its_worker_although_what_ends_it_is_stopped(tmp_path: Path) -> None:
@@ -264,7 +259,7 @@ def test_a_tool_ends_with_its_worker_although_what_ends_it_is_stopped(tmp_path: 
     campaign = Running(tmp_path, tmp_path / "r", text)
     assert campaign.end()[0] == 1
     pids = (tmp_path / "pids").read_text().split()
-    wait_for(lambda: not any(runs(int(pid)) for pid in pids), seconds=SOON_SECONDS)
+    wait_for(lambda: not any(is_running(int(pid)) for pid in pids), seconds=SOON_SECONDS)
 
 
 @pytest.mark.parametrize("verb", ["resume", "restore"])
@@ -297,6 +292,14 @@ STOPPED = [  # each takes as long as a worker may be silent
 ]
 
 
+def exchanged(pair: Pair, prepared: Callable[..., object], **bound: int) -> None:
+    """One run, with something to do once both sides are prepared."""
+    common = {"token": os.urandom(16), "streams": 1, "address": "127.0.0.1", **bound}
+    sent = {**common, "role": "send", "method": "write", "chunk": 65536}
+    received = {**common, "role": "receive", "method": "read", "receive_chunk": 65536}
+    exchange(pair.sender, pair.receiver, sent, received, prepared=prepared)
+
+
 @pytest.mark.parametrize(("instant", "side", "bounded"), STOPPED)
 def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
     side: str, instant: str, bounded: bool, monkeypatch: pytest.MonkeyPatch
@@ -316,26 +319,11 @@ def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
             named = last if instant == "the end" else "await_edge"
             honest = getattr(pair.sender, named)
             monkeypatch.setattr(pair.sender, named, lambda *words: (stop(), honest(*words))[1])
-        common = {"token": os.urandom(16), "streams": 1, "address": "127.0.0.1"}
-        bound = {"bytes": 10**11} if bounded else {"duration": 10**8}
+        prepared = stop if instant == "prepared" else lambda _: None
         began = time.monotonic()
         try:
-            with pytest.raises(
-                WorkerLost, match=f"{side}: the worker (is gone: it fell silent|do)"
-            ):
-                exchange(
-                    pair.sender,
-                    pair.receiver,
-                    {**common, **bound, "role": "send", "method": "write", "chunk": 65536},
-                    {
-                        **common,
-                        **bound,
-                        "role": "receive",
-                        "method": "read",
-                        "receive_chunk": 65536,
-                    },
-                    prepared=stop if instant == "prepared" else lambda _: None,
-                )
+            with pytest.raises(WorkerLost, match=f"{side}: the worker (is gone: it fell|do)"):
+                exchanged(pair, prepared, **{"bytes": 10**11} if bounded else {"duration": 10**8})
         finally:
             with suppress(ProcessLookupError):  # that it is given up has killed it
                 os.kill(pid, signal.SIGKILL)
@@ -346,7 +334,6 @@ def test_a_run_with_a_stopped_side_is_lost_and_has_not_failed(
 
 def test_a_receiver_that_dies_before_the_sender_connects_is_lost() -> None:
     """That its port refuses the connection is a consequence."""
-    common = {"token": os.urandom(16), "streams": 1, "address": "127.0.0.1", "duration": 10**8}
     with open_pair() as pair:
 
         def kill(*_: object) -> None:
@@ -355,11 +342,5 @@ def test_a_receiver_that_dies_before_the_sender_connects_is_lost() -> None:
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
         with pytest.raises(WorkerLost, match="receiver: the worker is gone"):
-            exchange(
-                pair.sender,
-                pair.receiver,
-                {**common, "role": "send", "method": "write", "chunk": 65536},
-                {**common, "role": "receive", "method": "read", "receive_chunk": 65536},
-                prepared=kill,
-            )
+            exchanged(pair, kill, duration=10**8)
         assert not pair.sender.lost

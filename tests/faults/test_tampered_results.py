@@ -23,6 +23,7 @@ from netbench.result.journal import Change, Ended, Entry, MadeSink, Restored, en
 from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.host_facts import own_boot_id
+from tests.support.disks import tmpfs_on
 from tests.support.local import call
 from tests.support.needs import needs
 from tests.support.unfinished import unfinished
@@ -132,8 +133,9 @@ def link(name: str) -> Callable[[Dead], None]:
     return act
 
 
-def lose_state(dead: Dead) -> None:
-    shutil.rmtree(state_folder())
+def relinked(dead: Dead) -> None:
+    state_folder().rename(dead.place / "other")
+    state_folder().symlink_to(dead.place / "other")
 
 
 def lose_state_and_add(dead: Dead) -> None:
@@ -161,38 +163,33 @@ class Tampering:
     code: int = 0
 
 
-EVIL = "{here: local}\ncommand: {x: {apply: [/bin/sh, -c, 'touch PLACE/evil'], read: [echo], undo: [x]}}\n"
-JOURNAL, CHANGED = "journal.jsonl was changed", "campaign.yaml was changed"
-SHOWN = "says that this is left changed: here: works on this machine here: "
+def journal(change: Callable[[Dead, list[bytes]], list[bytes]]) -> Tampering:
+    return Tampering(lines(change), "journal.jsonl was changed")
+
+
+def host(words: str) -> Tampering:
+    """Another host in campaign.yaml."""
+    return Tampering(edited("campaign.yaml", "{here: local}", words), "campaign.yaml was changed")
+
+
+def unknown(act: Callable[[Dead], object]) -> Tampering:
+    """It is no campaign of this account any more."""
+    shown = "says that this is left changed: here: works on this machine here: "
+    return Tampering(act, "knows no such campaign", False, shown, 2)
+
+
+TOUCH = "[/bin/sh, -c, 'touch PLACE/evil']"
+LINKED = "netbench is a symbolic link"
 TAMPERINGS = {
-    "a line added": Tampering(lines(lambda dead, old: [*old, dead.evil()]), JOURNAL),
-    "a line added before all others": Tampering(
-        lines(lambda dead, old: [dead.evil(), *old]), JOURNAL
-    ),
-    "a line changed": Tampering(
-        lines(lambda dead, old: [line.replace(b"mended", b"evil") for line in old]), JOURNAL
-    ),
-    "a line removed from the middle": Tampering(
-        lines(lambda dead, old: [old[0], *old[2:]]), JOURNAL
-    ),
-    "lines that are none": Tampering(lines(lambda dead, old: [b"[]\n"]), JOURNAL),
-    "another host in campaign.yaml": Tampering(
-        edited("campaign.yaml", "{here: local}", "{here: {ssh: evil.example}}"), CHANGED
-    ),
-    "a boot.command in campaign.yaml": Tampering(
-        edited(
-            "campaign.yaml",
-            "{here: local}",
-            "{here: {ssh: nowhere, boot: {command: [/bin/sh, -c, 'touch PLACE/evil']}}}",
-        ),
-        CHANGED,
-    ),
-    "a command in campaign.yaml": Tampering(
-        edited("campaign.yaml", "{here: local}\n", EVIL), CHANGED
-    ),
-    "the lab in campaign.yaml": Tampering(
-        edited("campaign.yaml", "{here: local}", "{here: {}}\nlab: netns"), CHANGED
-    ),
+    "a line added": journal(lambda dead, old: [*old, dead.evil()]),
+    "a line added before all others": journal(lambda dead, old: [dead.evil(), *old]),
+    "a line changed": journal(lambda dead, old: [each.replace(b"mended", b"evil") for each in old]),
+    "a line removed from the middle": journal(lambda dead, old: [old[0], *old[2:]]),
+    "lines that are none": journal(lambda dead, old: [b"[]\n"]),
+    "another host": host("{here: {ssh: evil.example}}"),
+    "a boot.command": host(f"{{here: {{ssh: nowhere, boot: {{command: {TOUCH}}}}}}}"),
+    "a command": host(f"{{here: local}}\ncommand: {{x: {{apply: {TOUCH}, read: [x], undo: [x]}}}}"),
+    "the lab": host("{here: {}}\nlab: netns"),
     "the plan changed": Tampering(
         edited("plan.json", '"seconds"', '"seconds_at_most"'), "plan.json was changed"
     ),
@@ -200,40 +197,17 @@ TAMPERINGS = {
         lambda dead: [(dead.folder / n).write_text("{") for n in ("plan.json", "campaign.yaml")],
         "campaign.yaml and plan.json was changed",
     ),
-    "another campaign's ID": Tampering(of_another, JOURNAL, mends=False),
-    "no ID": Tampering(
-        lambda dead: (dead.folder / "id").unlink(),
-        "knows no such",
-        mends=False,
-        shows=SHOWN,
-        code=2,
+    "another campaign's ID": Tampering(of_another, "journal.jsonl was changed", mends=False),
+    "no ID": unknown(lambda dead: (dead.folder / "id").unlink()),
+    "an ID that leads elsewhere": unknown(
+        lambda dead: (dead.folder / "id").write_text("../../../result\n")
     ),
-    "an ID that leads elsewhere": Tampering(
-        lambda dead: (dead.folder / "id").write_text("../../../result\n"),
-        "knows no such",
-        mends=False,
-        shows=SHOWN,
-        code=2,
-    ),
-    "a state folder that is lost": Tampering(
-        lose_state, "knows no such campaign", mends=False, shows=SHOWN, code=2
-    ),
-    "another account's, with a line added": Tampering(
-        lose_state_and_add, "knows no such campaign", mends=False, shows=SHOWN, code=2
-    ),
+    "a state folder that is lost": unknown(lambda dead: shutil.rmtree(state_folder())),
+    "another account's, with a line added": unknown(lose_state_and_add),
     "a state folder that others may write": Tampering(
         lambda dead: dead.state.path.chmod(0o777), "others may read", False, "others may read", 1
     ),
-    "a state folder that is a link": Tampering(
-        lambda dead: [
-            state_folder().rename(dead.place / "other"),
-            state_folder().symlink_to(dead.place / "other"),
-        ],
-        "netbench is a symbolic link",
-        False,
-        "netbench is a symbolic link",
-        1,
-    ),
+    "a state folder that is a link": Tampering(relinked, LINKED, False, LINKED, 1),
     **{
         f"{name} that is a link": Tampering(link(name), "a symbolic link")
         for name in ("plan.json", "facts.json", "records.jsonl", "journal.jsonl", "samples")
@@ -241,7 +215,11 @@ TAMPERINGS = {
 }
 
 
-def check(dead: Dead, verb: str, row: Tampering) -> None:
+@pytest.mark.parametrize("verb", ["resume", "restore"])
+@pytest.mark.parametrize("row", TAMPERINGS.values(), ids=TAMPERINGS)
+def test_what_was_tampered_with_is_named_and_not_acted_on(
+    dead: Dead, verb: str, row: Tampering
+) -> None:
     records = (dead.folder / "records.jsonl").read_bytes()
     row.act(dead)
     done = dead.run(verb)
@@ -255,14 +233,6 @@ def check(dead: Dead, verb: str, row: Tampering) -> None:
     else:
         assert (done.returncode, row.shows in said) == (row.code, True), said
     assert dead.happened("mended") == (verb == "restore" and row.mends)
-
-
-@pytest.mark.parametrize("verb", ["resume", "restore"])
-@pytest.mark.parametrize("row", TAMPERINGS.values(), ids=TAMPERINGS)
-def test_what_was_tampered_with_is_named_and_not_acted_on(
-    dead: Dead, verb: str, row: Tampering
-) -> None:
-    check(dead, verb, row)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 10_000])
@@ -357,11 +327,8 @@ def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Pa
 @pytest.fixture
 @needs("root")
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    with tmpfs_on(tmp_path / "disk", "256k") as folder:
+        yield folder
 
 
 HELD = CAMPAIGN.replace("settings: {tcp_metrics: keep}", "settings: {sysctl.net.ipv4.tcp_sack: 0}")
@@ -427,8 +394,7 @@ def test_a_disk_of_the_state_that_fills_up_ends_the_campaign_before_a_change(
 
 
 @pytest.mark.parametrize(
-    "umask",
-    [0, 0o077, *(pytest.param(usual, marks=pytest.mark.slow) for usual in (0o002, 0o022))],
+    "umask", [0, 0o077, *(pytest.param(usual, marks=pytest.mark.slow) for usual in (0o002, 0o022))]
 )
 def test_others_may_write_nothing_of_a_result_and_read_nothing_of_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int

@@ -97,23 +97,6 @@ OFFLOADS = {
 }
 
 
-@pytest.mark.parametrize("name", OFFLOADS)
-def test_an_offload_switches_and_comes_back(
-    place: SettingContext, worker: Worker, interface: str, name: str
-) -> None:
-    before = state(interface)
-    held = holder(place, worker, [])
-    was = ethtool(interface, OFFLOADS[name])
-    other = {"on": "off", "off": "on"}[was]
-    assert held.hold(parsed([{}, {}, {name: other}])).levels == {name: other}
-    assert ethtool(interface, OFFLOADS[name]) == other
-    held.hold(parsed([{}, {}, {name: was}]))
-    assert state(interface) == before, "the other level is the state before, untouched"
-    held.hold(parsed([{}, {}, {name: other}]))
-    held.undo()
-    assert state(interface) == before
-
-
 def link(interface: str, key: str) -> str:
     """What ip(8) says of an interface."""
     return str(json.loads(out("ip", "-j", "-d", "link", "show", interface))[0][key])
@@ -126,6 +109,7 @@ IPV4 = Path("/proc/sys/net/ipv4")
 @pytest.mark.parametrize(
     ("key", "level", "read", "shown"),
     [
+        *((name, "", "", lambda i, name=name: ethtool(i, OFFLOADS[name])) for name in OFFLOADS),
         ("mtu", "1400", "1400", lambda i: link(i, "mtu")),
         ("gso_max_size", "32K", "32768", lambda i: link(i, "gso_max_size")),
         ("gro_max_size", "128K", "131072", lambda i: link(i, "gro_max_size")),
@@ -146,10 +130,16 @@ def test_what_is_set_is_what_tools_see(
     read: str,
     shown: Any,
 ) -> None:
-    before = state(interface)
+    before, was = state(interface), shown(interface)
     held = holder(place, worker, [])
+    if not level:  # an offload: the other one
+        level = read = {"on": "off", "off": "on"}[was]
     assert held.hold(parsed([{}, {}, {key: level}])).levels == {key: read}
     assert shown(interface) == read
+    if was in ("on", "off"):
+        held.hold(parsed([{}, {}, {key: was}]))
+        assert state(interface) == before, "the other level is the state before, untouched"
+        held.hold(parsed([{}, {}, {key: level}]))
     held.undo()
     assert state(interface) == before
 
@@ -430,18 +420,15 @@ def test_what_this_machine_cannot_switch_says_why(place: SettingContext, name: s
 
 
 def test_layers_of_a_pair() -> None:
+    campaign_levels = {"tso": "off", "sender.gro": "on", "mtu": "9000"}
     always, cell = parsed(
-        [
-            {"tso": "off", "sender.gro": "on", "mtu": "9000"},
-            {"tso": "yes", "receiver.mtu": "1500", "receiver.gro": "off"},
-        ]
+        [campaign_levels, {"tso": "yes", "receiver.mtu": "1500", "receiver.gro": "off"}]
     )
-    assert layers(always, cell, {}, "sender") == parsed(
-        [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]
-    )
-    assert layers(always, cell, {}, "receiver") == parsed(
-        [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]
-    )
+    for side, wanted in (
+        ("sender", [{"mtu": "9000", "gro": "on"}, {}, {"tso": "on"}]),
+        ("receiver", [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]),
+    ):
+        assert layers(always, cell, {}, side) == parsed(wanted)
 
 
 def test_names_of_settings() -> None:

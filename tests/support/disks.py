@@ -35,3 +35,14 @@ def ext4_on(image: Path, folder: Path, size: int = 64 << 20) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
+
+
+@contextmanager
+def tmpfs_on(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of that size in memory, as long as the context lives."""
+    folder.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-R", "-l", folder], check=True)

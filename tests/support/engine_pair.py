@@ -75,26 +75,15 @@ class Pair:
         to_receiver: Options = NONE,
         **common: Any,
     ) -> None:
-        common = {
-            "token": os.urandom(16),
-            "streams": 1,
-            "address": ADDRESS,
-            "meters": "rusage\0procstat",
-            **common,
-        }
+        own = {"token": os.urandom(16), "streams": 1, "address": ADDRESS}
+        common = {**own, "meters": "rusage\0procstat", **common}
         got = self.receiver.prepare(
             {**common, "role": "receive", "method": receive, "receive_chunk": 65536, **to_receiver}
         )
         ready = Side.of(self.receiver.catalogue, got)
         self.port = ready.total("", "port", 0)
-        options = {
-            **common,
-            "role": "send",
-            "method": send,
-            "chunk": 65536,
-            "peer_port": self.port,
-            **to_sender,
-        }
+        job = {"role": "send", "method": send, "chunk": 65536, "peer_port": self.port}
+        options = {**common, **job, **to_sender}
         self.ready = [Side.of(self.sender.catalogue, self.sender.prepare(options)), ready]
 
     def start(self, bounded: bool) -> None:
@@ -116,8 +105,9 @@ class Pair:
             for worker in (self.sender, self.receiver):
                 worker.stop()
         sent, received = self.sender.result(PATIENCE), self.receiver.result(PATIENCE)
-        return Side.of(self.sender.catalogue, sent.result, sent.samples), Side.of(
-            self.receiver.catalogue, received.result, received.samples
+        return (
+            Side.of(self.sender.catalogue, sent.result, sent.samples),
+            Side.of(self.receiver.catalogue, received.result, received.samples),
         )
 
     def run(
@@ -152,14 +142,36 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
         yield Pair(*workers)
 
 
+@contextlib.contextmanager
+def mover(*before: str) -> Iterator[Worker]:
+    """A worker that moves data, started by these words and its own."""
+    worker = Worker(LocalChannel("here", (*before, *WORKER)).start_mover(), "here")
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def observe(worker: Worker, meters: str, **more: int | str) -> Side:
+    """What meters count in a window of 20 ms, or of another `duration`."""
+    job = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
+    worker.prepare(job | more)
+    return observed(worker)
+
+
+def observed(worker: Worker) -> Side:
+    """The same of a worker that is prepared."""
+    worker.go()
+    worker.await_edge(Edge.CLOSE, PATIENCE)
+    worker.stop()
+    return Side.of(worker.catalogue, worker.result(PATIENCE).result)
+
+
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
     """Names of the send or receive methods that move data and can run here."""
     table = catalogue.send if kind == "send" else catalogue.receive
-    return [
-        name
-        for name, method in table.items()
-        if not method.has("no_data") and not method.has("fetches") and not method.row.why
-    ]
+    lacks = ("no_data", "fetches")
+    return [name for name, m in table.items() if not any(map(m.has, lacks)) and not m.row.why]
 
 
 def covering(catalogue: Catalogue) -> list[tuple[str, str]]:

@@ -16,8 +16,8 @@ from netbench.lab import Lab, LabHost
 from netbench.lab.command import Tools, find
 from netbench.lab.lab import LabSpec
 from netbench.lab.lifecycle import own_name
-from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.netns import shape
+from netbench.lab.state import SWITCH, namespace_name
 
 RATE = 10**9
 """Bits a second of the slow link: veth moves many times as much."""
@@ -80,20 +80,12 @@ def _tso(tools: Tools, host: LabHost, state: str) -> None:
 def campaign_of(lab: Lab, blocks: int, seed: int) -> str:
     """Each host sends to the next: runs of 50 ms."""
     hosts = list(lab.hosts)
-    pairs = [
-        {"sender": a, "receiver": b} for a, b in zip(hosts, [*hosts[1:], hosts[0]], strict=True)
-    ]
-    return yaml.safe_dump(
-        {
-            "netbench": 1,
-            "name": "ring",
-            **lab.block(),
-            "verify": "off",
-            "pairs": pairs,
-            "transfer": {"duration": "50ms", "warmup": "10ms", "congestion": "cubic"},
-            "repeat": {"min": blocks, "max": blocks},
-            "meters": ["rusage"],
-            "order": {"seed": seed},
-        },
-        sort_keys=False,
-    )
+    pairs = zip(hosts, [*hosts[1:], hosts[0]], strict=True)
+    text = {
+        **{"netbench": 1, "name": "ring", **lab.block(), "verify": "off"},
+        "pairs": [{"sender": a, "receiver": b} for a, b in pairs],
+        "transfer": {"duration": "50ms", "warmup": "10ms", "congestion": "cubic"},
+        "repeat": {"min": blocks, "max": blocks},
+        **{"meters": ["rusage"], "order": {"seed": seed}},
+    }
+    return yaml.safe_dump(text, sort_keys=False)

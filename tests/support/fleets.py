@@ -59,32 +59,20 @@ class MadeFleet(Synth):
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed + 10)
         hosts = self.hosts()
-        drawn = {
-            kind: dict(zip(hosts, rng.normal(0, APART, len(hosts)), strict=True)) for kind in "sr"
-        }
-        self._shift = {
-            pair: drawn["s"][a]
-            + drawn["r"][b]
-            + self.sends.get(a, 0)
-            + self.receives.get(b, 0)
-            + self.moves.get(pair, 0)
-            + rng.normal(0, APART)
-            for pair in self.pairs
-            for a, _, b in [pair.partition(">")]
-        }
+        s, r = (dict(zip(hosts, rng.normal(0, APART, len(hosts)), strict=True)) for _ in range(2))
+        self._shift = {}
+        for pair in self.pairs:
+            a, _, b = pair.partition(">")
+            apart = s[a] + r[b] + self.sends.get(a, 0) + self.receives.get(b, 0)
+            self._shift[pair] = apart + self.moves.get(pair, 0) + rng.normal(0, APART)
         self.edit = self._edited
-        self._round = (
-            {pair: at // self.beside for at, pair in enumerate(self.pairs)} if self.beside else {}
-        )
+        self._round = {pair: at // (self.beside or 1) for at, pair in enumerate(self.pairs)}
 
     def _edited(self, record: Record) -> Record:
         pair = record["pair"]
         if pair in self.lost:
-            kept = {
-                k: v
-                for k, v in record.items()
-                if k not in ("sender", "receiver", "proof", "settings")
-            }
+            gone = ("sender", "receiver", "proof", "settings")
+            kept = {k: v for k, v in record.items() if k not in gone}
             return kept | {"status": "failed", "reason": "connection refused"}
         if self.beside:
             at = self._round[pair]

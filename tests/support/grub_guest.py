@@ -12,12 +12,12 @@ import subprocess
 from pathlib import Path
 
 from netbench.lab import command as programs
-from netbench.lab import debian, emulator, guests, qemu, sshd, userland
+from netbench.lab import debian, guests, qemu, sshd, userland
 from netbench.lab.command import Tools
 from netbench.lab.cpio import Archive
+from netbench.lab.guest_console import await_login
 from netbench.lab.identity import identity
 from netbench.lab.lab import Lab, LabHost, LabKernel
-from netbench.lab.login import await_login
 
 _NEEDS = (*qemu.NEEDS, "mke2fs")
 _SECTOR = 512
@@ -83,32 +83,11 @@ def move_in(lab: Lab, name: str) -> None:
     tools = programs.find(_NEEDS)
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
     host = lab.hosts[name]
-    emulator.end(lab.name, lab.folder, name)
+    guests.stop(lab, host)
     here = sshd.place(lab.folder, name)
     image = here / "grub-disk"
     _disk(lab, host, packages, image, tools)
-    described = guests.described(lab, host)
-    queues = described.accelerator.queues(described.number)
-    taps = [
-        emulator.open_tap(described.namespace, described.tap, queues > 1) for _ in range(queues)
-    ]
-    try:
-        argv = [
-            tools.paths[emulator.PROGRAM],
-            *emulator._arguments(described, taps, guests.USER_NETWORK),
-        ]
-        argv += ["-drive", f"if=virtio,format=raw,file={image}"]
-        subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-            timeout=60,
-            pass_fds=taps,
-        )
-    finally:
-        for tap in taps:
-            os.close(tap)
+    guests.start_qemu(lab, host, ["-drive", f"if=virtio,format=raw,file={image}"], tools)
     await_login(lab, host, tools, 240.0)
 
 
@@ -124,7 +103,8 @@ def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools
     (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
     for kernel in lab.kernels.values():
         shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
-        root = kernel.initrd.read_bytes() + identity(lab, host, False) + _additions(packages, tools)
+        root = kernel.initrd.read_bytes() + identity(lab, host, False)
+        root += _additions(host, packages, tools)
         (content / f"initrd.img-{kernel.release}").write_bytes(root)
     size = (
         sum(file.stat().st_size for file in content.rglob("*")) * 5 // 4 // _SECTOR
@@ -134,20 +114,8 @@ def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools
         disk.truncate((_PARTITION_AT + size) * _SECTOR)
     offset = f"offset={_PARTITION_AT * _SECTOR}"
     # ext2: what GRUB 2.06 reads whatever mke2fs's defaults are
-    tools.run(
-        (
-            "mke2fs",
-            "-q",
-            "-t",
-            "ext2",
-            "-E",
-            offset,
-            "-d",
-            str(content),
-            str(image),
-            f"{size * _SECTOR // 1024}k",
-        )
-    )
+    words = f"mke2fs -q -t ext2 -E {offset} -d {content} {image} {size * _SECTOR // 1024}k"
+    tools.run(words.split())
     with image.open("r+b") as disk:
         disk.write(_first_sectors(packages, modules, size, image.with_name("core.img")))
     shutil.rmtree(content)
@@ -168,21 +136,9 @@ def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Pa
     """
     maker = packages["grub-common"] / "usr/bin/grub-mkimage"
     libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
-    argv = [
-        str(maker),
-        "-d",
-        str(modules),
-        "-O",
-        "i386-pc",
-        "-p",
-        "(hd0,msdos1)/grub",
-        "-o",
-        str(core),
-        *_MODULES,
-    ]
-    subprocess.run(
-        argv, check=True, capture_output=True, env={**os.environ, "LD_LIBRARY_PATH": libraries}
-    )
+    words = f"{maker} -d {modules} -O i386-pc -p (hd0,msdos1)/grub -o {core}".split()
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    subprocess.run([*words, *_MODULES], check=True, capture_output=True, env=environment)
     boot = bytearray((modules / "boot.img").read_bytes()[:_SECTOR])
     boot[446:462] = struct.pack(
         "<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_AT, size
@@ -193,7 +149,7 @@ def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Pa
     return whole
 
 
-def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
+def _additions(host: LabHost, packages: dict[str, Path], tools: Tools) -> bytes:
     """What the guest has beside a lab's: GRUB's own programs, and its disk at /boot."""
     archive = Archive()
     libraries: dict[str, Path] = {}
@@ -202,7 +158,7 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
             file = packages[package] / path
             archive.file(path, file.read_bytes(), 0o755)
             if not file.read_bytes().startswith(b"#!"):
-                found = userland._libraries(userland.Program(file, packages[package], ""), tools)
+                found = userland._libraries(userland.Program(file, packages[package]), tools)
                 libraries |= {library.name: library for library in found}
     for name, library in sorted(libraries.items()):
         folder = "usr/lib64" if name.startswith("ld-linux") else "usr/lib"
@@ -211,5 +167,6 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
     with contextlib.suppress(StopIteration):
         archive.file(_LIBRARY, next(file for file in mkconfig if file.exists()).read_bytes())
     archive.file("usr/sbin/mount-boot", _MOUNT.encode(), 0o755)
-    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{userland._INITTAB}".encode())
+    inittab = userland.INITTAB.format(management=host.management)
+    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{inittab}".encode())
     return archive.whole()

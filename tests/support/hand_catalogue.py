@@ -45,21 +45,8 @@ def catalogue() -> Catalogue:
     def add(kind: str, name: str, flags: str = "", owner: Row | None = None) -> Row:
         type_, low, high = OPTIONS.get(name, ("count", 0, 0))
         mine = (owner.id, owner.name) if owner else (0xFFFF, "")
-        row = Row(
-            len(rows),
-            *mine,
-            kind,
-            type_,
-            "",
-            "run",
-            frozenset(flags.split()),
-            name,
-            f"what {name} does",
-            (),
-            "",
-            low,
-            high,
-        )
+        told = (frozenset(flags.split()), name, f"what {name} does", (), "")
+        row = Row(len(rows), *mine, kind, type_, "", "run", *told, low, high)
         rows.append(row)
         return row
 

@@ -66,6 +66,25 @@ def as_anyone(argv: Sequence[str | Path]) -> list[str]:
     return [*bound, *map(str, argv)]
 
 
+def process_state(pid: int) -> str:
+    """As in proc_pid_stat(5): Z is a zombie, T is stopped; "": there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return ""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    return process_state(pid) not in ("", "Z")
+
+
+def waits_for_pipe(pid: int) -> bool:
+    """Whether a thread of a process waits until a pipe has room."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/wchan")
+    return any("pipe_w" in task.read_text() for task in tasks)  # pipe_write, pipe_wait_writable
+
+
 def wait_for(
     condition: Callable[[], bool], alive: Callable[[], bool] = lambda: True, seconds: float = 60
 ) -> None:
@@ -133,14 +152,11 @@ class Running(Started):
         number += len(self.records())
         wait_for(lambda: len(self.records()) >= number, lambda: self.process.poll() is None)
 
-    def workers(self) -> list[int]:
-        """The pids of its workers."""
-        return [
-            int(pid)
-            for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-            .read_text()
-            .split()
-        ]
+    def workers(self, role: str = "") -> list[int]:
+        """The pids of its workers, or of those in a role: mover or helper."""
+        pid = self.process.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(c) for c in children if role in Path(f"/proc/{c}/cmdline").read_text()]
 
     def end(self) -> tuple[int, str]:
         """Its exit status, and what it said on standard error as one line."""

@@ -164,11 +164,8 @@ class Bed:
         """Set the client's configuration: `text` comes first, so it wins; with `known` every
         server's ed25519 key is known.
         """
-        lines = (
-            [f"[127.0.0.1]:{server.port} {server.key()}\n" for server in self.servers]
-            if known
-            else []
-        )
+        servers = self.servers if known else []
+        lines = [f"[127.0.0.1]:{server.port} {server.key()}\n" for server in servers]
         self.known.write_text("".join(lines))
         self.config.write_text(
             f"{text}\nHost *\n  IdentityFile {self.identity}\n  IdentityAgent none\n"
@@ -180,9 +177,8 @@ class Bed:
 
     def channel(self, destination: str = "box", **options: Any) -> SshChannel:
         """A channel that is closed when the test ends."""
-        made = SshChannel(
-            "snd", destination, **{"ssh_config": self.config, "connect_timeout": 10.0} | options
-        )
+        options = {"ssh_config": self.config, "connect_timeout": 10.0} | options
+        made = SshChannel("snd", destination, **options)
         self.channels.append(made)
         return made
 
@@ -204,17 +200,14 @@ class Bed:
         for kind in ("ed25519", "ecdsa"):
             keygen(folder / f"host_{kind}", "-t", kind)
         port = free_port()
-        account = f"{user}:*:{0 if user == 'root' else UID}:{0 if user == 'root' else UID}::{home}:{shell}\n"
-        (folder / "passwd").write_text(
-            account + ("" if user == "root" else "root:*:0:0::/root:/bin/sh\n")
-        )
-        with (folder / "passwd").open("a") as passwd:
-            passwd.write(
-                "sshd:*:101:65534::/run/sshd:/usr/sbin/nologin\nnobody:*:65534:65534::/nonexistent:/usr/sbin/nologin\n"
-            )
-        (folder / "shadow").write_text(
-            "".join(f"{name}:*:19000:0:99999:7:::\n" for name in {user, "root", "sshd"})
-        )
+        uid = 0 if user == "root" else UID
+        accounts = [f"{user}:*:{uid}:{uid}::{home}:{shell}"]
+        accounts += [] if user == "root" else ["root:*:0:0::/root:/bin/sh"]
+        accounts.append("sshd:*:101:65534::/run/sshd:/usr/sbin/nologin")
+        accounts.append("nobody:*:65534:65534::/nonexistent:/usr/sbin/nologin")
+        (folder / "passwd").write_text("\n".join([*accounts, ""]))
+        shadows = [f"{name}:*:19000:0:99999:7:::\n" for name in {user, "root", "sshd"}]
+        (folder / "shadow").write_text("".join(shadows))
         keys = folder / "authorized_keys"
         shutil.copy(f"{self.identity}.pub", keys)
         (folder / "config").write_text(
@@ -222,7 +215,7 @@ class Bed:
             f"PidFile none\nUsePAM no\nStrictModes no\nAuthorizedKeysFile {keys}\nPasswordAuthentication no\n"
             "KbdInteractiveAuthentication no\nPermitRootLogin yes\nUseDNS no\nMaxStartups 100\n"
         )
-        os.chown(home, *((0, 0) if user == "root" else (UID, UID)))
+        os.chown(home, uid, uid)
         # a mount on /etc/passwd alone is gone as soon as another test's useradd replaces the file
         prepare = (
             "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd\ncp -a /etc /run/etc || :\n"

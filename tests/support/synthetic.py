@@ -38,51 +38,24 @@ def moves(factors: Mapping[str, str]) -> tuple[float, float, float]:
     return rate * scale, out, into
 
 
-def proof_row(owner: str, name: str, *flags: str) -> dict[str, Any]:
-    return {
-        "kind": "proof",
-        "owner": owner,
-        "name": name,
-        "unit": "calls",
-        "per": "stream",
-        "flags": list(flags),
-        "about": name,
-    }
+def row(kind: str, owner: str, name: str, unit: str, flag: str, about: str) -> dict[str, Any]:
+    per = "stream" if kind == "proof" else "run"
+    told = {"kind": kind, "owner": owner, "name": name, "unit": unit, "per": per}
+    return told | {"flags": [flag], "about": about}
 
 
+PROOFS = (
+    ("sendfile", "sendfile_calls", "must_move"),
+    ("splice", "splice_calls", "must_move"),
+    ("readwrite", "write_calls", "must_move"),
+    ("zerocopy", "copied", "must_not_move"),
+    ("read", "read_calls", "must_move"),
+)
 ROWS: list[dict[str, Any]] = [
-    {
-        "kind": "meter",
-        "owner": "",
-        "name": "rusage",
-        "unit": "",
-        "per": "run",
-        "flags": ["always"],
-        "about": "CPU time of the worker",
-    },
-    {
-        "kind": "meter",
-        "owner": "",
-        "name": "procstat",
-        "unit": "",
-        "per": "run",
-        "flags": ["host_wide"],
-        "about": "/proc/stat",
-    },
-    {
-        "kind": "counter",
-        "owner": "rusage",
-        "name": "cpu_ns",
-        "unit": "ns",
-        "per": "run",
-        "flags": ["cpu_time"],
-        "about": "CPU time",
-    },
-    proof_row("sendfile", "sendfile_calls", "must_move"),
-    proof_row("splice", "splice_calls", "must_move"),
-    proof_row("readwrite", "write_calls", "must_move"),
-    proof_row("zerocopy", "copied", "must_not_move"),
-    proof_row("read", "read_calls", "must_move"),
+    row("meter", "", "rusage", "", "always", "CPU time of the worker"),
+    row("meter", "", "procstat", "", "host_wide", "/proc/stat"),
+    row("counter", "rusage", "cpu_ns", "ns", "cpu_time", "CPU time"),
+    *(row("proof", owner, name, "calls", flag, name) for owner, name, flag in PROOFS),
 ]
 
 
@@ -171,9 +144,8 @@ class Synth:
             for _ in range((visit + 1) * self.runs // self.boots - visit * self.runs // self.boots):
                 for at in rng.permutation(len(jobs)):
                     count += 1
-                    made = self._record(
-                        (count, block, boot), *jobs[at], shift=shift, rng=rng, clock=clock
-                    )
+                    at_place, job = (count, block, boot), jobs[at]
+                    made = self._record(at_place, *job, shift=shift, rng=rng, clock=clock)
                     kept = self.edit(made) if self.edit else made
                     if kept is not None:
                         yield kept
@@ -193,15 +165,8 @@ class Synth:
         factors = cell["factors"]
         rate, *cpus = self.truth(factors)
         trend = 1 + self.drift * (block / max(self.runs - 1, 1) - 0.5)
-        moved = (
-            rate
-            * shift
-            * trend
-            * (1 + self.spread * rng.standard_normal())
-            * 1e9
-            / 8
-            * self.duration
-        )
+        moved = rate * shift * trend * (1 + self.spread * rng.standard_normal())
+        moved = moved * 1e9 / 8 * self.duration
         busy = [cpu * (1 + 2 * self.spread * rng.standard_normal()) for cpu in cpus]
         names = pair.split(">")
         sides = [
@@ -210,15 +175,8 @@ class Synth:
         self._procstat(sides, busy, shared=names[0] == names[1])
         started = datetime(2026, 3, 1, microsecond=123456) + timedelta(seconds=11 * run)
         return {
-            "schema": SCHEMA,
-            "run": run,
-            "cell": cell["cell"],
-            "pair": pair,
-            "block": block,
-            "boot": boot,
-            "factors": factors,
-            "status": "ok",
-            "reason": "",
+            **{"schema": SCHEMA, "run": run, "cell": cell["cell"], "pair": pair, "block": block},
+            **{"boot": boot, "factors": factors, "status": "ok", "reason": ""},
             "started": f"{started.isoformat()}Z",
             "sender": sides[0],
             "receiver": sides[1],
@@ -245,10 +203,8 @@ class Synth:
                 "cpu_ns": [start, start + int(cpu * length)],
                 "user_us": [40, 40 + cpu_us // 12],
                 "system_us": [90, 90 + cpu_us - cpu_us // 12],
-                "minor_faults": [5, 5],
-                "major_faults": [0, 0],
-                "voluntary_switches": [1, 90],
-                "involuntary_switches": [0, 12],
+                **{"minor_faults": [5, 5], "major_faults": [0, 0]},
+                **{"voluntary_switches": [1, 90], "involuntary_switches": [0, 12]},
             },
         }
 
@@ -259,13 +215,9 @@ class Synth:
         groups = [(sides[0], sum(busy))] if shared else list(zip(sides, busy, strict=True))
         for side, cpus in groups:
             ticks = math.ceil((cpus + 0.1) * self.duration * TICKS)
-            parts = {
-                "user": ticks // 12,
-                "nice": 0,
-                "system": ticks - ticks // 12 - ticks // 5,
-                "irq": 0,
-                "softirq": ticks // 5,
-            }
+            user, softirq = ticks // 12, ticks // 5
+            parts = {"user": user, "nice": 0, "system": ticks - user - softirq, "irq": 0}
+            parts["softirq"] = softirq
             idle = round(CPUS * self.duration * TICKS) - sum(parts.values())
             side["procstat"] = {name: [1000, 1000 + n] for name, n in parts.items()} | {
                 "idle": [50_000, 50_000 + max(0, idle)],
@@ -289,18 +241,10 @@ class Synth:
 
     def _buffers(self, factors: Mapping[str, str]) -> Record:
         size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
-        read = 2 * size if size else 131072
-        return {
-            "sender": {
-                "send_buffer": {"asked": size, "read": read},
-                "congestion": {"asked": "cubic", "read": "cubic"},
-            },
-            "receiver": {
-                "receive_buffer": {"asked": size, "read": read},
-                "congestion": {"asked": "cubic", "read": "cubic"},
-            },
-            "moved": {},
-        }
+        buffer = {"asked": size, "read": 2 * size if size else 131072}
+        cubic = {"congestion": {"asked": "cubic", "read": "cubic"}}
+        ends = {"sender": {"send_buffer": buffer}, "receiver": {"receive_buffer": buffer}}
+        return {side: notes | cubic for side, notes in ends.items()} | {"moved": {}}
 
     def _proof(self, factors: Mapping[str, str], moved: float) -> Record:
         calls = int(moved / 65536)
@@ -315,23 +259,17 @@ class Synth:
 
     def plan(self) -> Record:
         cells = self.cells()
-        repeat = {
+        repeat: Record = {
             "min": self.runs,
             "max": self.runs,
             "confidence": 0.95,
             "precision": 0.025,
-            "metrics": ["throughput"],
-            "boots": self.boots,
         }
+        repeat |= {"metrics": ["throughput"], "boots": self.boots}
         order = [cell["cell"] for _ in range(self.runs) for cell in cells]
         return {
-            "schema": SCHEMA,
-            "name": "synthetic",
-            "seed": self.seed,
-            "pairs": list(self.pairs),
-            "seconds": 96.0,
-            "cells": cells,
-            "order": order,
+            **{"schema": SCHEMA, "name": "synthetic", "seed": self.seed, "seconds": 96.0},
+            **{"pairs": list(self.pairs), "cells": cells, "order": order},
             "repeat": repeat | dict(self.repeat),
             "compare": self.compare,
             "boots": [
@@ -344,24 +282,14 @@ class Synth:
         }
 
     def facts_of(self, host: str, boot: int, kernel: str) -> Record:
-        facts = {
-            "kernel": "6.18.1",
-            "cpu_model": "Imaginary 3000",
-            "clock_source": "tsc",
-            "congestion": "cubic",
-        }
-        facts |= (
-            {"kernel": f"{kernel}.99-made-up", "kernel_build": f"#1 SMP {kernel}"} if kernel else {}
-        )
+        facts: dict[str, Any] = {"kernel": "6.18.1", "cpu_model": "Imaginary 3000"}
+        facts |= {"clock_source": "tsc", "congestion": "cubic"}
+        if kernel:
+            facts |= {"kernel": f"{kernel}.99-made-up", "kernel_build": f"#1 SMP {kernel}"}
         facts |= self.kernels.get(kernel, {}) | self.facts.get(host, {})
         return {
-            "boot": boot,
-            "boot_id": f"{host}-{boot}",
-            "clock_ticks": TICKS,
-            "cpus": CPUS,
-            "engine": "0.1.0",
-            "layout": "9f00aa",
-            "facts": facts,
+            **{"boot": boot, "boot_id": f"{host}-{boot}", "clock_ticks": TICKS, "cpus": CPUS},
+            **{"engine": "0.1.0", "layout": "9f00aa", "facts": facts},
             "missing": {"governor": "no cpufreq on this machine"},
         } | ({"on": kernel} if boot else {})
 
@@ -392,19 +320,19 @@ class Synth:
         with file.open("w") as out:
             for i in range(10):
                 for side in ("sender", "receiver"):
-                    sample = {
-                        "side": side,
-                        "ns": 81_000 + i * SECOND // 10,
-                        "flow": {"bytes": [i * 2**20]},
-                        "tcp": {"rtt_us": [44 + i]},
-                    }
+                    sample: Record = {"side": side, "ns": 81_000 + i * SECOND // 10}
+                    sample |= {"flow": {"bytes": [i * 2**20]}, "tcp": {"rtt_us": [44 + i]}}
                     out.write(json.dumps(sample) + "\n")
+
+
+def scaled(record: Record, factor: float) -> Record:
+    """The record of a run that moved so many times as much."""
+    counted = record["receiver"]["flow"]["bytes"]
+    counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * factor)
+    return record
 
 
 def failed(record: Record, status: str, reason: str) -> Record:
     """The record of a run that did not get so far."""
-    kept = {
-        k: record[k]
-        for k in ("schema", "run", "cell", "pair", "block", "boot", "factors", "started")
-    }
-    return kept | {"status": status, "reason": reason}
+    keys = "schema run cell pair block boot factors started".split()
+    return {key: record[key] for key in keys} | {"status": status, "reason": reason}

@@ -18,20 +18,13 @@ from tools.bench.table import Part, Row, markdown
 
 
 def record(run: int, opened: int, closed: int, status: str = "ok") -> dict[str, Any]:
-    return {
-        "run": run,
-        "status": status,
-        "reason": "" if status == "ok" else "no",
-        "sender": {"time_ns": [opened, closed]},
-    }
+    told = {"run": run, "status": status, "reason": "" if status == "ok" else "no"}
+    return told | {"sender": {"time_ns": [opened, closed]}}
 
 
 def test_overhead_is_from_a_window_s_closing_to_the_next_one_s_opening_less_the_warm_up() -> None:
-    records = [
-        record(1, 0, 50_000_000),
-        record(2, 68_000_000, 118_500_000),
-        record(3, 135_500_000, 185_500_000),
-    ]
+    windows = [(0, 50_000_000), (68_000_000, 118_500_000), (135_500_000, 185_500_000)]
+    records = [record(number, *window) for number, window in enumerate(windows, 1)]
     assert orchestration.overheads(records, 10_000_000) == [8.0, 7.0]
 
 
@@ -41,14 +34,8 @@ def test_a_failed_run_is_no_measurement() -> None:
 
 
 def test_what_a_loop_costs_is_less_than_the_longer_side_measured() -> None:
-    printed = """at 10.0
-            "seconds":\t1.000000,
-            "seconds":\t1.250000
-at 11.5
-            "seconds":\t1.0,
-            "seconds":\t1.0
-at 12.6
-"""
+    sides = ('"seconds":\t1.000000,\n"seconds":\t1.250000', '"seconds":\t1.0,\n"seconds":\t1.0')
+    printed = f"at 10.0\n{sides[0]}\nat 11.5\n{sides[1]}\nat 12.6\n"
     assert orchestration.beside(printed) == pytest.approx([250.0, 100.0])
 
 
@@ -62,12 +49,8 @@ def toggled(run: int, level: str, opened: int, read: str = "") -> dict[str, Any]
 
 
 def test_only_gaps_between_different_levels_are_toggled() -> None:
-    records = [
-        toggled(1, "on", 0),
-        toggled(2, "off", 90),
-        toggled(3, "off", 170),
-        toggled(4, "on", 265),
-    ]
+    levels = [("on", 0), ("off", 90), ("off", 170), ("on", 265)]
+    records = [toggled(number, *level) for number, level in enumerate(levels, 1)]
     assert orchestration.toggles(records) == [30.0, 35.0]
 
 
@@ -85,11 +68,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     def part(module: str) -> SimpleNamespace:
         holds = module != "tools.bench.watch"
-        return SimpleNamespace(
-            measure=lambda: Part(
-                module, "How.", (Row("a", "1", "2", "0.5", "at most 1", holds),), ()
-            )
-        )
+        rows = (Row("a", "1", "2", "0.5", "at most 1", holds),)
+        return SimpleNamespace(measure=lambda: Part(module, "How.", rows, ()))
 
     monkeypatch.setattr(made, "import_module", part)
     return made
@@ -106,18 +86,8 @@ def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
     assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
 
 
-def test_a_word_stands_for_several_parts(bench: ModuleType) -> None:
-    assert bench.main(["methods", "watch"]) == 1
-    written = (bench.ROOT / "docs" / "performance.md").read_text()
-    measured = {*bench.GROUPS["methods"], "watch"}
-    assert written.count("Not measured yet.") == len(bench.PARTS) - len(measured)
-    for part in measured:
-        assert f"<!-- part: {part} -->\n\n## tools.bench.{part}\n" in written
-
-
 def test_every_part_is_a_module_that_measures() -> None:
     made = import_module("tools.bench.__main__")
-    assert {part for parts in made.GROUPS.values() for part in parts} <= set(made.PARTS)
     for part in made.PARTS:
         assert callable(import_module(f"tools.bench.{part}").measure)
 

@@ -30,7 +30,30 @@ BOMB = "".join(f"  b{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in ra
 MANY = ", ".join(f"{i}K" for i in range(1, 102))
 DEEP = f"{'(' * 3000}(?P<value>.){')' * 3000}"
 FLEET = f"{H}hosts: {{'n[001-400]': local}}\n"
+ROWS = "".join(f"- {{send: write, chunk: {size}}}\n" for size in range(1, 3001))
 LONG = [
+    *(
+        (f'{H}about: "abc {mark} def"\n', f"3: expected text, got the control character {name}")
+        for mark, name in (
+            (mark, f"U+{ord(mark):04X}")
+            for mark in "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u200b\u2028"
+        )
+    ),
+    (
+        f"netbench: 1\nname: {'a' * 101}\n",
+        "2: name: expected a name of at most 100 letters, digits, dots, dashes and underscores, such"
+        f" as sosend-2, got '{'a' * 75}...'",
+    ),
+    (
+        f"{H}hosts: {{{'a' * 64}: {{ssh: y}}}}\n",
+        f"3: hosts.{'a' * 64}: expected a host's name of at most 63 letters, digits, dots, dashes"
+        f" and underscores, got '{'a' * 64}'",
+    ),
+    (
+        f"{H}sweep: {{send: [write]}}\ninclude:\n{ROWS}",
+        "5: include[0]: this changes nothing: a later row overwrites all that it adds (and 2998 more"
+        " rows)",
+    ),
     (
         f"{H}tools: {{m: {{client: [{'a, ' * 256}], captures: {{p99: '(?P<value>.)'}}}}}}\n",
         "3: tools.m.client: expected at most 255 words, got 256",

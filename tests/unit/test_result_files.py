@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from netbench.base.errors import StoreError
 from netbench.result.codec import SCHEMA
@@ -30,22 +31,12 @@ PLAN: dict[str, Any] = {
     "compare": {"factor": "send", "baseline": "sendfile", "margin": None},
     "rows": [{"kind": "counter", "owner": "rusage", "name": "cpu_ns", "flags": ["cpu_time"]}],
 }
-FACTS: dict[str, Any] = {
-    "schema": SCHEMA,
-    "hosts": {
-        "here": [
-            {
-                "boot": 0,
-                "boot_id": "b",
-                "clock_ticks": 100,
-                "cpus": 2,
-                "from_run": 1,
-                "facts": {"kernel": "6.18.1", "turbo": None},
-                "missing": {"turbo": "No such file or directory"},
-            }
-        ]
-    },
+ENTRY = {
+    **{"boot": 0, "boot_id": "b", "clock_ticks": 100, "cpus": 2, "from_run": 1},
+    "facts": {"kernel": "6.18.1", "turbo": None},
+    "missing": {"turbo": "No such file or directory"},
 }
+FACTS: dict[str, Any] = {"schema": SCHEMA, "hosts": {"here": [ENTRY]}}
 NOISE: dict[str, Any] = {
     "time": "2026-03-01T12:00:07.1Z",
     "block": 3,
@@ -82,28 +73,13 @@ def check(file: Path, data: bytes) -> None:
     assert not refused or (refused.startswith(f"{file}:") and "; " in refused)
 
 
-@given(damage.damaged(PLAN))
+@pytest.mark.parametrize("name", FILES)
+@given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_plan_is_an_error_that_names_it_or_a_plan_still(
-    tmp_path: Path, data: bytes
+def test_what_is_damaged_is_an_error_that_names_the_file_or_is_read_still(
+    tmp_path: Path, name: str, data: st.DataObject
 ) -> None:
-    check(tmp_path / "plan.json", data)
-
-
-@given(damage.damaged(FACTS))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_facts_are_an_error_that_names_them_or_facts_still(
-    tmp_path: Path, data: bytes
-) -> None:
-    check(tmp_path / "facts.json", data)
-
-
-@given(damage.damaged(NOISE))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_damaged_line_of_noise_is_an_error_that_names_it_or_an_entry_still(
-    tmp_path: Path, data: bytes
-) -> None:
-    check(tmp_path / "noise.jsonl", data)
+    check(tmp_path / name, data.draw(damage.damaged(FILES[name][1])))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from netbench.base.json_lines import to_line
 from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
 from netbench.result.store import Store
+from tests.support.disks import tmpfs_on
 from tests.support.needs import needs
 
 
@@ -34,15 +35,8 @@ def store(tmp_path: Path) -> Store:
 
 def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
     names = sorted(path.name for path in store.path.iterdir())
-    assert names == [
-        "campaign.yaml",
-        "id",
-        "journal.jsonl",
-        "log.txt",
-        "plan.json",
-        "records.jsonl",
-        "samples",
-    ]
+    files = "campaign.yaml id journal.jsonl log.txt plan.json records.jsonl samples"
+    assert names == files.split()
     assert sorted(store.path.parent.iterdir()) == [store.path]
     assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
 
@@ -95,12 +89,9 @@ def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
     assert own == {"campaign.yaml", "plan.json", "journal.jsonl", "result"}
     last = len(forced) - 1 - forced[::-1].index(draft)
     before = forced[:last]
-    assert {each for each in before if each.startswith(f"{draft}/")} == {
-        f"{draft}/{n}" for n in made
-    }
-    assert {each for each in before if each.startswith(f"{state}/")} == {
-        f"{state}/{n}" for n in own
-    }
+    for place, inside in ((draft, made), (state, own)):
+        within = {each for each in before if each.startswith(f"{place}/")}
+        assert within == {f"{place}/{name}" for name in inside}
     assert str(store.state.path.parent) in before
     assert forced[last + 1 :] == [str(tmp_path / "results" / "name")]
     assert {str(tmp_path / "results"), str(tmp_path)} <= set(before)
@@ -109,19 +100,16 @@ def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
     assert forced == [str(store.path / ".facts.json.new"), str(store.path)]
 
 
-def test_a_record_is_on_disk_before_append_returns(store: Store) -> None:
-    store.append(record(1))
-    assert (store.path / "records.jsonl").read_bytes() == to_line(record(1).to_json())
-
-
-def test_what_was_written_is_read_back(store: Store) -> None:
+def test_what_was_written_is_on_disk_and_is_read_back(store: Store) -> None:
     written = [record(n, reason="a\nb \u2028 ü") for n in range(1, 5)]
     for each in written:
         store.append(each)
+    lines = [to_line(each.to_json()) for each in written]
+    assert (store.path / "records.jsonl").read_bytes() == b"".join(lines)
     assert list(store.records()) == written
 
 
-@pytest.mark.parametrize("cut", range(1, 24))
+@pytest.mark.parametrize("cut", [1, 2, 23])
 def test_a_line_cut_short_by_a_kill_is_dropped_and_the_rest_kept(store: Store, cut: int) -> None:
     store.append(record(1))
     store.append(record(2))
@@ -158,11 +146,8 @@ def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store
 @needs("root")
 def page_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one page."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", folder], check=True)
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    with tmpfs_on(tmp_path / "disk", "4k") as folder:
+        yield folder
 
 
 def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
@@ -173,29 +158,22 @@ def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
         while True:
             store.journal.write(Restored((next(numbers),), "h"))
 
-    with pytest.raises(
-        StoreError, match=r"journal\.jsonl: No space left on device; free some space there"
-    ):
+    why = r"journal\.jsonl: No space left on device; free some space there"
+    with pytest.raises(StoreError, match=why):
         fill()
     assert (page_disk / "journal.jsonl").read_text().endswith("\n")
     assert store.journal.entries() == [Restored((n,), "h") for n in range(next(numbers) - 1)]
 
 
-def test_a_broken_line_in_the_middle_is_an_error_that_names_it(store: Store) -> None:
-    (store.path / "records.jsonl").write_bytes(to_line(record(1).to_json()) + b"nonsense\n")
-    with pytest.raises(StoreError, match=r"records\.jsonl:2: not JSON"):
-        list(store.records())
-
-
 def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
     code = (
-        "import sys; from pathlib import Path; from netbench.result.store import Store; from netbench.base.errors import StoreError\n"
+        "import sys; from pathlib import Path; from netbench.base.errors import StoreError\n"
+        "from netbench.result.store import Store\n"
         "try: Store.open(Path(sys.argv[1])).lock()\n"
         "except StoreError as e: print(e); sys.exit(3)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, store.path], capture_output=True, text=True, check=False
-    )
+    argv = [sys.executable, "-c", code, store.path]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "is in use by another netbench" in done.stdout
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import resource
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -22,9 +19,9 @@ from netbench import load
 from netbench.base.errors import PlaceError, ReportError, RequestError
 from netbench.read.cells import metric_order
 from netbench.report.source import Source
-from netbench.tables import benchstat, ministat, otava
-from netbench.tables.database import SAMPLES, TABLES, Database
+from netbench.tables.database import TABLES, Database
 from netbench.tables.dataset import write_dataset, write_table
+from netbench.tables.exports import benchstat, ministat, otava
 from tests.support.paths import SAMPLE
 from tests.support.synthetic import Synth
 
@@ -78,29 +75,6 @@ def test_the_table_of_runs_has_every_record_and_the_frame_s_values(made: Path) -
     assert set(runs["result"]) == {made.name}
 
 
-def test_rounds_are_a_column_where_pairs_have_some(made: Path, tmp_path: Path) -> None:
-    def in_rounds(record: dict[str, Any]) -> dict[str, Any]:
-        beside = {"round": 1 if record["pair"] == "a>b" else 2, "concurrent": []}
-        return fails_once(record) | (beside if record["block"] else {})
-
-    pairs = Synth(pairs=("a>b", "b>a"), edit=in_rounds).write(tmp_path / "bulk" / "R")
-    frame = load(pairs).runs
-    assert "round" not in load(made).runs
-    assert set(frame.columns) - set(load(made).runs.columns) == {"round"}
-    expected = [
-        None if not block else 1 if pair == "a>b" else 2
-        for block, pair in zip(frame["block"], frame["pair"], strict=True)
-    ]
-    assert [None if pd.isna(x) else x for x in frame["round"]] == expected
-    with Database(map(Source.of, (made, pairs))) as database:
-        rows = database.connection
-        database.make("runs")
-        counts = "SELECT count(*), count(round), max(round) FROM runs WHERE result = 'R'"
-        told = sum(x is not None for x in expected)
-        assert rows.execute(counts).fetchall() == [(len(frame), told, 2)]
-        assert rows.execute("SELECT count(round) FROM runs WHERE result != 'R'").fetchone() == (0,)
-
-
 def test_cells_and_facts_are_those_of_the_frames(made: Path) -> None:
     tables, results = tables_of(made), load(made)
     cells = results.cells
@@ -112,50 +86,45 @@ def test_cells_and_facts_are_those_of_the_frames(made: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-def test_samples_are_those_of_the_frame(made: Path, tmp_path: Path, streams: int) -> None:
-    folder = tmp_path / "glob[1]*" / "r"
-    folder.parent.mkdir()
-    Synth(runs=2).write(folder)
-    for run in (1, 2):
-        lines: list[dict[str, Any]] = [
-            {"side": "sender", "edge": "open", "ns": 5, "tcp": {"rtt_us": [9] * streams}}
-        ]
-        for moment in (1_000_000_000, 1_050_000_001):
-            each = [moment * run + stream for stream in range(streams)]
-            lines.append({"side": "sender", "ns": moment, "flow": {"bytes": each}, "cpu": {"n": 4}})
-            lines.append({"side": "receiver", "ns": moment + 7, "flow": {"bytes": each[::-1]}})
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / "samples" / f"{run:06}.jsonl").write_text(text)
-    found = tables_of(folder)[SAMPLES].drop(columns=["campaign", "result"])
-    key = ["run", "side", "seconds", "stream"]
-    expected = load(folder).samples
-    assert len(expected) == 2 * 4 * streams
-    found, expected = (
-        each[sorted(expected.columns)].sort_values(key, ignore_index=True)
-        for each in (found, expected)
-    )
-    same(found, expected)
+def test_rounds_are_a_column_where_pairs_have_some(made: Path, tmp_path: Path) -> None:
+    def in_rounds(record: dict[str, Any]) -> dict[str, Any]:
+        beside = {"round": 1 if record["pair"] == "a>b" else 2, "concurrent": []}
+        return record | (beside if record["block"] else {})
+
+    pairs = Synth(pairs=("a>b", "b>a"), edit=in_rounds).write(tmp_path / "bulk" / "R")
+    runs = tables_of(made, pairs)["runs"]
+    first = (runs["result"] != "R") | (runs["block"] == 0)
+    assert runs.loc[first, "round"].isna().all()
+    of_pair = runs.loc[~first, "pair"].map({"a>b": 1, "b>a": 2})
+    assert runs.loc[~first, "round"].tolist() == of_pair.tolist()
+    assert "round" not in load(made).runs
 
 
-def test_samples_of_100_files_are_as_they_were_written(tmp_path: Path) -> None:
-    """A file's counters may be its own, and a value may need all 64 bits of its counter."""
-    folder, written = Synth(runs=2).write(tmp_path / "r"), []
+def test_samples_are_as_they_were_written(tmp_path: Path) -> None:
+    """A value a stream is a row a stream; a file's counters may be its own, and a value may need
+    all 64 bits of its counter.
+    """
+    folder, written = Synth(runs=2).write(tmp_path / "glob[1]*" / "r"), []
     for run in range(1, 101):
         rtt, late = run / 2 if run == 3 else run, 2**64 - 1 if run > 99 else None
-        tcp = {"rtt_us": [rtt]} | ({"late": [late]} if late else {})
-        lines = [
-            {"side": "sender", "ns": run * s, "flow": {"bytes": [s]}, "tcp": tcp} for s in (5, 7)
-        ]
+        tcp = {"rtt_us": [rtt, rtt]} | ({"late": [late, late]} if late else {})
+        lines: list[dict[str, Any]] = [{"side": "sender", "edge": "open", "ns": 1, "tcp": tcp}]
+        for s in (5, 7):
+            flow = {"bytes": [s, s + 1]}
+            lines.append(
+                {"side": "sender", "ns": run * s, "flow": flow, "tcp": tcp, "cpu": {"n": 4}}
+            )
+            lines.append({"side": "receiver", "ns": run * s + 7, "flow": {"bytes": [s]}})
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / "samples" / f"{run:06}.jsonl").write_text(text)
-        written += [(run, moment, moment, rtt, late) for moment in (5, 7)]
+        written += [("sender", run, s, s + i, rtt, late, 4) for s in (5, 7) for i in (0, 1)]
+        written += [("receiver", run, s, s, None, None, None) for s in (5, 7)]
     with Database([Source.of(folder)]) as database:
         found = database.query(
-            'SELECT run, 5 + seconds * 1e9 / run, "flow.bytes", "tcp.rtt_us", "tcp.late"'
-            " FROM samples ORDER BY run, seconds"
+            'SELECT side, run, 5 + seconds * 1e9 / run, "flow.bytes", "tcp.rtt_us", "tcp.late",'
+            ' "cpu.n" FROM samples ORDER BY run, side DESC, seconds, stream'
         )
-    assert found.rows == [(*each[:1], pytest.approx(each[1]), *each[2:]) for each in written]
+    assert found.rows == [(*each[:2], pytest.approx(each[2]), *each[3:]) for each in written]
 
 
 def test_results_with_other_factors_lie_in_one_table(made: Path) -> None:
@@ -166,11 +135,6 @@ def test_results_with_other_factors_lie_in_one_table(made: Path) -> None:
     }
     assert runs[runs["result"] == made.name]["chunk"].isna().all()
     assert runs[runs["result"] == SAMPLE.name]["chunk"].notna().all()
-
-
-def test_a_result_that_is_given_twice_is_refused(made: Path) -> None:
-    with pytest.raises(RequestError, match="given twice"):
-        tables_of(made, made)
 
 
 def test_a_notebook_gets_a_table_as_pandas_or_arrow(made: Path) -> None:
@@ -223,31 +187,6 @@ def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) 
     assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
 
 
-def test_a_full_disk_is_told_in_the_system_s_words(made: Path, tmp_path: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, limits[1]))
-    try:
-        with pytest.raises(PlaceError) as raised:
-            write_table([made], "runs", tmp_path / "runs.parquet")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert str(raised.value) == (
-        f"cannot write {tmp_path}/runs.parquet: File too large; choose another place"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_pipe_gets_the_table_and_stays_one(made: Path, tmp_path: Path) -> None:
-    pipe, got = tmp_path / "runs.csv", []
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
-    reader.start()
-    write_table([made], "runs", pipe)
-    assert pipe.is_fifo()
-    reader.join(10)
-    assert got[0].startswith("campaign,result,")
-
-
 def test_a_dataset_grows_by_what_is_new(made: Path, tmp_path: Path) -> None:
     folder = tmp_path / "archive"
     assert write_dataset([made], folder) == [f"synthetic/{made.name}"]
@@ -288,11 +227,11 @@ def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
 
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
-    lines = list(benchstat.lines([result]))
+    lines = list(benchstat([result]))
     assert "Unit throughput:Gb/s assume=nothing better=higher" in lines
     assert f"# synthetic/{made.name}, Linux 6.18.1" in lines
     assert not any(line.startswith("result:") for line in lines)
-    assert f"result: {made.name}" in benchstat.lines([result, load(SAMPLE).source.result])
+    assert f"result: {made.name}" in benchstat([result, load(SAMPLE).source.result])
     runs = [line.split() for line in lines if line.startswith("Benchmark")]
     assert Counter(words[0] for words in runs) == {
         f"BenchmarkRun/send={send}/pin={pin}/pair={pair}": 10 - (place == FAILED[:2])
@@ -307,15 +246,15 @@ def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
 
 def test_ministat_s_files_hold_each_value(made: Path, tmp_path: Path) -> None:
     results = load(made)
-    files = dict(ministat.files([results.source.result]))
+    files = dict(ministat([results.source.result]))
     name = "throughput/send=sendfile,pin=none,a_b.txt"
     assert name in files
     head, *values = files[name].splitlines()
     assert head.startswith("# ")
     runs = results.runs.query("send == 'sendfile' and pin == 'none' and pair == 'a>b'")
     assert list(map(float, values)) == runs["throughput"].dropna().tolist()
-    several = dict(ministat.files([results.source.result, load(SAMPLE).source.result]))
-    assert len(several) == len(files) + len(dict(ministat.files([load(SAMPLE).source.result])))
+    several = dict(ministat([results.source.result, load(SAMPLE).source.result]))
+    assert len(several) == len(files) + len(dict(ministat([load(SAMPLE).source.result])))
 
 
 def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
@@ -324,7 +263,7 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
     records = (early / "records.jsonl").read_text().replace('"started":"2026', '"started":"2025')
     (early / "records.jsonl").write_text(records)
     one = Synth(factors={"send": ("readwrite", "sendfile"), "pin": ("none",)}).write(tmp_path / "x")
-    text, left_out = otava.table([Source.of(path) for path in (late, early, one)])
+    text, left_out = otava([Source.of(path) for path in (late, early, one)])
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["result"] for row in rows] == ["early", "late", "x"]
     (mean,) = (
@@ -336,7 +275,7 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
     assert "throughput[send=sendfile,pin=apart]" in left_out
     assert all(word for row in rows for word in row.values())
     with pytest.raises(RequestError, match="no cell and metric in common"):
-        otava.table([Source.of(path) for path in (late, SAMPLE)])
+        otava([Source.of(path) for path in (late, SAMPLE)])
 
 
 def test_a_query_makes_only_the_tables_that_it_names(

@@ -24,14 +24,12 @@ PARTS = (
     "ledger",
     "watch",
     "instructions",
-    "null",
     "meters",
     "meter_cost",
     "truth",
     "report",
     "fleet",
 )
-GROUPS = {"methods": ("instructions", "null")}  # a word for several parts
 
 
 def machine() -> str:
@@ -86,13 +84,11 @@ def write(name: str, section: str) -> None:
 
 def main(names: list[str]) -> int:
     """Measure these parts, or all; the exit status is about them alone."""
-    unknown = [name for name in names if name not in (*PARTS, *GROUPS)]
+    unknown = [name for name in names if name not in PARTS]
     if unknown:
-        there = ", ".join((*PARTS, *GROUPS))
-        print(f"no part {unknown[0]!r}; there are {there}", file=sys.stderr)
+        print(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", file=sys.stderr)
         return 2
-    parts = [part for name in names for part in GROUPS.get(name, (name,))]
-    hold = [measure(part) for part in parts or PARTS]
+    hold = [measure(part) for part in names or PARTS]
     return 0 if all(hold) else 1
 
 

@@ -1,44 +1,32 @@
-"""netbench as its users run it: a campaign file, the command line, a result folder."""
+"""netbench as its users run it: the command line, a campaign file, a result folder."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import netbench
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A campaign's result, and the seconds from the start of the command to its end."""
+def timed(*argv: str) -> float:
+    """Seconds of a command of netbench, as its user waits for it. Errors: CalledProcessError."""
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-m", "netbench", *argv], capture_output=True, check=True)
+    return time.monotonic() - begun
 
-    results: netbench.Results
-    seconds: float
 
-
-def run(text: str, folder: Path) -> Ran:
+def run(text: str, folder: Path) -> netbench.Results:
     """`netbench run` on a campaign file of its own below `folder`. Errors: RuntimeError with what
     it printed when it failed.
     """
     file = folder / "campaign.yaml"
     file.write_text(text)
-    argv = [
-        sys.executable,
-        "-m",
-        "netbench",
-        "run",
-        str(file),
-        "--results",
-        str(folder / "results"),
-    ]
-    begun = time.monotonic()
+    argv = [sys.executable, "-m", "netbench", "run", str(file), "--results", str(folder / "r")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - begun
     if done.returncode:
         raise RuntimeError(
             f"`netbench run` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}"
         )
-    return Ran(netbench.load(done.stdout.splitlines()[-1]), seconds)
+    return netbench.load(done.stdout.splitlines()[-1])

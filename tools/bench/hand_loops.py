@@ -16,7 +16,7 @@ from tools.bench.callgrind import Count
 SOURCES = Path(__file__).with_name("loops")
 PATIENCE = 60.0  # seconds; no job here comes near it
 BLOCK = 1 << 20
-PLACES = {"thread": 2, "main": 1}  # where a loop runs: that thread by callgrind's count
+THREAD = 2  # that moves the data, by callgrind's count; in the engine too
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Peer:
         return self._room[: self.taken]
 
 
-def run(program: Path, place: str, job: Job, folder: Path | None = None) -> tuple[int, int]:
+def run(program: Path, job: Job, folder: Path | None = None) -> tuple[int, int]:
     """Run a job, with a folder under callgrind. Returns chunks, and calls beyond those that each
     chunk needs. Errors: ValueError when it failed, or when other bytes arrived than it had.
     """
     peer = Peer(job)
     size = job.size if job.sends else 0
-    argv = (str(program), job.loop, place, *map(str, (peer.port, size, job.chunk, job.file)))
+    argv = (str(program), job.loop, *map(str, (peer.port, size, job.chunk, job.file)))
     done = subprocess.run(
         callgrind.command(folder, argv) if folder else argv,
         capture_output=True,
@@ -108,7 +108,7 @@ def run(program: Path, place: str, job: Job, folder: Path | None = None) -> tupl
     return chunks, again
 
 
-def count(program: Path, place: str, job: Job, folder: Path) -> Count:
+def count(program: Path, job: Job, folder: Path) -> Count:
     """What a job costs under callgrind. Errors: as run(); OSError."""
-    chunks, again = run(program, place, job, folder)
-    return Count(callgrind.counted(folder, PLACES[place]), chunks, again)
+    chunks, again = run(program, job, folder)
+    return Count(callgrind.counted(folder, THREAD), chunks, again)

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.run.exchange import exchange
@@ -39,19 +39,17 @@ HOW = (
 NOTE = (
     "Most of libc's functions for these calls (write, read, splice, send, ...) are cancellation"
     " points: they take a longer way, with two locked instructions a call, in any program that has"
-    " threads. The budget is held against a loop that calls them in a thread, as one would write"
-    " it in a program like the engine; the engine itself makes them by the processor's"
-    " instruction, and that makes up for much of what its own code costs. sendfile, mmap, ioctl,"
-    " getsockopt and syscall (io_uring) are none, and there is nothing to make up with. The same"
-    " loop in a program without threads, where libc takes the short way always, is shown without a"
-    " budget. Neither loop has a flag that stops it, a source that wraps, a histogram, or counters"
-    " that another thread reads."
+    " threads. The loops call them in a thread, as one would write it in a program like the engine;"
+    " the engine itself makes them by the processor's instruction, and that makes up for much of"
+    " what its own code costs. sendfile, mmap, ioctl and syscall (io_uring) are none, and there is"
+    " nothing to make up with. No loop has a flag that stops it, a source that wraps, a histogram,"
+    " or counters that another thread reads."
 )
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the engine, the one at the other end, options, and its counters: of chunks, and
+    """A method of the engine, and its counters: of chunks, and
     of calls beyond those that each chunk needs. `timed`: its thread waits in a call that valgrind
     lets no other thread pass, so no mark could reach the worker of a job that is bounded by bytes.
     Where the budget is missed, `why`.
@@ -60,10 +58,7 @@ class Method:
     name: str
     role: str
     again: tuple[str, ...] = ()
-    options: Mapping[str, str | int] = field(default_factory=dict)
-    loop: str = ""
     source: str = "memory"
-    other: str = ""
     chunks: str = "steps"
     sink: bool = False
     timed: bool = False
@@ -71,12 +66,11 @@ class Method:
 
     @property
     def title(self) -> str:
-        extra = "".join(f", {name}: {value}" for name, value in self.options.items())
-        return f"{self.name}{extra} ({self.role})"
+        return f"{self.name} ({self.role})"
 
     @property
     def loop_name(self) -> str:
-        return f"{self.role}_{self.loop or self.name}"
+        return f"{self.role}_{self.name}"
 
 
 NOTHING_TO_MAKE_UP_WITH = (
@@ -101,19 +95,12 @@ METHODS = (
     Method("sendfile", "send", ("short_sendfiles",), source="file", why=NOTHING_TO_MAKE_UP_WITH),
     Method("splice", "send", ("short_splices",), source="file"),
     Method("mmap", "send", ("short_writes",), source="file"),
-    Method("mmap", "send", ("short_writes",), {"map": "whole"}, "mmap_whole", source="file"),
-    Method("vmsplice", "send", ("short_splices", "poll_calls")),
-    Method("vmsplice", "send", ("short_splices", "poll_calls"), {"gift": 1}, "vmsplice_gift"),
     Method("zerocopy", "send", ("short_sends", "refused_sends", "poll_calls")),
     Method("uring", "send", ("short_sends",), why=IN_CHAINS),
-    Method("uring_zc", "send", ("short_sends",), why=IN_CHAINS),
     Method("read", "receive"),
-    Method("readv", "receive"),
     Method("trunc", "receive"),
     Method("mmap", "receive", chunks="mmap_calls", sink=True),
     Method("splice", "receive", ("short_splices",)),
-    Method("vmsplice", "receive", ("short_splices",)),
-    Method("zerocopy", "receive", ("poll_calls",)),
     Method("uring", "receive", ("io_uring_enter_calls",), timed=True, why=BY_COMPLETIONS),
 )
 
@@ -131,8 +118,8 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
     receive: Options = {"role": "receive", "receive_chunk": CHUNK}
     if method.sink:
         receive |= {"sink": "file", "sink_path": str(folder / "sink")}
-    send |= {"method": method.name, **method.options} if sends else {"method": "write"}
-    receive |= {"method": "read"} if sends else {"method": method.name, **method.options}
+    send |= {"method": method.name} if sends else {"method": "write"}
+    receive |= {"method": "read"} if sends else {"method": method.name}
     watched = callgrind.command(folder, engine_pair.MOVER)
     movers = (watched, engine_pair.MOVER) if sends else (engine_pair.MOVER, watched)
     with engine_pair.open_pair(*movers) as pair:
@@ -140,38 +127,23 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
         worker, outcome = (pair.sender, both.sender) if sends else (pair.receiver, both.receiver)
         chunks = engine_pair.total(worker, outcome, method.chunks)
         again = sum(engine_pair.total(worker, outcome, name) for name in method.again)
-    return Count(callgrind.counted(folder, 2, AFTER_THE_RUN), chunks, again)
+    return Count(callgrind.counted(folder, hand_loops.THREAD, AFTER_THE_RUN), chunks, again)
 
 
-class Bench:
-    """Where programs, source and counts are during a measurement."""
+def costs(who: str, method: Method, loops: Path, source: Path) -> list[Cost]:
+    """What a chunk costs the engine, or the loop in its place, as often as it is measured."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._loops = hand_loops.build(folder)
-        self._source = folder / "source"
-        self._source.write_bytes(os.urandom(LONG))
-
-    def _count(self, who: str, method: Method, size: int) -> Count:
-        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+    def counted(size: int) -> Count:
+        with tempfile.TemporaryDirectory(dir=source.parent) as name:
             folder = Path(name)
             if who == "engine":
-                return by_engine(method, self._source, size, folder)
-            job = hand_loops.Job(
-                method.loop_name,
-                method.source == "memory",
-                self._source if method.role == "send" else folder / "sink",
-                size,
-                CHUNK,
-            )
-            return hand_loops.count(self._loops, who, job, folder)
+                return by_engine(method, source, size, folder)
+            file = source if method.role == "send" else folder / "sink"
+            from_memory = method.source == "memory"
+            job = hand_loops.Job(method.loop_name, from_memory, file, size, CHUNK)
+            return hand_loops.count(loops, job, folder)
 
-    def costs(self, who: str, method: Method) -> list[Cost]:
-        """What a chunk costs the engine, or a loop in its place, as often as it is measured."""
-        return [
-            Cost.of(self._count(who, method, SHORT), self._count(who, method, LONG))
-            for _ in range(REPEATS)
-        ]
+    return [Cost.of(counted(SHORT), counted(LONG)) for _ in range(REPEATS)]
 
 
 def mean(costs: Sequence[Cost]) -> float:
@@ -184,15 +156,13 @@ def spread(costs: Sequence[Cost]) -> float:
     return max(totals) - min(totals)
 
 
-def row(method: Method, costs: Mapping[str, Sequence[Cost]]) -> Row:
-    """One comparison; the loop in a thread has a budget."""
-    engine, loop, alone = (costs[who] for who in ("engine", "thread", "main"))
+def row(method: Method, engine: Sequence[Cost], loop: Sequence[Cost]) -> Row:
+    """One comparison."""
     ratio = mean(engine) / mean(loop)
     return Row(
         what=method.title,
         ours=f"{mean(engine):.1f} (repeats differ by {spread(engine):.1f})",
-        peer=f"a loop in a thread: {mean(loop):.1f} (repeats differ by {spread(loop):.1f}); in a"
-        f" program without threads: {mean(alone):.1f}",
+        peer=f"{mean(loop):.1f} (repeats differ by {spread(loop):.1f})",
         result=f"×{ratio:.2f} ({mean(engine) - mean(loop):+.1f} instructions)",
         budget=f"at most ×{BUDGET:.2f}",
         holds=ratio <= BUDGET,
@@ -208,12 +178,9 @@ def spent(who: str, cost: Cost) -> str:
     return text + (f" (and {cost.again:.3f} further calls)" if cost.again >= 0.0005 else "")
 
 
-def note(method: Method, costs: Mapping[str, Sequence[Cost]], missed: bool) -> str:
+def note(method: Method, engine: Cost, loop: Cost, missed: bool) -> str:
     """Where the instructions of a method are; of one that misses its budget, why."""
-    text = (
-        f"{method.title}: {spent('the engine', costs['engine'][0])};"
-        f" {spent('a loop in a thread', costs['thread'][0])}."
-    )
+    text = f"{method.title}: {spent('the engine', engine)}; {spent('the loop', loop)}."
     return text + (f" Missed: {method.why}." if missed and method.why else "")
 
 
@@ -226,9 +193,10 @@ def measure(methods: Sequence[Method] = METHODS) -> Part:
         return Part(TITLE, HOW, tuple(Row(m.title, "", "", why, "", None) for m in methods))
     rows, notes = [], [NOTE]
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
+        loops, source = hand_loops.build(Path(folder)), Path(folder) / "source"
+        source.write_bytes(os.urandom(LONG))
         for method in methods:
-            costs = {who: bench.costs(who, method) for who in ("engine", *hand_loops.PLACES)}
-            rows.append(row(method, costs))
-            notes.append(note(method, costs, rows[-1].holds is False))
+            engine, loop = (costs(who, method, loops, source) for who in ("engine", "loop"))
+            rows.append(row(method, engine, loop))
+            notes.append(note(method, engine[0], loop[0], rows[-1].holds is False))
     return Part(TITLE, HOW, tuple(rows), tuple(notes))

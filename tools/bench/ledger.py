@@ -25,10 +25,10 @@ from netbench.result import codec
 from netbench.result.files import HostEntry
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import Store
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
 from netbench.run.run_history import described, is_finished
-from tools.bench.table import Part, Row
+from tools.bench.table import Part, at_most
 
 RUNS = 20_000
 LONG = 100_000
@@ -80,7 +80,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     planned = plan_json(plan) | {"rows": codec.to_json(described(rows))}
     store = Store.create(folder, "ledger", text, planned)
     store.lock()
-    recorder = Recorder(store, plan, rows, Silent())
+    recorder = Recorder(store, plan, rows, Progress())
     recorder.keep_facts({"here": HostEntry(0, "x", 100, {})})
     chance, ledger = random.Random(1), recorder.ledger
     spent = 0.0
@@ -104,34 +104,35 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
 
 def measure() -> Part:
     """A long campaign of one cell, one of many cells, a replay, and a plan."""
-    rows = []
     with tempfile.TemporaryDirectory() as name:
         plan = plan_of(1, LONG)
         cost = np.array(list(costs(plan, Path(name), LONG - LAST))) * 1e3
         early, late = (float(np.median(cost[a : a + WINDOW])) for a in (10, RUNS - WINDOW))
-        rows.append(_row(f"a run, {WINDOW} from run 10 on", early, "ms", None))
-        rows.append(_row(f"a run, {WINDOW} up to run {RUNS}", late, "ms", 10))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        rows.append(_row(f"controller's memory after {LONG - LAST} runs", memory, "MB", 200))
         begun = time.process_time()
-        is_finished(next(Path(name).glob("ledger/*")), plan.campaign)
-        seconds = time.process_time() - begun
-        rows.append(_row(f"replay of {LONG - LAST} records", seconds, "s", 30))
-        _resume(next(Path(name).glob("ledger/*")))
-        memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        rows.append(_row(f"`resume`: the last {LAST} of {LONG} runs, report", memory, "MB", 1024))
-    with tempfile.TemporaryDirectory() as name:
-        for _ in costs(plan_of(1, RUNS), Path(name), RUNS):
-            pass
         result = next(Path(name).glob("ledger/*"))
-        rows.append(_row(f"resume of a finished result of {RUNS} runs", _resume(result), "s", 5))
+        is_finished(result, plan.campaign)
+        replay = time.process_time() - begun
+        resume = _resume(result)
+        most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as name:
-        cost = np.array(list(costs(plan_of(CELLS, 3), Path(name), 2 * CELLS))) * 1e3
-        rows.append(_row(f"a run of {CELLS} cells, mean", float(cost.mean()), "ms", 2))
+        many = np.array(list(costs(plan_of(CELLS, 3), Path(name), 2 * CELLS))) * 1e3
     begun = time.process_time()
     plan_json(plan_of(CELLS, 100_000, 100_000))
-    rows.append(_row(f"plan of {CELLS} cells", time.process_time() - begun, "s", None))
-    return Part("What bookkeeping costs as a campaign grows", HOW, tuple(rows))
+    planned = time.process_time() - begun
+    last = f"`resume`: the last {LAST} of {LONG} runs, report"
+    rows = (
+        at_most(f"a run, {WINDOW} from run 10 on", early, "ms", None),
+        at_most(f"a run, {WINDOW} up to run {RUNS}", late, "ms", 10),
+        at_most("the second over the first", late / early, "", 1.1),
+        at_most(f"controller's memory after {LONG - LAST} runs", memory, "MB", 200),
+        at_most(f"replay of {LONG - LAST} records", replay, "s", 30),
+        at_most(last, resume, "s", None),
+        at_most("its memory", most, "MB", 1024),
+        at_most(f"a run of {CELLS} cells, mean", float(many.mean()), "ms", 2),
+        at_most(f"plan of {CELLS} cells", planned, "s", None),
+    )
+    return Part("What bookkeeping costs as a campaign grows", HOW, rows)
 
 
 def _resume(result: Path) -> float:
@@ -141,9 +142,3 @@ def _resume(result: Path) -> float:
     subprocess.run(argv, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def _row(what: str, value: float, unit: str, budget: float | None) -> Row:
-    limit = "" if budget is None else f"at most {budget:g} {unit}".strip()
-    holds = None if budget is None else value <= budget
-    return Row(what, f"{value:.2f} {unit}".strip(), "", "", limit, holds)

@@ -8,7 +8,6 @@ import json
 import math
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,9 +47,7 @@ echo "at $EPOCHREALTIME"
 """
 PORT = "5201"
 READY_SECONDS, PATIENCE = 10.0, 120.0
-HOSTS, CHECKS = 50, 3
 BUDGETS = {"on this machine": 15.0, "over SSH": 25.0, "TSO toggled on both hosts": 60.0}  # ms
-CHECK_SECONDS = 10.0
 HOW = (
     f"{ROUNDS} rounds, each of campaigns of {2 * BLOCKS} runs of 50 ms by `python -m netbench run`:"
     " on this machine; between two network namespaces of it, over SSH; and there with TSO swept on"
@@ -61,7 +58,7 @@ HOW = (
     f" count). The peer is `iperf3 -t 1 -C cubic -J`, {LOOPS} times in a loop of bash on the"
     " sending host, in one SSH session where the hosts have one: wall time of each less the"
     " seconds that it says it measured, so with the start of its process. Means of rounds, their"
-    f" intervals Student's t. `check`: wall time on {HOSTS} namespaces over SSH, in pairs."
+    " intervals Student's t."
 )
 NOTES = (
     (
@@ -83,8 +80,6 @@ def measure() -> Part:
                 ssh = ["ssh", "-F", str(made.ssh_config), sender.ssh]
                 rows.append(_beside_loop("over SSH", hosts, folder / "ssh", ssh, made))
                 rows.append(_toggled(hosts, folder / "toggled"))
-            with lab_of(HOSTS) as made:
-                rows.append(_checks(pairs_file(folder / "up.yaml", made.block())))
         except LabRefused as error:
             rows.append(Row("hosts over SSH", f"not measured: {error}", "", "", "", None))
     return Part("Cost of orchestration", HOW, tuple(rows), NOTES)
@@ -106,7 +101,7 @@ def records_of(hosts: str, sweep: str, blocks: int, folder: Path) -> list[Mappin
     """Of a campaign. Errors: RuntimeError for one that lacks runs."""
     folder.mkdir(parents=True)
     ran = command.run(CAMPAIGN.format(hosts=hosts, sweep=sweep, blocks=blocks), folder)
-    lines = (ran.results.path / "records.jsonl").read_text().splitlines()
+    lines = (ran.path / "records.jsonl").read_text().splitlines()
     if len(lines) != 2 * blocks:
         raise RuntimeError(f"the campaign has {len(lines)} records, expected {2 * blocks}")
     return [json.loads(line) for line in lines]
@@ -231,26 +226,8 @@ def _server(argv: Sequence[str], folder: Path) -> Iterator[None]:
             server.kill()
 
 
-def pairs_file(file: Path, keys: Mapping[str, Any]) -> Path:
-    """A campaign file over these hosts, the first two of which are a pair, and so on."""
-    names = list(keys["hosts"])
-    pairs = [{"sender": a, "receiver": b} for a, b in zip(names[::2], names[1::2], strict=True)]
-    transfer = {"duration": "50ms", "congestion": "cubic"}
-    made = {"netbench": 1, "name": file.stem, **keys, "pairs": pairs, "transfer": transfer}
-    file.write_text(yaml.safe_dump(made))
-    return file
-
-
-def _checks(file: Path) -> Row:
-    found = mean_interval([check_seconds(file) for _ in range(CHECKS)], 0.95)
-    told = f"{found.mean:.1f} s ({found.low:.1f} to {found.high:.1f})"
-    budget = f"upper bound at most {CHECK_SECONDS:g} s"
-    return Row(f"`check` of {HOSTS} hosts", told, "", "", budget, found.high <= CHECK_SECONDS)
-
-
-def check_seconds(file: Path) -> float:
-    """Seconds of `check` as its user waits for it. Errors: CalledProcessError."""
-    begun = time.monotonic()
-    argv = [sys.executable, "-m", "netbench", "check", str(file)]
-    subprocess.run(argv, capture_output=True, text=True, check=True)
-    return time.monotonic() - begun
+def pairs_of(block: Mapping[str, Any], pairs: int | None = None) -> dict[str, Any]:
+    """A campaign's keys for these hosts, the first two of which are a pair, and so on."""
+    names = list(block["hosts"])[: None if pairs is None else 2 * pairs]
+    made = [{"sender": a, "receiver": b} for a, b in zip(names[::2], names[1::2], strict=True)]
+    return {**block, "hosts": {name: block["hosts"][name] for name in names}, "pairs": made}

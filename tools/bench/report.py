@@ -8,11 +8,11 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.synthetic import STEPS, Synth
-from tools.bench.table import Part, Row
+from tools.bench.table import Part, at_most
 
 COMPARE = {"factor": "send", "baseline": "readwrite", "margin": 0.01}
 PROGRAM = """
@@ -37,40 +37,25 @@ BUDGETS = ((100, 1_000_000, 80, 4), (20, 100_000, 10, 1), (100, 100_000, 10, 1))
 """Cells, runs, seconds and GiB."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a report took: seconds, bytes; and what it was of."""
-
-    seconds: float
-    memory: float
-    runs: int
-    cells: int
-
-
-def _made(folder: Path, cells: int, runs: int) -> Path:
-    """A result of so many cells with so many runs each."""
-    factors = {"send": tuple(STEPS), "chunk": tuple(f"{n}K" for n in range(1, cells // 4 + 1))}
-    return Synth(factors, runs=runs, compare=COMPARE).write(folder)
-
-
-def _report(folder: Path) -> Report:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)], capture_output=True, text=True, check=True
-    )
-    found = json.loads(done.stdout)
-    return Report(found["wall"], found["memory"], found["runs"], found["cells"])
+def reported(folder: Path) -> dict[str, Any]:
+    """What the report of a result took, and what it was of. Errors: CalledProcessError."""
+    argv = [sys.executable, "-c", PROGRAM, str(folder)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def measure() -> Part:
     """Two rows for each budget."""
     rows = []
     for cells, runs, seconds, memory in BUDGETS:
+        factors = {"send": tuple(STEPS), "chunk": tuple(f"{n}K" for n in range(1, cells // 4 + 1))}
         with tempfile.TemporaryDirectory(prefix="netbench-bench-") as name:
-            found = _report(_made(Path(name) / "result", cells, runs // cells))
-        what = f"{found.runs:,} runs of {found.cells} cells"
-        took, used = f"{found.seconds:.1f} s", f"{found.memory / GIB:.2f} GiB"
+            made = Synth(factors, runs=runs // cells, compare=COMPARE).write(Path(name) / "result")
+            found = reported(made)
+        what = f"{found['runs']:,} runs of {found['cells']} cells"
         rows += [
-            Row(what, took, "", "", f"at most {seconds} s", found.seconds <= seconds),
-            Row("its memory", used, "", "", f"at most {memory} GiB", found.memory <= memory * GIB),
+            at_most(what, found["wall"], "s", seconds),
+            at_most("its memory", found["memory"] / GIB, "GiB", memory),
         ]
     return Part("Reports of many runs", HOW, tuple(rows))

@@ -22,6 +22,13 @@ class Row:
     holds: bool | None
 
 
+def at_most(what: str, value: float, unit: str, most: float | None, result: str = "") -> Row:
+    """A row of one number, and of its budget where it has one."""
+    holds = None if most is None else value <= most
+    budget = "" if most is None else f"at most {most:g} {unit}".strip()
+    return Row(what, f"{value:.4g} {unit}".strip(), "", result, budget, holds)
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the bench: its rows, how they were measured, and what a reader must know."""

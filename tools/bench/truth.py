@@ -218,7 +218,7 @@ def failing(
     family = []
     for ok, bad in made:
         sides = Sides(_one(n), ok[1], ok[0], (None, None) if plain else (bad[1], bad[0]))
-        family += compared([sides], repeat, _estimate, lambda told: told)
+        family += compared([sides], repeat, _estimate)
     return np.array([c.verdict in ("better", "worse") for c in family])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from netbench.result import files, journal, profile_files, record
+from netbench.result.codec import described
 from tools.docs.markdown import code, join, prose, table
 
 
@@ -37,15 +39,19 @@ def _types(module: ModuleType) -> Iterator[type]:
             yield kind
 
 
+def _plain(annotated: str) -> str:
+    """The type within an Annotated one, as it is written."""
+    whole = ast.parse(annotated, mode="eval").body
+    words = whole.slice if isinstance(whole, ast.Subscript) else whole
+    inner = words.elts[0] if isinstance(words, ast.Tuple) else whole
+    return ast.unparse(inner).replace("'", "")
+
+
 def _part(title: str, kind: Any) -> str:
-    rows = [
-        (
-            code(field.name),
-            code(str(field.type).replace("'", "")),
-            field.metadata.get("unit", ""),
-            prose(field.metadata.get("about", "")),
-        )
-        for field in dataclasses.fields(kind)
-    ]
+    told = described(kind)
+    rows = []
+    for field in dataclasses.fields(kind):
+        what, unit = [*told[field.name], ""][:2]
+        rows.append((code(field.name), code(_plain(str(field.type))), unit, prose(what)))
     about = prose(inspect.getdoc(kind) or "")
     return join(f"### {title}", about, table(("Key", "Type", "Unit", "What it is"), rows))

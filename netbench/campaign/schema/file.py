@@ -91,8 +91,7 @@ class FileKeys(Keys):
         default={},
     )
     ssh_config: Annotated[str | None, kinds.text("a path")] = optional(
-        "a file of OpenSSH's configuration for the hosts, in place of ~/.ssh/config",
-        "./ssh_config",
+        "a file of OpenSSH's configuration for the hosts, in place of ~/.ssh/config", "./ssh_config"
     )
     lab: Annotated[Lab | None, LAB] = optional(
         "makes the hosts on this machine, by the names in `hosts`, which may be as short as"

@@ -133,12 +133,7 @@ def size(low: int = 0, high: int = U64_MAX) -> Kind:
     parse = _unit("a size such as 64K, 1M or 300kB", parse_size, low, high, format_size)
     return Kind(
         parse,
-        {
-            "type": ["string", "integer"],
-            "format": "size",
-            "pattern": SIZE_PATTERN,
-            "minimum": low,
-        },
+        {"type": ["string", "integer"], "format": "size", "pattern": SIZE_PATTERN, "minimum": low},
     )
 
 

@@ -64,8 +64,7 @@ class BisectionKeys(Keys):
         "all at once in pairs at random, by order.seed: hosts and groups", "rack1"
     )
     rounds: Annotated[int | None, kinds.number("rounds", 1, ROUNDS_MAX)] = optional(
-        "how often pairs are drawn, no pair twice; left out: 4, or as often as there are others",
-        8,
+        "how often pairs are drawn, no pair twice; left out: 4, or as often as there are others", 8
     )
 
 

@@ -57,8 +57,7 @@ _UNTIL = kinds.choice("what ends the runs", ("precision", "verdict"))
 OVERLAPPING = kinds.choice("an overlap", OVERLAPS)
 _PROFILED = kinds.choice("cells to profile", ("changed", "all"))
 _METRIC = Kind(
-    _metric,
-    {"type": "string", "pattern": f"^({METRIC_NAME}|({'|'.join(METRICS)})[.].+)$"},
+    _metric, {"type": "string", "pattern": f"^({METRIC_NAME}|({'|'.join(METRICS)})[.].+)$"}
 )
 _METRICS = kinds.list_of("a list of metrics such as [throughput]")
 

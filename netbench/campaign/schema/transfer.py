@@ -74,16 +74,10 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
     whole_file = {"file": WHOLE_FILE}
     return {
         "send": _Key(
-            method("send", catalogue.send),
-            "how the sender moves data",
-            "sendfile",
-            "write",
+            method("send", catalogue.send), "how the sender moves data", "sendfile", "write"
         ),
         "receive": _Key(
-            method("receive", catalogue.receive),
-            "how the receiver moves data",
-            "trunc",
-            "read",
+            method("receive", catalogue.receive), "how the receiver moves data", "trunc", "read"
         ),
         "source": _Key(
             transfer_values.SOURCE,
@@ -265,11 +259,7 @@ def transfer_model(catalogue: Catalogue) -> type[TransferKeys]:
     return _model(catalogue.rows)
 
 
-_SAME = {field.name for field in fields(Transfer)} - {
-    "send_buffer",
-    "receive_buffer",
-    "options",
-}
+_SAME = {field.name for field in fields(Transfer)} - {"send_buffer", "receive_buffer", "options"}
 
 
 def meaning(values: Values, options: Sequence[str]) -> Transfer:

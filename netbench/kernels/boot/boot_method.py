@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of
@@ -40,32 +39,36 @@ class Target:
         return right and set(self.append.split()) <= set(words)
 
 
-class BootMethod(Protocol):
-    """How a host is booted on another kernel.
+class BootMethod:
+    """How a host is booted on another kernel: the base of each way.
 
     `seconds`: how long a boot may take by default. `remote`: whether it works without the host's
     help. `as_root`: the programs that it runs on the host as root.
     """
 
     seconds: float
-    remote: bool
-    as_root: Sequence[str]
+    remote = False
+    as_root: Sequence[str] = ()
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         """Why this host cannot be booted on these kernels; "" where it can. Errors: HostError."""
+        raise NotImplementedError
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
+    def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         """Do everything that can fail while the host still runs: find, copy and load the kernel.
-        None is the original kernel. Errors: BootError, HostError.
+        Errors: BootError, HostError.
         """
+        raise NotImplementedError
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         """The same for the original kernel; the host need not answer. Errors: BootError,
         HostError.
         """
+        return Target("", original_kernel.release)
 
     def reboot(self, machine: Machine, target: Target) -> None:
         """Start the boot; the host goes down after this returns. Errors: BootError, HostError."""
+        raise NotImplementedError
 
     def cancel(self, machine: Machine) -> None:
         """Undo `prepare`, so that the host's next reboot is an ordinary one. Errors: HostError.
@@ -75,6 +78,7 @@ class BootMethod(Protocol):
 
     def console(self, host: Host) -> list[str]:
         """The last lines of the host's console; none where it has none."""
+        return console_file(host)
 
 
 def console_file(host: Host) -> list[str]:

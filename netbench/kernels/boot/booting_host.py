@@ -106,7 +106,10 @@ class BootingHost:
     def prepare(self, kernel: Kernel | None) -> Target:
         """What it is to boot (None: its original kernel). Errors: BootError; HostError."""
         self._hide_modules()
-        return self.method.prepare(self.machine, kernel, self._known_original)
+        original = self._known_original
+        if kernel is None:
+            return self.method.prepare_original(self.machine, original)
+        return self.method.prepare(self.machine, kernel, original)
 
     def cancel(self) -> None:
         """Leave nothing of a boot that does not happen, or has happened. Errors: HostError."""
@@ -119,15 +122,8 @@ class BootingHost:
         self._refuse_own(before)
         if self._interrupted.is_set():
             raise BootError(f"{self.name}: not booted: the campaign was interrupted")
-        self._journal.write(
-            BootBegun(
-                number=number,
-                kernel=target.name,
-                host=self.name,
-                release=target.release,
-                boot_id=before,
-            )
-        )
+        begun = BootBegun(number, target.name, self.name, target.release, before)
+        self._journal.write(begun)
         stale = self._go(target)
         state = self._wait_for_boot(before, stale=stale)
         if state is None:
@@ -161,6 +157,7 @@ class BootingHost:
 
     def _boot_original(self, original: State, state: State | None) -> State:
         """Boot the original kernel, twice at most. Errors: BootError."""
+        lost = f"{self.name}: not restored to its original kernel {original.release}"
         before = self._seen_boot_id()
         stale: Sequence[str] = ()
         for _ in range(ATTEMPTS):
@@ -169,22 +166,15 @@ class BootingHost:
                 target = self.method.prepare_original(self.machine, original)
                 stale = self._go(target)
             except (BootError, HostError) as error:
-                reason = (
-                    f"{self.name}: not restored to its original kernel {original.release}: {error}"
-                )
-                raise BootError(reason) from error
+                raise BootError(f"{lost}: {error}") from error
             state = self._wait_for_boot(before, stale=stale)
             if state is not None and state.same_kernel(original):
                 return state
-        now = (
-            f"it booted {_other(state, original.release, original.words)}"
-            if state
-            else self._why_absent(before, stale)
-        )
-        raise BootError(
-            f"{self.name}: not restored to its original kernel {original.release}:"
-            f" {now}{self._console()}"
-        )
+        if state:
+            now = f"it booted {_other(state, original.release, original.words)}"
+        else:
+            now = self._why_absent(before, stale)
+        raise BootError(f"{lost}: {now}{self._console()}")
 
     def wait_after_crash(self) -> str:
         """After a controller died that was booting it: wait for it, and boot it back where it does

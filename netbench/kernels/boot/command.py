@@ -6,13 +6,14 @@ import subprocess
 from collections.abc import Sequence
 
 from netbench.base.errors import BootError
-from netbench.kernels.boot.boot_method import Target, console_file
-from netbench.kernels.boot.machine import Machine
+from netbench.hosts.host_channel import Result
+from netbench.kernels.boot.boot_method import BootMethod, Target
+from netbench.kernels.boot.machine import Machine, complaint
 from netbench.kernels.boot.state import State
-from netbench.model import Host, Kernel
+from netbench.model import Kernel
 
 
-class Command:
+class Command(BootMethod):
     """Runs on this machine, without a shell; {host} {kernel} {release} {append} in its words are
     replaced.
 
@@ -22,7 +23,6 @@ class Command:
 
     seconds = 600.0
     remote = True
-    as_root = ()
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         nameless = [kernel.name for kernel in kernels if not kernel.release]
@@ -33,13 +33,8 @@ class Command:
             )
         return ""
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
-        if kernel is None:
-            return self.prepare_original(machine, original_kernel)
+    def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
-
-    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
-        return Target("", original_kernel.release)
 
     def reboot(self, machine: Machine, target: Target) -> None:
         words = {
@@ -64,19 +59,10 @@ class Command:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise BootError(f"{machine.name}: cannot run {argv[0]}: {error}") from error
         if done.returncode:
-            output = (
-                " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
-                or "it printed nothing"
-            )
+            said = complaint(Result(tuple(argv), done.returncode, done.stdout, done.stderr))
             raise BootError(
-                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {output}"
+                f"{machine.name}: {' '.join(argv)} failed (exit {done.returncode}): {said}"
             )
-
-    def cancel(self, machine: Machine) -> None:
-        """Nothing is prepared."""
-
-    def console(self, host: Host) -> list[str]:
-        return console_file(host)
 
 
 def _filled(word: str, words: dict[str, str]) -> str:

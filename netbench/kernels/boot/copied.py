@@ -34,11 +34,8 @@ def release_of(machine: Machine, image: str) -> str:
     """
     try:
         low, high = _bytes(machine, image, 0x20E, 2)
-        text = (
-            _bytes(machine, image, 0x200 + low + 256 * high, 128)
-            .split(b"\0")[0]
-            .decode("ascii", "replace")
-        )
+        words = _bytes(machine, image, 0x200 + low + 256 * high, 128).split(b"\0")[0]
+        text = words.decode("ascii", "replace")
     except ValueError:
         raise BootError(
             f"{machine.name}: {image} is not an x86 kernel image (bzImage); give another image, or"
@@ -120,15 +117,9 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
                 "mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True
             )
         elif machine.has("dracut"):
-            words = (
-                "--force",
-                "--no-hostonly",
-                "--add",
-                "kernel-network-modules",
-                "--kver",
-                release,
-            )
-            machine.run("dracut", *words, f"{folder}/initrd", seconds=INITRD_SECONDS, root=True)
+            words = "dracut --force --no-hostonly --add kernel-network-modules --kver".split()
+            made = (release, f"{folder}/initrd")
+            machine.run(*words, *made, seconds=INITRD_SECONDS, root=True)
         else:
             raise BootError(
                 f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd;"

@@ -10,16 +10,15 @@ from collections.abc import Iterator, Sequence
 
 from netbench.base.errors import BootError
 from netbench.kernels.boot import installed
-from netbench.kernels.boot.boot_method import Target, console_file
-from netbench.kernels.boot.kexec import SYSTEMD
+from netbench.kernels.boot.boot_method import BootMethod, Target
+from netbench.kernels.boot.kexec import restart
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
-from netbench.model import Host, Kernel
+from netbench.model import Kernel
 
 CONFIGURATIONS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/efi/EFI/debian/grub.cfg")
 PROGRAMS = ("grub-reboot", "grub2-reboot")
 EDITORS = ("grub-editenv", "grub2-editenv")
-_REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
 _ENTRY = re.compile(
     r"""\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")"""
     r"""(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
@@ -27,11 +26,10 @@ _ENTRY = re.compile(
 _LINUX = re.compile(r"\s*linux(?:16|efi)?\s+(\S+)(.*)")
 
 
-class Grub:
+class Grub(BootMethod):
     """`grub-reboot ENTRY`, then a reboot. For kernels that have an entry: installed ones."""
 
     seconds = 600.0
-    remote = False
     as_root = (
         "cat grub.cfg",
         "grub-reboot ENTRY",
@@ -57,9 +55,7 @@ class Grub:
             )
         return installed.missing(machine, kernels)
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
-        if kernel is None:
-            return self.prepare_original(machine, original_kernel)
+    def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         release = installed.find(machine, kernel.release).release
         self._choose(machine, release)
         return Target(kernel.name, release)
@@ -82,15 +78,11 @@ class Grub:
         machine.run(program, entry, root=True)
 
     def reboot(self, machine: Machine, target: Target) -> None:
-        systemd = machine.exists(SYSTEMD)
-        machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
+        restart(machine)
 
     def cancel(self, machine: Machine) -> None:
         for program in filter(machine.has, EDITORS):
             machine.attempt(program, "-", "unset", "next_entry", root=True)
-
-    def console(self, host: Host) -> list[str]:
-        return console_file(host)
 
 
 def entry_of(text: str, release: str) -> str:
@@ -125,12 +117,8 @@ def _entries(text: str) -> Iterator[tuple[str, str, str]]:
     for line in text.splitlines():
         opened = _ENTRY.match(line)
         if opened:
-            path.append(
-                (
-                    depth,
-                    _name([name for name in (opened[4], opened[5], opened[2], opened[3]) if name]),
-                )
-            )
+            names = [name for name in (opened[4], opened[5], opened[2], opened[3]) if name]
+            path.append((depth, _name(names)))
         elif (kernel := _LINUX.match(line)) and path:
             yield ">".join(name for _, name in path), kernel[1], kernel[2]
         if not line.lstrip().startswith("#"):

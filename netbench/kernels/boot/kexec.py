@@ -6,23 +6,21 @@ from collections.abc import Sequence
 
 from netbench.base.errors import BootError
 from netbench.kernels.boot import copied, installed
-from netbench.kernels.boot.boot_method import Target, console_file
+from netbench.kernels.boot.boot_method import BootMethod, Target
 from netbench.kernels.boot.machine import Machine, complaint
 from netbench.kernels.boot.state import State
-from netbench.model import Host, Kernel
+from netbench.model import Kernel
 
 LOAD_SECONDS = 120.0
 # The session must end before its host goes down. The words are constant: they hold no value.
 _JUMP = ("sh", "-c", "sync; (sleep 0.5; exec kexec -e) >/dev/null 2>&1 </dev/null &")
 _REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
-SYSTEMD = "/run/systemd/system"
 
 
-class Kexec:
+class Kexec(BootMethod):
     """`kexec -s -l`, with `-c` as second try; `systemctl kexec` where systemd runs."""
 
     seconds = 300.0
-    remote = False
     as_root = (
         "kexec -l IMAGE --command-line=LINE --initrd=INITRD",
         "systemctl kexec (or kexec -e)",
@@ -34,19 +32,15 @@ class Kexec:
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         if not machine.has("kexec"):
             return "the host has no kexec; install kexec-tools there, or name another boot method"
-        if (
-            machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True).stdout.strip()
-            == "1"
-        ):
+        switch = machine.attempt("cat", "/proc/sys/kernel/kexec_load_disabled", root=True)
+        if switch.stdout.strip() == "1":
             return (
                 "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled);"
                 " name another boot method"
             )
         return installed.missing(machine, kernels)
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
-        if kernel is None:
-            return self.prepare_original(machine, original_kernel)
+    def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         if kernel.release:
             chosen = installed.find(machine, kernel.release)
         elif kernel.image:
@@ -66,13 +60,7 @@ class Kexec:
         else:
             chosen = copied.bring(machine, kernel, original_kernel)
         line = f"{original_kernel.words} {kernel.append}".strip()
-        target = Target(
-            kernel.name,
-            chosen.release,
-            chosen.image,
-            chosen.initrd,
-            line,
-        )
+        target = Target(kernel.name, chosen.release, chosen.image, chosen.initrd, line)
         self._load(machine, target)
         return target
 
@@ -82,13 +70,8 @@ class Kexec:
             chosen = installed.find(machine, original_kernel.release)
             if chosen.release != original_kernel.release:
                 return Target("", original_kernel.release)
-            target = Target(
-                "",
-                chosen.release,
-                chosen.image,
-                chosen.initrd,
-                original_kernel.words,
-            )
+            words = original_kernel.words
+            target = Target("", chosen.release, chosen.image, chosen.initrd, words)
             self._load(machine, target)
         except BootError:
             return Target("", original_kernel.release)
@@ -109,9 +92,8 @@ class Kexec:
             )
             if done.status == 0:
                 return
-            failed = [
-                line for line in done.stderr.splitlines() if "failed" in line
-            ]  # among what it was about to load
+            # among what it was about to load
+            failed = [line for line in done.stderr.splitlines() if "failed" in line]
             errors.append(f"kexec {how}: {failed[-1] if failed else complaint(done)}")
         raise BootError(
             f"{machine.name}: cannot load {target.image}:"
@@ -119,25 +101,24 @@ class Kexec:
         )
 
     def reboot(self, machine: Machine, target: Target) -> None:
-        systemd = machine.exists(SYSTEMD)
-        if not target.image:
-            machine.run(*(("systemctl", "--no-block", "reboot") if systemd else _REBOOT), root=True)
-        else:
-            machine.run(*(("systemctl", "--no-block", "kexec") if systemd else _JUMP), root=True)
+        restart(machine, bool(target.image))
 
     def cancel(self, machine: Machine) -> None:
         machine.attempt("kexec", "-u", root=True)
 
-    def console(self, host: Host) -> list[str]:
-        return console_file(host)
+
+def restart(machine: Machine, by_kexec: bool = False) -> None:
+    """Boot what is loaded, or by the firmware. Errors: BootError; HostError."""
+    if machine.exists("/run/systemd/system"):
+        machine.run("systemctl", "--no-block", "kexec" if by_kexec else "reboot", root=True)
+    else:
+        machine.run(*(_JUMP if by_kexec else _REBOOT), root=True)
 
 
 def _lockdown(machine: Machine, errors: Sequence[str]) -> str:
     modes = machine.attempt("cat", "/sys/kernel/security/lockdown").stdout.strip()
     locked = "[none]" not in modes if "[" in modes else "not permitted" in errors[-1]
-    explanation = (
-        f"the kernel is locked down ({modes})"
-        if modes
-        else "is the kernel locked down (Secure Boot)?"
-    )
+    explanation = "is the kernel locked down (Secure Boot)?"
+    if modes:
+        explanation = f"the kernel is locked down ({modes})"
     return f"; {explanation}; sign the image, or name another boot method" if locked else ""

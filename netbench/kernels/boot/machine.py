@@ -72,13 +72,9 @@ class Machine:
 
     def has(self, program: str) -> bool:
         """Whether a program is there for root."""
+        look = ("sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; command -v "$0"', program)
         try:
-            return (
-                self.attempt(
-                    "sh", "-c", 'PATH=$PATH:/usr/sbin:/sbin; command -v "$0"', program, root=True
-                ).status
-                == 0
-            )
+            return self.attempt(*look, root=True).status == 0
         except HostError:
             return False
 

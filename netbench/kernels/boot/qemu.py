@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from netbench.base.errors import BootError, LabError, RequestError
-from netbench.kernels.boot.boot_method import CONSOLE_LINES, Target
+from netbench.kernels.boot.boot_method import CONSOLE_LINES, BootMethod, Target
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
 from netbench.lab.guest_console import console
@@ -16,12 +16,11 @@ from netbench.lab.lab import LabKernel
 from netbench.model import Host, Kernel
 
 
-class Qemu:
+class Qemu(BootMethod):
     """Restarts a guest's emulator, which needs no help of the guest."""
 
     seconds = 60.0
     remote = True
-    as_root = ()
 
     def __init__(self) -> None:
         self._ready: dict[str, LabKernel] = {}
@@ -35,24 +34,16 @@ class Qemu:
             return str(error)
         return ""
 
-    def prepare(self, machine: Machine, kernel: Kernel | None, original_kernel: State) -> Target:
-        if kernel is None:
-            return self.prepare_original(machine, original_kernel)
+    def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         with _as_boot_error(machine.host):
             return self._target(kernel.name, kernel_for(find(machine.host.boot.lab), kernel))
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         with _as_boot_error(machine.host):
             lab = find(machine.host.boot.lab)
-            own = (
-                checked(kernel)
-                for kernel in lab.kernels.values()
-                if kernel.release == original_kernel.release
-            )
-            return self._target(
-                "",
-                next(own, None) or kernel_for(lab, Kernel("", release=original_kernel.release)),
-            )
+            release = original_kernel.release
+            own = (checked(k) for k in lab.kernels.values() if k.release == release)
+            return self._target("", next(own, None) or kernel_for(lab, Kernel("", release=release)))
 
     def _target(self, name: str, kernel: LabKernel) -> Target:
         self._ready[name] = kernel
@@ -61,9 +52,6 @@ class Qemu:
     def reboot(self, machine: Machine, target: Target) -> None:
         with _as_boot_error(machine.host):
             boot(machine.host.boot.lab, _guest(machine.host), self._ready[target.name])
-
-    def cancel(self, machine: Machine) -> None:
-        """Nothing is prepared in the guest."""
 
     def console(self, host: Host) -> list[str]:
         try:

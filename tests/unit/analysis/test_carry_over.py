@@ -12,7 +12,7 @@ from netbench.read.load import load
 from netbench.report.build import build
 from netbench.report.source import Source
 from netbench.stats.comparison import CARRIED
-from tests.support.synthetic import Record, Synth
+from tests.support.synthetic import Record, Synth, scaled
 
 SEND = {"send": ("readwrite", "sendfile", "splice")}
 
@@ -23,8 +23,7 @@ def carrying(loss: float) -> Callable[[Record], Record]:
 
     def edit(record: Record) -> Record:
         if last["send"] == "splice" and record["factors"]["send"] == "sendfile":
-            counted = record["receiver"]["flow"]["bytes"]
-            counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * (1 - loss))
+            scaled(record, 1 - loss)
         last["send"] = record["factors"]["send"]
         return record
 
@@ -73,8 +72,7 @@ def test_a_verdict_that_stands_on_what_is_carried_over_is_flagged(
 
         def edit(record: Record, last: dict[str, str] = last) -> Record:
             if last["send"] == "readwrite":
-                counted = record["receiver"]["flow"]["bytes"]
-                counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * (1 - loss))
+                scaled(record, 1 - loss)
             last["send"] = record["factors"]["send"]
             return record
 

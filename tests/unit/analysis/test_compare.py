@@ -5,7 +5,7 @@ of a post of 2006.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +16,14 @@ import pytest
 import scipy.stats
 
 from netbench.model import Repeat
-from netbench.read.compare import for_factor
+from netbench.read.compare import for_factor, in_result
 from netbench.read.load import load
 from netbench.read.verdicts import corrected, judged, reaching
 from netbench.read.verdicts import tested as estimated
 from netbench.stats.comparison import Comparison
 from netbench.stats.pairs import Series, complete, differences
-from netbench.stats.words import amount, bounds, percent
-from tests.support.synthetic import Record, Synth, failed
+from netbench.stats.words import bounds
+from tests.support.synthetic import Record, Synth, failed, scaled
 
 FIXED = Repeat(min=10, max=10)
 
@@ -46,23 +46,6 @@ def compare(
     return for_factor(
         runs, "x", "old", metric="throughput", factors=["x"], repeat=repeat, margin=margin
     )
-
-
-def test_against_scipy() -> None:
-    rng = np.random.default_rng(3)
-    common = rng.normal(0, 0.2, 10)  # what blocks share
-    old, new = np.exp(common + rng.normal(0, 0.01, 10)), np.exp(common + rng.normal(0.05, 0.01, 10))
-    (found,) = compare(frame({"old": old, "new": new}))
-    test = scipy.stats.ttest_rel(np.log(new), np.log(old))
-    interval = test.confidence_interval(0.95)
-    assert found.p == pytest.approx(test.pvalue)
-    assert (found.low, found.high) == (
-        pytest.approx(math.exp(interval.low)),
-        pytest.approx(math.exp(interval.high)),
-    )
-    assert found.ratio == pytest.approx(scipy.stats.gmean(new) / scipy.stats.gmean(old))
-    assert (found.n, found.unit, found.verdict) == (10, "block", "better")
-    assert scipy.stats.ttest_ind(new, old).pvalue > 0.05  # pairing is what finds it
 
 
 def test_only_common_blocks_are_paired() -> None:
@@ -99,23 +82,10 @@ def test_a_comparison_changes_in_fields_that_it_has() -> None:
 
 
 def test_holm_by_hand() -> None:
-    family = [
-        Comparison(
-            "x",
-            name,
-            "old",
-            {},
-            "a>b",
-            "throughput",
-            10,
-            ratio=1.1,
-            sd=0.1,
-            error=0.03,
-            freedom=9,
-            p=p,
-        )
-        for name, p in zip("abcd", (0.01, 0.04, 0.03, 0.005), strict=True)
-    ]
+    known = {"ratio": 1.1, "sd": 0.1, "error": 0.03, "freedom": 9}
+    empty = Comparison("x", "", "old", {}, "a>b", "throughput", 10).but(**known)
+    p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005}
+    family = [empty.but(level=name, p=each) for name, each in p.items()]
     found = {c.level: c.corrected for c in corrected(family, FIXED)}
     # sorted: d 0.005 < 0.05/4, a 0.01 < 0.05/3, c 0.03 > 0.05/2: the first that fails; from then on
     # the level stays
@@ -125,44 +95,6 @@ def test_holm_by_hand() -> None:
         "c": pytest.approx(0.975),
         "b": pytest.approx(0.975),
     }
-
-
-def test_interval_excludes_1_exactly_where_holm_rejects() -> None:
-    rng = np.random.default_rng(11)
-    for _ in range(60):
-        levels = {"old": np.exp(rng.normal(0, 0.02, 8))} | {
-            f"l{i}": np.exp(rng.normal(0.015 * i, 0.02, 8)) for i in range(5)
-        }
-        found = compare(frame(levels))
-        order = sorted(found, key=lambda c: c.p)
-        rejected = set()
-        for k, c in enumerate(order):
-            if c.p > 0.05 / (len(order) - k):
-                break
-            rejected.add(c.level)
-        assert {c.level for c in found if c.low > 1 or c.high < 1} == rejected
-
-
-@pytest.mark.slow
-def test_family_error_rate_is_kept() -> None:
-    """No level differs: at least one wrong verdict in at most 5% of campaigns, which without
-    correction would be 14%.
-    """
-    rng, wrong = np.random.default_rng(2), 0
-    for _ in range(600):
-        family = compare(
-            frame({name: np.exp(rng.normal(0, 0.02, 6)) for name in ("old", "a", "b", "c")})
-        )
-        wrong += any(c.verdict != "inconclusive" for c in family)
-    assert wrong / 600 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
-
-
-def test_sequential_rule_widens() -> None:
-    rng = np.random.default_rng(5)
-    runs = frame({"old": np.exp(rng.normal(0, 0.02, 10)), "new": np.exp(rng.normal(0, 0.02, 10))})
-    (fixed,), (stopped,) = compare(runs), compare(runs, Repeat(min=10, max=30))
-    assert stopped.low < fixed.low
-    assert stopped.confidence == fixed.confidence == 0.95
 
 
 @pytest.mark.parametrize(
@@ -232,63 +164,41 @@ def test_boots_of_different_number_are_paired_from_the_first() -> None:
     assert (found.n, found.ratio) == (3, pytest.approx(1.1))
 
 
-def test_a_cell_that_failed_in_one_boot_stays_in_step(tmp_path: Path) -> None:
-    """Rounds differ by 50%, alike for both kernels: paired with another round a cell's ratio would
-    be far off.
+def stepped(boots: int, edit: Callable[[Record, int], Record | None]) -> Synth:
+    """Two kernels whose rounds differ by 50%, alike for both: paired with another round a ratio
+    would be far off. edit: gets the round, too.
     """
     factors = {"kernel": ("a", "b"), "send": ("readwrite", "sendfile")}
-    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+    rounds = {boot: at // 2 for at, (boot, _) in enumerate(Synth(factors, boots=boots).booted())}
 
-    def stepped(record: Record) -> Record | None:
+    def step(record: Record) -> Record | None:
         place = rounds[record["boot"]]
-        if record["factors"] == {"kernel": "a", "send": "sendfile"} and place == 1:
-            return failed(record, "failed", "reset")
-        counted = record["receiver"]["flow"]["bytes"]
-        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * 1.5**place)
-        return record
+        kept = edit(record, place)
+        return scaled(kept, 1.5**place) if kept and kept["status"] == "ok" else kept
 
-    result = load(
-        Synth(factors, runs=12, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r")
-    )
+    return Synth(factors, runs=12, boots=boots, spread=0.001, edit=step)
+
+
+def test_a_cell_that_failed_in_one_boot_stays_in_step(tmp_path: Path) -> None:
+    def fails(record: Record, place: int) -> Record:
+        is_lost = record["factors"] == {"kernel": "a", "send": "sendfile"} and place == 1
+        return failed(record, "failed", "reset") if is_lost else record
+
+    result = load(stepped(4, fails).write(tmp_path / "r"))
+    asked = {"metric": "throughput", "factors": result.factors, "repeat": result.repeat}
     for order in (result.rounds, None):
-        found = for_factor(
-            result.ok,
-            "kernel",
-            "a",
-            metric="throughput",
-            factors=result.factors,
-            repeat=result.repeat,
-            order=order,
-        )
-        assert [(c.n, c.ratio == pytest.approx(1, abs=0.005)) for c in found] == [
-            (4, True),
-            (3, True),
-        ]
+        found = for_factor(result.ok, "kernel", "a", order=order, **asked)  # type: ignore[arg-type]
+        assert [c.n for c in found] == [4, 3]
+        assert [c.ratio for c in found] == pytest.approx([1, 1], abs=0.005)
 
 
 def test_a_boot_that_nothing_ran_in_keeps_its_round(tmp_path: Path) -> None:
-    factors = {"kernel": ("a", "b")}
-    lost = [boot for boot, kernel in Synth(factors, boots=4).booted() if kernel == "a"][1]
-    rounds = {boot: place // 2 for place, (boot, _) in enumerate(Synth(factors, boots=4).booted())}
+    def lost(record: Record, place: int) -> Record | None:
+        return None if (record["factors"]["kernel"], place) == ("a", 1) else record
 
-    def stepped(record: Record) -> Record | None:
-        counted = record["receiver"]["flow"]["bytes"]
-        counted[1][0] = counted[0][0] + int(
-            (counted[1][0] - counted[0][0]) * 1.5 ** rounds[record["boot"]]
-        )
-        return None if record["boot"] == lost else record
-
-    result = load(Synth(factors, runs=8, boots=4, spread=0.001, edit=stepped).write(tmp_path / "r"))
-    (found,) = for_factor(
-        result.ok,
-        "kernel",
-        "a",
-        metric="throughput",
-        factors=result.factors,
-        repeat=result.repeat,
-        order=result.rounds,
-    )
-    assert (found.n, found.ratio) == (3, pytest.approx(1, abs=0.005))
+    result = load(stepped(4, lost).write(tmp_path / "r"))
+    for c in in_result(result, "throughput", "kernel", "a"):
+        assert (c.n, c.ratio) == (3, pytest.approx(1, abs=0.005))
     by_round = [
         {result.rounds[boot] for boot, each in result.kernels.items() if each == kernel}
         for kernel in "ab"
@@ -298,43 +208,23 @@ def test_a_boot_that_nothing_ran_in_keeps_its_round(tmp_path: Path) -> None:
 
 def test_one_boot_of_each_kernel_has_no_interval(tmp_path: Path) -> None:
     result = load(Synth({"kernel": ("a", "b")}, runs=10).write(tmp_path / "r"))
-    (found,) = for_factor(
-        result.ok, "kernel", "a", metric="throughput", factors=result.factors, repeat=result.repeat
-    )
-    assert (found.unit, found.n, found.verdict, found.why) == (
-        "boot",
-        1,
-        "inconclusive",
-        "one boot has no interval",
-    )
-    assert math.isnan(found.low)
+    (found,) = in_result(result, "throughput", "kernel", "a")
+    assert (found.unit, found.n, found.verdict) == ("boot", 1, "inconclusive")
+    assert (math.isnan(found.low), found.why) == (True, "one boot has no interval")
 
 
 def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None:
     def refused(record: Record) -> Record:
-        return (
-            failed(record, "refused", "no")
-            if record["factors"] == {"send": "sendfile", "pin": "apart"}
-            else record
-        )
+        is_refused = record["factors"] == {"send": "sendfile", "pin": "apart"}
+        return failed(record, "refused", "no") if is_refused else record
 
     result = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
-    factors = [cell.factors for cell in result.cells]
-
-    def told(planned: list[Mapping[str, str]]) -> list[tuple[str, str]]:
-        found = for_factor(
-            result.ok,
-            "send",
-            "readwrite",
-            metric="throughput",
-            factors=result.factors,
-            repeat=result.repeat,
-            planned=planned,
-        )
-        return [(c.context["pin"], c.why) for c in found]
-
-    assert told(factors) == [("none", ""), ("apart", "sendfile has no run here")]
-    assert told(factors[:3]) == [("none", "")]  # what was excluded is not missed
+    asked = {"metric": "throughput", "factors": result.factors, "repeat": result.repeat}
+    planned = [cell.factors for cell in result.cells]
+    missed = [("none", ""), ("apart", "sendfile has no run here")]
+    for cells, told in ((planned, missed), (planned[:3], missed[:1])):  # what was excluded is not
+        found = for_factor(result.ok, "send", "readwrite", planned=cells, **asked)  # type: ignore[arg-type]
+        assert [(c.context["pin"], c.why) for c in found] == told
 
 
 @pytest.mark.parametrize(
@@ -355,14 +245,7 @@ def test_what_cannot_be_compared_says_why(old: list[float], new: list[float], wh
 
 def test_all_other_factors_equal(tmp_path: Path) -> None:
     result = load(Synth(runs=8, pairs=("a>b", "c>d")).write(tmp_path / "r"))
-    found = for_factor(
-        result.ok,
-        "send",
-        "readwrite",
-        metric="throughput",
-        factors=result.factors,
-        repeat=result.repeat,
-    )
+    found = in_result(result, "throughput", "send", "readwrite")
     assert {(c.pair, c.context["pin"]) for c in found} == {
         (p, x) for p in ("a>b", "c>d") for x in ("none", "apart")
     }
@@ -371,36 +254,11 @@ def test_all_other_factors_equal(tmp_path: Path) -> None:
         assert c.verdict == "better"
 
 
-# time(1) of seed rows 3a 3b (18.2%, 6.2% CPU) and 4a 4b (14.5%, 5.1%), and what the post says of
-# them.
-@pytest.mark.parametrize(
-    ("new", "old", "less", "times"), [(6.2, 18.2, 66, 2.9), (5.1, 14.5, 65, 2.8)]
-)
-def test_ratio_statements_of_2006(new: float, old: float, less: int, times: float) -> None:
-    said = amount(new / old)
-    assert round(-percent(new / old)) == less
-    assert said.endswith(f"% less ({times} times)")
-    assert round(float(said.split("%")[0])) == less
-
-
 def made(
     ratio: float, low: float, high: float, metric: str = "throughput", **more: object
 ) -> Comparison:
-    fields: dict[str, object] = {"verdict": "better", **more}
-    return Comparison(
-        "send",
-        "sendfile",
-        "readwrite",
-        {},
-        "a>b",
-        metric,
-        10,
-        ratio=ratio,
-        low=low,
-        high=high,
-        confidence=0.95,
-        **fields,
-    )
+    known = {"ratio": ratio, "low": low, "high": high, "confidence": 0.95, "verdict": "better"}
+    return Comparison("send", "sendfile", "readwrite", {}, "a>b", metric, 10).but(**known | more)
 
 
 @pytest.mark.parametrize(
@@ -436,23 +294,18 @@ def test_sentences(comparison: Comparison, said: str) -> None:
     assert comparison.sentence == said
 
 
-def test_bounds_tell_their_direction() -> None:
-    assert bounds(0.5, 0.8) == "20.0 to 50.0% less"
-    assert bounds(0.999, 1.2) == "0.10% less to 20.0% more"
-
-
-def test_bounds_that_say_nothing_are_not_told_to_the_digit() -> None:
-    assert bounds(1e-5, 25476.0) == "over 99.9% less to over 10 times as much"
-    assert bounds(1.5, 50.0) == "50.0% more to over 10 times as much"
-    assert bounds(1e-5, 0.5) == "50.0 to over 99.9% less"
-
-
-def test_unknown_names_are_errors() -> None:
-    runs = frame({"old": np.ones(3), "new": np.ones(3)})
-    with pytest.raises(KeyError):
-        for_factor(runs, "y", "old", metric="throughput", factors=["x"], repeat=FIXED)
-    with pytest.raises(KeyError):
-        for_factor(runs, "x", "older", metric="throughput", factors=["x"], repeat=FIXED)
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.5, 0.8, "20.0 to 50.0% less"),
+        (0.999, 1.2, "0.10% less to 20.0% more"),
+        (1e-5, 25476.0, "over 99.9% less to over 10 times as much"),
+        (1.5, 50.0, "50.0% more to over 10 times as much"),
+        (1e-5, 0.5, "50.0 to over 99.9% less"),
+    ],
+)
+def test_bounds_tell_their_direction(low: float, high: float, said: str) -> None:
+    assert bounds(low, high) == said
 
 
 def test_no_difference_and_no_spread() -> None:
@@ -475,11 +328,6 @@ def six(d: float, margin: float | None, trials: int, **asked: object) -> list[li
         )
         for values in drawn
     ]
-
-
-def test_any_false_equivalent_of_six_at_the_margin_is_rare() -> None:
-    found = six(math.log1p(-0.03), 0.03, 800)
-    assert 0 < sum(any(c.verdict == "equivalent" for c in f) for f in found) <= 0.055 * len(found)
 
 
 def test_equivalent_intervals_lie_within_the_margin() -> None:

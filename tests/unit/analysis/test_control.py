@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import csv
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from netbench.report import html, markdown, text
 from netbench.report.build import build
 from netbench.report.json import to_json
 from netbench.report.source import Source
-from tests.support.synthetic import Record, Synth, failed
+from tests.support.synthetic import Record, Synth, failed, scaled
 
 LEVELS = ("readwrite", "mmap", "sendfile", "splice")
 COMPARE = {"factor": "send", "baseline": "readwrite", "margin": None, "control": True}
@@ -52,10 +52,7 @@ def source(folder: Path) -> Source:
 
 def without(folder: Path, to: Path) -> Path:
     """The same result as if it had no control."""
-    made = to / "r"
-    (made / "samples").mkdir(parents=True)
-    for name in ("campaign.yaml", "facts.json", "journal.jsonl"):
-        (made / name).write_bytes((folder / name).read_bytes())
+    made = Path(shutil.copytree(folder, to / "r"))
     plan = json.loads((folder / "plan.json").read_text())
     plan["cells"] = [cell for cell in plan["cells"] if not cell.get("control")]
     del plan["compare"]["control"]
@@ -99,6 +96,10 @@ def test_its_ratio_is_that_of_paired_runs_with_an_interval_of_its_own(source: So
     assert control.low == pytest.approx(np.exp(d.mean() - half))
     assert control.high == pytest.approx(np.exp(d.mean() + half))
     assert holds(control)
+    mine = results.load(source.result.path)
+    assert (list(mine.controls()["holds"]), set(mine.cells["n"])) == ([True], {10})
+    assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
+    assert "40 runs of 4 cells" in repr(mine)
 
 
 def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: Source) -> None:
@@ -127,26 +128,6 @@ def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: S
     assert "40 runs and 10 of 1 control" in told
 
 
-def test_csv_and_notebooks_have_no_control_in_what_they_average(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(folder), "--csv", str(tmp_path / "r.csv")]) == 0
-    capsys.readouterr()
-    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
-    assert {row["cell"] for row in rows} == {f"send={level}" for level in LEVELS}
-    assert {row["n"] for row in rows} == {"10"}
-    mine = results.load(folder)
-    assert len(mine.runs) == 40
-    assert len(mine.control_runs) == 10
-    assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
-    assert list(mine.runs.columns) == list(mine.control_runs.columns)
-    assert set(mine.cells["n"]) == {10}
-    assert list(mine.compare("send", "readwrite")["level"]) == [*LEVELS[1:]]
-    frame = mine.controls()
-    assert list(frame["holds"]) == [True]
-    assert "40 runs of 4 cells" in repr(mine)
-
-
 def test_compare_shows_it_where_its_own_baseline_is_asked_for(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,43 +145,40 @@ def test_compare_shows_it_where_its_own_baseline_is_asked_for(
 
 def off(by: float) -> Any:
     """Controls move so much more than their baseline."""
+    return lambda record: scaled(record, by) if record.get("control") else record
 
-    def edit(record: Record) -> Record:
-        if record.get("control"):
-            counts = record["receiver"]["flow"]["bytes"]
-            counts[1] = [counts[0][0] + int((counts[1][0] - counts[0][0]) * by)]
-        return record
 
-    return edit
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A control that is 4% off."""
+    return synth(edit=off(1.04)).write(tmp_path_factory.mktemp("moved") / "r")
 
 
 def test_a_verdict_no_larger_than_what_the_control_shows_is_marked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    moved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = synth(edit=off(1.04)).write(tmp_path / "r")
-    found = Source.of(folder)
+    found = Source.of(moved)
     flags = {c.level: c.flags for c in found.comparisons["throughput"]}
     verdicts = {c.level: c.verdict for c in found.comparisons["throughput"]}
     assert verdicts == {"mmap": "inconclusive", "sendfile": "better", "splice": "better"}
     assert flags == {"mmap": (), "sendfile": (), "splice": ("control",)}
-    told = text.render(build(folder), 200)
+    told = text.render(build(moved), 200)
     assert "no larger than what the control shows (better)" in told
     assert re.search(r"splice .* better †", told)
     assert "† no larger than what the control shows." in told
     assert re.search(r"sendfile .* better\n", told)
-    assert main(["compare", str(folder), "--fail-if", "throughput>0.5%"]) == 1
+    assert main(["compare", str(moved), "--fail-if", "throughput>0.5%"]) == 1
     gates = " ".join(capsys.readouterr().out.partition("Gates")[2].split())
     assert "send=splice: 1.3% more" in gates
     assert gates.count("(no larger than what the control shows)") == 1
 
 
-def test_a_control_that_does_not_hold_1_is_a_caution(tmp_path: Path, source: Source) -> None:
+def test_a_control_that_does_not_hold_1_is_a_caution(moved: Path, source: Source) -> None:
     assert not [c for c in source.cautions if c.kind == "control"]
-    folder = synth(edit=off(1.04)).write(tmp_path / "r")
-    (caution,) = [c for c in Source.of(folder).cautions if c.kind == "control"]
+    (caution,) = [c for c in Source.of(moved).cautions if c.kind == "control"]
     assert caution.where == ("send=readwrite,control",)
     assert re.search(r"throughput \+[34]\.\d%, \+3\.\d to \+4\.\d%", caution.evidence)
-    told = " ".join(text.render(build(folder), 80).split())
+    told = " ".join(text.render(build(moved), 80).split())
     assert re.search(r"control: baseline against itself \+[34]\.\d%, .*%: it differs from", told)
     assert "differs from itself" in told
 
@@ -218,15 +196,6 @@ def test_contexts_and_pairs_have_a_control_each(tmp_path: Path) -> None:
     }
     told = " ".join(text.render(build(made), 80).split())
     assert "throughput, 6 controls: baselines against themselves" in told
-    single = [c for c in mine if c.pair == "a>b" and c.context["pin"] == "same"]
-    alone = synth(
-        factors={"send": LEVELS[:2], "pin": pins},
-        pairs=("a>b", "c>d"),
-        runs=4,
-        edit=lambda r: r if (r["pair"], r["factors"]["pin"]) == ("a>b", "same") else None,
-    ).write(tmp_path / "alone")
-    (one,) = controls(Source.of(alone).result, "throughput")
-    assert (one.low, one.high) == pytest.approx((single[0].low, single[0].high))
 
 
 def test_a_control_whose_runs_failed_has_no_ratio_and_says_why(tmp_path: Path) -> None:

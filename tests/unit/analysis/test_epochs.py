@@ -12,7 +12,7 @@ from pathlib import Path
 from netbench.facts import comparison
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
-from netbench.read.compare import for_factor
+from netbench.read.compare import in_result
 from netbench.read.epochs import not_pooled
 from netbench.read.load import load
 from netbench.read.result import Result
@@ -46,19 +46,8 @@ def boots_of(kernel: str) -> list[int]:
 
 
 def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
-    kernels = {
-        "new": {
-            "clock_source": "hpet",
-            "tcp_rmem": "1 2 3",
-            "memory": "7 kB",
-            "congestion_available": "bbr",
-        }
-    }
-    result = load(
-        Synth(
-            {"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",), kernels=kernels
-        ).write(tmp_path / "r")
-    )
+    other = {"clock_source": "hpet", "tcp_rmem": "1 2 3", "memory": "7 kB"}
+    result = load(replace(SYNTH, kernels={"new": other}).write(tmp_path / "r"))
     assert (result.runs["excluded"] == "").all()
     assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 4]
     told = warned(result)
@@ -167,15 +156,7 @@ def test_what_was_booted_twice_for_one_round_stays_in_it(tmp_path: Path) -> None
     result = load(folder)
     assert len(result.kernels) == 9
     assert [result.rounds[boot] for boot in sorted(result.rounds)] == [0, 0, 1, 1, 1, 2, 2, 3, 3]
-    (found,) = for_factor(
-        result.ok,
-        "kernel",
-        "old",
-        metric="throughput",
-        factors=result.factors,
-        repeat=result.repeat,
-        order=result.rounds,
-    )
+    (found,) = in_result(result, "throughput", "kernel", "old")
     assert (found.unit, found.n) == ("boot", 4)
     assert sorted(c.intervals["throughput"].n for c in cells_of(result)) == [4, 5]
 
@@ -186,6 +167,8 @@ def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
     assert warned(result).keys() == {"builds"}
     assert not comparison.same("memory", "995612 kB", "885612 kB")
     assert not comparison.same("kernel", "6.1", "6.2")
+    held = " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
+    assert [comparison.remedy(name) for name in ("tcp_rmem", "cpu_model")] == [held, ""]
 
 
 def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
@@ -201,10 +184,3 @@ def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
     for key in ("sysctl.net.ipv4.tcp_rmem", "receiver.sysctl.net.ipv4.tcp_rmem"):
         (folder / "plan.json").write_text(json.dumps(plan | {"held": {key: "4096 131072 6291456"}}))
         assert (load(folder).runs["excluded"] == "").all()
-
-
-def test_what_can_be_done_about_a_fact_that_changes_by_itself() -> None:
-    assert (
-        comparison.remedy("tcp_rmem") == " (hold it: settings: {sysctl.net.ipv4.tcp_rmem: VALUE})"
-    )
-    assert comparison.remedy("cpu_model") == ""

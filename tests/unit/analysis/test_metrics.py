@@ -256,7 +256,7 @@ def test_every_metric_has_a_unit_and_a_definition() -> None:
 
 
 def test_the_conductors_half_needs_no_pandas() -> None:
-    code = "import sys, netbench.stats.stopping, netbench.read.derive; sys.exit('pandas' in sys.modules)"
+    code = "import sys, netbench.stats.closing, netbench.read.derive; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

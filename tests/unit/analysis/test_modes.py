@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from netbench.read.cells import cells_of
-from netbench.read.compare import for_factor
+from netbench.read.compare import in_result
 from netbench.read.load import load
 from netbench.report import text
 from netbench.report.build import build
 from netbench.stats.comparison import MODES
 from netbench.stats.intervals import Numbers
 from netbench.stats.modes import find_modes, missed
-from tests.support.synthetic import Record, Synth
+from tests.support.synthetic import Record, Synth, scaled
 
 REPEAT = {"min": 10, "max": 30}
 
@@ -72,10 +72,8 @@ def test_what_does_not_spread_has_no_modes(values: list[float]) -> None:
 
 def slow_fifth(record: Record) -> Record:
     """Two runs in ten of every cell but the first are 30% slower."""
-    if "readwrite" not in record["cell"] and record["block"] % 5 == 2:
-        counted = record["receiver"]["flow"]["bytes"]
-        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) / 1.3)
-    return record
+    is_slow = "readwrite" not in record["cell"] and record["block"] % 5 == 2
+    return scaled(record, 1 / 1.3) if is_slow else record
 
 
 def test_a_campaign_with_two_modes_has_no_converged_cell(tmp_path: Path) -> None:
@@ -89,14 +87,7 @@ def test_a_campaign_with_two_modes_has_no_converged_cell(tmp_path: Path) -> None
     said = " ".join(text.render(build(result.path)).split())
     assert "sendfile: of the two modes of throughput, 2 near" in said
     assert "of which a mean tells little" in said
-    family = for_factor(
-        result.ok,
-        "send",
-        "readwrite",
-        metric="throughput",
-        factors=("send",),
-        repeat=result.repeat,
-    )
+    family = in_result(result, "throughput", "send", "readwrite")
     (near,) = (c for c in family if c.level == "sendfile")
     assert MODES not in near.flags  # 83% faster: further apart than the modes
     plain = load(Synth(send, 10, {"min": 10, "max": 10, "precision": 0.5}).write(tmp_path / "p"))

@@ -26,19 +26,12 @@ int send_readwrite(struct work *work);
 int send_sendfile(struct work *work);
 int send_splice(struct work *work);
 int send_mmap(struct work *work);
-int send_mmap_whole(struct work *work);
-int send_vmsplice(struct work *work);
-int send_vmsplice_gift(struct work *work);
 int send_zerocopy(struct work *work);
 int send_uring(struct work *work);
-int send_uring_zc(struct work *work);
 int receive_read(struct work *work);
-int receive_readv(struct work *work);
 int receive_trunc(struct work *work);
 int receive_mmap(struct work *work);
 int receive_splice(struct work *work);
-int receive_vmsplice(struct work *work);
-int receive_zerocopy(struct work *work);
 int receive_uring(struct work *work);
 
 /* So many chunks of memory, a page boundary each; a sender's hold the first of its file. NULL with

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peers of instructions.py: a loop written by hand for each method.
+ * The peers of instructions.py: a loop written by hand for each method that has peers elsewhere.
  *
- *	loops METHOD PLACE PORT BYTES CHUNK FILE
+ *	loops METHOD PORT BYTES CHUNK FILE
  *
  * Connects to 127.0.0.1:PORT and sends BYTES of FILE, or its first chunk over and over, or receives
- * until the end (BYTES is 0), in a method that has a sink into FILE. PLACE is the thread that does
- * so, `main` or `thread`: libc's wrappers take a longer way in a process that has threads, as the
- * engine has. Prints chunks, bytes, and calls beyond those that each chunk needs.
+ * until the end (BYTES is 0), in a method that has a sink into FILE. It does so in a thread: libc's
+ * wrappers take a longer way in a process that has threads, as the engine has. Prints chunks,
+ *bytes, and calls beyond those that each chunk needs.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -23,25 +23,12 @@ static const struct {
 	const char *name;
 	int (*loop)(struct work *work);
 } loops[] = {
-	{ "send_write", send_write },
-	{ "send_readwrite", send_readwrite },
-	{ "send_sendfile", send_sendfile },
-	{ "send_splice", send_splice },
-	{ "send_mmap", send_mmap },
-	{ "send_mmap_whole", send_mmap_whole },
-	{ "send_vmsplice", send_vmsplice },
-	{ "send_vmsplice_gift", send_vmsplice_gift },
-	{ "send_zerocopy", send_zerocopy },
-	{ "send_uring", send_uring },
-	{ "send_uring_zc", send_uring_zc },
-	{ "receive_read", receive_read },
-	{ "receive_readv", receive_readv },
-	{ "receive_trunc", receive_trunc },
-	{ "receive_mmap", receive_mmap },
-	{ "receive_splice", receive_splice },
-	{ "receive_vmsplice", receive_vmsplice },
-	{ "receive_zerocopy", receive_zerocopy },
-	{ "receive_uring", receive_uring },
+	{ "send_write", send_write },	      { "send_readwrite", send_readwrite },
+	{ "send_sendfile", send_sendfile },   { "send_splice", send_splice },
+	{ "send_mmap", send_mmap },	      { "send_zerocopy", send_zerocopy },
+	{ "send_uring", send_uring },	      { "receive_read", receive_read },
+	{ "receive_trunc", receive_trunc },   { "receive_mmap", receive_mmap },
+	{ "receive_splice", receive_splice }, { "receive_uring", receive_uring },
 };
 
 struct job {
@@ -72,10 +59,10 @@ static int prepare(struct job *job, char **argv)
 	for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++)
 		if (!strcmp(argv[1], loops[i].name))
 			job->loop = loops[i].loop;
-	job->work.socket = connect_to(atoi(argv[3]));
-	job->work.bytes = strtoull(argv[4], NULL, 10);
-	job->work.chunk = strtoull(argv[5], NULL, 10);
-	job->work.file = open(argv[6], job->work.bytes ? O_RDONLY : O_RDWR | O_CREAT, 0600);
+	job->work.socket = connect_to(atoi(argv[2]));
+	job->work.bytes = strtoull(argv[3], NULL, 10);
+	job->work.chunk = strtoull(argv[4], NULL, 10);
+	job->work.file = open(argv[5], job->work.bytes ? O_RDONLY : O_RDWR | O_CREAT, 0600);
 	return job->loop && job->work.socket >= 0 && job->work.file >= 0 ? 0 : -1;
 }
 
@@ -84,15 +71,13 @@ int main(int argc, char **argv)
 	struct job job = { 0 };
 	pthread_t thread;
 
-	if (argc != 7)
+	if (argc != 6)
 		return 2;
 	if (prepare(&job, argv)) {
 		perror("loops: cannot start");
 		return 1;
 	}
-	if (!strcmp(argv[2], "main"))
-		run(&job);
-	else if (pthread_create(&thread, NULL, run, &job) || pthread_join(thread, NULL))
+	if (pthread_create(&thread, NULL, run, &job) || pthread_join(thread, NULL))
 		return 1;
 	if (job.failed) {
 		perror("loops: a call failed");

@@ -3,11 +3,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "loop.h"
-
-enum { PARTS = 4 };
 
 int receive_read(struct work *work)
 {
@@ -20,24 +17,6 @@ int receive_read(struct work *work)
 	if (!memory)
 		return -1;
 	for (; (got = read(fd, memory, chunk)) > 0; chunks++)
-		moved += (uint64_t)got;
-	return got < 0 ? -1 : count(work, chunks, moved, 0);
-}
-
-int receive_readv(struct work *work)
-{
-	char *memory = chunks_of_memory(work, 1);
-	uint64_t chunks = 0, moved = 0;
-	struct iovec parts[PARTS];
-	int fd = work->socket;
-	ssize_t got;
-
-	if (!memory)
-		return -1;
-	for (size_t i = 0; i < PARTS; i++)
-		parts[i] =
-			(struct iovec){ memory + i * (work->chunk / PARTS), work->chunk / PARTS };
-	for (; (got = readv(fd, parts, PARTS)) > 0; chunks++)
 		moved += (uint64_t)got;
 	return got < 0 ? -1 : count(work, chunks, moved, 0);
 }
@@ -101,29 +80,6 @@ int receive_splice(struct work *work)
 		if (splice_all(ends[0], sink, (size_t)got, &again))
 			return -1;
 		moved += (uint64_t)got;
-	}
-	return got < 0 ? -1 : count(work, chunks, moved, again);
-}
-
-/* Two buffers: the kernel may still have the pages of the one before. */
-int receive_vmsplice(struct work *work)
-{
-	int fd = work->socket, sink = open("/dev/null", O_WRONLY), ends[2];
-	char *memory = chunks_of_memory(work, 2);
-	size_t chunk = work->chunk, other = 0;
-	uint64_t chunks = 0, moved = 0, again = 0;
-	ssize_t got;
-
-	if (!memory || sink < 0 || pipe_for(work, ends))
-		return -1;
-	for (; (got = read(fd, memory + other, chunk)) > 0; chunks++) {
-		struct iovec part = { memory + other, (size_t)got };
-
-		if (vmsplice(ends[1], &part, 1, 0) != got ||
-		    splice_all(ends[0], sink, (size_t)got, &again))
-			return -1;
-		moved += (uint64_t)got;
-		other ^= stride_of(work);
 	}
 	return got < 0 ? -1 : count(work, chunks, moved, again);
 }

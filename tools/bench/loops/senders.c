@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Senders whose calls copy, or pass pages on by themselves. */
+/* Senders. */
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <linux/errqueue.h>
 
 #include "loop.h"
+
+enum { BATCH = 16 };
 
 int send_write(struct work *work)
 {
@@ -98,21 +107,81 @@ int send_mmap(struct work *work)
 	return count(work, chunks, sent, again);
 }
 
-int send_mmap_whole(struct work *work)
+/* One notice of the error queue: how many sends it completes, 0 if there is none, or -1. */
+static int64_t take_notice(int fd)
 {
-	size_t chunk = work->chunk, total = work->bytes, sent = 0;
-	const char *map = mmap(NULL, total, PROT_READ, MAP_SHARED, work->file, 0);
-	uint64_t chunks = 0, again = 0;
-	int fd = work->socket;
+	char room[CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in))];
+	struct msghdr message = { .msg_control = room, .msg_controllen = sizeof(room) };
+	struct sock_extended_err *notice;
+	struct cmsghdr *first;
 
-	if (map == MAP_FAILED)
+	if (recvmsg(fd, &message, MSG_ERRQUEUE) < 0)
+		return errno == EAGAIN ? 0 : -1;
+	first = CMSG_FIRSTHDR(&message);
+	if (!first || first->cmsg_level != IPPROTO_IP || first->cmsg_type != IP_RECVERR)
 		return -1;
-	for (; sent < total; chunks++) {
-		size_t length = next_length(total, sent, chunk);
+	notice = (struct sock_extended_err *)(void *)CMSG_DATA(first);
+	if (notice->ee_errno || notice->ee_origin != SO_EE_ORIGIN_ZEROCOPY)
+		return -1;
+	return (int64_t)(notice->ee_data - notice->ee_info) + 1;
+}
 
-		if (write_all(fd, map + sent, length, &again))
-			return -1;
-		sent += length;
+/* All notices that are there; *owed: sends without one. */
+static int take_notices(int fd, uint64_t *owed)
+{
+	while (*owed) {
+		int64_t completed = take_notice(fd);
+
+		if (completed <= 0)
+			return (int)completed;
+		*owed -= (uint64_t)completed;
 	}
+	return 0;
+}
+
+static int await_notices(int fd, uint64_t *owed, uint64_t *again)
+{
+	struct pollfd look = { .fd = fd };
+
+	++*again;
+	return poll(&look, 1, 100) < 0 ? -1 : take_notices(fd, owed);
+}
+
+int send_zerocopy(struct work *work)
+{
+	size_t chunk = work->chunk, total = work->bytes, sent = 0, done = 0;
+	const char *memory = chunks_of_memory(work, 1);
+	uint64_t chunks = 0, again = 0, owed = 0;
+	int fd = work->socket, one = 1;
+	unsigned int unseen = 0;
+
+	if (!memory || setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
+		return -1;
+	while (sent < total) {
+		size_t length = next_length(total, sent, chunk - done);
+		ssize_t put = send(fd, memory + done, length, MSG_ZEROCOPY | MSG_NOSIGNAL);
+
+		if (put < 0 && (errno != ENOBUFS || await_notices(fd, &owed, &again)))
+			return -1;
+		if (put < 0)
+			continue;
+		owed++;
+		sent += (size_t)put;
+		if ((size_t)put < length) {
+			done += (size_t)put;
+			again++;
+		} else {
+			done = 0;
+			chunks++;
+		}
+		if (++unseen < BATCH)
+			continue;
+		unseen = 0;
+		if (take_notices(fd, &owed))
+			return -1;
+	}
+	while (owed)
+		if (await_notices(fd, &owed, &again))
+			return -1;
 	return count(work, chunks, sent, again);
 }

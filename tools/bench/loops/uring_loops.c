@@ -2,25 +2,110 @@
 /* The loops of an io_uring(7): chains of linked sends, and one receive that completes again and
  * again. */
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 
 #include "loop.h"
-#include "ring.h"
 
 enum { DEPTH = 8, BUFFERS = 8 };
+
+/* An io_uring(7) by its system calls. */
+struct ring {
+	int fd;
+	uint32_t tail; /* of the submissions */
+	uint32_t *submitted;
+	uint32_t mask;
+	struct io_uring_sqe *entries;
+	uint32_t head; /* of the completions */
+	uint32_t *taken;
+	uint32_t *completed;
+	uint32_t completions_mask;
+	struct io_uring_cqe *completions;
+};
+
+static void *map(int fd, size_t length, uint64_t what)
+{
+	return mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd,
+		    (off_t)what);
+}
+
+/* 0, or -1 with errno. The calling thread alone may submit. */
+static int ring_open(struct ring *ring, uint32_t entries, uint32_t completions)
+{
+	struct io_uring_params given = {
+		.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+			 IORING_SETUP_CQSIZE,
+		.cq_entries = completions,
+	};
+	int fd = (int)syscall(SYS_io_uring_setup, entries, &given);
+	char *rings =
+		fd < 0 ? MAP_FAILED
+		       : map(fd, given.cq_off.cqes + given.cq_entries * sizeof(struct io_uring_cqe),
+			     IORING_OFF_SQ_RING);
+
+	*ring = (struct ring){ .fd = fd };
+	if (rings == MAP_FAILED)
+		return -1;
+	ring->entries = map(fd, given.sq_entries * sizeof(*ring->entries), IORING_OFF_SQES);
+	if (ring->entries == MAP_FAILED)
+		return -1;
+	ring->submitted = (uint32_t *)(void *)(rings + given.sq_off.tail);
+	ring->mask = given.sq_entries - 1;
+	ring->taken = (uint32_t *)(void *)(rings + given.cq_off.head);
+	ring->completed = (uint32_t *)(void *)(rings + given.cq_off.tail);
+	ring->completions_mask = given.cq_entries - 1;
+	ring->completions = (struct io_uring_cqe *)(void *)(rings + given.cq_off.cqes);
+	for (uint32_t i = 0; i < given.sq_entries; i++)
+		((uint32_t *)(void *)(rings + given.sq_off.array))[i] = i;
+	return 0;
+}
+
+/* Submit so many, and wait until at least `wanted` completions are there. 0, or -1. */
+static int ring_enter(struct ring *ring, uint32_t count, uint32_t wanted)
+{
+	__atomic_store_n(ring->submitted, ring->tail, __ATOMIC_RELEASE);
+	return syscall(SYS_io_uring_enter, ring->fd, count, wanted, IORING_ENTER_GETEVENTS, NULL,
+		       0) == (long)count
+		       ? 0
+		       : -1;
+}
+
+static int ring_register(const struct ring *ring, unsigned int operation, const void *argument,
+			 unsigned int count)
+{
+	return (int)syscall(SYS_io_uring_register, ring->fd, operation, argument, count);
+}
+
+/* The next request to fill. */
+static inline struct io_uring_sqe *ring_next(struct ring *ring)
+{
+	return &ring->entries[ring->tail++ & ring->mask];
+}
+
+static inline uint32_t ring_ready(const struct ring *ring)
+{
+	return __atomic_load_n(ring->completed, __ATOMIC_ACQUIRE) - ring->head;
+}
+
+/* The next completion, which is there; it stays until ring_taken(). */
+static inline const struct io_uring_cqe *ring_take(struct ring *ring)
+{
+	return &ring->completions[ring->head++ & ring->completions_mask];
+}
+
+static inline void ring_taken(const struct ring *ring)
+{
+	__atomic_store_n(ring->taken, ring->head, __ATOMIC_RELEASE);
+}
 
 /* What a chain of sends consists of. */
 struct chain {
 	struct ring ring;
-	uint8_t operation;
-	uint16_t how;
 	int socket;
 	const char *memory;
-	size_t length;	 /* of each */
-	uint64_t owed;	 /* notifications that have not come */
-	uint64_t copied; /* of those that came: the kernel made a copy */
+	size_t length; /* of each */
 };
 
 /* All completions that are there: 0, or -1 if a send was cut short. *flying: sends without one. */
@@ -31,14 +116,8 @@ static int take_sent(struct chain *chain, uint32_t *flying)
 	for (uint32_t there = ring_ready(ring); there; there--) {
 		const struct io_uring_cqe *done = ring_take(ring);
 
-		if (done->flags & IORING_CQE_F_NOTIF) {
-			chain->owed--;
-			chain->copied += ((uint32_t)done->res & IORING_NOTIF_USAGE_ZC_COPIED) != 0;
-			continue;
-		}
 		if (done->res != (int)chain->length)
 			return -1;
-		chain->owed += (done->flags & IORING_CQE_F_MORE) != 0;
 		--*flying;
 	}
 	ring_taken(ring);
@@ -49,9 +128,8 @@ static void put_sends(struct chain *chain, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		*ring_next(&chain->ring) = (struct io_uring_sqe){
-			.opcode = chain->operation,
+			.opcode = IORING_OP_SEND,
 			.flags = i + 1 < count ? IOSQE_IO_LINK : 0,
-			.ioprio = chain->how,
 			.fd = chain->socket,
 			.addr = (uint64_t)(uintptr_t)chain->memory,
 			.len = (uint32_t)chain->length,
@@ -75,59 +153,24 @@ static int send_chain(struct chain *chain, uint32_t count, uint64_t *again)
 	return 0;
 }
 
-/* Until at most so many notifications are owed. */
-static int await_owed(struct chain *chain, uint64_t most, uint64_t *again)
+int send_uring(struct work *work)
 {
-	uint32_t flying = 0;
-
-	while (chain->owed > most) {
-		++*again;
-		if (ring_enter(&chain->ring, 0, 1) || take_sent(chain, &flying))
-			return -1;
-	}
-	return 0;
-}
-
-static int send_chains(struct work *work, struct chain *chain)
-{
+	struct chain chain = { .socket = work->socket,
+			       .memory = chunks_of_memory(work, 1),
+			       .length = work->chunk };
 	size_t chunk = work->chunk, total = work->bytes / chunk;
 	uint64_t again = 0;
 
+	if (!chain.memory || ring_open(&chain.ring, DEPTH, 8 * DEPTH))
+		return -1;
 	for (size_t sent = 0; sent < total;) {
 		uint32_t count = (uint32_t)next_length(total, sent, DEPTH);
 
-		if (send_chain(chain, count, &again) || await_owed(chain, 4 * DEPTH, &again))
+		if (send_chain(&chain, count, &again))
 			return -1;
 		sent += count;
 	}
-	return await_owed(chain, 0, &again) ? -1 : count(work, total, total * chunk, again);
-}
-
-int send_uring(struct work *work)
-{
-	struct chain chain = { .operation = IORING_OP_SEND,
-			       .socket = work->socket,
-			       .memory = chunks_of_memory(work, 1),
-			       .length = work->chunk };
-
-	if (!chain.memory || ring_open(&chain.ring, DEPTH, 8 * DEPTH))
-		return -1;
-	return send_chains(work, &chain);
-}
-
-int send_uring_zc(struct work *work)
-{
-	struct chain chain = { .operation = IORING_OP_SEND_ZC,
-			       .how = IORING_RECVSEND_FIXED_BUF | IORING_SEND_ZC_REPORT_USAGE,
-			       .socket = work->socket,
-			       .memory = chunks_of_memory(work, 1),
-			       .length = work->chunk };
-	struct iovec buffer = { (void *)(uintptr_t)chain.memory, work->chunk };
-
-	if (!chain.memory || ring_open(&chain.ring, DEPTH, 8 * DEPTH) ||
-	    ring_register(&chain.ring, IORING_REGISTER_BUFFERS, &buffer, 1))
-		return -1;
-	return send_chains(work, &chain);
+	return count(work, total, total * chunk, again);
 }
 
 /* The ring of buffers that the kernel fills. */
