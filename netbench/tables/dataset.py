@@ -64,7 +64,7 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
         files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
         for table, file in files.items():
-            if file.parent.resolve() != folder.resolve() / table / place:
+            if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
         if _is_newer(files.values(), read):
             continue
@@ -124,4 +124,4 @@ def _write(
 def write_text(text: str, file: Path) -> None:
     """Write a text, whole or not at all. Errors: PlaceError."""
     with replacing(file, make_folder=True) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
