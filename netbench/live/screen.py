@@ -20,8 +20,8 @@ from netbench.base.units import count, format_duration
 from netbench.live.standing import RANK, STATES, Overview, unit_of
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
-from netbench.stats.intervals import Interval
 from netbench.stats.closing import reached
+from netbench.stats.intervals import Interval
 from netbench.stats.words import bounds, signed
 
 if TYPE_CHECKING:
