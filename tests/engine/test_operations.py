@@ -776,12 +776,6 @@ def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> N
         assert hints == ["a?]0;x?b", "me", "theirs"]
 
 
-def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
-    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
-        hints = read(worker, "lock", "hints").splitlines()
-    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})
-
-
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
     for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
         assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
