@@ -698,7 +698,7 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
             os.chown(runtime / "netbench" / "locks", 65534, 65534)
     with as_nobody(here, "env", f"XDG_RUNTIME_DIR={runtime}") as worker:
         assert take(worker, "host", "me") == "me"
-        assert [path.name for path in Path("/tmp/netbench-65534").glob("host-*")] != []
+        assert [path.name for path in Path("/tmp/netbench-65534").rglob("host-*")] != []
     assert list(trapped.iterdir()) == []
 
 
