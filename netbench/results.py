@@ -15,12 +15,16 @@ from netbench.read.control import controls, holds
 from netbench.read.effects import effects_of
 from netbench.report.build import Report, of_source
 from netbench.report.label import label_of
-from netbench.report.notebook_frames import CellFrame, ComparisonFrame, comparison_row
 from netbench.report.source import Source
 from netbench.tables.table_frames import host_facts, run_columns, units_of
 
 if TYPE_CHECKING:
     from netbench.report.plots import Plots
+
+COMPARED = (
+    *("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "needed"),
+    "sentence",
+)
 
 
 def load(path: Path | str) -> Results:
@@ -103,7 +107,7 @@ class Results:
         """One row a cell, pair and metric, as the CSV: cell pair FACTORS metric unit n mean low
         high precision status.
         """
-        frame = CellFrame(tidy(self.source.result, self.source.cells))
+        frame = tidy(self.source.result, self.source.cells)
         frame.attrs["label"] = self.label
         return frame.astype(
             {name: pd.CategoricalDtype(self._levels(name)) for name in self.factors}
@@ -164,7 +168,9 @@ class Results:
                 f"{factor} has no level {baseline!r}; its levels: {', '.join(levels)}"
             )
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
-        frame = ComparisonFrame([comparison_row(c) for c in family])
+        frame = pd.DataFrame(
+            [{"pair": c.pair, **c.context, **{n: getattr(c, n) for n in COMPARED}} for c in family]
+        )
         frame.attrs["label"] = self.label
         return frame
 

@@ -25,7 +25,7 @@ from netbench.facts.cpu import (
     mitigations,
     sockets,
 )
-from netbench.facts.fact import CPU, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
+from netbench.facts.fact import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.fact_text import choice, field, first_line, first_words, not_zero, words
 from netbench.facts.network import features, link_speed, of_maximum, qdiscs, route
 from netbench.facts.storage import DEVICES, FREE, devices, free_space, mounted
@@ -36,6 +36,8 @@ _CORE = "/proc/sys/net/core/"
 _CPUS = "/sys/devices/system/cpu/"
 _NIC = "/sys/class/net/{interface}/"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
+_ON, _OFF = choice({"1": "on", "0": "off"}), choice({"0": "on", "1": "off"})
+_ENDS = ("source", "sink")
 _NAME_KEYS = "^(model name|flags|CPU implementer|CPU part)[[:space:]]*:"
 _CPUINFO_KEYS = (
     "^(processor|model name|cpu model|CPU implementer|CPU part|microcode|physical id|core"
@@ -57,9 +59,10 @@ def _interface(op: str, parse: Parse = words) -> tuple[FactSource, ...]:
     return (FactSource(op, ("{interface}",), parse),)
 
 
-def _script(script: str, subject: str, parse: Parse) -> tuple[FactSource, ...]:
-    """A script of the shell about each of a host's subjects."""
-    return (FactSource("exec", ("sh", "-c", script, "sh", f"{{{subject}}}"), parse),)
+def _script(script: str, parse: Parse, subject: str = "") -> tuple[FactSource, ...]:
+    """A script of the shell, about each of a host's subjects where there is one."""
+    words = ("sh", f"{{{subject}}}") if subject else ()
+    return (FactSource("exec", ("sh", "-c", script, *words), parse),)
 
 
 def _driver(key: str) -> tuple[FactSource, ...]:
@@ -70,6 +73,24 @@ def _sysctl(folder: str, name: str, about: str, fact: str = "", setting: str = "
     path = (folder + name).removeprefix("/proc/sys/").replace("/", ".")
     changed_by = setting or f"sysctl.{path}"
     return Fact(fact or name, about, _file(folder + name), TCP, "sysctls", setting=changed_by)
+
+
+def _cpu(
+    name: str, about: str, sources: tuple[FactSource, ...], row: str = "", setting: str = ""
+) -> Fact:
+    return Fact(name, about, sources, CPU, row, setting=setting)
+
+
+def _nic(
+    name: str, about: str, sources: tuple[FactSource, ...], row: str = "", setting: str = ""
+) -> Fact:
+    return Fact(name, about, sources, NETWORK, row, setting=setting)
+
+
+def _begun(name: str, about: str, sources: tuple[FactSource, ...], group: str = KERNEL) -> Fact:
+    """What it was when the campaign began: it changes by itself."""
+    about = f"{about} when the campaign began"
+    return Fact(name, about, sources, group, varies=True, must_match=False)
 
 
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
@@ -93,7 +114,7 @@ FACTS: tuple[Fact, ...] = (
         "irq_time_accounting",
         "whether the kernel measures time in interrupts (CONFIG_IRQ_TIME_ACCOUNTING), or samples it"
         " at ticks",
-        (FactSource("exec", ("sh", "-c", KERNEL_CONFIG), irq_time_accounting),),
+        _script(KERNEL_CONFIG, irq_time_accounting),
         row="ticks",
     ),
     Fact("clock_source", "clock source", _file(_CLOCKS + "current_clocksource")),
@@ -116,8 +137,8 @@ FACTS: tuple[Fact, ...] = (
         _file("/proc/self/maps", engine_hash),
         row="engine",
     ),
-    Fact("cpu_model", "CPU model", _cpuinfo(cpu_model), CPU),
-    Fact(
+    _cpu("cpu_model", "CPU model", _cpuinfo(cpu_model)),
+    _cpu(
         "emulated",
         "which program emulates the CPU",
         (
@@ -132,41 +153,27 @@ FACTS: tuple[Fact, ...] = (
             ),
             FactSource("file", (_CLOCKS + "available_clocksource",), emulated_by_clock),
         ),
-        CPU,
     ),
-    Fact(
+    _cpu(
         "lab_guest",
         "what executes a guest of netbench's lab: KVM, with vhost-net or without, or QEMU TCG",
         (FactSource("file", (GUEST_FILE,), lab_guest, ("No such file", NO_GUEST)),),
-        CPU,
     ),
-    Fact("microcode", "microcode revision", _cpuinfo(field("microcode")), CPU, "topology"),
-    Fact("cpus_online", "CPUs online", _file(_CPUS + "online"), CPU, "topology"),
-    Fact("sockets", "CPU packages", _cpuinfo(sockets), CPU, "topology"),
-    Fact("cores", "CPU cores", _cpuinfo(cores), CPU, "topology"),
-    Fact(
-        "smt",
-        "simultaneous multithreading",
-        _file(_CPUS + "smt/active", choice({"1": "on", "0": "off"})),
-        CPU,
-        "topology",
-    ),
-    Fact(
-        "caches",
-        "caches of CPU 0, and their associativity",
-        (FactSource("exec", ("sh", "-c", CACHES), caches),),
-        CPU,
-        "topology",
-    ),
+    _cpu("microcode", "microcode revision", _cpuinfo(field("microcode")), "topology"),
+    _cpu("cpus_online", "CPUs online", _file(_CPUS + "online"), "topology"),
+    _cpu("sockets", "CPU packages", _cpuinfo(sockets), "topology"),
+    _cpu("cores", "CPU cores", _cpuinfo(cores), "topology"),
+    _cpu("smt", "simultaneous multithreading", _file(_CPUS + "smt/active", _ON), "topology"),
+    _cpu("caches", "caches of CPU 0, and their associativity", _script(CACHES, caches), "topology"),
     Fact(
         "memory_bandwidth",
         "how fast one CPU fills 64 MiB of memory, measured when the campaign began",
-        _script(BANDWIDTH, "memory", bandwidth),
+        _script(BANDWIDTH, bandwidth, "memory"),
         CPU,
         varies=True,
         must_match=False,
     ),
-    Fact("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), CPU, "topology"),
+    _cpu("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), "topology"),
     Fact(
         "memory",
         "memory",
@@ -175,83 +182,50 @@ FACTS: tuple[Fact, ...] = (
         "topology",
         must_match=False,
     ),
-    Fact(
+    _cpu(
         "governor",
         "frequency governor of CPU 0",
         _file(_CPUS + "cpu0/cpufreq/scaling_governor"),
-        CPU,
         "frequency",
-        setting="governor",
+        "governor",
     ),
-    Fact(
+    _cpu(
         "turbo",
         "frequencies above the nominal one",
-        (
-            FactSource("file", (_CPUS + "intel_pstate/no_turbo",), choice({"0": "on", "1": "off"})),
-            FactSource("file", (_CPUS + "cpufreq/boost",), choice({"1": "on", "0": "off"})),
-        ),
-        CPU,
+        (*_file(_CPUS + "intel_pstate/no_turbo", _OFF), *_file(_CPUS + "cpufreq/boost", _ON)),
         "frequency",
-        setting="turbo",
+        "turbo",
     ),
-    Fact(
+    _cpu(
         "irqbalance",
         "whether irqbalance moves interrupts between CPUs",
         (FactSource("exec", ("sh", "-c", _STATE, "irqbalance")),),
-        CPU,
     ),
     Fact(
         "interface", "interface of the data address", _interface("name"), NETWORK, must_match=False
     ),
-    Fact("nic_driver", "driver of the interface", _driver("driver"), NETWORK, "driver"),
-    Fact("nic_driver_version", "version of the driver", _driver("version"), NETWORK, "driver"),
-    Fact("nic_firmware", "firmware of the device", _driver("firmware"), NETWORK, "driver"),
+    _nic("nic_driver", "driver of the interface", _driver("driver"), "driver"),
+    _nic("nic_driver_version", "version of the driver", _driver("version"), "driver"),
+    _nic("nic_firmware", "firmware of the device", _driver("firmware"), "driver"),
     Fact("nic_bus", "bus address of the device", _driver("bus"), NETWORK, "bus", must_match=False),
-    Fact(
-        "nic_numa_node", "NUMA node of the device", _file(_NIC + "device/numa_node"), NETWORK, "bus"
-    ),
-    Fact(
-        "pci_speed",
-        "speed of the PCI link",
-        _file(_NIC + "device/current_link_speed"),
-        NETWORK,
-        "bus",
-    ),
-    Fact(
-        "pci_width",
-        "lanes of the PCI link",
-        _file(_NIC + "device/current_link_width"),
-        NETWORK,
-        "bus",
-    ),
-    Fact("speed", "speed of the link in Mb/s", _interface("driver", link_speed), NETWORK, "link"),
-    Fact("duplex", "duplex of the link", _driver("duplex"), NETWORK, "link"),
-    Fact(
+    _nic("nic_numa_node", "NUMA node of the device", _file(_NIC + "device/numa_node"), "bus"),
+    _nic("pci_speed", "speed of the PCI link", _file(_NIC + "device/current_link_speed"), "bus"),
+    _nic("pci_width", "lanes of the PCI link", _file(_NIC + "device/current_link_width"), "bus"),
+    _nic("speed", "speed of the link in Mb/s", _interface("driver", link_speed), "link"),
+    _nic("duplex", "duplex of the link", _driver("duplex"), "link"),
+    _nic(
         "mtu",
         "MTU of the interface",
-        (FactSource("link", ("{interface}", "mtu")), FactSource("file", (_NIC + "mtu",))),
-        NETWORK,
+        (FactSource("link", ("{interface}", "mtu")), *_file(_NIC + "mtu")),
         "link",
-        setting="mtu",
+        "mtu",
     ),
-    Fact(
-        "channels",
-        "queues of the device",
-        _interface("channels", of_maximum),
-        NETWORK,
-        setting="channels",
-    ),
-    Fact("rings", "ring sizes", _interface("rings", of_maximum), NETWORK, setting="rings"),
-    Fact(
-        "coalesce",
-        "interrupt coalescing",
-        _interface("coalesce", not_zero),
-        NETWORK,
-        setting="coalesce",
-    ),
-    Fact("features", "offloads", _interface("features", features), NETWORK),
-    Fact("qdisc", "queueing disciplines", _interface("qdisc", qdiscs), NETWORK, setting="qdisc"),
-    Fact("route", "route to the peer", (FactSource("route", ("{peer}",), route),), NETWORK),
+    _nic("channels", "queues of the device", _interface("channels", of_maximum), "", "channels"),
+    _nic("rings", "ring sizes", _interface("rings", of_maximum), "", "rings"),
+    _nic("coalesce", "interrupt coalescing", _interface("coalesce", not_zero), "", "coalesce"),
+    _nic("features", "offloads", _interface("features", features)),
+    _nic("qdisc", "queueing disciplines", _interface("qdisc", qdiscs), "", "qdisc"),
+    _nic("route", "route to the peer", (FactSource("route", ("{peer}",), route),)),
     _sysctl(_V4, "tcp_congestion_control", "default congestion control", "congestion_default"),
     Fact(
         "congestion_available",
@@ -276,13 +250,11 @@ FACTS: tuple[Fact, ...] = (
         "whether TCP drops what it has learnt of an address, not kept for its next connection",
         setting="tcp_metrics",
     ),
-    Fact(
+    _begun(
         "tcp_metrics",
-        "addresses that TCP had learnt something of when the campaign began",
+        "addresses that TCP had learnt something of",
         (FactSource("tcp_metrics", ("addresses",)),),
         TCP,
-        varies=True,
-        must_match=False,
     ),
     _sysctl(_V4, "tcp_limit_output_bytes", "bytes of a socket that may wait in qdisc and device"),
     _sysctl(_CORE, "netdev_budget", "packets that a softirq polls at most"),
@@ -291,44 +263,34 @@ FACTS: tuple[Fact, ...] = (
     _sysctl(_CORE, "busy_read", "busy polling in reads"),
     _sysctl(_CORE, "default_qdisc", "queueing discipline of new interfaces"),
     _sysctl(_CORE, "rps_sock_flow_entries", "receive flow steering entries"),
-    Fact(
-        "source_mount",
-        "file system of the source",
-        (FactSource("mount", ("{source}",), mounted),),
-        STORAGE,
-    ),
-    Fact(
-        "sink_mount",
-        "file system of the sink",
-        (FactSource("mount", ("{sink}",), mounted),),
-        STORAGE,
-    ),
-    Fact(
-        "source_disk",
-        "what the source's blocks are on",
-        _script(DEVICES, "source", devices),
-        STORAGE,
-    ),
-    Fact("sink_disk", "what the sink's blocks are on", _script(DEVICES, "sink", devices), STORAGE),
     *(
         Fact(
-            f"{end}_free",
-            f"free space of the {end}'s file system when the campaign began",
-            _script(FREE, end, free_space),
+            f"{end}_mount",
+            f"file system of the {end}",
+            (FactSource("mount", (f"{{{end}}}",), mounted),),
             STORAGE,
-            varies=True,
-            must_match=False,
         )
-        for end in ("source", "sink")
+        for end in _ENDS
     ),
-    Fact(
-        "load",
-        "load averages when the campaign began",
-        _file("/proc/loadavg", first_words(3)),
-        CPU,
-        varies=True,
-        must_match=False,
+    *(
+        Fact(
+            f"{end}_disk",
+            f"what the {end}'s blocks are on",
+            _script(DEVICES, devices, end),
+            STORAGE,
+        )
+        for end in _ENDS
     ),
+    *(
+        _begun(
+            f"{end}_free",
+            f"free space of the {end}'s file system",
+            _script(FREE, free_space, end),
+            STORAGE,
+        )
+        for end in _ENDS
+    ),
+    _begun("load", "load averages", _file("/proc/loadavg", first_words(3)), CPU),
     Fact(
         "uptime",
         "seconds since boot",

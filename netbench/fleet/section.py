@@ -65,14 +65,14 @@ def _tables(each: Fleet, what: str, every: bool) -> Iterator[Block]:
                 notes.append(f"The {len(shown)} worst of {len(shifts)}; all with --cells.")
             name = Column(kind, kind="key")
             rows = [{name: s.name, Column("pairs"): s.pairs, **_shift(s)} for s in shown]
-            yield tabled(f"{what}: {kind}s", rows, notes, outlying)
+            yield tabled(f"{what}: {kind}s", rows, *notes, marked=outlying)
     if shared := each.fit.shared:
         name, role = keys("name", "as")
         rows = [
             {name: s.name, role: AS[s.kind], Column("hosts"): s.hosts, **_shift(s)} for s in shared
         ]
         note = "Each against the rest of the fleet; intervals hold all of them at once."
-        yield tabled(f"{what}: links and groups", rows, [note])
+        yield tabled(f"{what}: links and groups", rows, note)
     if each.unmeasured:
         pairs = list(each.unmeasured.items())
         more = 0 if every else len(pairs) - MOST_ROWS
@@ -84,7 +84,7 @@ def _tables(each: Fleet, what: str, every: bool) -> Iterator[Block]:
         )
 
 
-def _shift(s: Shift | Shared) -> dict[Column, Value]:
+def _shift(s: Shift | Shared) -> dict[Any, Value]:
     interval = None if math.isnan(s.low) else f"{signed(s.low)} to {signed(s.high)}"
     return {Column("shift", "%"): signed(s.ratio), Column("interval"): interval}
 

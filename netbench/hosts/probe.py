@@ -40,40 +40,29 @@ class _Texts:
     def learn(self, questions: Sequence[Question], ask: Ask) -> None:
         self._known |= zip(questions, ask(questions), strict=True)
 
-    def _text(self, question: Question) -> str:
-        if question not in self._known:
-            raise _Unasked([question])
-        answer = self._known[question]
-        if isinstance(answer, EngineError):
-            raise answer
-        return answer
+    def _all(self, questions: Sequence[Question]) -> list[str]:
+        """The texts that answer questions. Errors: _Unasked; EngineError."""
+        if missing := [question for question in questions if question not in self._known]:
+            raise _Unasked(missing)
+        answers = [self._known[question] for question in questions]
+        for answer in answers:
+            if isinstance(answer, EngineError):
+                raise answer
+        return [str(answer) for answer in answers]
 
     def of(self, op: str, target: tuple[str, ...]) -> str:
         """The text that an operation gives. Errors: _Unasked; EngineError."""
         if op == "name":
             return target[0]
         if op == "mount":
-            return self._mount(target[0])
+            path, mounts = self._all([("exec", ("readlink", "-f", "--", target[0])), MOUNTS])
+            return f"{path.rstrip()}\n{mounts}"
         if op == "files":
-            return self._files(target[0])
-        return self._text((op, target))
-
-    def _mount(self, path: str) -> str:
-        resolved: Question = ("exec", ("readlink", "-f", "--", path))
-        missing = [question for question in (resolved, MOUNTS) if question not in self._known]
-        if missing:
-            raise _Unasked(missing)
-        return f"{self._text(resolved).rstrip()}\n{self._text(MOUNTS)}"
-
-    def _files(self, folder: str) -> str:
-        names = self._text(("list", (folder,))).split()[:FILES_MAX]
-        questions: list[Question] = [("file", (f"{folder}/{name}",)) for name in names]
-        missing = [question for question in questions if question not in self._known]
-        if missing:
-            raise _Unasked(missing)
-        return "".join(
-            f"{name}: {self._text(q).strip()}\n" for name, q in zip(names, questions, strict=True)
-        )
+            names = self._all([("list", target)])[0].split()[:FILES_MAX]
+            texts = self._all([("file", (f"{target[0]}/{name}",)) for name in names])
+            pairs = zip(names, texts, strict=True)
+            return "".join(f"{name}: {text.strip()}\n" for name, text in pairs)
+        return self._all([(op, target)])[0]
 
     def targets(self, source: FactSource) -> list[tuple[str, ...]]:
         """A source's target for each interface, peer or file of the host that it names. Errors:

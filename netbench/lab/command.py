@@ -39,12 +39,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Tools:
-    """Programs by name. All of them inherit `lock`, if it is held, so that a lab stays locked until
-    the last child of a killed maker is gone.
+    """Programs by name. All of them inherit these descriptors: with the lock among them a lab stays
+    locked until the last child of a killed maker is gone.
     """
 
     paths: Mapping[str, str]
-    lock: int | None = None
+    inherited: tuple[int, ...] = ()
 
     def attempt(
         self,
@@ -70,7 +70,7 @@ class Tools:
                 check=False,
                 timeout=seconds,
                 cwd=cwd,
-                pass_fds=() if self.lock is None else (self.lock,),
+                pass_fds=self.inherited,
                 env=environment,
                 umask=0o022,
             )
@@ -93,7 +93,7 @@ class Tools:
         self.run((*argv, "-batch", "-"), "".join(f"{line}\n" for line in lines))
 
 
-def find(names: Iterable[str], lock: int | None = None) -> Tools:
+def find(names: Iterable[str], *inherited: int) -> Tools:
     """The named programs. Errors: LabRefused with everything that is missing and the packages that
     have it.
     """
@@ -106,10 +106,10 @@ def find(names: Iterable[str], lock: int | None = None) -> Tools:
             f"a lab needs {', '.join(missing)}, not installed on this machine; on Debian: "
             f"{APT_INSTALL} {packages}"
         )
-    return Tools({name: path for name, path in paths.items() if path}, lock)
+    return Tools({name: path for name, path in paths.items() if path}, inherited)
 
 
-def together(call: Callable[[_T], None], items: Iterable[_T]) -> None:
+def together(call: Callable[[_T], object], items: Iterable[_T]) -> None:
     """Call for every item, in parallel. Errors: the first item's that failed, after all
     have ended.
     """

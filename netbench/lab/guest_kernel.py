@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,14 +16,14 @@ from netbench.base.errors import LabRefused
 from netbench.kernels import source
 from netbench.kernels.cache import use
 from netbench.lab import command, debian, modules
-from netbench.lab import userland as programs
+from netbench.lab import userland as guest_programs
 from netbench.lab.command import Tools
 from netbench.lab.kept import is_kept, keep
 from netbench.lab.lab import Lab, LabKernel
-from netbench.lab.userland import Userland, userland
+from netbench.lab.userland import userland
 from netbench.model import Kernel
 
-NEEDS = ("depmod", *programs.NEEDS)
+NEEDS = ("depmod", *guest_programs.NEEDS)
 
 
 def newest_kernel(tools: Tools) -> Kernel:
@@ -33,7 +32,7 @@ def newest_kernel(tools: Tools) -> Kernel:
     return Kernel(debian.series(release), release=release)
 
 
-def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
+def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
     RequestError.
     """
@@ -44,7 +43,7 @@ def build(kernel: Kernel, userland: Userland, tools: Tools) -> LabKernel:
     release = (parts / "release").read_text()
     initrd = Path(kernel.initrd).expanduser() if kernel.initrd else None
     content = _read(initrd, kernel) if initrd else b""
-    content += userland.archive + (parts / "modules.cpio").read_bytes()
+    content += programs + (parts / "modules.cpio").read_bytes()
     root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
     if not is_kept(root):
         root.parent.mkdir(exist_ok=True)
@@ -105,25 +104,15 @@ def _parts(kernel: Kernel, place: Path) -> Path:
 
 
 def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
-    """A kernel of any source, ready to be booted by a lab's guests: one of its own, or made and
-    kept in the cache.
+    """A kernel of any source, ready to be booted by a lab's guests: one of its own, that of this
+    name first, or made and kept in the cache.
 
     Errors: LabRefused, RequestError about a kernel's files.
     """
-    for own in _matching(lab, kernel):
-        return replace(checked(own), name=kernel.name, append=kernel.append)
+    if kernel.release:
+        fitting = [own for own in lab.kernels.values() if debian.fits(own.release, kernel.release)]
+        fitting.sort(key=lambda own: debian.order(own.release), reverse=True)
+        for own in sorted(fitting, key=lambda own: own.name != kernel.name):
+            return replace(checked(own), name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)
-
-
-def _matching(lab: Lab, kernel: Kernel) -> Iterator[LabKernel]:
-    """The lab's kernels that a release means: that of this name first."""
-    fitting = [
-        own
-        for own in lab.kernels.values()
-        if kernel.release and debian.fits(own.release, kernel.release)
-    ]
-    yield from sorted(
-        fitting,
-        key=lambda own: (own.name != kernel.name, [-part for part in debian.order(own.release)]),
-    )

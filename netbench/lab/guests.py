@@ -1,19 +1,30 @@
-"""Guests of a lab: starting one, booting it on another kernel, its disk."""
+"""Guests of a lab: QEMU for each, in the switch's namespace, and booting one on another kernel."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import parse_size
 from netbench.kernels.cache import locks
-from netbench.lab import command, emulator, sshd, state
+from netbench.lab import command, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.identity import identity, mac
 from netbench.lab.lab import Lab, LabHost, LabKernel
 
-USER_NETWORK = "restrict=on,ipv6=off"
+PROGRAM = "qemu-system-x86_64"
 _DISK_SPARE = parse_size("64M")
+_CPU_THREAD = re.compile(r"CPU (\d+)/")  # as `debug-threads=on` calls it
+_DEADLINE = 60.0
+_POLL = 0.01
 
 
 def make_guest(lab: Lab, host: LabHost, first: LabKernel, disk: bool, tools: Tools) -> None:
@@ -23,23 +34,41 @@ def make_guest(lab: Lab, host: LabHost, first: LabKernel, disk: bool, tools: Too
     _start(lab, host, first, tools)
 
 
-def described(lab: Lab, host: LabHost) -> emulator.Guest:
-    """The emulator's specification of a host's guest."""
-    here = sshd.place(lab.folder, host.name)
-    disk = here / "disk"
-    number = list(lab.hosts).index(host.name)
-    return emulator.Guest(
-        lab=lab.name,
-        name=host.name,
-        folder=here,
-        port=host.port,
-        macs=(mac(lab, host, 0), mac(lab, host, 1)),
-        namespace=state.NAMESPACES / host.namespace,
-        tap=tap_name(number + 1),
-        number=number,
-        accelerator=lab.accelerator,
-        disk=disk if disk.exists() else None,
-    )
+def find(name: str) -> Lab:
+    """A lab of guests that is up. Errors: LabRefused."""
+    lab = state.read(name)
+    if lab is None:
+        raise LabRefused(f"lab {name} is not up; see `lab status`")
+    if lab.kind != "qemu":
+        raise LabRefused(
+            f"lab {name} is of kind {lab.kind}, whose hosts cannot be booted; use a lab of kind"
+            " qemu"
+        )
+    return lab
+
+
+def boot(lab_name: str, host: str, kernel: LabKernel) -> None:
+    """Stop a guest and start it on a kernel; returns when it is started, not when it answers.
+    Errors: LabRefused, LabError.
+    """
+    with state.locked() as lock:
+        lab = find(lab_name)
+        tools = command.find(("ip", PROGRAM), lock)
+        here = lab.host(host)
+        stop(lab, here)
+        _start(lab, here, kernel, tools)
+
+
+def stop(lab: Lab, host: LabHost) -> None:
+    """Kill a guest's QEMU and wait until it is gone. Errors: LabError."""
+    deadline = time.monotonic() + _DEADLINE
+    while left := sshd.servers(lab.folder, host.name):
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise LabError(f"{host.name}: cannot stop its QEMU {left}; run `lab down`")
+        time.sleep(_POLL)
 
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
@@ -48,21 +77,80 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
     """
     kernels = (kernel, *lab.kernels.values())
     entries = [place for one in kernels for place in (one.image.parent, one.initrd)]
-    spec = described(lab, host)
-    root = spec.folder / "root.cpio"
+    here = sshd.place(lab.folder, host.name)
+    root = here / "root.cpio"
     try:
         with locks(entries) as held:
-            root.write_bytes(_root(lab, host, kernel, spec.disk is not None))
-            program = tools.paths[emulator.PROGRAM]
-            emulator.start(spec, program, kernel.image, root, kernel.append, USER_NETWORK, held)
+            root.write_bytes(_root(lab, host, kernel, (here / "disk").exists()))
+            words = ["-kernel", str(kernel.image), "-initrd", str(root)]
+            words += ["-append", f"{lab.accelerator.append} {kernel.append}".strip()]
+            start_qemu(lab, host, words, replace(tools, inherited=tuple(held)))
     except OSError as error:
         raise LabError(
-            f"{host.name}: cannot write its initramfs in {spec.folder}: {error.strerror}; free some"
-            " space there"
+            f"{host.name}: cannot write its initramfs in {here}: {error.strerror}; free some space"
+            " there"
         ) from error
     finally:
         root.unlink(missing_ok=True)
-    (spec.folder / "kernel").write_text(f"{kernel.name} {kernel.release}\n")
+    (here / "kernel").write_text(f"{kernel.name} {kernel.release}\n")
+
+
+def start_qemu(lab: Lab, host: LabHost, words: Sequence[str], tools: Tools) -> None:
+    """Start QEMU with these arguments beside those of the host; returns when the guest runs, CPUs
+    of its own pinned. It keeps what `tools` inherit: not the lock. Errors: LabError.
+    """
+    inside = ("ip", "netns", "exec", host.namespace)
+    done = tools.attempt((*inside, tools.paths[PROGRAM], *arguments(lab, host), *words))
+    if done.returncode:
+        raise LabError(
+            f"{host.name}: QEMU does not start (exit {done.returncode}):"
+            f" {' '.join(done.stderr.split())}"
+        )
+    if cpus := lab.accelerator.of(lab.number(host) - 1):
+        _pin(host.name, sshd.place(lab.folder, host.name) / "pid", cpus)
+
+
+def arguments(lab: Lab, host: LabHost) -> Iterator[str]:
+    """QEMU's arguments for a guest, but for what it boots: its process is known by its folder."""
+    here, number, accelerator = sshd.place(lab.folder, host.name), lab.number(host), lab.accelerator
+    yield from accelerator.machine(number - 1)
+    yield from ("-name", f"{state.namespace_name(lab.name, host.name)},debug-threads=on")
+    yield from ("-daemonize", "-pidfile", str(here / "pid"), "-serial", f"file:{here / 'console'}")
+    yield from _link(f"mgmt{number}", mac(lab, host, 0))
+    queues = accelerator.queues(number - 1)
+    yield from _link(f"data{number}", mac(lab, host, 1), queues, accelerator.vhost)
+    if (here / "disk").exists():
+        yield from ("-drive", f"if=virtio,format=raw,file={here / 'disk'}")
+
+
+def _link(tap: str, address: str, queues: int = 1, vhost: bool = False) -> tuple[str, ...]:
+    """A virtio NIC at a tap device. Each pair of queues has two vectors, and configuration and
+    control one each.
+    """
+    several = queues > 1
+    words = f"tap,id={tap},ifname={tap},script=no,downscript=no"
+    words += (f",queues={queues}" if several else "") + (",vhost=on" if vhost else "")
+    device = f"virtio-net-pci,romfile=,netdev={tap},mac={address}"
+    device += f",mq=on,vectors={2 * queues + 2}" if several else ""
+    return "-netdev", words, "-device", device
+
+
+def _pin(name: str, pid: Path, cpus: Sequence[int]) -> None:
+    """Run each of a guest's CPUs on one of `cpus`, and the emulator's other threads on any of them
+    (sched_setaffinity(2)): threads are named after what they run. Errors: LabError.
+    """
+    pinned = 0
+    try:
+        for task in Path(f"/proc/{pid.read_text().strip()}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                number = _CPU_THREAD.match((task / "comm").read_text())
+                own = {cpus[int(number[1])]} if number else cpus
+                os.sched_setaffinity(int(task.name), own)
+                pinned += bool(number)
+    except OSError as error:
+        raise LabError(f"{name}: cannot pin its CPUs: {error}") from error
+    if pinned < len(cpus):
+        raise LabError(f"{name}: QEMU names {pinned} threads of {len(cpus)} CPUs")
 
 
 def _root(lab: Lab, host: LabHost, kernel: LabKernel, disk: bool) -> bytes:
@@ -97,33 +185,3 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
         ) from error
     finally:
         shutil.rmtree(content)
-
-
-def tap_name(number: int) -> str:
-    """The data link's device of the lab's host of that number, counted from 1."""
-    return f"data{number}"
-
-
-def find(name: str) -> Lab:
-    """A lab of guests that is up. Errors: LabRefused."""
-    lab = state.read(name)
-    if lab is None:
-        raise LabRefused(f"lab {name} is not up; see `lab status`")
-    if lab.kind != "qemu":
-        raise LabRefused(
-            f"lab {name} is of kind {lab.kind}, whose hosts cannot be booted; use a lab of kind"
-            " qemu"
-        )
-    return lab
-
-
-def boot(lab_name: str, host: str, kernel: LabKernel) -> None:
-    """Stop a guest and start it on a kernel; returns when it is started, not when it answers.
-    Errors: LabRefused, LabError.
-    """
-    with state.locked() as lock:
-        lab = find(lab_name)
-        tools = command.find((emulator.PROGRAM,), lock)
-        here = lab.host(host)
-        emulator.end(lab.name, lab.folder, host)
-        _start(lab, here, kernel, tools)

@@ -7,6 +7,7 @@ import struct
 
 from netbench.lab.cpio import Archive
 from netbench.lab.lab import Lab, LabHost
+from netbench.lab.userland import INITTAB
 
 
 def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
@@ -16,6 +17,7 @@ def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
     words = {
         "NAME": host.name,
         "MANAGEMENT_MAC": mac(lab, host, 0),
+        "MANAGEMENT": host.management,
         "DATA_MAC": mac(lab, host, 1),
         "DATA4": host.address,
         "DATA6": host.address6,
@@ -25,6 +27,7 @@ def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
     archive.file(
         "etc/netbench.guest", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
     )
+    archive.file("etc/inittab", INITTAB.format(management=host.management).encode())
     archive.file("etc/hostname", f"{host.name}\n".encode())
     names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())
     archive.file("etc/hosts", f"127.0.0.1 localhost\n{names}".encode())
@@ -38,7 +41,7 @@ def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
 
 def mac(lab: Lab, host: LabHost, link: int) -> str:
     """The address of a guest's network device: 0 management, 1 data."""
-    return f"52:54:00:6e:{link:02x}:{list(lab.hosts).index(host.name) + 1:02x}"
+    return f"52:54:00:6e:{link:02x}:{lab.number(host):02x}"
 
 
 def dropbear_key(openssh: str) -> bytes:

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "down":
         rows: list[dict[str, Any]] = [{"removed": line} for line in _down(options)]
     else:
-        rows = [row for one in lab.status() for row in one.rows()]
+        rows = [*lab.status()]
     if options.json:
         say_json(rows)
     else:
@@ -41,7 +41,7 @@ def _down(options: argparse.Namespace) -> list[str]:
     is the only one. Errors: RequestError, LabError.
     """
     from netbench import lab
-    from netbench.lab.names import DEFAULT_NAME
+    from netbench.lab.state import DEFAULT_NAME
 
     if options.all and options.name is not None:
         raise RequestError("lab down: expected --name or --all, got both")

@@ -1,38 +1,29 @@
-"""Making, removing and listing labs of any kind."""
+"""Making, removing and listing labs of any kind, and the lab that a campaign makes for itself."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from netbench.base.errors import LabRefused
+from netbench.base.errors import LabRefused, RequestError
 from netbench.lab import command, sshd, state
 from netbench.lab.guest_console import console
-from netbench.lab.lab import (
-    ANSWERS,
-    GONE,
-    STOPPED,
-    UNRESPONSIVE,
-    HostStatus,
-    Kind,
-    Lab,
-    LabHost,
-    LabSpec,
-    LabStatus,
-)
-from netbench.lab.names import host_names, lab_name
+from netbench.lab.lab import Kind, Lab, LabHost, LabSpec
 from netbench.lab.netns import NETNS
 from netbench.lab.qemu import QEMU
+from netbench.lab.state import host_names, lab_name
 from netbench.lab.teardown import remove
-from netbench.model import Kernel
+from netbench.model import BootSpec, Campaign, Host, Kernel
 
 OWN = "run"  # a campaign's own lab is named so, with the process id
 ANSWER_SECONDS = 3.0  # an emulated guest that measures answers within one
 _STOPPED_STATES = ("T", "t")  # proc(5): by a signal, or by a debugger
+ANSWERS, UNRESPONSIVE, STOPPED, GONE = "answers", "unresponsive", "stopped", "gone"
 KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
 
@@ -55,8 +46,7 @@ def up(
     until `down`. Errors: LabRefused when it is impossible here (nothing is left behind),
     RequestError about a kernel's files, LabError when making it failed.
     """
-    spec = _spec_of(kind, hosts, rate, delay, name)
-    spec = _with_kernels(spec, kernels, disk)
+    spec = _spec_of(kind, hosts, rate, delay, name, kernels, disk)
     maker = KINDS[kind]
     _need_root("making a lab")
     if maker.prepare:
@@ -75,13 +65,58 @@ def up(
     return lab
 
 
-def require(kind: str, hosts: Sequence[str]) -> None:
-    """Errors: LabRefused where this machine lacks what such a lab is made with; LabError."""
+def require_lab(campaign: Campaign) -> None:
+    """What a campaign's lab needs is told before kernels are built for it. Errors: LabRefused,
+    LabError.
+    """
+    if campaign.lab is None:
+        return
     _need_root("making a lab")
+    kind, hosts = campaign.lab.kind, list(campaign.hosts)
     maker = KINDS[kind]
-    tools = command.find(maker.needs(_spec_of(kind, hosts, None, None, own_name())))
+    tools = command.find(maker.needs(_spec_of(kind, hosts, name=own_name())))
     if maker.require:
         maker.require(tools)
+
+
+@contextmanager
+def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
+    """The campaign with the hosts of its lab, which is up as long as the context; a campaign
+    without a lab as it is. Errors: LabError, RequestError.
+    """
+    if campaign.lab is None:
+        yield campaign
+        return
+    spec, kernels = campaign.lab, campaign.builds
+    reap()
+    if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
+        raise RequestError(
+            f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
+            " qemu"
+        )
+    lab = up(
+        spec.kind,
+        list(campaign.hosts),
+        rate=spec.rate,
+        delay=spec.delay,
+        name=own_name(),
+        kernels=kernels,
+    )
+    try:
+        hosts = {name: _host(host, lab, campaign) for name, host in lab.hosts.items()}
+        yield replace(campaign, hosts=hosts)
+    finally:
+        down(lab.name)
+
+
+def _host(host: LabHost, lab: Lab, campaign: Campaign) -> Host:
+    ip6 = bool(campaign.cells) and campaign.cells[0].transfer.ip == 6
+    boot, named = BootSpec(), campaign.hosts[host.name]
+    if lab.kind == "qemu":
+        boot = BootSpec("qemu", lab.name, deadline=named.boot.deadline)
+    address = host.address6 if ip6 else host.address
+    config = str(lab.ssh_config)
+    return Host(host.name, host.ssh, address, host.interface, config, boot, named.run_as)
 
 
 def down(name: str | None = None) -> list[str]:
@@ -100,66 +135,72 @@ def down(name: str | None = None) -> list[str]:
 
 def unused() -> list[str]:
     """The labs that no running campaign made, by name."""
-    return [
-        name
-        for name in state.names()
-        if not (process := _campaign_process(name)) or not os.path.exists(f"/proc/{process}")
-    ]
+    return [name for name in state.names() if not _campaign_process(name) or _is_orphaned(name)]
 
 
-def status() -> tuple[LabStatus, ...]:
-    """Every lab of which anything exists, by name. All hosts are asked at the same time, for 3 s
-    at most.
+def status() -> list[dict[str, str]]:
+    """Every lab of which anything exists, by name: a row a host, or one row where there is no host
+    yet, as `lab status --json` prints them. All hosts are asked at the same time, for 3 s at most.
+
+    The state of a lab is `up` (all hosts answer), `unresponsive` (a host does not answer), `broken`
+    (a namespace or server is missing), or `unfinished` (being made, or the process that made it
+    died). That of a `server`, the process of a guest's being QEMU: it answers; it runs, and does
+    not answer (`unresponsive`): the kernel boots, hangs or has panicked; it was `stopped` by a
+    signal; it is `gone`.
     """
     labs = {name: state.read(name) for name in state.names()}
     hosts = [(lab, host) for lab in labs.values() if lab for host in lab.hosts.values()]
     with ThreadPoolExecutor(len(hosts) or 1) as pool:
-        known = list(pool.map(lambda one: _host_status(*one), hosts))
-    answers = iter(known)
-    return tuple(
-        _status(name, lab, tuple(itertools.islice(answers, len(lab.hosts) if lab else 0)))
+        rows = list(pool.map(lambda one: _host_row(*one), hosts))
+    return [
+        _lab_row(name, lab, own) | row
         for name, lab in labs.items()
-    )
+        for own in ([row for row in rows if row["lab"] == name],)
+        for row in own or ({},)
+    ]
 
 
-def _host_status(lab: Lab, host: LabHost) -> HostStatus:
-    server = _server_state(KINDS[lab.kind].process(lab.folder, host.name), host)
-    lines = console(lab, host.name, 1) if server != ANSWERS else []
-    there = host.namespace in state.namespaces(lab.name)
-    return HostStatus(host, there, server, "".join(lines))
-
-
-def _server_state(pid: int | None, host: LabHost) -> str:
-    """The state of a host's server, whose process (of a guest: its QEMU) is `pid`, if it is there:
-    a guest whose QEMU runs may have panicked, hung or been stopped.
-    """
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() if pid else []
-    except OSError:
-        words = []
-    if not words:
-        return GONE
-    if words[0] in _STOPPED_STATES:
-        return STOPPED
-    return ANSWERS if sshd.answers(host.management, host.port, ANSWER_SECONDS) else UNRESPONSIVE
-
-
-def _status(name: str, lab: Lab | None, hosts: tuple[HostStatus, ...]) -> LabStatus:
-    folder, spaces = state.folder(name), tuple(state.namespaces(name))
+def _lab_row(name: str, lab: Lab | None, hosts: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    row = {"lab": name, "kind": "", "state": "unfinished", "folder": str(state.folder(name))}
     if lab is None:
-        return LabStatus(name, "", "unfinished", folder, (), spaces)
-    word = "up"
-    if not all(host.namespace and host.server != GONE for host in hosts):
+        return row
+    servers, spaces = {host["server"] for host in hosts}, state.namespaces(name)
+    word = UNRESPONSIVE if servers != {ANSWERS} else "up"
+    if GONE in servers or not {host.namespace for host in lab.hosts.values()} <= set(spaces):
         word = "broken"
-    elif any(host.server != ANSWERS for host in hosts):
-        word = UNRESPONSIVE
-    accelerator = lab.accelerator.fact if lab.kind == "qemu" else ""
-    return LabStatus(name, lab.kind, word, folder, hosts, spaces, accelerator)
+    row |= {"kind": lab.kind, "state": word}
+    return row | ({"accelerator": lab.accelerator.fact} if lab.kind == "qemu" else {})
+
+
+def _host_row(lab: Lab, host: LabHost) -> dict[str, str]:
+    server = _server(lab, host)
+    row = {"lab": lab.name, "host": host.name, "address": host.address}
+    row |= {"interface": host.interface, "server": server}
+    lines = console(lab, host.name, 1) if server != ANSWERS else []
+    return row | ({"console": lines[0]} if lines else {})
+
+
+def _server(lab: Lab, host: LabHost) -> str:
+    for pid in sshd.servers(lab.folder, host.name):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if words[0] in _STOPPED_STATES:
+                return STOPPED
+            answers = sshd.answers(host.management, ANSWER_SECONDS)
+            return ANSWERS if answers else UNRESPONSIVE
+    return GONE
 
 
 def _spec_of(
-    kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None
+    kind: str,
+    hosts: Sequence[str] | int,
+    rate: int | None = None,
+    delay: int | None = None,
+    name: str | None = None,
+    kernels: Sequence[Kernel] = (),
+    disk: bool = False,
 ) -> LabSpec:
+    """What is asked for, checked. Errors: LabRefused."""
     if kind not in KINDS:
         raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
     for key, value in (("rate", rate), ("delay", delay)):
@@ -170,20 +211,15 @@ def _spec_of(
             f"the name {name!r} is reserved for the labs of campaigns ({OWN} and a number); choose"
             " another name"
         )
-    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay)
-
-
-def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSpec:
-    if spec.kind != "qemu" and (kernels or disk):
+    if kind != "qemu" and (kernels or disk):
         raise LabRefused(
-            f"a lab of kind {spec.kind} uses this machine's kernel and files; --kernels and --disk"
+            f"a lab of kind {kind} uses this machine's kernel and files; --kernels and --disk"
             " need a lab of kind qemu"
         )
-    names = [kernel.name for kernel in kernels]
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise LabRefused(f"expected each kernel once, got {twice} again")
-    return replace(spec, kernels=tuple(kernels), disk=disk)
+    for twice, number in Counter(kernel.name for kernel in kernels).items():
+        if number > 1:
+            raise LabRefused(f"expected each kernel once, got {twice} again")
+    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay, tuple(kernels), disk)
 
 
 def _need_root(what: str) -> None:
@@ -210,12 +246,14 @@ def own_name() -> str:
 
 def reap() -> list[str]:
     """Remove the labs of campaigns whose process has ended. Errors: LabRefused, LabError."""
-    orphaned = [
-        name
-        for name in state.names()
-        if _campaign_process(name) and not os.path.exists(f"/proc/{_campaign_process(name)}")
-    ]
+    orphaned = [name for name in state.names() if _is_orphaned(name)]
     return [line for name in orphaned for line in down(name)]
+
+
+def _is_orphaned(name: str) -> bool:
+    """Whether a lab is a campaign's whose process has ended."""
+    process = _campaign_process(name)
+    return bool(process) and not os.path.exists(f"/proc/{process}")
 
 
 def _campaign_process(name: str) -> str:

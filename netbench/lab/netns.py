@@ -25,7 +25,7 @@ from netbench.base.units import format_rate, format_time
 from netbench.lab import sshd
 from netbench.lab.command import Tools, together
 from netbench.lab.lab import Kind, Lab, LabHost, LabSpec
-from netbench.lab.names import SWITCH, interface_name, namespace_name
+from netbench.lab.state import SWITCH, interface_name, namespace_name
 
 DATA = "data0"
 MANAGEMENT = "mgmt0"
@@ -54,33 +54,32 @@ def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     deletes what was made.
     """
     network = management_network(networks_in_use(tools))
-    ipv6 = has_ipv6()
-    hosts = {name: _host(spec.name, i, name, network, ipv6) for i, name in enumerate(spec.hosts, 1)}
+    hosts = lab_hosts(spec, network, has_ipv6())
     config = sshd.prepare(folder, hosts.values(), tools)
-    _links(spec, list(hosts.values()), network, ipv6, tools)
+    _links(spec, list(hosts.values()), network, tools)
     sshd.start(folder, hosts.values(), tools)
     return Lab(spec.name, spec.kind, folder, hosts, config)
 
 
-NETNS = Kind(_needs, make, sshd.process)
+NETNS = Kind(_needs, make)
 
 
-def _host(lab: str, number: int, name: str, network: IPv4Network, ipv6: bool) -> LabHost:
-    address, address6 = data_addresses(number)
-    return LabHost(
-        name=name,
-        ssh=f"{lab}-{name}",
-        address=address,
-        address6=address6 if ipv6 else "",
-        interface=DATA,
-        namespace=namespace_name(lab, name),
-        management=str(network[number]),
-    )
-
-
-def data_addresses(number: int) -> tuple[str, str]:
-    """The IPv4 and IPv6 addresses on the data link of a lab's host, counted from 1."""
-    return _DATA4.format(number), _DATA6.format(number)
+def lab_hosts(
+    spec: LabSpec, network: IPv4Network, ipv6: bool, space: str = ""
+) -> dict[str, LabHost]:
+    """The hosts of a lab, each in a namespace of its own, or all in `space`."""
+    return {
+        name: LabHost(
+            name=name,
+            ssh=f"{spec.name}-{name}",
+            address=_DATA4.format(number),
+            address6=_DATA6.format(number) if ipv6 else "",
+            interface=DATA,
+            namespace=space or namespace_name(spec.name, name),
+            management=str(network[number]),
+        )
+        for number, name in enumerate(spec.hosts, 1)
+    }
 
 
 def networks_in_use(tools: Tools) -> list[IPv4Network]:
@@ -119,49 +118,49 @@ def has_ipv6() -> bool:
         return False
 
 
-def _links(
-    spec: LabSpec, hosts: list[LabHost], network: IPv4Network, ipv6: bool, tools: Tools
-) -> None:
+def _links(spec: LabSpec, hosts: list[LabHost], network: IPv4Network, tools: Tools) -> None:
     switch = namespace_name(spec.name, SWITCH)
     direct = len(hosts) == 2 and not _shaped(spec)
     tools.batch(
         ("ip",), ["netns add " + space for space in (switch, *(host.namespace for host in hosts))]
     )
-    probe(spec, switch, tools)
-    tools.batch(("ip",), _cables(spec.name, switch, hosts, direct))
-    tools.batch(("ip", "-n", switch), _switch(len(hosts), direct, ipv6))
-    shape_ports(spec, switch, [f"data{i}" for i in range(1, len(hosts) + 1)], tools)
+    tools.batch(("ip",), _cables(switch, hosts, direct))
+    connect(spec, network, tools, direct)
+    ipv6 = has_ipv6()
     together(
         lambda host: tools.batch(("ip", "-n", host.namespace), _ends(host, network, ipv6)), hosts
     )
-    tools.batch(
-        ("ip",),
-        configure(interface_name(spec.name), f"{network[_GATEWAY]}/{network.prefixlen}", ipv6),
-    )
 
 
-def _cables(lab: str, switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
+def connect(spec: LabSpec, network: IPv4Network, tools: Tools, direct: bool = False) -> None:
+    """Join the ports of all hosts, which are in the switch's namespace, to its two bridges, and
+    this machine to that of management. With `direct` there are no ports for data. Errors: LabError.
+    """
+    switch, ipv6 = namespace_name(spec.name, SWITCH), has_ipv6()
+    own = interface_name(spec.name)
+    tools.batch(("ip",), [f"link add {own} type veth peer name uplink netns {switch}"])
+    tools.batch(("ip", "-n", switch), _bridges(len(spec.hosts), direct, ipv6))
+    _shape_ports(spec, switch, tools)
+    tools.batch(("ip",), configure(own, f"{network[_GATEWAY]}/{network.prefixlen}", ipv6))
+
+
+def _cables(switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:
     """Every veth, made with both ends where they belong, so that nothing passes through the root
     namespace.
     """
     for i, host in enumerate(hosts, 1):
-        yield (
-            f"link add {MANAGEMENT} netns {host.namespace} type veth peer name mgmt{i} netns"
-            f" {switch}"
-        )
+        yield _veth(MANAGEMENT, host.namespace, f"mgmt{i}", switch)
         if not direct:
-            yield (
-                f"link add {DATA} netns {host.namespace} type veth peer name data{i} netns {switch}"
-            )
+            yield _veth(DATA, host.namespace, f"data{i}", switch)
     if direct:
-        yield (
-            f"link add {DATA} netns {hosts[0].namespace} type veth peer name {DATA} netns"
-            f" {hosts[1].namespace}"
-        )
-    yield f"link add {interface_name(lab)} type veth peer name uplink netns {switch}"
+        yield _veth(DATA, hosts[0].namespace, DATA, hosts[1].namespace)
 
 
-def _switch(hosts: int, direct: bool, ipv6: bool) -> Iterator[str]:
+def _veth(name: str, space: str, peer: str, other: str) -> str:
+    return f"link add {name} netns {space} type veth peer name {peer} netns {other}"
+
+
+def _bridges(hosts: int, direct: bool, ipv6: bool) -> Iterator[str]:
     ports = {"mgmt": ["uplink", *(f"mgmt{i}" for i in range(1, hosts + 1))]}
     if not direct:
         ports["data"] = [f"data{i}" for i in range(1, hosts + 1)]
@@ -207,35 +206,25 @@ def shape(spec: LabSpec) -> str:
     )
 
 
-def shape_ports(spec: LabSpec, switch: str, ports: Iterable[str], tools: Tools) -> None:
-    """Hold the switch's ports to the spec's rate and delay, if it has any. Errors: LabError."""
-    if _shaped(spec):
-        tools.batch(
-            ("tc", "-n", switch), [f"qdisc add dev {port} root {shape(spec)}" for port in ports]
-        )
+def _shape_ports(spec: LabSpec, switch: str, tools: Tools) -> None:
+    """Hold the switch's ports to the spec's rate and delay, if it has any. Errors: LabRefused."""
+    if not _shaped(spec):
+        return
+    qdisc, *_ = shape(spec).split()
+    for number in range(1, len(spec.hosts) + 1):
+        words = ("tc", "-n", switch, "qdisc", "add", "dev", f"data{number}", "root")
+        done = tools.attempt((*words, *shape(spec).split()))
+        if done.returncode:
+            asked = {
+                "rate": spec.rate and format_rate(spec.rate),
+                "delay": spec.delay and format_time(spec.delay),
+            }
+            wanted = " and ".join(f"{key} {word}" for key, word in asked.items() if word)
+            raise LabRefused(
+                f"{wanted}: this kernel has no {qdisc} qdisc (tc: {' '.join(done.stderr.split())});"
+                f" leave it out, or load the module sch_{qdisc}"
+            )
 
 
 def _shaped(spec: LabSpec) -> bool:
     return spec.rate is not None or spec.delay is not None
-
-
-def probe(spec: LabSpec, switch: str, tools: Tools) -> None:
-    """Try the qdisc, if one is needed, on the switch's loopback. Errors: LabRefused."""
-    if not _shaped(spec):
-        return
-    done = tools.attempt(
-        ("tc", "-n", switch, "qdisc", "add", "dev", "lo", "root", *shape(spec).split())
-    )
-    if done.returncode:
-        words = {
-            "rate": spec.rate and format_rate(spec.rate),
-            "delay": spec.delay and format_time(spec.delay),
-        }
-        wanted = " and ".join(f"{key} {word}" for key, word in words.items() if word)
-        qdisc = shape(spec).split(maxsplit=1)[0]
-        error = " ".join(done.stderr.split())
-        raise LabRefused(
-            f"{wanted}: this kernel has no {qdisc} qdisc (tc: {error}); leave it out, or load the"
-            f" module sch_{qdisc}"
-        )
-    tools.run(("tc", "-n", switch, "qdisc", "del", "dev", "lo", "root"))

@@ -1,9 +1,10 @@
 """A real SSH server for each host of a lab: keys, configurations, the client's ssh_config, and the
-wait until it answers.
+wait until it answers. In the place of the server a guest has QEMU.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import time
@@ -15,10 +16,10 @@ from netbench.lab.command import Tools, together
 from netbench.lab.lab import LabHost
 
 PORT = 22
+PROGRAMS = ("sshd", "qemu-system")
 PAM_SERVICE = Path("/etc/pam.d/sshd")
-_PRIVILEGE_SEPARATION = Path(
-    "/run/sshd"
-)  # compiled into Debian's sshd, which starts only where it exists
+# compiled into Debian's sshd, which starts only where it exists
+_PRIVILEGE_SEPARATION = Path("/run/sshd")
 _PENALTIES_SINCE = (9, 8)
 _DEADLINE = 20.0
 _POLL = 0.01
@@ -35,9 +36,9 @@ session required pam_permit.so
 # bash that sshd starts reads ~/.bashrc where SHLVL says that no shell is above it (bash(1),
 # INVOCATION): what this machine's root does there, a hundred times at once, is nothing of a host's.
 _SERVER = """\
-ListenAddress {address}:{port}
+ListenAddress {address}:22
 HostKey {place}/host_key
-PidFile {place}/pid
+PidFile none
 AuthorizedKeysFile {folder}/authorized_keys
 AuthenticationMethods publickey
 PermitRootLogin prohibit-password
@@ -52,7 +53,6 @@ SetEnv SHLVL=1
 _CLIENT = """\
 Host {alias}
     HostName {address}
-    Port {port}
     User root
     AddressFamily inet
     IdentityFile {folder}/client_key
@@ -86,8 +86,11 @@ def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     hosts = list(hosts)
     config = keys(folder, hosts, tools)
     extra = "PerSourcePenalties no\n" if _version(tools) >= _PENALTIES_SINCE else ""
+    words = {"folder": folder, "pam": "yes" if PAM_SERVICE.exists() else "no"}
     for host in hosts:
-        (place(folder, host.name) / "sshd_config").write_text(_server(folder, host) + extra)
+        here = place(folder, host.name)
+        text = _SERVER.format(address=host.management, place=here, **words)
+        (here / "sshd_config").write_text(text + extra)
     (folder / "pam").write_text(_PAM)
     return config
 
@@ -101,36 +104,22 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
         part.mkdir()
         part.chmod(0o755)  # whatever the umask: `lab status` needs no root
     key_files = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
-    together(lambda key: _keygen(key, tools), key_files)
+    keygen = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f")
+    together(lambda key: tools.run((*keygen, str(key))), key_files)
     client, *servers = (key.with_suffix(".pub").read_text().strip() for key in key_files)
     (folder / "known_hosts").write_text(
-        "".join(f"{_known_as(h)} {key}\n" for h, key in zip(hosts, servers, strict=True))
+        "".join(f"{h.management} {key}\n" for h, key in zip(hosts, servers, strict=True))
     )
     authorized = folder / "authorized_keys"
     authorized.write_text(f"{client}\n")
     authorized.chmod(0o644)  # sshd reads it as the user that logs in
     config = folder / "ssh_config"
-    config.write_text("".join(_client(folder, host) for host in hosts))
-    return config
-
-
-def _known_as(host: LabHost) -> str:
-    return host.management if host.port == PORT else f"[{host.management}]:{host.port}"
-
-
-def _keygen(key: Path, tools: Tools) -> None:
-    tools.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)))
-
-
-def _server(folder: Path, host: LabHost) -> str:
-    pam = "yes" if PAM_SERVICE.exists() else "no"
-    return _SERVER.format(
-        address=host.management, port=PORT, place=place(folder, host.name), folder=folder, pam=pam
+    config.write_text(
+        "".join(
+            _CLIENT.format(alias=host.ssh, address=host.management, folder=folder) for host in hosts
+        )
     )
-
-
-def _client(folder: Path, host: LabHost) -> str:
-    return _CLIENT.format(alias=host.ssh, address=host.management, port=host.port, folder=folder)
+    return config
 
 
 def _version(tools: Tools) -> tuple[int, int]:
@@ -166,30 +155,27 @@ def _start(folder: Path, host: LabHost, tools: Tools) -> None:
         time.sleep(_POLL)
 
 
-def answers(address: str, port: int = PORT, timeout: float = 1.0) -> bool:
+def answers(address: str, timeout: float = 1.0) -> bool:
     """Whether an SSH server sends its banner at an address, within so many seconds."""
     deadline = time.monotonic() + timeout
     try:
-        with socket.create_connection((address, port), timeout) as connection:
+        with socket.create_connection((address, PORT), timeout) as connection:
             connection.settimeout(max(deadline - time.monotonic(), _POLL))
             return connection.recv(256).startswith(b"SSH-")
     except OSError:
         return False
 
 
-def process(folder: Path, host: str) -> int | None:
-    """A host's server, if it runs."""
-    return pid(place(folder, host) / "pid", folder)
-
-
-def pid(file: Path, folder: Path) -> int | None:
-    """The process named by a file, if it runs and has the lab's folder in its command line."""
-    try:
-        number = int(file.read_text())
-        line = Path(f"/proc/{number}/cmdline").read_bytes()
-    except (OSError, ValueError):
-        return None
-    return number if f"{folder}/".encode() in line else None
+def servers(folder: Path, host: str = "") -> list[int]:
+    """The processes of a lab's servers, or of one host's: their command lines name its folder."""
+    marker = f"{place(folder, host)}/".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes()
+            if marker in words and (entry / "comm").read_text().startswith(PROGRAMS):
+                found.append(int(entry.name))
+    return found
 
 
 def _log_end(log: Path) -> str:

@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import LabError
-from netbench.lab import emulator, sshd, state
+from netbench.lab import sshd, state
 from netbench.lab.command import Tools
-from netbench.lab.names import SWITCH, interface_name, namespace_name
+from netbench.lab.state import SWITCH, interface_name, namespace_name
 
 _GRACE = 3.0  # for workers to undo their settings, once their connection is gone
 _DEADLINE = 10.0
@@ -36,8 +36,7 @@ def remove(name: str, tools: Tools) -> list[str]:
     """
     folder = state.folder(name)
     spaces = state.namespaces(name)
-    removed = [f"process {one.pid} (QEMU of {one.name})" for one in emulator.end(name, folder)]
-    removed += [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
+    removed = [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
     removed += _unplug(name, tools)
     if spaces:
         tools.batch(("ip",), [f"netns delete {space}" for space in spaces])
@@ -69,12 +68,9 @@ def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
     """Kill the processes of a lab: servers first, the others if they did not exit by themselves.
     Errors: LabError.
     """
-    servers = {pid for file in folder.glob("hosts/*/pid") if (pid := sshd.pid(file, folder))}
-    inside = _inside(spaces, servers)
+    inside = _inside(spaces, sshd.servers(folder))
     tenants = _tenants(inside)
-    _kill(
-        tenant for tenant in tenants if tenant.pid in servers or tenant.program.startswith("sshd")
-    )
+    _kill(tenant for tenant in tenants if tenant.program.startswith(sshd.PROGRAMS))
     left = _wait(inside, _GRACE)
     deadline = time.monotonic() + _DEADLINE
     while left:
@@ -107,14 +103,12 @@ def _space(place: Path) -> _Space | None:
 
 
 def _tenants(inside: set[_Space]) -> list[Tenant]:
-    return list(_look(inside)) if inside else []
-
-
-def _look(inside: set[_Space]) -> Iterator[Tenant]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and _space(entry / "ns" / "net") in inside:
+    tenants = []
+    for entry in Path("/proc").glob("[0-9]*") if inside else ():
+        if _space(entry / "ns" / "net") in inside:
             with contextlib.suppress(OSError):
-                yield Tenant(int(entry.name), (entry / "comm").read_text().strip())
+                tenants.append(Tenant(int(entry.name), (entry / "comm").read_text().strip()))
+    return tenants
 
 
 def _wait(inside: set[_Space], seconds: float) -> list[Tenant]:

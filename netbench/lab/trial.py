@@ -20,11 +20,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from netbench.base.errors import LabError
-from netbench.lab import debian, emulator
+from netbench.lab import debian
 from netbench.lab.accelerator import KVM, Accelerator, shares
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive
 from netbench.lab.guest_console import tail
+from netbench.lab.guests import PROGRAM
 from netbench.lab.kept import say
 from netbench.lab.lab import LabKernel
 
@@ -37,10 +38,9 @@ _INIT = f"""\
 #!/bin/sh
 /usr/bin/busybox mount -t devtmpfs devtmpfs /dev
 echo "{_MARK}" > /dev/console
-while :; do /usr/bin/busybox sleep 9; done
+/usr/bin/busybox reboot -f
 """
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_POLL = 0.02
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # by `timeout`, whatever it says of itself
 
 
@@ -90,7 +90,7 @@ def _why_not(kernel: LabKernel, kvm: Accelerator, tools: Tools) -> str:
 
 def _arguments(kernel: LabKernel, kvm: Accelerator, tools: Tools) -> list[str]:
     argv = [tools.paths["timeout"], "--signal=KILL", f"{SECONDS:.0f}"]
-    argv += [tools.paths[emulator.PROGRAM], *kvm.machine(0), "-no-reboot"]
+    argv += [tools.paths[PROGRAM], *kvm.machine(0), "-no-reboot"]
     return [*argv, "-kernel", str(kernel.image), "-append", f"{kvm.append} {kernel.append}".strip()]
 
 
@@ -106,7 +106,7 @@ def _key(kernel: LabKernel, argv: Sequence[str]) -> str:
 
 
 def try_boot(kernel: LabKernel, argv: Sequence[str]) -> str:
-    """Boot a kernel, with an init that says that it runs, and kill it; why it did not run, "" where
+    """Boot a kernel, with an init that says that it runs and ends it; why it did not run, "" where
     it did. `timeout` ends the guest of a netbench that was killed itself. Errors: LabError.
     """
     with tempfile.TemporaryDirectory(dir=debian.cache()) as scratch:
@@ -126,31 +126,18 @@ def try_boot(kernel: LabKernel, argv: Sequence[str]) -> str:
                 start_new_session=True,
             ) as process:
                 try:
-                    booted, ended = _watch(process, console)
+                    _, output = process.communicate()
                 finally:
                     with suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
-                output = process.stderr.read() if process.stderr else ""
         except OSError as error:
             raise LabError(f"cannot try KVM: {error}") from error
-        if booted:
+        lines = tail(console, 1000)
+        if any(_MARK in line for line in lines):
             return ""
-        last = " ".join(output.split()) if ended else ""
-        last = last or next(iter(tail(console, 1)), "its console is empty")
-        how = "ended" if ended else f"did not reach its user space within {SECONDS:.0f} s"
-        return f"kernel {kernel.name} {how}: {last}"
-
-
-def _watch(process: subprocess.Popen[str], console: Path) -> tuple[bool, bool]:
-    """Whether the mark came, and whether QEMU ended by itself, within the seconds of a trial."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        ended = process.poll() is not None
-        with suppress(OSError):
-            if _MARK.encode() in console.read_bytes():
-                return True, ended
-        if ended:
-            return False, process.returncode not in _KILLED
-        if time.monotonic() > deadline:
-            return False, False
-        time.sleep(_POLL)
+        last = "".join(lines[-1:]) or "its console is empty"
+        if process.returncode in _KILLED:
+            return (
+                f"kernel {kernel.name} did not reach its user space within {SECONDS:.0f} s: {last}"
+            )
+        return f"kernel {kernel.name} ended: {' '.join(output.split()) or last}"

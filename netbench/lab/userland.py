@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import LabRefused
@@ -18,20 +18,19 @@ from netbench.lab import debian
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive
 
-ADDRESS = "10.0.2.15"  # of every guest's own management link, as QEMU's user-mode networking has it
 PROGRAMS = {
     "busybox": "busybox-static",
     "dropbear": "dropbear-bin",
     "kexec": "kexec-tools",
 }  # and the Debian packages
 NEEDS = ("ldd", *debian.NEEDS)
+_FOLDERS = "proc sys dev run boot mnt srv etc usr/sbin usr/lib usr/lib64 var/log"
 _LIBRARIES = ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu")
 _LOADED = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 _LOADER = re.compile(r"ld-linux\S*\.so")
 _NOT_APPLETS = ("busybox", "dpkg", "dpkg-deb", "rpm")  # nothing may take a guest for a Debian
 
-_INIT = (
-    """\
+_INIT = """\
 #!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
@@ -50,9 +49,8 @@ quiet() {
 ip link set lo up
 for link in /sys/class/net/*; do
     case $(cat $link/address) in
-        "$MANAGEMENT_MAC") ip link set ${link##*/} name mgmt0; quiet mgmt0; ip addr add """
-    + ADDRESS
-    + """/24 dev mgmt0; ip link set mgmt0 up ;;
+        "$MANAGEMENT_MAC") ip link set ${link##*/} name mgmt0; quiet mgmt0
+            ip addr add $MANAGEMENT/24 dev mgmt0; ip link set mgmt0 up ;;
         "$DATA_MAC") ip link set ${link##*/} name data0; quiet data0
             ip addr add $DATA4/24 dev data0; ip link set data0 up
             [ ! -d /proc/sys/net/ipv6 ] || ip -6 addr add $DATA6/64 dev data0 ;;
@@ -67,9 +65,8 @@ fi
 for part in 1 2 3 4 5 6 7 8; do cat /usr/bin/busybox; done > /srv/image
 exec init
 """
-)
-_INITTAB = f"""\
-::respawn:/usr/sbin/dropbear -F -E -s -W 1048576 -r /etc/dropbear/host_key -p {ADDRESS}:22
+INITTAB = """\
+::respawn:/usr/sbin/dropbear -F -E -s -W 1048576 -r /etc/dropbear/host_key -p {management}:22
 ::ctrlaltdel:/sbin/reboot
 ::shutdown:/bin/umount -a -r
 """
@@ -96,14 +93,6 @@ cd / || exit
 
 
 @dataclass(frozen=True)
-class Userland:
-    """The archive of programs, and the version of each."""
-
-    archive: bytes
-    versions: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Program:
     """A program as a file of this machine; `root` is where its package was unpacked, None where it
     is installed.
@@ -111,32 +100,18 @@ class Program:
 
     path: Path
     root: Path | None
-    version: str
 
 
-def userland(tools: Tools) -> Userland:
-    """Programs and their libraries, from this machine or from Debian's packages. Errors:
-    LabRefused.
+def userland(tools: Tools) -> bytes:
+    """The archive of programs and their libraries, from this machine or from Debian's packages.
+    Errors: LabRefused.
     """
     programs = {name: _program(name, package, tools) for name, package in PROGRAMS.items()}
     archive = Archive()
     archive.folder(".")
     for link in ("bin", "sbin", "lib", "lib64"):
         archive.link(link, f"usr/{link}")
-    for folder in (
-        "proc",
-        "sys",
-        "dev",
-        "run",
-        "boot",
-        "mnt",
-        "srv",
-        "etc",
-        "usr/sbin",
-        "usr/lib",
-        "usr/lib64",
-        "var/log",
-    ):
+    for folder in _FOLDERS.split():
         archive.folder(folder)
     archive.folder("root", 0o700)
     archive.folder("tmp", 0o1777)
@@ -159,36 +134,25 @@ def userland(tools: Tools) -> Userland:
             0o755,
         )
     archive.file("init", _INIT.encode(), 0o755)
-    archive.file("etc/inittab", _INITTAB.encode())
     archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")
     archive.file("etc/group", b"root:x:0:\n")
     archive.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\nshadow: files\n")
     archive.file("etc/shells", b"/bin/sh\n")
     archive.file("usr/sbin/mkinitramfs", _MKINITRAMFS.encode(), 0o755)
-    return Userland(
-        archive.whole(),
-        {"busybox": busybox.version} | {name: one.version for name, one in programs.items()},
-    )
+    return archive.whole()
 
 
 def _program(name: str, package: str, tools: Tools) -> Program:
     here = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS))
     if here and (name != "busybox" or _is_static(here, tools)):
-        return Program(Path(here), None, _version(package, tools))
+        return Program(Path(here), None)
     root = debian.unpacked(package, tools)
     for folder in SYSTEM_FOLDERS:
         if (program := root / folder.lstrip("/") / name).is_file():
-            return Program(program, root, root.name.partition("_")[2].replace("%3a", ":"))
+            return Program(program, root)
     raise LabRefused(
         f"the Debian package {package} lacks {name} at the expected path; install it: apt install"
         f" {package}"
-    )
-
-
-def _version(package: str, tools: Tools) -> str:
-    return (
-        tools.attempt(("dpkg-query", "-W", "-f", "${Version}", package)).stdout.strip()
-        or "installed"
     )
 
 

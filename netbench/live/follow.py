@@ -22,9 +22,9 @@ NOTE = "Ctrl-C ends watching, not the campaign"
 def snapshot(folder: Path) -> Overview:
     """Where a result stands now. Errors: ReportError, CampaignError, StoreError."""
     watched = Watched(folder)
-    watched.look(patient=False)
-    while watched.behind:
-        watched.look(patient=False)
+    watched.look()
+    while watched.records.behind:
+        watched.look()
     return watched.overview()
 
 
@@ -41,23 +41,25 @@ def follow(folder: Path) -> str:
 
 def _follow(watched: Watched, painter: Painter) -> None:
     drawn = None  # at which size
+    unlocked = 0  # looks in a row: a controller takes the lock right after its folder is there
     while True:
         begun = time.process_time()
         changed = watched.look()
-        columns, rows = painter.size
-        if watched.behind and not drawn:
-            read = count(watched.records_read, "record")
+        size = columns, rows = painter.size
+        if watched.records.behind:
+            read = count(watched.records.lines, "record")
             painter.draw([f"reading {read} of {watched.folder}"[: columns - 1]])
             continue
-        if changed or drawn != (columns, rows):
-            if drawn not in (None, (columns, rows)):
+        is_last = watched.state != "running"
+        if changed or drawn != size:
+            if drawn not in (None, size):
                 painter.wipe()
-            is_last = watched.state != "running"
-            view = watched.overview(rows, "" if is_last else NOTE)
             room = rows - (ENDING_LINES if is_last else 1)
-            painter.draw(render(view, columns - 1, room, colour=True))
-            drawn = columns, rows
-        if watched.state != "running" and not watched.behind:
+            note = "" if is_last else NOTE
+            painter.draw(render(watched.overview(), columns - 1, room, colour=True, note=note))
+            drawn = size
+        unlocked = unlocked + 1 if watched.state == "dead" else 0
+        if is_last and (watched.state != "dead" or unlocked > 1):
             return
         until = time.monotonic() + max(LOOK_SECONDS, (time.process_time() - begun) / SHARE)
         while time.monotonic() < until and painter.size == drawn:

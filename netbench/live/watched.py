@@ -5,40 +5,32 @@ does. Nothing is written, and no lock is taken.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from netbench import campaign
-from netbench.base.errors import ReportError, StoreError
+from netbench.base.errors import NetbenchError, ReportError, StoreError
 from netbench.base.json_lines import cannot_read
 from netbench.base.opening import read_inside
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
-from netbench.live.cautions import Noise, cautions
-from netbench.live.seldom import Seldom
-from netbench.live.standing import Overview, overview
-from netbench.live.tail import Changes, Tail, is_locked
+from netbench.live.findings import Findings
+from netbench.live.standing import Overview
+from netbench.live.tail import Tail, is_locked
 from netbench.model import Campaign
-from netbench.plan.plan import Key, Plan
-from netbench.result.files import EngineRow, PlanFile, read_facts, read_plan
+from netbench.plan.plan import Plan
+from netbench.result.files import PlanFile, read_facts, read_plan
 from netbench.result.journal import entry_end
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
-from netbench.run.ledger import Ledger
+from netbench.run.progress import TimeLeft
 from netbench.run.run_history import new_ledger
-from netbench.run.time_left import TimeLeft
-
-if TYPE_CHECKING:
-    from netbench.stats.comparison import Comparison
 
 LOG_LINES = 50
 SHARE = 0.05  # of the time, that comparisons may take
-DEAD_LOOKS = 2  # without a lock: a controller takes it right after its folder is there
 
 
 class Watched:
-    """A result folder that others write. `state`: a key of overview.STATES. Errors of every method:
+    """A result folder that others write. `state`: a key of standing.STATES. Errors of every method:
     StoreError with the file that cannot be read.
     """
 
@@ -47,130 +39,84 @@ class Watched:
         if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
             raise no_result(folder)
         self.folder = folder
-        planned = read_plan(folder / "plan.json")
-        self.plan = Plan(_campaign(folder, planned))
-        self._rows: tuple[EngineRow, ...] = planned.rows
-        self._records = Tail(folder / "records.jsonl")
-        self._journal = Tail(folder / "journal.jsonl")
-        self._log_file = Tail(folder / "log.txt")
-        self._facts = Changes(folder / "facts.json")
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
-        self._noise = Noise(folder)
-        self._ended = "", ""  # how and when the last controller ended
-        self._unlocked = 0  # looks in a row
-        self._comparing = Seldom(SHARE)
-        self._is_stale = True  # whether comparisons are of fewer runs
-        self._comparisons: list[Comparison] = []
-        self._statuses: dict[Key, str] = {}  # of an ended campaign
-        self._facts.changed()
-        self._begin(new_ledger(self.plan, read_facts(self._facts.path), self._rows))
         self.state = "running"
-        self.behind = True
-        """Whether there are records that were not read yet."""
+        planned = read_plan(folder / "plan.json")
+        self._plan, self._rows = Plan(_campaign(folder, planned)), planned.rows
+        self._journal, self._log_file = Tail(folder / "journal.jsonl"), Tail(folder / "log.txt")
+        self._log: deque[str] = deque(maxlen=LOG_LINES)
+        self._findings = Findings(folder, SHARE)
+        self._ended = "", ""  # how and when the last controller ended
+        self._begin()
 
-    def _begin(self, ledger: Ledger) -> None:
-        """Replay all records, by another ledger."""
-        self._ledger = ledger
-        self._records = Tail(self._records.path)
-        self._time_left = TimeLeft(self.plan)
-        self._is_stale = True
+    def _begin(self) -> None:
+        """Read facts.json, in whose light records are seen, and all records anew."""
+        facts = self.folder / "facts.json"
+        self._facts = _version(facts)
+        self._ledger = new_ledger(self._plan, read_facts(facts), self._rows)
+        self.records = Tail(self.folder / "records.jsonl")
 
-    def look(self, patient: bool = True) -> bool:
-        """Take in what is new, of many records some; whether anything is. patient: a campaign is
-        dead only when it was seen so for a while.
-        """
-        state = self._look_at_state(patient)
-        lines = self._records.read()
-        # Facts are written before the records that they are of.
-        replayed = self._facts.changed() and self._look_at_facts()
-        if replayed:
-            lines = self._records.read()
+    def look(self) -> bool:
+        """Take in what is new, of many records some; whether anything is."""
+        # Before records are, so that none is missed where the campaign has ended.
+        state = self._look_at_state()
+        is_anew = _version(self.folder / "facts.json") != self._facts
+        if is_anew:
+            self._begin()
+        lines, log = self.records.read(), self._log_file.read()
         self._replay(lines)
-        log = self._log_file.read()
-        self._log += (line.decode("utf-8", "replace").rstrip("\n") for line in log)
-        noise = self._noise.look(self._ledger)
-        changed = bool(lines or log or noise or replayed) or state != self.state
-        self.behind = bool(lines)
+        self._log += (line.decode("utf-8", "replace") for line in log)
+        changed = bool(lines or log or is_anew) or state != self.state
         self.state = state
         return changed
 
-    def _look_at_state(self, patient: bool) -> str:
-        """What the campaign does: looked at before records are, so that none is missed where it has
-        ended.
-        """
+    def _look_at_state(self) -> str:
         for line in self._journal.read():
             self._ended = entry_end(line, self._journal.path) or self._ended
-        if is_locked(self._records.path):
-            self._unlocked = 0
-            return "running"
-        self._unlocked += 1
-        if patient and self._unlocked < DEAD_LOOKS:
+        if is_locked(self.records.path):
             return "running"
         why, when = self._ended
         last = self._ledger.trail.last
         return why if why and (last is None or last.started <= when) else "dead"
 
-    def _look_at_facts(self) -> bool:
-        """Take in facts.json; whether all records must be replayed."""
-        later = new_ledger(self.plan, read_facts(self._facts.path), self._rows)
-        if self._ledger.go_on_with(later):
-            return False
-        self._begin(later)
-        return True
-
     def _replay(self, lines: list[bytes]) -> None:
-        ledger, touched = self._ledger, set[Key]()
-        first = self._records.lines - len(lines) + 1
-        for number, line in enumerate(lines, first):
-            where = f"{self._records.path}:{number}"
+        ledger = self._ledger
+        for number, line in enumerate(lines, self.records.lines - len(lines) + 1):
+            where = f"{self.records.path}:{number}"
             record = parse_record(line, where)
             if not ledger.is_possible(record.block, number):
                 raise StoreError(f"{where}: block {record.block} is out of order")
             ledger.add(record)
-            touched.add((record.cell, record.pair))
-        if not lines:
-            return
-        self._is_stale = True
         # As the conductor does once a block is over.
-        while not ledger.finished and not self._wanted():
+        while (
+            lines
+            and not ledger.finished
+            and not self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
+        ):
             ledger.next_block()
-        for key in touched & ledger.keys:
-            self._time_left.measured(key, ledger.assessment(key), ledger.is_open(key))
 
-    def _wanted(self) -> bool:
-        """Whether the present block still has something to do."""
-        ledger = self._ledger
-        return bool(self.plan.wanted(ledger.block, ledger.is_open, ledger.done))
+    def overview(self) -> Overview:
+        """Where the campaign stands."""
+        ledger, is_running = self._ledger, self.state == "running"
+        try:
+            self._findings.look(at_once=not is_running)
+        except NetbenchError:
+            if not is_running:
+                raise
+            # While it runs, files change between the reading of one and the next.
+        left = None
+        if is_running and not ledger.finished:
+            left = TimeLeft(self._plan).seconds(ledger)
+        log = tuple(self._log)
+        return Overview(self._plan, ledger, self.folder, self._findings, left, self.state, log)
 
-    @property
-    def records_read(self) -> int:
-        """How many records were read."""
-        return self._records.lines
 
-    def overview(self, room: int | None = None, note: str = "") -> Overview:
-        """Where the campaign stands. room: how many cells are wanted; None: all."""
-        ledger = self._ledger
-        if self._is_stale and (self._comparing.is_due or self.state != "running"):
-            self._comparing.do(self._compare)
-        goes_on = self.state == "running" and not ledger.finished
-        return replace(
-            overview(self.plan, ledger, self.folder, room, self._statuses),
-            state=self.state,
-            left=self._time_left.seconds(ledger.block, ledger) if goes_on else None,
-            cautions=tuple(cautions(self.plan, ledger, self._noise)),
-            log=tuple(self._log),
-            comparisons=tuple(self._comparisons),
-            note=note,
-        )
-
-    def _compare(self) -> None:
-        if self.plan.campaign.compare or self.state != "running":
-            # They import pandas, a quarter of what `watch` would take to start.
-            from netbench.live.standings import comparisons, statuses
-
-            self._comparisons = comparisons(self.plan, self._ledger)
-            self._statuses = {} if self.state == "running" else statuses(self.folder)
-        self._is_stale = False
+def _version(file: Path) -> tuple[int, int, int] | None:
+    """What tells a file that is replaced as a whole from that before it; None: there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _campaign(folder: Path, plan: PlanFile) -> Campaign:

@@ -21,9 +21,14 @@ from netbench.read.result import Result
 from netbench.result.files import PlannedCell
 from netbench.stats.by_boot import KERNEL, without_boots
 from netbench.stats.closing import Standing, closings, reached
-from netbench.stats.counts import count_interval
 from netbench.stats.dependence import DOUBT, correlations, run_intervals
-from netbench.stats.intervals import Interval, Numbers, mean_interval, sequential_confidence
+from netbench.stats.intervals import (
+    Interval,
+    Numbers,
+    count_interval,
+    mean_interval,
+    sequential_confidence,
+)
 from netbench.stats.modes import CellModes, Modes, find_modes
 from netbench.stats.pairs import by_unit
 from netbench.stats.series import instabilities

@@ -134,7 +134,7 @@ def _busy(
     for name, unit in counted:
         if name not in counters or unit not in seconds_of:
             return None
-        spent += difference(*counters[name]) * seconds_of[unit]
+        spent = spent + difference(*counters[name]) * seconds_of[unit]  # of a u64, no array's type
     busy = where(spent >= 0, spent / window)  # of several, iowait may go back (proc(5))
     if cpus is not None and busy is not None:
         busy = where(cpus[0] == cpus[1], cpus[0] - busy)  # around 0 it may be below

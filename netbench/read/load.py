@@ -16,7 +16,7 @@ import numpy.typing as npt
 from netbench.base.json_lines import JsonLines
 from netbench.read.accounts import accounts_of
 from netbench.read.derive import metrics_of
-from netbench.read.epochs import Epoch, Epochs, Latest, Stratum, stratum
+from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
 from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
 from netbench.read.planned import compare_of, factors_of, handled_by, repeat_of
 from netbench.read.proofs import Declared, ProofTally
@@ -108,7 +108,7 @@ class _Reader:
         self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
         self.one_kernel: dict[tuple[str, int], bool] = {}
         self.epochs = Epochs(hosts, handled_by(plan))
-        self.latest = Latest(self.epochs)
+        self.latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}
 
@@ -156,7 +156,7 @@ class _Reader:
             why |= {places[i]: reason for i, reason in mine.items()}
         if runs.rows[-1] >= self.last_row.get(place, 0):
             self.last_row[place] = int(runs.rows[-1])
-            self.latest.see(place, epochs[-1])
+            self.latest[place] = epochs[-1]
         return why
 
     def _count_in(self, epoch: tuple[Stratum, Epoch], runs: Runs) -> dict[int, str]:
@@ -192,7 +192,7 @@ class _Reader:
         """Mark the ok runs of epochs that are not pooled; the tallies of those that are."""
         pooled = []
         for (place, epoch), counted in self.counted.items():
-            why = self.latest.why_excluded(place, epoch)
+            why = self.epochs.describe(place[0], epoch, self.latest.get(place, epoch))
             if not why:
                 pooled.append(counted)
             for rows in counted.rows if why else ():

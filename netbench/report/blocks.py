@@ -7,19 +7,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from netbench.read.cautions.rule import Caution
 from netbench.stats.intervals import Interval
 
-Value = (
-    str | int | float | Interval | None
-)  # None: there is none; an Interval is a mean with its half-width
+Value = str | int | float | Interval | None
+"""None: there is none; an Interval is a mean with its half-width."""
 
 
 @dataclass(frozen=True)
 class Column:
     """`kind`: `key` (what the row is about), `value` (a number or word), or `prose` (long text,
-    wrapped).
+    wrapped; the last one).
     """
 
     name: str
@@ -27,9 +27,33 @@ class Column:
     kind: str = "value"
 
 
+Head = Column | str
+Row = Mapping[Any, Value]
+"""Values by Head: a mapping of strings is no mapping of heads to a type checker."""
+
+
+def column(head: Head) -> Column:
+    """A column of values by its name and unit: `change [%]`."""
+    if isinstance(head, Column):
+        return head
+    name, _, unit = head.partition(" [")
+    return Column(name, unit.removesuffix("]"))
+
+
 def keys(*names: str) -> tuple[Column, ...]:
     """Columns of what rows are about."""
     return tuple(Column(name, kind="key") for name in names)
+
+
+def keyed(names: Sequence[str] | str, *words: Value) -> dict[Any, Value]:
+    """What a row is about, by columns of these names (`"side method"`)."""
+    names = names.split() if isinstance(names, str) else names
+    return dict(zip(keys(*names), words, strict=True))
+
+
+def prose(name: str) -> Column:
+    """A column of long text."""
+    return Column(name, kind="prose")
 
 
 @dataclass(frozen=True)
@@ -45,23 +69,30 @@ class Table:
     marked: frozenset[int] = frozenset()
     marked_values: frozenset[tuple[int, int]] = frozenset()
 
+    @property
+    def marks(self) -> set[tuple[int, int]]:
+        """What carries the mark, by row and column: of a row its last key."""
+        last = max((i for i, c in enumerate(self.columns) if c.kind == "key"), default=0)
+        return {(row, last) for row in self.marked} | self.marked_values
+
 
 def tabled(
     title: str,
-    rows: Sequence[Mapping[Column, Value]],
-    notes: Iterable[str] = (),
+    rows: Iterable[Row],
+    *notes: str,
     marked: Iterable[int] = (),
-    marked_values: Iterable[tuple[int, Column]] = (),
+    marked_values: Iterable[tuple[int, Head]] = (),
 ) -> Table:
     """A table of rows that have their values by column; `marked_values` likewise."""
-    columns = list(dict.fromkeys(column for row in rows for column in row))
+    rows = list(rows)
+    heads = list(dict.fromkeys(head for row in rows for head in row))
     return Table(
         title,
-        tuple(columns),
-        tuple(tuple(row.get(column) for column in columns) for row in rows),
-        tuple(notes),
+        tuple(map(column, heads)),
+        tuple(tuple(row.get(head) for head in heads) for row in rows),
+        notes,
         frozenset(marked),
-        frozenset((row, columns.index(column)) for row, column in marked_values),
+        frozenset((row, heads.index(head)) for row, head in marked_values),
     )
 
 
@@ -96,7 +127,7 @@ class Finding:
     spans: tuple[Span, ...] = ()
     unit: str = ""
     reference: float | None = None
-    margin: float | None = None
+    margin: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,8 +146,7 @@ class Cautions:
 
 @dataclass(frozen=True)
 class Plot:
-    """A drawing that plots.py knows by `kind` (means, order, ratios, matrix, interaction, fleet);
-    renderers without pictures leave it out.
+    """A drawing that plots.py knows by `kind`; renderers without pictures leave it out.
 
     `label` is its title; `number` says which of several matrices it is of.
     """

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from netbench.base.units import listed
-from netbench.read.campaigns import Turns
+from netbench.read.campaigns import History, Turns
 from netbench.read.gates import Gate, Outcome, judge
-from netbench.read.history import History
 from netbench.read.matching import NAMED, A, Difference
 from netbench.read.result import Result
-from netbench.report.blocks import Block, Column, Prose, Section, Table, keys
-from netbench.report.json import SCHEMA, control, plain
+from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled
+from netbench.report.json import SCHEMA, comparison, control
 from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.phrases import answering, control_lines, gate_line, in_context, title
@@ -40,6 +40,10 @@ ALONE = (
     " by how much. So there are intervals, but no verdicts. `compare A B --history DIR` takes the"
     " spread from earlier results of {name} below DIR: two at least, five or more for intervals"
     " that are of use."
+)
+NOTHING = (
+    "Nothing that was read: all facts that must match do, and the campaigns write the same"
+    " transfer."
 )
 
 
@@ -87,8 +91,8 @@ class Compared:
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
                 " times more and name a folder with these results:"
-                f" `compare A B --history {a.path.parent}`; --force judges the intervals as they"
-                " are"
+                f" `compare A B --history {shlex.quote(str(a.path.parent))}`; --force judges the"
+                " intervals as they are"
             )
         firsts = [(text, of[0]) for text, of in unanswered]
         refused = [one for one in firsts if self.turns or one[1].verdict == NO_VERDICT]
@@ -142,13 +146,10 @@ class Compared:
 
     def _how_paired(self) -> list[str]:
         """What the results have to do with each other."""
-        if self.turns is None:
-            return [UNPAIRED, *self._history_lines()]
-        return [(IN_TURNS if self.turns.alternate else NO_TURNS).format(order=self.turns.order)]
-
-    def _history_lines(self) -> list[str]:
-        """What earlier results there are, and what lacks them."""
-        lines = []
+        if self.turns is not None:
+            how = IN_TURNS if self.turns.alternate else NO_TURNS
+            return [how.format(order=self.turns.order)]
+        lines = [UNPAIRED]
         if self.history is not None and self.history.results:
             many = count(len(self.history.results), "earlier result")
             lines.append(
@@ -176,16 +177,14 @@ class Compared:
         if len(self.results) < 2:
             return
         if not self.differing:
-            yield Prose(
-                (
-                    "Nothing that was read: all facts that must match do, and the campaigns write"
-                    " the same transfer.",
-                )
-            )
+            yield Prose((NOTHING,))
             return
-        rows = tuple((d.what, d.where, f"{d.a} in A; {d.b} in B") for d in self.differing)
+        rows = [
+            {**keyed("what of", d.what, d.where), prose("values"): f"{d.a} in A; {d.b} in B"}
+            for d in self.differing
+        ]
         note = "Facts that must match, and what the campaigns say of transfer and settings."
-        yield Table("", (*keys("what", "of"), Column("values", kind="prose")), rows, (note,))
+        yield tabled("", rows, note)
 
     def to_json(self) -> dict[str, Any]:
         """The same for programs; what there is none of is null."""
@@ -210,16 +209,13 @@ class Compared:
                 for o in self.outcomes
             ],
             "fell": self.fell,
-            "history": None
-            if self.history is None
-            else {
+            "history": self.history
+            and {
                 "folder": str(self.history.folder),
                 "results": [str(result.path) for result in self.history.results],
                 "notes": list(self.history.notes),
             },
-            "turns": None
-            if self.turns is None
-            else {"order": self.turns.order, "alternate": self.turns.alternate},
+            "turns": self.turns and {"order": self.turns.order, "alternate": self.turns.alternate},
             "forced": self.forced,
             "refusal": self.refusal,
         }
@@ -227,11 +223,6 @@ class Compared:
 
 def _points(lines: Sequence[str]) -> tuple[Block, ...]:
     return (Prose(tuple(lines), bullets=True),) if lines else ()
-
-
-def comparison(c: Comparison) -> dict[str, Any]:
-    """A comparison as an object."""
-    return {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
 
 
 def _described(result: Result) -> str:

@@ -5,7 +5,9 @@ page itself forbids every request.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,77 +18,158 @@ import pandas as pd
 from netbench.base.errors import NetbenchError
 from netbench.base.json_lines import JsonLines
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Cautions, Column, Findings, Plot, Prose, Section, Table
+from netbench.report.blocks import (
+    Block,
+    Cautions,
+    Finding,
+    Findings,
+    Plot,
+    Prose,
+    Section,
+    Span,
+    Table,
+    Value,
+    keyed,
+    tabled,
+)
 from netbench.report.build import Report
-from netbench.report.cards import card
-from netbench.report.numbers import count
-from netbench.report.pages import html_table, render_page
+from netbench.report.numbers import column_parts, count, number
+from netbench.report.pages import render_page
 from netbench.report.source import Source
 
 MOST_RUNS = 2000
 """Rows that a browser lays out in about a second."""
 RECORD_BYTES = 1_500_000
 """Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
+MOST_SPANS = 6
+SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
-def render(report: Report, *, plots: bool = True, flames: str = "") -> str:
-    """The whole page. plots=False leaves the drawings out (a notebook's preview). `flames`: the
-    file with the stacks of profiles, as a page beside it names it; "": there is none.
+def render(report: Report, *, flames: str = "") -> str:
+    """The whole page. `flames`: the file with the stacks of profiles, as a page beside it names it;
+    "": there is none.
     """
     table, records = _runs(report.source)
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
-        sections=[_section(report.source, each, plots, flames) for each in report.sections],
+        sections=[_section(report.source, each, flames) for each in report.sections],
         runs=table,
         records=records,
     )
 
 
 def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
-    """Some sections without page, plots or cards, for a notebook."""
-    chosen = [
-        _section(report.source, section, False, "", cards=False)
-        for section in report.sections
-        if section.key in keys
-    ]
-    return render_page("fragment.html", sections=chosen, label="")
+    """Some sections without page and plots, for a notebook."""
+    chosen = []
+    for section in (section for section in report.sections if section.key in keys):
+        blocks = tuple(block for block in section.blocks if not isinstance(block, Plot))
+        chosen.append(_section(report.source, replace(section, blocks=blocks), ""))
+    return render_page("fragment.html", sections=chosen, label=report.label)
 
 
-def _section(
-    source: Source, section: Section, plots: bool, flames: str, cards: bool = True
-) -> dict[str, Any]:
+def _section(source: Source, section: Section, flames: str) -> dict[str, Any]:
     """A section as the templates take it."""
-    blocks = []
-    for block in section.blocks:
-        if not isinstance(block, Plot):
-            blocks.append(_block(block, cards))
-        elif block.kind == "flame":
-            if flames:
-                blocks.append({"kind": "link", "to": quote(flames), "title": block.caption})
-        elif plots:
-            from netbench.report.plots import image
-
-            drawing = image(source, block)
-            blocks.append({"kind": "plot", "caption": block.caption, "drawing": drawing})
-    return {"key": section.key, "title": section.title, "blocks": blocks}
+    blocks = [_block(source, block, flames) for block in section.blocks]
+    return {"key": section.key, "title": section.title, "blocks": [b for b in blocks if b]}
 
 
-def _block(block: Block, cards: bool) -> dict[str, Any]:
-    if isinstance(block, Findings) and cards:
-        made = [card(item) for item in block.items]
+def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
+    """A block as the templates take it; nothing for a link that leads nowhere."""
+    if isinstance(block, Findings):
+        made = [_card(item) for item in block.items]
         return {
             "kind": "findings",
-            "cards": [each for each in made if each["drawing"]],
-            "lines": [each["sentence"] for each in made if not each["drawing"]],
+            "cards": [each for each in made if each["spans"]],
+            "lines": [each["sentence"] for each in made if not each["spans"]],
         }
     if isinstance(block, Prose):
         return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
     if isinstance(block, Cautions):
         return {"kind": "cautions", "cautions": block.items}
-    assert isinstance(block, Table)
-    return html_table(block)
+    if isinstance(block, Table):
+        return _table(block)
+    if block.kind == "flame":
+        return {"kind": "link", "to": quote(flames), "title": block.caption} if flames else {}
+    from netbench.report.plots import image
+
+    return {"kind": "plot", "caption": block.caption, "drawing": image(source, block)}
+
+
+def _card(finding: Finding) -> dict[str, Any]:
+    """A finding with its verdict in a word, a shape and a colour, and its intervals as bars on one
+    scale, in percent of its width; no bars where no number is known.
+    """
+    verdicts = {span.verdict for span in finding.spans} - {""}
+    verdict = verdicts.pop() if len(verdicts) == 1 else "mixed" if verdicts else ""
+    spans = [span for span in finding.spans[:MOST_SPANS] if math.isfinite(span.at)]
+    reference, margin = finding.reference, finding.margin
+    shown_ends = [x for s in spans for x in (s.at, s.low, s.high) if math.isfinite(x)]
+    shown_ends += [] if reference is None else [reference - margin, reference + margin]
+    low, high = min(shown_ends, default=0.0), max(shown_ends, default=0.0)
+    scale = 94 / (high - low or abs(high) or 1.0)
+
+    def bar(span: Span) -> dict[str, Any]:
+        known = math.isfinite(span.low) and math.isfinite(span.high)
+        ends = (span.low, span.high) if known else (span.at, span.at)
+        return {
+            "label": span.label if len(finding.spans) > 1 else "",
+            "told": _told(span, finding),
+            "verdict": span.verdict or "plain",
+            "at": 3 + scale * (span.at - low),
+            "from": 3 + scale * (ends[0] - low),
+            "width": scale * (ends[1] - ends[0]),
+        }
+
+    return {
+        "sentence": finding.sentence,
+        "verdict": verdict,
+        "symbol": SYMBOLS.get(verdict, "◆"),
+        "spans": [bar(span) for span in spans],
+        "reference": None if reference is None else 3 + scale * (reference - low),
+        "margin": scale * margin,
+        "more": max(0, len(finding.spans) - MOST_SPANS),
+    }
+
+
+def _told(span: Span, finding: Finding) -> str:
+    """`+84.1% (+80.2 to +88.1%), better`."""
+    unit = finding.unit if finding.unit == "%" else f" {finding.unit}".rstrip()
+
+    def end(value: float) -> str:
+        if finding.reference is None:
+            return number(value)
+        return f"{value:+.{2 if abs(value) < 1 else 1}f}"
+
+    told = f"{end(span.at)}{unit}"
+    if math.isfinite(span.low) and math.isfinite(span.high):
+        told += f" ({end(span.low)} to {end(span.high)}{unit})"
+    return f"{told}, {span.verdict}" if span.verdict else told
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """A table as its template takes it: values as text."""
+    columns = [column_parts(values) for values in zip(*table.rows, strict=True)]
+    heads = [
+        {
+            "name": column.name,
+            "unit": column.unit,
+            "kind": column.kind,
+            "numeric": column.kind == "value"
+            and all(mean[:1] in "0123456789-+<" for mean, _ in parts),
+        }
+        for column, parts in zip(table.columns, columns, strict=True)
+    ]
+    rows = [
+        [
+            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in table.marks}
+            for j, (mean, half) in enumerate(row)
+        ]
+        for i, row in enumerate(zip(*columns, strict=True))
+    ]
+    shape = {"kind": "table", "title": table.title, "notes": table.notes}
+    return {**shape, "heads": heads, "rows": rows}
 
 
 def _runs(source: Source) -> tuple[dict[str, Any], dict[int, tuple[str, str]]]:
@@ -97,43 +180,33 @@ def _runs(source: Source) -> tuple[dict[str, Any], dict[int, tuple[str, str]]]:
     runs = result.runs
     if len(result.control_runs):
         runs = pd.concat([runs, result.control_runs])
-    runs = runs.sort_values("run").head(MOST_RUNS)
-    cells = {(c.cell, c.pair) for c in source.cells}
     boots = ["boot"] if len(result.kernels) > 1 else []
     described = [result.describe(name) for name in source.metrics]
-    columns = (
-        Column("run"),
-        *(Column(name, kind="key") for name in source.keys),
-        *(Column(name) for name in ("block", *boots, "status")),
-        *(Column(metric.title, metric.unit) for metric in described),
-    )
-    rows = []
     lines = _lines(result.path / "records.jsonl")
+    rows: list[dict[Any, Value]] = []
     records: dict[int, tuple[str, str]] = {}
-    for row in runs.to_dict("records"):
-        known = (row["cell"], row["pair"]) in cells
+    for row in runs.sort_values("run").head(MOST_RUNS).to_dict("records"):
+        known = (row["cell"], row["pair"]) in source.at
         said = [row[name] for name in ("reason", "engaged", "excluded", "noise")]
         rows.append(
-            (
-                row["run"],
-                *(shown(str(row.get(key, ""))) for key in source.keys),
-                *(row[name] for name in ("block", *boots)),
-                row["status"] if known or row["status"] != "ok" else "control",
-                *(float(row.get(metric.name, "nan")) for metric in described),
-            )
+            {
+                "run": row["run"],
+                **keyed(source.keys, *(shown(str(row.get(key, ""))) for key in source.keys)),
+                **{name: row[name] for name in ("block", *boots)},
+                "status": row["status"] if known or row["status"] != "ok" else "control",
+                **{f"{m.title} [{m.unit}]": float(row.get(m.name, "nan")) for m in described},
+            }
         )
         records[row["run"]] = "; ".join(filter(None, said)), lines.get(row["run"], "")
-    whole = len(result.runs) + len(result.control_runs)
     notes = []
     if not lines:
         notes.append("Their records are gone.")
-    elif sum(bool(line) for _, line in records.values()) < whole:
+    elif sum(bool(line) for _, line in records.values()) < len(runs):
         notes.append(
-            f"{count(len(rows), 'run')} of {whole} are on this page, the first ones; the records of"
-            " all are in records.jsonl, one a line."
+            f"{count(len(rows), 'run')} of {len(runs)} are on this page, the first ones; the"
+            " records of all are in records.jsonl, one a line."
         )
-    table = Table("Runs in order of execution", columns, tuple(rows), tuple(notes))
-    return html_table(table), records
+    return _table(tabled("Runs in order of execution", rows, *notes)), records
 
 
 def _lines(file: Path) -> dict[int, str]:

@@ -11,7 +11,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.read.cells import finite
 from netbench.read.control import holds
 from netbench.read.effects import Effects
-from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table, Value
+from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.label import label_of
 from netbench.result import codec
@@ -52,11 +52,7 @@ def to_json(report: Report) -> dict[str, Any]:
             }
             for c in source.cells
         ],
-        "comparisons": [
-            {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
-            for family in source.comparisons.values()
-            for c in family
-        ],
+        "comparisons": [comparison(c) for family in source.comparisons.values() for c in family],
         "controls": [
             control(c) for family in source.comparisons.values() for c in source.controls(family)
         ],
@@ -64,9 +60,7 @@ def to_json(report: Report) -> dict[str, Any]:
             effects(each) for found in source.effects.values() for each in found if each.effects
         ],
         "fleet": source.add_on.to_json(source) if source.fleets else None,
-        "cautions": [
-            asdict(caution) | {"where": list(caution.where)} for caution in source.cautions
-        ],
+        "cautions": [asdict(caution) for caution in source.cautions],
         "hosts": {
             host: [codec.to_json(entry) for entry in entries]
             for host, entries in source.result.hosts.items()
@@ -79,6 +73,11 @@ def render(report: Report) -> str:
     """to_json as text, ending with a newline."""
     text = json.dumps(to_json(report), ensure_ascii=False, indent=1, allow_nan=False)
     return escape_controls(text) + "\n"
+
+
+def comparison(c: Comparison) -> dict[str, Any]:
+    """A comparison as an object."""
+    return {key: plain(value) for key, value in asdict(c).items()} | {"sentence": c.sentence}
 
 
 def control(c: Comparison) -> dict[str, Any]:
@@ -119,12 +118,10 @@ def interval(i: Interval) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A number for JSON: None for what there is none of."""
+    """A value for JSON: None for a number that there is none of."""
+    if isinstance(value, Interval):
+        return interval(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _value(value: Value) -> Any:
-    return interval(value) if isinstance(value, Interval) else plain(value)
 
 
 def _section(section: Section) -> dict[str, Any]:
@@ -136,16 +133,13 @@ def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, Prose):
         return {"kind": "prose", "lines": list(block.lines)}
     if isinstance(block, Cautions):
-        return {
-            "kind": "cautions",
-            "items": [asdict(item) | {"where": list(item.where)} for item in block.items],
-        }
+        return {"kind": "cautions", "items": [asdict(item) for item in block.items]}
     assert isinstance(block, Table)
     return {
         "kind": "table",
         "title": block.title,
         "columns": [{"name": c.name, "unit": c.unit} for c in block.columns],
-        "rows": [[_value(value) for value in row] for row in block.rows],
+        "rows": [[plain(value) for value in row] for row in block.rows],
         "marked": sorted(block.marked),
         "marked_values": sorted(map(list, block.marked_values)),
         "notes": list(block.notes),

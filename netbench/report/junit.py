@@ -47,36 +47,23 @@ def render(report: Report) -> str:
     """The document. Errors: ReportError where the campaign compares nothing."""
     root = xml.Element("testsuites", name=report.name)
     for metric, mine in outcomes(report.source).items():
-        suite = xml.SubElement(root, "testsuite", {"name": metric, **_counts(mine)})
+        states = [outcome.state for outcome in mine]
+        counts = {"tests": len(mine), "failures": states.count(FAIL), "errors": 0}
+        counts["skipped"] = states.count(SKIP)
+        told = {"name": metric, **{name: str(n) for name, n in counts.items()}}
+        seconds = f"{sum(outcome.seconds for outcome in mine):.3f}"
+        suite = xml.SubElement(root, "testsuite", told, time=seconds)
         for outcome in mine:
-            _case(suite, f"{report.name}.{metric}", outcome)
+            named = {"classname": f"{report.name}.{metric}", "name": outcome.name}
+            case = xml.SubElement(suite, "testcase", named, time=f"{outcome.seconds:.3f}")
+            if outcome.state == FAIL:
+                worse = xml.SubElement(case, "failure", type="worse", message=outcome.told)
+                worse.text = outcome.told
+            elif outcome.state == SKIP:
+                xml.SubElement(case, "skipped", message=outcome.why)
+            xml.SubElement(case, "system-out").text = outcome.told
     xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
-
-
-def _counts(mine: list[Outcome]) -> dict[str, str]:
-    return {
-        "tests": str(len(mine)),
-        "failures": str(sum(outcome.state == FAIL for outcome in mine)),
-        "errors": "0",
-        "skipped": str(sum(outcome.state == SKIP for outcome in mine)),
-        "time": f"{sum(outcome.seconds for outcome in mine):.3f}",
-    }
-
-
-def _case(suite: xml.Element, classname: str, outcome: Outcome) -> None:
-    case = xml.SubElement(
-        suite,
-        "testcase",
-        classname=classname,
-        name=outcome.name,
-        time=f"{outcome.seconds:.3f}",
-    )
-    if outcome.state == FAIL:
-        xml.SubElement(case, "failure", type="worse", message=outcome.told).text = outcome.told
-    elif outcome.state == SKIP:
-        xml.SubElement(case, "skipped", message=outcome.why)
-    xml.SubElement(case, "system-out").text = outcome.told
 
 
 def _line(text: str) -> str:

@@ -15,11 +15,13 @@ from netbench.base.errors import ReportError
 from netbench.read.proofs import copied
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
+from netbench.report.blocks import Column, Table, keyed, tabled
 from netbench.report.build import Report
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.phrases import control_lines, title, where
 from netbench.report.source import Source
+from netbench.report.text import block_lines
 from netbench.stats import power
 from netbench.stats.by_boot import KERNEL, runs_a_boot, several
 from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
@@ -30,7 +32,6 @@ MOST_TABLES = 4  # of one context each; more contexts are rows of a table for ea
 LONGEST = 10  # of a level's name that heads a column
 TELLING = {"Gb/s": "Gb/s", "CPUs": "CPUs", "µs/KB": "us/KB", "cycles/byte": "cycles/byte"}
 """Units that say what is measured, in plain text."""
-Row = tuple[str, Comparison]
 
 
 def render(report: Report) -> str:
@@ -38,12 +39,24 @@ def render(report: Report) -> str:
     source = report.source
     family = compared(source)
     parts = [
-        [*head(source, family)],
-        *_tables(source),
-        [*_shown(source, family)],
-        [*_cautions(source)],
+        folded(head(source, family), ""),
+        *(block_lines(table, WIDTH) for table in _tables(source)),
+        folded(_shown(source, family)),
+        folded(_cautions(source)),
     ]
-    return escape_controls("\n\n".join("\n".join(lines) for lines in parts if lines))
+    return "\n\n".join(filter(None, map("\n".join, parts)))
+
+
+def folded(paragraphs: Iterable[str], indent: str = "  ") -> Iterator[str]:
+    """The lines of some paragraphs."""
+    for text in paragraphs:
+        yield from textwrap.wrap(
+            escape_controls(text),
+            WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
 
 
 def compared(source: Source) -> list[Comparison]:
@@ -57,19 +70,12 @@ def compared(source: Source) -> list[Comparison]:
     return family
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
-
-
 def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     """What was measured on, what is compared, and how often."""
     result = source.result
-    for line in explained(label_of(result)):
-        yield from _wrapped(line)
-    yield from _wrapped(hardware(result))
-    yield from _wrapped(releases(result, (cell.factors.get(KERNEL, "") for cell in source.cells)))
+    yield from explained(label_of(result))
+    yield hardware(result)
+    yield releases(result, (cell.factors.get(KERNEL, "") for cell in source.cells))
     first = family[0]
     levels = dict.fromkeys(c.level for c in family)
     named = ", ".join(f"{first.factor}={shown(level)}" for level in levels)
@@ -84,39 +90,32 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         runs += f" x {boots} x {blocks}"
     elif result.in_boots:
         runs += f" of {blocks} each"
-    yield from _wrapped(
+    yield (
         f"{named} against {first.factor}={shown(first.baseline)} (base); {runs};"
         f" {share(repeat.confidence)} intervals; verdicts hold for all rows of a metric together;"
         " changes are of geometric means"
     )
 
 
-def _tables(source: Source) -> list[list[str]]:
-    """A table a context and level, or one a metric where there are many."""
+def _tables(source: Source) -> Iterator[Table]:
+    """A table a context and level, or one a metric where there are many, by levels alone."""
     contexts: dict[tuple[str, str], list[Comparison]] = {}
     for family in source.comparisons.values():
         for c in family:
             contexts.setdefault((where(c, source.several), c.level), []).append(c)
     if len(contexts) <= MOST_TABLES:
-        return [
-            _table(source, place, [(_label(source, c), c) for c in mine])
-            for (place, _), mine in contexts.items()
-        ]
-    return [_grid(source, family) for family in source.comparisons.values()]
-
-
-def _grid(source: Source, family: Sequence[Comparison]) -> list[str]:
-    """All contexts and levels of a metric, by their levels alone; the line above says of what."""
-    pairs = ["pair"] if source.several else []
-    keys = [*pairs, *(name for name in family[0].context if any(c.context[name] for c in family))]
-    keys += [family[0].factor] if len({c.level for c in family}) > 1 else []
-
-    def label(c: Comparison) -> str:
-        words = {"pair": c.pair, **c.context, c.factor: c.level}
-        return " ".join(shown(words[key]) or MISSING for key in keys)
-
-    what = f"{_label(source, family[0])}, by {', '.join(keys)}"
-    return _table(source, what, [(label(c), c) for c in family])
+        for (place, _), mine in contexts.items():
+            yield _table(source, place, {_label(source, c): c for c in mine})
+        return
+    for family in source.comparisons.values():
+        keys = ["pair"] if source.several else []
+        keys += [name for name in family[0].context if any(c.context[name] for c in family)]
+        keys += [family[0].factor] if len({c.level for c in family}) > 1 else []
+        rows = {}
+        for c in family:
+            words = {"pair": c.pair, **c.context, c.factor: c.level}
+            rows[" ".join(shown(words[key]) or MISSING for key in keys)] = c
+        yield _table(source, f"{_label(source, family[0])}, by {', '.join(keys)}", rows)
 
 
 def _label(source: Source, c: Comparison) -> str:
@@ -128,37 +127,28 @@ def _label(source: Source, c: Comparison) -> str:
     return f"{title(c.metric, source.result)}{f', {unit}' if unit else ''}"
 
 
-def _table(source: Source, what: str, rows: Sequence[Row]) -> list[str]:
-    """The lines of a table below the words that all its rows share; labels that leave no room for
-    the numbers stand on lines of their own.
-    """
-    level, base = rows[0][1].level, rows[0][1].baseline
-    short = len({c.level for _, c in rows}) == 1 and max(map(len, (level, base))) <= LONGEST
-    names = (base, level) if short else ("base", "level")
-    interval = f"{share(rows[0][1].confidence)} interval"
-    head = ["", *names, "change", interval, "verdict"]
-    lines = [head, *([label, *_numbers(source, c)] for label, c in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    if sum(widths) + 2 * (len(widths) - 1) > WIDTH:
-        widths[0] = max(WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1), 0)
-    told = [*_wrapped(f"{what}:")] if what else []
-    for first, *middle, last in lines:
-        own = len(first) > widths[0]
-        told += _wrapped(first, "  ") if own else []
-        cells = [("" if own else first).ljust(widths[0])]
-        cells += [word.rjust(width) for word, width in zip(middle, widths[1:5], strict=True)]
-        told.append("  ".join([*cells, last]).rstrip())
-    return told
-
-
-def _numbers(source: Source, c: Comparison) -> list[str]:
-    """Both means, the change, its interval and the verdict."""
-    base, level = (_mean(source, c, word) for word in (c.baseline, c.level))
-    if math.isnan(c.low):
-        change = f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING
-        return [base, level, change, MISSING, c.verdict]
-    interval = f"{signed(c.low)} .. {signed(c.high)}"
-    return [base, level, f"{signed(c.ratio)}%", interval, f"{c.verdict}{'*' if c.flags else ''}"]
+def _table(source: Source, what: str, family: Mapping[str, Comparison]) -> Table:
+    """Comparisons by their labels, below the words that all of them share."""
+    first = next(iter(family.values()))
+    short = len({c.level for c in family.values()}) == 1
+    short &= max(map(len, (first.level, first.baseline))) <= LONGEST
+    base, level = (first.baseline, first.level) if short else ("base", "level")
+    rows = []
+    for label, c in family.items():
+        interval, doubt = (f"{signed(c.low)} .. {signed(c.high)}", "*" if c.flags else "")
+        if math.isnan(c.low):
+            interval, doubt = MISSING, ""
+        rows.append(
+            {
+                **keyed([""], label),
+                Column(base): _mean(source, c, c.baseline),
+                Column(level): _mean(source, c, c.level),
+                "change": f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING,
+                f"{share(first.confidence)} interval": interval,
+                "verdict": f"{c.verdict}{doubt}",
+            }
+        )
+    return tabled(f"{what}:" if what else "", rows)
 
 
 def _mean(source: Source, c: Comparison, level: str) -> str:
@@ -171,13 +161,13 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     """What the numbers alone do not say."""
     marks = dict.fromkeys(flag for c in family for flag in c.flags)
     if marks:
-        yield from _wrapped(f"* {'; '.join(FLAGS[flag] for flag in marks)}", "  ")
+        yield f"* {'; '.join(FLAGS[flag] for flag in marks)}"
     for why in dict.fromkeys(c.unsettled for c in family if c.verdict == NO_VERDICT):
-        yield from _wrapped(f"{NO_VERDICT}: {why}.", "  ")
+        yield f"{NO_VERDICT}: {why}."
     for c in (c for c in family if c.failures):
-        yield from _wrapped(f"{where(c, source.several)} {c.sentence}".strip() + ".", "  ")
-    yield from _wrapped(_copied(source))
-    yield from _wrapped(f"Could have shown, with 80% power: {_seen(source)}.")
+        yield f"{where(c, source.several)} {c.sentence}".strip() + "."
+    yield _copied(source)
+    yield f"Could have shown, with 80% power: {_seen(source)}."
     controls = [
         line
         for metric, each in source.answers.items()
@@ -185,10 +175,9 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
             title(metric, source.result), source.controls(each), source.several
         )
     ]
-    for line in controls or ["No control ran (compare: {control: true})."]:
-        yield from _wrapped(line)
-    yield from _wrapped(f"Not tested: {', '.join(_untested(source))}.")
-    yield from _wrapped(f"Repeat: python -m netbench run {source.result.name}.yaml")
+    yield from controls or ["No control ran (compare: {control: true})."]
+    yield f"Not tested: {', '.join(_untested(source))}."
+    yield f"Repeat: python -m netbench run {source.result.name}.yaml"
 
 
 def _copied(source: Source) -> str:
@@ -251,7 +240,7 @@ def _cautions(source: Source) -> Iterator[str]:
         where = [shown(each) for each in caution.where if each in compared]
         of_all = len(where) in (0, len(compared))
         told = "" if of_all else f" ({', '.join(where[:3])}{', ...' if len(where) > 3 else ''})"
-        yield from _wrapped(f"Caution: {caution.what.rstrip('.')}{told}.", "  ")
+        yield f"Caution: {caution.what.rstrip('.')}{told}."
 
 
 LOOPBACK = "lo"

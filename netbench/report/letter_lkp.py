@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from netbench.base.control_characters import escape_controls
 from netbench.report.build import Report
-from netbench.report.letter import compared, head
+from netbench.report.letter import compared, folded, head
 from netbench.report.phrases import where
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
@@ -27,7 +27,7 @@ def render(report: Report) -> str:
     """The letter. Errors: as letter.render."""
     source = report.source
     family = compared(source)
-    parts = ["\n".join(head(source, family))]
+    parts = ["\n".join(folded(head(source, family), ""))]
     places: dict[tuple[str, str], list[Comparison]] = {}
     for c in family:
         places.setdefault((where(c, source.several), c.level), []).append(c)

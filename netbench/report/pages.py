@@ -14,8 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from netbench.base.control_characters import escape_controls
-from netbench.report.blocks import Table
-from netbench.report.numbers import column_parts
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,55 +27,13 @@ def render_page(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["raw"] = _raw
+    # Text between tags, where quotes need no escape: a record has hundreds.
+    environment.filters["raw"] = lambda text: Markup(escape(text, quote=False))
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
-    page = environment.get_template(name).render(
-        script=Markup(script), policy=_policy(script), **values
-    )
-    return escape_controls(page)
-
-
-def _policy(script: str) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
+    policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline';"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _raw(text: str) -> Markup:
-    """Text between tags, where quotes need no escape: a record has hundreds."""
-    return Markup(escape(text, quote=False))
-
-
-def html_table(table: Table) -> dict[str, Any]:
-    """A table as its template takes it: values as text."""
-    columns = [column_parts(values) for values in zip(*table.rows, strict=True)] or [
-        [] for _ in table.columns
-    ]
-    heads = [
-        {
-            "name": column.name,
-            "unit": column.unit,
-            "kind": column.kind,
-            "numeric": column.kind == "value"
-            and all(mean[:1] in "0123456789-+<" for mean, _ in parts),
-        }
-        for column, parts in zip(table.columns, columns, strict=True)
-    ]
-    last = max((i for i, c in enumerate(table.columns) if c.kind == "key"), default=0)
-    marked = {(i, last) for i in table.marked} | table.marked_values
-    rows = [
-        [
-            heads[j] | {"mean": mean, "half": half, "mark": (i, j) in marked}
-            for j, (mean, half) in enumerate(row)
-        ]
-        for i, row in enumerate(zip(*columns, strict=True))
-    ]
-    return {
-        "kind": "table",
-        "title": table.title,
-        "heads": heads,
-        "rows": rows,
-        "notes": table.notes,
-    }
+    template = environment.get_template(name)
+    return escape_controls(template.render(script=Markup(script), policy=policy, **values))

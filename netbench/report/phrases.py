@@ -30,18 +30,8 @@ def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> li
     differs: it is left to its table, unless it was asked for or a `rate` fixes all throughput; then
     demand would say the same again.
     """
-    fixed = bool(rate) and offered.METRIC not in metrics
-    return [
-        metric
-        for metric in metrics
-        if metric in asked or not metric.partition(".")[0].endswith("_demand" if fixed else "_cpu")
-    ]
-
-
-def repeats_cpu(metric: str, metrics: Collection[str], asked: Collection[str], rate: str) -> bool:
-    """Whether a demand says what CPU says: a rate fixes all throughput. Not what was asked for."""
-    fixed = bool(rate) and offered.METRIC not in metrics
-    return fixed and "_demand" in metric and metric not in asked
+    idle = "_demand" if rate and offered.METRIC not in metrics else "_cpu"
+    return [m for m in metrics if m in asked or not m.partition(".")[0].endswith(idle)]
 
 
 def is_of_process(metric: str, *results: Result) -> bool:
@@ -95,7 +85,7 @@ def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Fi
         Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
     )
     margin = family[0].margin
-    return Finding(told, tuple(spans), "%", 0.0, None if margin is None else percent(1 + margin))
+    return Finding(told, tuple(spans), "%", 0.0, percent(1 + (margin or 0.0)))
 
 
 def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:

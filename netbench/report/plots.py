@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from statistics import mean
@@ -26,18 +26,16 @@ from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
-from netbench.read.cells import CellResult, metric_order, rows_by_cell
+from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.effects import effects_of
 from netbench.read.layers import ORDER
 from netbench.read.metrics import Metric
-from netbench.read.pivot import pivots
 from netbench.read.profiles import units
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
-from netbench.report.numbers import words
 from netbench.report.sections.effect_tables import axes_of
-from netbench.report.sections.profile import distinct_levels
+from netbench.report.sections.profile import distinct_words
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
@@ -233,40 +231,6 @@ def _ratios(source: Source, plot: Plot) -> Axes:
     return axes
 
 
-def _matrix(source: Source, plot: Plot) -> Axes:
-    """A heat map: one field a cell with its mean and half-width; † where the mechanism did not
-    engage. What has no mean is left white, with its status.
-    """
-    pivot = pivots(source.result, source.cells)[plot.number]
-    axes = new_axes(0.9 + 0.42 * len(pivot.rows))
-    fields = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
-    shades = np.array([[_mean(cell, plot.metric) for cell in row] for row in fields])
-    least = 0.0 if np.nanmin(shades) >= 0 else None
-    axes.imshow(shades, cmap="Blues", aspect="auto", vmin=least)
-    for (i, j), shade in np.ndenumerate(shades):
-        dark = shade > 0.6 * np.nanmax(shades)
-        colour = INK if np.isnan(shade) else "#fefefe" if dark else "#102a43"
-        told = _field(fields[i][j], plot.metric)
-        axes.text(j, i, told, ha="center", va="center", color=colour, fontsize=8)
-    axes.set_xticks(range(len(pivot.columns)), pivot.columns)
-    axes.set_yticks(range(len(pivot.rows)), pivot.rows)
-    axes.set_xlabel(pivot.across)
-    axes.set_ylabel(pivot.down)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    return axes
-
-
-def _mean(cell: CellResult | None, metric: str) -> float:
-    return cell.intervals[metric].mean if cell and metric in cell.intervals else float("nan")
-
-
-def _field(cell: CellResult | None, metric: str) -> str:
-    if cell is None or metric not in cell.intervals:
-        return cell.status if cell and not cell.n else ""
-    return words(cell.intervals[metric]) + (" †" if cell.marked else "")
-
-
 def _layers(source: Source, plot: Plot) -> Axes:
     """One row a profile: its layers as a stacked bar."""
     cells = source.profiles.cells
@@ -278,7 +242,9 @@ def _layers(source: Source, plot: Plot) -> Axes:
             rows = np.arange(len(cells))
             axes.barh(rows, widths, left=left, height=0.62, color=LAYERS[layer], label=layer)
             left = left + widths
-    _rows_axis(axes, distinct_levels(source, cells))
+    words = distinct_words(source, cells)
+    parts = ([part.partition("=")[2] or part for part in each.split()] for each in words)
+    _rows_axis(axes, map(" · ".join, parts))
     axes.set_xlim(0)
     axes.legend(ncols=5, handlelength=1, columnspacing=1.2, **ABOVE)
     axes.set_xlabel(f"{units(cells)} per GiB")
@@ -352,9 +318,10 @@ def height_of(rows: int) -> float:
     return 0.8 + (0.26 * rows if rows <= LABELLED else min(0.26 * LABELLED + 0.004 * rows, 40.0))
 
 
-def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
+def _rows_axis(axes: Axes, words: Iterable[str]) -> None:
+    labels = list(words)
     if len(labels) <= LABELLED:
-        axes.set_yticks(range(len(labels)), list(labels))
+        axes.set_yticks(range(len(labels)), labels)
         axes.grid(axis="y", color=BAND)
     else:
         axes.set_ylabel("row of the table")
@@ -367,7 +334,6 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "order": lambda source, plot: order(source, plot.metric),
     "ratios": _ratios,
     "layers": _layers,
-    "matrix": _matrix,
     "interaction": _strongest,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
 }

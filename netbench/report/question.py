@@ -5,19 +5,17 @@ with its answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
 from netbench.read import campaigns, matching, offered
+from netbench.read.campaigns import find
 from netbench.read.cells import metric_order
 from netbench.read.gates import Gate
 from netbench.read.grounds import grounded, with_processes
-from netbench.read.history import find
 from netbench.read.matching import NAMED
 from netbench.read.offered import METRIC
-from netbench.read.result import Result
 from netbench.report.compared import Compared
 from netbench.report.sections.profile import changes, changes_of_results
 from netbench.report.source import Source
@@ -38,10 +36,26 @@ def of_factor(
     metrics: those of the tables where none is named, and those of the gates. Errors: ReportError
     for what is not there.
     """
-    result, chosen, base, within = (
-        source.result,
-        *_question(source.result, factor, baseline, margin),
-    )
+    result = source.result
+    asked, swept = result.compare, ", ".join(result.swept)
+    if factor is None and asked is None:
+        raise ReportError(
+            f"{result.path}: its campaign has no `compare:`; name a factor with --factor"
+            f" ({swept or 'nothing was swept'})"
+        )
+    chosen = factor or (asked.factor if asked else "")
+    if chosen not in result.swept:
+        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept or 'none'}")
+    levels = [str(level) for level in result.runs[chosen].cat.categories]
+    if len(levels) < 2:
+        raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
+    own = asked if asked is not None and asked.factor == chosen else None
+    base = baseline or (own.baseline if own else levels[0])
+    if base not in levels:
+        raise ReportError(
+            f"{result.path}: {chosen} has no level {base!r}; its levels: {', '.join(levels)}"
+        )
+    within = own.margin if margin is None and own else margin
     named = _named(metrics, gates)
 
     def compare(name: str) -> list[Comparison]:
@@ -61,32 +75,6 @@ def of_factor(
     )
 
 
-def _question(
-    result: Result, factor: str | None, baseline: str | None, margin: float | None
-) -> tuple[str, str, float | None]:
-    """Factor, baseline and margin."""
-    asked = result.compare
-    swept = ", ".join(result.swept)
-    if factor is None and asked is None:
-        raise ReportError(
-            f"{result.path}: its campaign has no `compare:`; name a factor with --factor"
-            f" ({swept or 'nothing was swept'})"
-        )
-    chosen = factor or (asked.factor if asked else "")
-    if chosen not in result.swept:
-        raise ReportError(f"{result.path}: no factor {chosen!r}; there are {swept or 'none'}")
-    levels = [str(level) for level in result.runs[chosen].cat.categories]
-    if len(levels) < 2:
-        raise ReportError(f"{result.path}: {chosen} has one level, {levels[0]}")
-    same_factor = asked if asked is not None and asked.factor == chosen else None
-    base = baseline or (same_factor.baseline if same_factor else levels[0])
-    if base not in levels:
-        raise ReportError(
-            f"{result.path}: {chosen} has no level {base!r}; its levels: {', '.join(levels)}"
-        )
-    return chosen, base, margin if margin is not None or same_factor is None else same_factor.margin
-
-
 def of_two(
     a: Source,
     b: Source,
@@ -101,20 +89,25 @@ def of_two(
     """
     cells = matching.match(a.result, b.result)
     if not cells.matches:
-        why = "; ".join(cells.notes) or "their factors have no level in common"
-        raise ReportError(f"{a.result.path} and {b.result.path} have no cell in common: {why}")
-    named, free = _named(metrics, gates), _free(cells, a, b)
+        raise _unmatched(f"{a.result.path} and {b.result.path}", cells)
+    named = _named(metrics, gates)
+    free = [
+        m
+        for m in cells.matches
+        if not (offered.holds(a.result, a.at[m.a]) and offered.holds(b.result, b.at[m.b]))
+    ]
     earlier = find(history, a.result, b.result) if history else None
 
     def compare(name: str) -> list[Comparison]:
-        taken = free if name == METRIC and name not in named else cells
-        family = campaigns.independent(a.result, b.result, taken.matches, name, margin, earlier)
+        matches = free if name == METRIC and name not in named else cells.matches
+        family = campaigns.independent(a.result, b.result, matches, name, margin, earlier)
         return [
             grounded(c, [(b.result, b.at[m.b])], [(a.result, a.at[m.a])])
-            for c, m in zip(family, taken.matches, strict=True)
+            for c, m in zip(family, matches, strict=True)
         ]
 
     shown = {name: compare(name) for name in _metrics([a, b], metrics, gates)}
+    rates = f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}"
     return Compared(
         f"{b.result.name} (B) compared with {a.result.name} (A)",
         {matching.A: a.result, matching.B: b.result},
@@ -123,13 +116,16 @@ def of_two(
         (*cells.notes, *(earlier.notes if earlier else ())),
         matching.differences(a.result, b.result),
         tuple(metrics),
-        a.offered
-        if a.offered == b.offered
-        else f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}",
+        a.offered if a.offered == b.offered else rates,
         tuple(changes_of_results(a, b, cells.matches)),
         earlier,
         force,
     )
+
+
+def _unmatched(results: str, cells: matching.Matching) -> ReportError:
+    why = "; ".join(cells.notes) or "their factors have no level in common"
+    return ReportError(f"{results} have no cell in common: {why}")
 
 
 def of_turns(
@@ -145,8 +141,7 @@ def of_turns(
     taken = campaigns.turns(*([s.result for s in sources[at::2]] for at in (0, 1)))
     cells, places = campaigns.matched(taken)
     if not cells.matches:
-        why = "; ".join(cells.notes) or "their factors have no level in common"
-        raise ReportError(f"the {len(sources)} results have no cell in common: {why}")
+        raise _unmatched(f"the {len(sources)} results", cells)
     named = _named(metrics, gates)
     ordered = [by_path[r.path] for r in taken.all]
     sides = {
@@ -166,9 +161,14 @@ def of_turns(
 
     shown = {name: compare(name) for name in _metrics(sources, metrics, gates)}
     a, b = taken.a[0], taken.b[0]
+    numbered = {
+        f"{state}{number if number > 1 else ''}": result  # A, B, A2, B2 and so on
+        for number, pair in enumerate(zip(taken.a, taken.b, strict=True), 1)
+        for state, result in zip(campaigns.STATES, pair, strict=True)
+    }
     return Compared(
         f"{b.name} (B) compared with {a.name} (A), {len(taken.a)} campaigns of each",
-        _numbered(taken),
+        numbered,
         with_processes(a, shown, compare),
         gates,
         (*cells.notes, *_changed(taken)),
@@ -177,16 +177,6 @@ def of_turns(
         " ".join(dict.fromkeys(s.offered for s in sources if s.offered)),
         turns=taken,
     )
-
-
-def _numbered(taken: campaigns.Turns) -> dict[str, Result]:
-    """A, B, A2, B2 and so on to their results."""
-    both = zip(taken.a, taken.b, strict=True)
-    return {
-        f"{state}{number if number > 1 else ''}": result
-        for number, pair in enumerate(both, 1)
-        for state, result in zip(campaigns.STATES, pair, strict=True)
-    }
 
 
 def _changed(taken: campaigns.Turns) -> Iterator[str]:
@@ -199,18 +189,6 @@ def _changed(taken: campaigns.Turns) -> Iterator[str]:
                     f"{other.path} differs from the first {state} in {listed(names, NAMED)}, though"
                     " they are to be one state"
                 )
-
-
-def _free(cells: matching.Matching, a: Source, b: Source) -> matching.Matching:
-    """The matches without those whose throughput a rate fixed on both sides."""
-    return replace(
-        cells,
-        matches=tuple(
-            m
-            for m in cells.matches
-            if not (offered.holds(a.result, a.at[m.a]) and offered.holds(b.result, b.at[m.b]))
-        ),
-    )
 
 
 def _named(metrics: Sequence[str], gates: Sequence[Gate]) -> set[str]:

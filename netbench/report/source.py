@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from netbench.read import offered
 from netbench.read.carry_over import flagged
@@ -24,7 +24,7 @@ from netbench.read.profile_difference import ProfileDifference, difference
 from netbench.read.profiles import CellProfile, Profiles, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Column, Value, keys
+from netbench.report.blocks import Value, keyed
 from netbench.report.phrases import answering
 from netbench.stats.comparison import Comparison
 
@@ -74,14 +74,9 @@ class Source:
         Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
         sides apart; then what else `repeat.metrics` asks for, and what tools print.
         """
-        together = bool(self.result.shared) and all(self.result.shared.values())
-        who = (
-            ("system",)
-            if together
-            else ("sender", "receiver")
-            if not any(self.result.shared.values())
-            else ("system", "sender", "receiver")
-        )
+        shared = set(self.result.shared.values())
+        who = ["system"] if True in shared else []
+        who += ["sender", "receiver"] if shared != {True} else []
         names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
         wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *self.result.units))
         return tuple(name for name in wanted if name in self.result.metrics)
@@ -97,7 +92,7 @@ class Source:
         rate fixes throughput, it is not compared.
         """
         asked = self.result.compare
-        if asked is None or asked.factor not in self.result.factors:
+        if asked is None or asked.factor not in self.result.swept:
             return {}
 
         def compare(name: str) -> list[Comparison]:
@@ -110,6 +105,11 @@ class Source:
         """The comparisons in those metrics that answer the question."""
         names = answering(self.comparisons, self.result.repeat.metrics, self.offered)
         return {name: self.comparisons[name] for name in names}
+
+    def repeats_cpu(self, metric: str) -> bool:
+        """Whether a demand that nobody asked for says what CPU says, as a rate fixes throughput."""
+        fixed = bool(self.offered) and offered.METRIC not in self.comparisons
+        return fixed and "_demand" in metric and metric not in self.result.repeat.metrics
 
     @cached_property
     def other_answers(self) -> Mapping[str, Mapping[str, list[Comparison]]]:
@@ -223,12 +223,12 @@ class Source:
         asked = self.result.compare
         if asked is None or not family or not asked.control:
             return []
-        first = family[0]
-        if (first.factor, first.baseline) != (asked.factor, asked.baseline):
+        metric = family[0].metric
+        if (family[0].factor, family[0].baseline) != (asked.factor, asked.baseline):
             return []
-        if first.metric not in self._controls:
-            self._controls[first.metric] = controls(self.result, first.metric)
-        return in_places_of(family, self._controls[first.metric])
+        if metric not in self._controls:
+            self._controls[metric] = controls(self.result, metric)
+        return in_places_of(family, self._controls[metric])
 
     @cached_property
     def _controls(self) -> dict[str, list[Comparison]]:
@@ -273,9 +273,9 @@ class Source:
         pair = ("pair",) if self.several else ()
         return (*pair, *self.result.factors) or ("cell",)
 
-    def keyed(self, cell: CellResult) -> dict[Column, Value]:
+    def keyed(self, cell: CellResult) -> dict[Any, Value]:
         """The same as the first columns of a cell's row."""
-        return dict(zip(keys(*self.keys), self.key(cell), strict=True))
+        return keyed(self.keys, *self.key(cell))
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""

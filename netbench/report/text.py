@@ -4,82 +4,51 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
-from typing import Any, TypeVar, cast
 
 from netbench.base.control_characters import escape_controls
-from netbench.read.cautions.rule import Caution
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.numbers import column_parts, joined
 
 MARK = "†"
 GAP = "  "
-HARD = "\xa0"  # a space where no line is broken
 PROSE_MIN = 32  # characters that wrapped text in a table needs beside the other columns
 PLACES = 6  # places that a caution names; the rest are counted
+Cells = Sequence[Sequence[str]]
 
 
 def render(report: Report, width: int = 80) -> str:
     """The whole report, ending with a newline."""
-    return (
-        "\n".join(
-            line.rstrip() for section in report.sections for line in section_lines(section, width)
-        ).rstrip("\n")
-        + "\n"
-    )
+    lines = (line for section in report.sections for line in section_lines(section, width))
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
 def section_lines(section: Section, width: int) -> Iterator[str]:
     """A heading, its blocks, each followed by an empty line."""
-    section = escaped(section)
-    yield from _fold(section.title, width)
-    yield "=" * min(width, len(section.title))
+    yield from _titled(section.title, width, "=")
     for block in section.blocks:
-        if isinstance(block, Plot):
-            continue
-        yield from block_lines(block, width)
-        yield ""
-
-
-T = TypeVar("T")
-_WITH_TEXT = (Section, Column, Table, Prose, Cautions, Caution)
-
-
-def escaped(value: T) -> T:
-    """A section, or a part of it, with its control characters escaped: before lines are laid out,
-    which makes them longer.
-    """
-    result: Any = value
-    if isinstance(value, str):
-        result = escape_controls(value)
-    elif isinstance(value, tuple):
-        result = tuple(map(escaped, value))
-    elif isinstance(value, _WITH_TEXT):
-        parts = {each.name: escaped(getattr(value, each.name)) for each in fields(value)}
-        result = replace(value, **parts)
-    return cast("T", result)
+        if not isinstance(block, Plot):
+            yield from block_lines(block, width)
+            yield ""
 
 
 def block_lines(block: Block, width: int) -> Iterator[str]:
     """One block's lines."""
     if isinstance(block, Prose):
+        marks = ("- ", "  ") if block.bullets else ("", "")
         for line in block.lines:
-            yield from _fold(
-                line, width, "- " if block.bullets else "", "  " if block.bullets else ""
-            )
+            yield from _fold(line, width, *marks)
     elif isinstance(block, Table):
         yield from table_lines(block, width)
     elif isinstance(block, Cautions):
         for item in block.items:
             yield from _fold(f"[{item.kind}] {item.what}", width, "! ", "  ")
-            if item.where:
-                more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
-                yield from _fold(
-                    "; ".join(item.where[:PLACES]) + more, width, "  where:    ", " " * 12
-                )
-            yield from _fold(item.evidence, width, "  evidence: ", " " * 12)
-            yield from _fold(item.remedy, width, "  remedy:   ", " " * 12)
+            more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
+            told = {"where": "; ".join(item.where[:PLACES]) + more}
+            told |= {"evidence": item.evidence, "remedy": item.remedy}
+            for name, words in told.items():
+                if words:
+                    yield from _fold(words, width, f"  {name + ':':9} ", " " * 12)
 
 
 class _Wrapper(textwrap.TextWrapper):
@@ -97,47 +66,52 @@ class _Wrapper(textwrap.TextWrapper):
 
 
 def _fold(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Lines of a text; control characters are escaped before, which makes it longer."""
     wrapper = _Wrapper(width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    lines = wrapper.wrap(text)
-    return [line.replace(HARD, " ") for line in lines] or [first.rstrip()]
+    return wrapper.wrap(escape_controls(text)) or [first.rstrip()]
+
+
+def _titled(title: str, width: int, rule: str) -> Iterator[str]:
+    lines = _fold(title, width)
+    yield from lines
+    yield rule * len(lines[-1])
 
 
 def table_lines(table: Table, width: int) -> Iterator[str]:
-    """As a grid where it fits; else each row's keys on lines of their own, with the values below in
-    as many grids as it takes.
+    """As a grid where it fits; else as several with as many columns as fit, each begun with the
+    keys, which have lines of their own where they leave no room.
     """
     if table.title:
-        title = _fold(table.title, width)
-        yield from title
-        yield "-" * len(title[-1])
-    rows = as_words(table)
-    if table.columns[-1].kind == "prose":
-        yield from _with_prose(table.columns, rows, width)
-    elif _width(table.columns, rows) <= width:
-        yield from _grid(table.columns, rows)
+        yield from _titled(table.title, width, "-")
+    rows = [[escape_controls(text) for text in row] for row in as_words(table)]
+    columns = [
+        Column(escape_controls(c.name), escape_controls(c.unit), c.kind) for c in table.columns
+    ]
+    if columns[-1].kind == "prose":
+        yield from _with_prose(columns, rows, width)
+    elif _width(columns, rows) <= width:
+        yield from _grid(columns, rows)
     else:
-        yield from _stacked(table.columns, rows, width)
+        yield from _parted(columns, rows, width)
     for note in table.notes:
         yield from _fold(note, width)
 
 
 def as_words(table: Table) -> list[list[str]]:
     """The table's values as text with their marks, row by row."""
-    columns = [
-        [joined(part) for part in column_parts(values)] for values in zip(*table.rows, strict=True)
-    ]
+    columns = [map(joined, column_parts(values)) for values in zip(*table.rows, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    marked = {(i, _last_key(table.columns)) for i in table.marked} | table.marked_values
-    for i, j in marked:
+    for i, j in table.marks:
         rows[i][j] += f" {MARK}"
     return rows
 
 
-def _last_key(columns: Sequence[Column]) -> int:
-    return max((i for i, c in enumerate(columns) if c.kind == "key"), default=0)
+def is_number(column: Column, cells: Sequence[str]) -> bool:
+    """Whether a column stands to the right."""
+    return column.kind == "value" and all(text[:1] in "0123456789-+<±" for text in cells)
 
 
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+def _widths(columns: Sequence[Column], rows: Cells) -> list[int]:
     """A column is as wide as its longest value; its heading is folded at spaces to fit."""
     return [
         max(len(text) for text in (*c.name.split(), c.unit, "", *(row[i] for row in rows)))
@@ -145,33 +119,22 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[in
     ]
 
 
-def _width(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
+def _width(columns: Sequence[Column], rows: Cells) -> int:
     return sum(_widths(columns, rows)) + len(GAP) * (len(columns) - 1)
 
 
-def _right(column: Column, cells: Sequence[str]) -> bool:
-    """Numbers stand to the right."""
-    return column.kind == "value" and all(text[:1] in "0123456789-+<±" for text in cells)
-
-
-def _grid(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = ""
-) -> Iterator[str]:
+def _grid(columns: Sequence[Column], rows: Cells, indent: str = "") -> list[str]:
     """Heading lines and rows, aligned."""
     widths = _widths(columns, rows)
-    right = [_right(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
-
-    def line(cells: Sequence[str]) -> str:
+    right = [is_number(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
+    lines = []
+    for cells in (*_heading(columns, widths), *rows):
         parts = [
             text.rjust(w) if r else text.ljust(w)
             for text, w, r in zip(cells, widths, right, strict=True)
         ]
-        return (indent + GAP.join(parts)).rstrip()
-
-    for cells in _heading(columns, widths):
-        yield line(cells)
-    for row in rows:
-        yield line(row)
+        lines.append((indent + GAP.join(parts)).rstrip())
+    return lines
 
 
 def _heading(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]]:
@@ -183,82 +146,70 @@ def _heading(columns: Sequence[Column], widths: Sequence[int]) -> list[list[str]
     if any(c.unit for c in columns):
         folded = [[*lines, c.unit] for lines, c in zip(folded, columns, strict=True)]
     height = max(len(lines) for lines in folded)
-    return [
-        list(cells)
-        for cells in zip(*([""] * (height - len(lines)) + lines for lines in folded), strict=True)
-    ]
+    padded = ([""] * (height - len(lines)) + lines for lines in folded)
+    return [list(cells) for cells in zip(*padded, strict=True)]
 
 
-def _stacked(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Keys as `name=level` on a line of their own, with what has no unit where the rest fills a
-    line; measures aligned below.
+def _chosen(
+    places: Sequence[int], columns: Sequence[Column], rows: Cells
+) -> tuple[list[Column], Cells]:
+    """Some columns of a table."""
+    return [columns[i] for i in places], [[row[i] for i in places] for row in rows]
+
+
+def _parted(columns: Sequence[Column], rows: Cells, width: int) -> Iterator[str]:
+    """Several grids: each begins with the keys, unless these leave no room, or lines of their own
+    for keys make fewer grids of it.
     """
     keys = [i for i, c in enumerate(columns) if c.kind == "key"]
     values = [i for i, c in enumerate(columns) if c.kind != "key"]
-    if len(_groups(values, columns, rows, width - 2)) > 1 and any(columns[i].unit for i in values):
-        keys += [i for i in values if not columns[i].unit]
-        values = [i for i in values if columns[i].unit]
-    if not values:
-        for row in rows:
-            yield from _fold(_row_text(columns, row, keys), width, "", "  ")
+
+    def fits(places: Sequence[int], room: int) -> bool:
+        return _width(*_chosen(places, columns, rows)) <= room
+
+    def parts(before: Sequence[int], room: int) -> list[list[int]]:
+        """Columns put together as long as a line holds them."""
+        found: list[list[int]] = [[*before]]
+        for i in values:
+            if len(found[-1]) > len(before) and not fits([*found[-1], i], room):
+                found.append([*before])
+            found[-1].append(i)
+        return found
+
+    with_keys, alone = parts(keys, width), parts([], width - 2)
+    if all(fits(part, width) for part in with_keys) and len(with_keys) <= len(alone):
+        for number, part in enumerate(with_keys):
+            yield from [""] * bool(number)
+            yield from _grid(*_chosen(part, columns, rows))
         return
-    for number, group in enumerate(_groups(values, columns, rows, width - 2)):
-        if number:
-            yield ""
-        chosen = [columns[i] for i in group]
-        lines = list(_grid(chosen, [[row[i] for i in group] for row in rows], "  "))
-        yield from lines[: len(lines) - len(rows)]
-        for row, line in zip(rows, lines[len(lines) - len(rows) :], strict=True):
-            yield from _fold(_row_text(columns, row, keys), width, "", "  ")
-            yield line
+    labels = (" ".join(f"{columns[i].name}={row[i]}" for i in keys if row[i]) for row in rows)
+    folded = [_fold(label.removeprefix("="), width, "", "  ") for label in labels]
+    for number, part in enumerate(alone):
+        yield from [""] * bool(number)
+        grid = _grid(*_chosen(part, columns, rows), "  ") if part else [""] * len(rows)
+        yield from grid[: len(grid) - len(rows)]
+        for label, line in zip(folded, grid[len(grid) - len(rows) :], strict=True):
+            yield from label
+            yield from [line] * bool(part)
 
 
-def _row_text(columns: Sequence[Column], row: Sequence[str], chosen: Sequence[int]) -> str:
-    """Values in words: `send=splice pin=apart (n 10, status max)`."""
-    keys = [f"{columns[i].name}={row[i]}" for i in chosen if columns[i].kind == "key" and row[i]]
-    rest = ", ".join(
-        f"{columns[i].name} {row[i]}" for i in chosen if columns[i].kind != "key" and row[i]
-    )
-    return " ".join([*keys, f"({rest})".replace(" ", HARD)] if rest else keys)
-
-
-def _groups(
-    values: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
-) -> list[list[int]]:
-    """Columns put together as long as a line holds them."""
-    groups: list[list[int]] = [[]]
-    for i in values:
-        trial = [*groups[-1], i]
-        if (
-            groups[-1]
-            and _width([columns[j] for j in trial], [[row[j] for j in trial] for row in rows])
-            > width
-        ):
-            groups.append([i])
-        else:
-            groups[-1] = trial
-    return groups
-
-
-def _with_prose(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
-) -> Iterator[str]:
+def _with_prose(columns: Sequence[Column], rows: Cells, width: int) -> Iterator[str]:
     """The last column is wrapped beside the others, or below them where they leave no room."""
-    heads, left = columns[:-1], [row[:-1] for row in rows]
+    *heads, last = columns
+    left = [row[:-1] for row in rows]
     taken = _width(heads, left) + len(GAP)
     if width - taken < PROSE_MIN:
         for row in rows:
             said = list(zip(heads, row, strict=False))
-            keys = " ".join(text for column, text in said if column.kind == "key")
+            label = " ".join(text for column, text in said if column.kind == "key")
             rest = ", ".join(f"{c.name} {text}" for c, text in said if c.kind != "key")
-            yield from _fold(f"{keys} ({rest})" if rest else keys, width)
+            yield from _fold(f"{label} ({rest})" if rest else label, width)
             yield from _fold(row[-1], width, "    ", "    ")
         return
-    grid = list(_grid(heads, left))
+    grid = _grid(heads, left)
     first = len(grid) - len(rows)
     yield from grid[: first - 1]
-    yield grid[first - 1].ljust(taken) + columns[-1].name
+    yield grid[first - 1].ljust(taken) + last.name
     for line, row in zip(grid[first:], rows, strict=True):
-        folded = _fold(row[-1], width - taken)
-        yield line.ljust(taken) + folded[0]
-        yield from (" " * taken + rest for rest in folded[1:])
+        for at, part in enumerate(_fold(row[-1], width - taken)):
+            yield (line if at == 0 else "").ljust(taken) + part

@@ -26,45 +26,35 @@ class Feature(Setting):
         """Those of the interface that belong to this setting, with their state: `on`, `off
         [fixed]`, `off [requested on]`.
         """
+        pattern = what or self.pattern
         every = fields(place.read("features", place.interface))
-        features = {
-            name: state
-            for name, state in every.items()
-            if fnmatch.fnmatchcase(name, what or self.pattern)
-        }
+        features = {name: every[name] for name in fnmatch.filter(every, pattern)}
         if not features:
-            name = what or self.pattern
             raise ValueError(
-                f"{place.interface} has no feature {name}; see `ethtool -k {place.interface}`"
+                f"{place.interface} has no feature {pattern}; see `ethtool -k {place.interface}`"
             )
         return features
 
     def read(self, what: str, place: SettingContext) -> str:
-        return (
-            "on"
-            if any(state.startswith("on") for state in self._features(what, place).values())
-            else "off"
-        )
+        states = self._features(what, place).values()
+        return "on" if any(state.startswith("on") for state in states) else "off"
 
     def why_not(self, what: str, level: str, place: SettingContext) -> str:
-        features = self._features(what, place)
-        if self.read(what, place) == level or not all(
-            "[fixed]" in state for state in features.values()
-        ):
+        now = self.read(what, place)
+        if now == level or self._free(what, place):
             return ""
-        return (
-            f"{place.interface}: {self.read(what, place)} [fixed]: the driver cannot switch it"
-            f" {level}"
-        )
+        return f"{place.interface}: {now} [fixed]: the driver cannot switch it {level}"
 
     def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
         if self.read(what, place) == level:
             return []
-        names = [
-            name for name, state in self._features(what, place).items() if "[fixed]" not in state
-        ]
-        value = "".join(f"{name} {level}\n" for name in names)
-        return [Operation("features", (place.interface,), value)] if names else []
+        value = "".join(f"{name} {level}\n" for name in self._free(what, place))
+        return [Operation("features", (place.interface,), value)] if value else []
+
+    def _free(self, what: str, place: SettingContext) -> list[str]:
+        """Those that the driver can switch."""
+        features = self._features(what, place)
+        return [name for name, state in features.items() if "[fixed]" not in state]
 
 
 SETTINGS = (

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from netbench.base.errors import EngineError
 from netbench.base.units import parse_size
-from netbench.settings.setting import LINK, Operation, Setting, SettingContext
+from netbench.settings.setting import LINK, SWITCH, Operation, Setting, SettingContext
 
 MOUNT = "/run/netbench.nfs"
 SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel's files
@@ -24,7 +24,6 @@ DEFAULTS = "soft,timeo=100,retrans=2,nosharecache"
 SIZES = ("rsize", "wsize")
 OURS = ("addr", "clientaddr", "ro", "rw", "bg", "fg", "resvport", "noresvport")
 _OPTION = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:[=:]\s*([A-Za-z0-9._-]+))?\s*")
-_SWITCH = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
 
 
 def path(sender: str, file: str) -> str:
@@ -48,8 +47,8 @@ class Nfs(Setting):
     not_ready = "its NFS server refused to open files (grace period after its start)"
 
     def parse(self, level: str) -> str:
-        if level in _SWITCH:
-            return _SWITCH[level]
+        if level in SWITCH:
+            return SWITCH[level]
         matches = [
             _OPTION.fullmatch(part)
             for part in re.split("[,;]", level.removeprefix("{").removesuffix("}"))
@@ -108,22 +107,17 @@ class Nfs(Setting):
             operations.append(Operation("export", self._export(place), "exported"))
         for sender in place.peers.senders:
             if place.read("mount", _mount(sender)).strip() == "none":
-                operations.append(
-                    Operation(
-                        "mount",
-                        (_mount(sender),),
-                        f"{_source(sender, place)}\n{_options(level, sender, place)}",
-                    )
-                )
+                source = f"{_bracketed(sender)}:{self._folder(place)}"
+                value = f"{source}\n{_options(level, sender, place)}"
+                operations.append(Operation("mount", (_mount(sender),), value))
         return operations
 
     def is_ready(self, place: SettingContext) -> bool:
         """A server refuses opens until the grace period after its start is over (RFC 8881,
         8.4.2.1).
         """
-        for folder in (
-            (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ()
-        ):
+        folders = (f"{SERVER}-{place.address}", "/proc/fs/nfsd") if place.peers.receivers else ()
+        for folder in folders:
             try:
                 return place.worker.operate("file", f"{folder}/v4_end_grace")[0].strip() == "Y"
             except EngineError:
@@ -157,11 +151,6 @@ def _as_shown(name: str, value: str) -> str:
 
 def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
-
-
-def _source(sender: str, place: SettingContext) -> str:
-    folders = {str(PurePosixPath(file).parent) for file in place.peers.files}
-    return f"{_bracketed(sender)}:{min(folders)}"
 
 
 def _options(level: str, sender: str, place: SettingContext) -> str:

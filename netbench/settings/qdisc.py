@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from netbench.settings.setting import Operation, Setting, SettingContext
+from netbench.settings.setting import SettingContext
+from netbench.settings.values import Value
 
 
-class Qdisc(Setting):
+class Qdisc(Value):
     name = "qdisc"
     about = (
         "Queueing discipline at the root of the interface, with its default options (fq, fq_codel,"
@@ -20,11 +21,9 @@ class Qdisc(Setting):
             raise ValueError(self.levels)
         return level
 
-    def read(self, what: str, place: SettingContext) -> str:
-        lines = (line.split() for line in place.read("qdisc", place.interface).splitlines())
-        return next((words[1] for words in lines if words[0] == "root"), "none")
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("qdisc", place.interface)]
 
-    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
-        if self.read(what, place) == level:
-            return []
-        return [Operation("qdisc", (place.interface,), level)]
+    def decode(self, text: str) -> str:
+        lines = map(str.split, text.splitlines())
+        return next((words[1] for words in lines if words[0] == "root"), "none")

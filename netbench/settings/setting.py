@@ -13,6 +13,7 @@ from netbench.base.errors import EngineError
 
 # What a change of a setting costs: nothing much, a link that goes down, a host.
 RUN, LINK, HOST = "run", "link", "host"
+SWITCH = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
 
 
 class Worker(Protocol):
@@ -188,10 +189,9 @@ class Setting(ABC):
 
 def on_or_off(level: str) -> str:
     """`on` or `off`, of YAML's words for them. Errors: ValueError."""
-    words = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
-    if level not in words:
+    if level not in SWITCH:
         raise ValueError("on or off")
-    return words[level]
+    return SWITCH[level]
 
 
 def whole(level: str, least: int, most: int) -> str:

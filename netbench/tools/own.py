@@ -11,18 +11,18 @@ from netbench.tools.search import search
 from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, seconds_of
 
 PLACEHOLDERS: Mapping[str, str] = {
-    "address": "the receiver's data address",
-    "port": "a TCP port of the run",
-    "seconds": "the cell's duration",
-    "bytes": "the cell's bytes",
-    "chunk": "bytes a call",
-    "streams": "the number of streams",
-    "file": "the source's path for the client, the sink's for the server",
-    "sender_cpu": "the CPUs that the cell pins the sender to",
-    "receiver_cpu": "the CPUs that it pins the receiver to",
-    "congestion": "the cell's congestion control",
+    "address": "",
+    "port": "",
+    "seconds": "duration",
+    "bytes": "`bytes`",
+    "chunk": "size of a call",
+    "streams": "",
+    "file": "file there",
+    "sender_cpu": "CPU for the sender (`pin`)",
+    "receiver_cpu": "CPU for the receiver (`pin`)",
+    "congestion": "`congestion`",
 }
-"""Placeholder -> what stands in its place."""
+"""Placeholder -> what a cell has not that has nothing in its place ("": all have it)."""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -45,7 +45,8 @@ class OwnTool(Adaptor):
         ):
             for name in placeholders(argv):
                 if not (words | {"file": file})[name]:
-                    yield f"its command line has {{{name}}}, and the cell has no {_LACKING[name]}"
+                    lacking = PLACEHOLDERS[name]
+                    yield f"its command line has {{{name}}}, and the cell has no {lacking}"
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         words = _words(transfer, place)
@@ -66,32 +67,22 @@ class OwnTool(Adaptor):
         return read(self._tool.captures, output.text, output.errors, output.server)
 
 
-_LACKING = {
-    "seconds": "duration",
-    "bytes": "`bytes`",
-    "chunk": "size of a call",
-    "file": "file there",
-    "sender_cpu": "CPU for the sender (`pin`)",
-    "receiver_cpu": "CPU for the receiver (`pin`)",
-    "congestion": "`congestion`",
-}
-
-
 def placeholders(argv: tuple[str, ...]) -> Iterator[str]:
     """The placeholders in a command line."""
-    for word in argv:
-        yield from (name for name in _PLACEHOLDER.findall(word) if name in PLACEHOLDERS)
+    return (name for name in _braced(argv) if name in PLACEHOLDERS)
 
 
 def unknown_placeholders(argv: tuple[str, ...]) -> Iterator[str]:
     """Words in braces that stand for nothing."""
-    for word in argv:
-        yield from (name for name in _PLACEHOLDER.findall(word) if name not in PLACEHOLDERS)
+    return (name for name in _braced(argv) if name not in PLACEHOLDERS)
+
+
+def _braced(argv: tuple[str, ...]) -> Iterator[str]:
+    return (name for word in argv for name in _PLACEHOLDER.findall(word))
 
 
 def _words(transfer: Transfer, place: Place) -> dict[str, str]:
     """What stands in place of each; "": the cell has none."""
-
     return {
         "address": place.address or "address",
         "port": str(place.port),

@@ -85,7 +85,7 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_without_a_terminal_it_prints_where_the_campaign_stands(finished: Path) -> None:
     before = contents(finished)
-    done = call("watch", finished)
+    done = call("watch", "latest", "--results", finished.parent.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert "compared  done" in done.stdout
     assert "6 cells" in done.stdout
@@ -134,20 +134,6 @@ def test_it_opens_nothing_for_writing_and_locks_nothing(finished: Path, tmp_path
     )
 
 
-@pytest.mark.slow
-def test_a_campaign_is_followed_to_its_end(on_terminal: OnTerminal, tmp_path: Path) -> None:
-    campaign = Running(
-        tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 8, max: 8")
-    )
-    campaign.await_records(1)
-    screen = on_terminal("watch", campaign.folder)
-    screen.await_text("running, about")
-    assert screen.end() == 0
-    assert "48 of 48 runs" in screen.text
-    assert "the campaign is done: python -m netbench report" in " ".join(screen.lines)
-    assert campaign.end()[0] == 0
-
-
 def test_what_matters_most_fits_in_80_columns_and_24_lines(
     on_terminal: OnTerminal, running: Running
 ) -> None:
@@ -156,6 +142,7 @@ def test_what_matters_most_fits_in_80_columns_and_24_lines(
     wait_for(lambda: "system_cpu" in screen.text)
     for part in ("compared  running", "of 240 runs", "throughput Gb/s", "ends watching"):
         assert part in screen.text, screen.text
+    assert os.sched_getscheduler(screen.process.pid) == os.SCHED_IDLE
     screen.resize(60, 12)
     screen.await_text("more cells")
     assert len(screen.lines) <= 12
@@ -167,12 +154,6 @@ def test_what_matters_most_fits_in_80_columns_and_24_lines(
     assert running.process.poll() is None
 
 
-def test_it_runs_where_nothing_else_wants_a_cpu(on_terminal: OnTerminal, running: Running) -> None:
-    screen = on_terminal("watch", running.folder)
-    screen.await_text("compared  running")
-    assert os.sched_getscheduler(screen.process.pid) == os.SCHED_IDLE
-
-
 def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
     on_terminal: OnTerminal, tmp_path: Path
 ) -> None:
@@ -180,6 +161,7 @@ def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
         tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 12, max: 12")
     )
     campaign.await_records(1)
+    followed = on_terminal("watch", campaign.folder)
     seed = random.randrange(10**6)
     chance = random.Random(seed)
     print(f"seed {seed}")
@@ -189,52 +171,41 @@ def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
             screen.process.wait(chance.uniform(0.0, 1.5))
         screen.process.kill()
     assert campaign.end()[0] == 0
+    assert followed.end() == 0
+    assert "72 of 72 runs" in followed.text
+    assert "the campaign is done: python -m netbench report" in " ".join(followed.lines)
     assert [record["run"] for record in campaign.records()] == list(range(1, 73))
     assert {record["status"] for record in campaign.records()} == {"ok"}
 
 
-def test_a_dead_campaign_is_said_to_be_dead(running: Running) -> None:
-    running.process.kill()
-    running.process.wait()
-    done = call("watch", running.folder)
-    said = " ".join(done.stdout.split())
-    assert done.returncode == 0
-    assert "no controller" in said
-    assert f"`python -m netbench resume {running.folder}` continues it" in said
-
-
-def test_one_that_was_interrupted_is_said_to_be(running: Running) -> None:
-    running.process.send_signal(signal.SIGINT)
-    assert running.end()[0] == 130
-    done = call("watch", running.folder)
-    assert "the campaign was interrupted" in done.stdout
-    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == "interrupted"
-
-
-def test_latest_and_a_folder_that_is_no_result(finished: Path, tmp_path: Path) -> None:
-    done = call("watch", "latest", "--results", finished.parent.parent)
-    assert "compared  done" in done.stdout
-    done = call("watch", tmp_path)
-    assert done.returncode == 2
-    assert "is not a result folder" in done.stderr
-
-
-def test_a_campaign_file_that_is_no_text_is_refused_by_its_line(
-    finished: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("number", "state", "said"),
+    [
+        (signal.SIGKILL, "dead", "no controller"),
+        (signal.SIGINT, "interrupted", "the campaign was interrupted"),
+    ],
+)
+def test_how_a_campaign_has_ended_is_said(
+    running: Running, number: int, state: str, said: str
 ) -> None:
-    damaged = shutil.copytree(finished, tmp_path / "damaged")
-    with open(damaged / "campaign.yaml", "ab") as file:
-        file.write(b"\xff\n")
-    done = call("watch", damaged)
-    assert (done.returncode, "expected UTF-8 text, got the byte 0xff" in done.stderr) == (2, True)
+    running.process.send_signal(number)
+    running.process.wait()
+    told = " ".join(call("watch", running.folder).stdout.split())
+    assert said in told
+    assert f"`python -m netbench resume {running.folder}` continues it" in told
+    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == state
 
 
-def test_a_record_that_is_being_written_is_left_for_later(finished: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(finished, copy)
+def test_what_is_damaged_or_unfinished(finished: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(finished, tmp_path / "copy")
     whole = (copy / "records.jsonl").read_bytes().splitlines(keepends=True)
     (copy / "records.jsonl").write_bytes(b"".join(whole[:10]) + whole[10][:100])
     assert json.loads(call("watch", "--json", copy).stdout)["runs"]["ok"] == 10
+    with open(copy / "campaign.yaml", "ab") as file:
+        file.write(b"\xff\n")
+    for folder, why in ((copy, "got the byte 0xff"), (tmp_path, "is not a result folder")):
+        done = call("watch", folder)
+        assert (done.returncode, why in done.stderr) == (2, True)
 
 
 # The view of `run`
@@ -258,15 +229,6 @@ def test_run_shows_the_same_view_on_a_terminal(on_terminal: OnTerminal, tmp_path
     assert "throughput Gb/s" not in screen.text  # it is removed at the end
     assert "\x1b" not in printed
     assert printed.splitlines()[-1] == str(results_of(tmp_path / "r"))
-
-
-def test_run_plain_prints_lines_on_a_terminal_too(on_terminal: OnTerminal, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(COMPARED)
-    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r", "--plain"]
-    screen = on_terminal(*words, stdout=subprocess.DEVNULL)
-    assert screen.end() == 0
-    assert "\x1b" not in screen.seen.decode()
-    assert "6 cells, at least 24 runs" in screen.text
 
 
 @pytest.mark.parametrize("interrupts", [1, 2])
@@ -324,9 +286,3 @@ def test_transfer_shows_each_second_on_standard_error() -> None:
     assert float(lines[0][1]) < 2  # it did not come at the end
     assert all(float(rate) > 0 for *_, rate in lines)
     assert "Gb/s  retransmits" not in done.stdout
-
-
-def test_a_short_transfer_shows_no_second() -> None:
-    done = call("transfer", "duration=200ms", "congestion=cubic", "--json")
-    assert done.stderr == ""
-    assert json.loads(done.stdout)

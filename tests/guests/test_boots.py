@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,11 @@ from netbench.base.errors import HostError, LabRefused
 from netbench.engine.worker import Worker
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
-from netbench.lab import Lab, emulator
+from netbench.lab import Lab, sshd
 from netbench.lab.guests import boot
-from netbench.model import Host
 from netbench.run.worker_pool import open_channel
 from tests.support.grub_guest import move_in
-from tests.support.guests import guests_lab, ssh
-from tests.support.local import netbench_argv
+from tests.support.guests import Guests, guests_lab
 from tests.support.running import wait_for
 
 NAME = f"b{os.getpid()}"
@@ -41,34 +40,15 @@ def no_helper() -> Worker:
     raise AssertionError("the state of a host is read without root")
 
 
-@dataclass(frozen=True)
-class Done:
-    """A verb that has run."""
-
-    code: int
-    out: str
-    err: str  # as one line
-
-    @property
-    def folder(self) -> Path:
-        """The result folder that the last line of the output names."""
-        return Path(self.out.splitlines()[-1])
-
-
-class Guests:
-    """The lab, and campaigns on it."""
+class Booted(Guests):
+    """The lab, and campaigns on it that boot guests."""
 
     def __init__(self, made: Lab, folder: Path) -> None:
-        self.lab = made
-        self.folder = folder
+        super().__init__(made, folder)
         self.original_kernel = self.states()
 
-    def ssh(self, guest: str, script: str) -> str:
-        return ssh(self.lab, guest, script)
-
     def state(self, guest: str) -> State:
-        known = self.lab.hosts[guest]
-        host = Host(guest, known.ssh, known.address, ssh_config=str(self.lab.ssh_config))
+        host = self.host(guest)
         channel = open_channel(host)
         try:
             return Machine(host, channel, no_helper).state(10.0)
@@ -99,8 +79,8 @@ class Guests:
         wait_for(answers)
 
     def emulator(self, guest: str) -> int:
-        (found,) = emulator.running(self.lab.name, self.lab.folder, guest)
-        return found.pid
+        (found,) = sshd.servers(self.lab.folder, guest)
+        return found
 
     def write(
         self,
@@ -117,73 +97,21 @@ class Guests:
             if isinstance(boot, dict) and set(boot) == set(guests)
             else dict.fromkeys(guests, boot)
         )
-        hosts = {
-            guest: {
-                "ssh": self.lab.hosts[guest].ssh,
-                "address": self.lab.hosts[guest].address,
-                "interface": self.lab.hosts[guest].interface,
-                "boot": how[guest],
-            }
-            for guest in guests
-        }
-        lines = {"hosts": hosts, "ssh_config": str(self.lab.ssh_config), "kernels": dict(kernels)}
         text = (
-            "netbench: 1\nname: b\nverify: off\nmeters: [rusage]\n"
+            f"verify: off\nmeters: [rusage]\nkernels: {json.dumps(dict(kernels))}\n"
             "transfer: {source: memory, duration: 200ms, warmup: 20ms, congestion: cubic}\n"
             f"repeat: {{min: {blocks * boots}, max: {blocks * boots}, boots: {boots}, metrics: [throughput]}}\n"
-            + "".join(f"{key}: {json.dumps(value)}\n" for key, value in lines.items() if value)
-            + more
         )
+        if not kernels:
+            text = text.replace("kernels: {}\n", "")
         if kernels:
             text += f"sweep: {{kernel: {json.dumps(list(kernels))}}}\norder: {{seed: {seed(list(kernels))}}}\n"
-        file = self.folder / "b.yaml"
-        file.write_text(text)
-        return file
-
-    def begin(self, *words: str | Path) -> subprocess.Popen[str]:
-        environment = {**os.environ, "COLUMNS": "80"}
-        return subprocess.Popen(
-            netbench_argv(words),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-
-    def end(self, process: subprocess.Popen[str]) -> Done:
-        out, err = process.communicate(timeout=280)
-        (self.folder / "said").write_text(f"{out}\n{err}")
-        return Done(process.returncode, out, " ".join(err.split()))
-
-    def netbench(self, *words: str | Path) -> Done:
-        return self.end(self.begin(*words))
-
-    def run(self, file: Path) -> Done:
-        return self.netbench("run", file, "--results", self.folder / "results")
-
-    @property
-    def result(self) -> Path:
-        """The only result folder."""
-        (found,) = (self.folder / "results").glob("*/*")
-        return found
+        return self.text(text + more, **{guest: {"boot": how[guest]} for guest in guests})
 
     def journal(self) -> list[Record]:
         files = list((self.folder / "results").glob("*/[!.]*/journal.jsonl"))
-        return (
-            [
-                json.loads(line)
-                for line in files[0].read_text().splitlines(keepends=True)
-                if line.endswith("\n")
-            ]
-            if files
-            else []
-        )
-
-    def records(self) -> list[Record]:
-        return [
-            json.loads(line) for line in (self.result / "records.jsonl").read_text().splitlines()
-        ]
+        lines = files[0].read_text().splitlines(keepends=True) if files else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def facts(self, guest: str) -> list[Record]:
         found: list[Record] = json.loads((self.result / "facts.json").read_text())["hosts"][guest]
@@ -192,20 +120,18 @@ class Guests:
     def on(self, kernel: str) -> list[Record]:
         return [record for record in self.records() if record["factors"]["kernel"] == kernel]
 
-    def await_boot(self, process: subprocess.Popen[str], number: int) -> None:
-        """Until a boot has begun."""
+    def booting(self, method: Any) -> subprocess.Popen[str]:
+        """A campaign that has begun to boot the newer kernel."""
+        process = self.begin_run(self.write({NEW: {"release": NEW}}, method))
         wait_for(
-            lambda: any(
-                entry["kind"] == "boot" and entry["number"] == number for entry in self.journal()
-            ),
+            lambda: any(entry["kind"] == "boot" for entry in self.journal()),
             lambda: process.poll() is None,
         )
+        return process
 
 
 def seed(kernels: list[str]) -> int:
     """A seed with which kernels are booted in the order given."""
-    import random
-
     for number in range(1000):
         order = list(kernels)
         random.Random(f"netbench {number} boots 0").shuffle(order)
@@ -221,11 +147,11 @@ def own(fetched: None) -> Iterator[Lab]:
         yield found
 
 
-def kept(lab: Lab, folder: Path) -> Iterator[Guests]:
+def kept(lab: Lab, folder: Path) -> Iterator[Booted]:
     """Campaigns in a folder of their own; afterwards every guest is on the kernel that it came
     with.
     """
-    found = Guests(lab, folder)
+    found = Booted(lab, folder)
     yield found
     strayed = found.strayed()
     for guest in strayed:  # the next test shall not suffer
@@ -234,12 +160,12 @@ def kept(lab: Lab, folder: Path) -> Iterator[Guests]:
 
 
 @pytest.fixture
-def guests(own: Lab, tmp_path: Path) -> Iterator[Guests]:
+def guests(own: Lab, tmp_path: Path) -> Iterator[Booted]:
     yield from kept(own, tmp_path)
 
 
 @pytest.fixture
-def shared(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+def shared(made: Lab, tmp_path: Path) -> Iterator[Booted]:
     """The guests of the lab that all tests share, for what boots none of them."""
     hosts = {"a": made.hosts["snd"], "b": made.hosts["rcv"]}
     yield from kept(replace(made, hosts=hosts), tmp_path)
@@ -257,7 +183,7 @@ def boots(journal: Sequence[Record], what: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_kexec_to_another_kernel_and_back(guests: Guests) -> None:
+def test_kexec_to_another_kernel_and_back(guests: Booted) -> None:
     old, new = (guests.lab.kernels[name].release for name in (OLD, NEW))
     assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
     done = guests.run(
@@ -280,7 +206,7 @@ def test_kexec_to_another_kernel_and_back(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Guests) -> None:
+def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Booted) -> None:
     release = guests.lab.kernels[NEW].release
     image = {
         "image": f"/boot/vmlinuz-{release}",
@@ -315,7 +241,7 @@ def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Guests) -> 
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Guests) -> None:
+def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Booted) -> None:
     guests.ssh(
         "a",
         "mkdir -p ~/.cache/netbench/kernels && mount -t tmpfs -o size=4M none ~/.cache/netbench/kernels",
@@ -340,7 +266,7 @@ def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
+def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Booted) -> None:
     file = guests.write({NEW: {"release": NEW}}, "kexec")
     absent = guests.write({"gone": {"release": "6.66"}}, "kexec").rename(
         guests.folder / "absent.yaml"
@@ -376,7 +302,7 @@ def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Guests) -> None:
 
 @pytest.mark.slow
 def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
-    guests: Guests,
+    guests: Booted,
 ) -> None:
     kernels = {"locked": {"release": NEW, "append": "lockdown=integrity"}, NEW: {"release": NEW}}
     done = guests.run(guests.write(kernels, "kexec"))
@@ -396,7 +322,7 @@ def test_a_kernel_that_is_locked_down_refuses_kexec_and_is_left_by_the_firmware(
 
 
 @pytest.mark.slow
-def test_a_kernel_that_panics(guests: Guests) -> None:
+def test_a_kernel_that_panics(guests: Booted) -> None:
     """It panics twice; then the guest is booted back, and the other kernel is booted next."""
     kernels = {"bad": {"release": NEW, "append": "rdinit=/nonexistent"}, OLD: {"release": OLD}}
     done = guests.run(guests.write(kernels, {"qemu": NAME}))
@@ -417,24 +343,12 @@ def test_a_kernel_that_panics(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_a_kernel_whose_clock_runs_wrong_is_not_accepted(guests: Guests) -> None:
-    """It is told another frequency of the CPU's time stamp counter than it has."""
-    kernels = {"bad": {"release": NEW, "append": "tsc_early_khz=1000000"}, OLD: {"release": OLD}}
-    done = guests.run(guests.write(kernels, {"qemu": NAME}))
-    assert done.code == 1
-    assert statuses(guests.records()) == [("bad", "failed"), (OLD, "ok")]
-    (failed,) = guests.on("bad")
-    assert failed["reason"].startswith("boot: bad: a: its clock runs ")
-    assert done.err.count("boot 1, once more: a: its clock runs ") == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("append", "told"),
     [("module_blacklist=virtio_net", "No listening ports"), ("rdinit=/usr/bin/cat", "")],
     ids=["no network", "it hangs"],
 )
-def test_a_kernel_that_never_answers(guests: Guests, append: str, told: str) -> None:
+def test_a_kernel_that_never_answers(guests: Booted, append: str, told: str) -> None:
     kernels = {"mute": {"release": NEW, "append": append}, NEW: {"release": NEW}}
     done = guests.run(guests.write(kernels, {"qemu": NAME, "deadline": DEADLINE}))
     assert done.code == 1
@@ -444,105 +358,36 @@ def test_a_kernel_that_never_answers(guests: Guests, append: str, told: str) -> 
     assert told in failed["reason"]
 
 
-def command(guests: Guests, body: str) -> list[str]:
-    """A user's program that boots guests: `body` is Python that may change `kernel`, the lab's name
-    for one, or end it.
-    """
-    script = guests.folder / "boot-host"
-    script.write_text(
-        f"import sys\nfrom netbench.lab.guests import boot, find\nhost, kernel = sys.argv[1:]\nfound = find({NAME!r})\n"
-        f"kernel = {OLD!r} if kernel == 'original' else kernel\n{body}\n"
-        f"boot({NAME!r}, host, found.kernels[kernel])\n"
-    )
-    return [sys.executable, str(script), "{host}", "{kernel}"]
-
-
-@pytest.mark.slow
-def test_a_host_that_comes_up_on_another_release(guests: Guests) -> None:
-    argv = command(guests, f"kernel = {OLD!r}")
-    console = guests.lab.folder / "hosts" / "a" / "console"
-    done = guests.run(
-        guests.write(
-            {NEW: {"release": NEW}},
-            {"command": argv, "console": str(console), "deadline": DEADLINE},
-        )
-    )
-    assert done.code == 1
-    assert statuses(guests.records()) == [(NEW, "failed")]
-    (failed,) = guests.records()
-    release = guests.lab.kernels[OLD].release
-    assert failed["reason"].startswith(f"boot: {NEW}: a: it booted {release} instead of {NEW}")
-    assert guests.journal()[-1]["why"] == "done"
-
-
-@pytest.mark.slow
-def test_of_two_hosts_one_fails(guests: Guests) -> None:
-    argv = command(guests, "if kernel != '6.1':\n    sys.exit('the power switch is out of order')")
-    ways = {"a": {"qemu": NAME}, "b": {"command": argv}}
-    done = guests.run(
-        guests.write({NEW: {"release": NEW}, OLD: {"release": OLD}}, ways, guests=("a", "b"))
-    )
-    assert done.code == 1
-    assert statuses(guests.records()) == [(NEW, "failed"), (OLD, "ok")]
-    (failed,) = guests.on(NEW)
-    assert failed["reason"].startswith(f"boot: {NEW}: b: ")
-    assert failed["reason"].endswith("failed (exit 1): the power switch is out of order")
-    assert boots(guests.journal(), "booted")[:1] == [guests.lab.kernels[NEW].release], (
-        "the other was booted, and was booted back"
-    )
-    assert [entry["host"] for entry in guests.journal() if entry["kind"] == "back"][:2] in (
-        ["a", "b"],
-        ["b", "a"],
-    )
-
-
 # Controllers that end
 
 
 @pytest.mark.slow
-def test_a_controller_that_is_killed_while_a_host_boots_is_resumed(guests: Guests) -> None:
-    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
-    process = guests.begin("run", file, "--results", guests.folder / "results")
-    guests.await_boot(process, 1)
+@pytest.mark.parametrize(
+    ("method", "verb"), [("qemu", "resume"), ("qemu", "restore"), ("kexec", "restore")]
+)
+def test_what_a_controller_that_was_killed_while_a_host_boots_has_left(
+    guests: Booted, method: str, verb: str
+) -> None:
+    process = guests.booting({"qemu": NAME} if method == "qemu" else method)
     process.kill()
     guests.end(process)
     assert guests.records() == []
-    done = guests.netbench("resume", guests.result)
+    done = guests.netbench(verb, guests.result)
     assert done.code == 0, done.err
-    assert statuses(guests.records()) == [(NEW, "ok")]
-    original_kernel = [
-        entry["release"] for entry in guests.journal() if entry["kind"] == "original_kernel"
-    ]
-    assert original_kernel == [guests.lab.kernels[OLD].release], (
-        "its original kernel is known from before"
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["qemu", "kexec"])
-def test_a_controller_that_is_killed_while_a_host_boots_is_restored(
-    guests: Guests, method: str
-) -> None:
-    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME} if method == "qemu" else method)
-    process = guests.begin("run", file, "--results", guests.folder / "results")
-    guests.await_boot(process, 1)
-    process.kill()
-    guests.end(process)
-    done = guests.netbench("restore", guests.result)
-    assert done.code == 0, done.err
-    assert (
-        f"a: back on {guests.lab.kernels[OLD].release}" in done.out + done.err
-        or "a: is on" in done.out + done.err
-    )
     assert guests.strayed() == []
+    if verb == "resume":
+        assert statuses(guests.records()) == [(NEW, "ok")]
+        known = [each["release"] for each in guests.journal() if each["kind"] == "original_kernel"]
+        assert known == [guests.lab.kernels[OLD].release], "known from before"
+        return
+    said = done.out + done.err
+    assert f"a: back on {guests.lab.kernels[OLD].release}" in said or "a: is on" in said
     assert guests.netbench("restore", guests.result).code == 0, "there is nothing more to restore"
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_a_host_boots(guests: Guests) -> None:
-    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
-    process = guests.begin("run", file, "--results", guests.folder / "results")
-    guests.await_boot(process, 1)
+def test_an_interrupt_while_a_host_boots(guests: Booted) -> None:
+    process = guests.booting({"qemu": NAME})
     process.send_signal(signal.SIGINT)
     done = guests.end(process)
     assert done.code == 130, done.err
@@ -556,11 +401,11 @@ def test_an_interrupt_while_a_host_boots(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
+def test_a_host_that_reboots_by_itself_is_another_host(guests: Booted) -> None:
     """What was set and read of it is gone: the campaign ends, and goes on only when it is resumed."""
     file = guests.write({}, "kexec", guests=("a", "b"), blocks=2)
     file.write_text(file.read_text().replace("200ms", "3s"))
-    process = guests.begin("run", file, "--results", guests.folder / "results")
+    process = guests.begin_run(file)
     wait_for(
         lambda: (
             len(list((guests.folder / "results").glob("*/[!.]*/records.jsonl"))) == 1
@@ -577,11 +422,9 @@ def test_a_host_that_reboots_by_itself_is_another_host(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_the_link_to_a_host_is_lost_while_it_boots(guests: Guests) -> None:
+def test_the_link_to_a_host_is_lost_while_it_boots(guests: Booted) -> None:
     """The guest stands still, and accepts connections, but answers none: no look at it may last."""
-    file = guests.write({NEW: {"release": NEW}}, {"qemu": NAME})
-    process = guests.begin("run", file, "--results", guests.folder / "results")
-    guests.await_boot(process, 1)
+    process = guests.booting({"qemu": NAME})
     pids: list[int] = []
 
     def on_its_way() -> bool:
@@ -613,14 +456,12 @@ LANES = "pairs: [{sender: a, receiver: a}, {sender: b, receiver: b}]\nsettings: 
 
 def overlap(records: Sequence[Record]) -> bool:
     """Whether runs of both pairs were under way at the same time."""
-    from datetime import datetime
-
     spans = [(r["pair"], datetime.fromisoformat(r["started"]).timestamp()) for r in records]
     return any(a != b and abs(x - y) < 0.2 for a, x in spans for b, y in spans)
 
 
 @pytest.mark.slow  # a minute of boots under emulation
-def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Guests) -> None:
+def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Booted) -> None:
     file = shared.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
     done = shared.run(file)
     assert done.code == 0, done.err
@@ -637,9 +478,9 @@ def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_both_lanes(guests: Guests) -> None:
+def test_an_interrupt_ends_both_lanes(guests: Booted) -> None:
     file = guests.write({}, "kexec", LANES, guests=("a", "b"), blocks=100)
-    process = guests.begin("run", file, "--results", guests.folder / "results")
+    process = guests.begin_run(file)
     wait_for(
         lambda: bool(guests.journal()) and len(guests.records()) >= 4,
         lambda: process.poll() is None,
@@ -661,18 +502,18 @@ def test_an_interrupt_ends_both_lanes(guests: Guests) -> None:
 
 
 @pytest.fixture
-def grub(tmp_path: Path, fetched_grub: None) -> Iterator[Guests]:
+def grub(tmp_path: Path, fetched_grub: None) -> Iterator[Booted]:
     """A guest that GRUB boots from a disk, on 6.1 by default."""
     with guests_lab(f"{NAME}g", ("a",), (OLD, NEW)) as found:
         try:
             move_in(found, "a")
         except LabRefused as error:
             pytest.skip(str(error))
-        yield Guests(found, tmp_path)
+        yield Booted(found, tmp_path)
 
 
 @pytest.mark.slow
-def test_grub_boots_another_kernel_once(grub: Guests) -> None:
+def test_grub_boots_another_kernel_once(grub: Booted) -> None:
     old, new = (grub.lab.kernels[name].release for name in (OLD, NEW))
     menu = grub.ssh("a", "md5sum /boot/grub/grub.cfg")
     done = grub.run(grub.write({NEW: {"release": NEW}}, "grub"))

@@ -1,12 +1,11 @@
-"""Several builds of one commit: they differ in where their code lies and in nothing else, and
-guests boot them in turn. Seconds to link, minutes to compile and to measure: slow.
+"""Several builds of one commit: guests boot them in turn. Seconds to link, minutes to compile and
+to measure: slow.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,56 +18,6 @@ from tests.support.linux_source import Linux
 pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow]
 
 TOLD = Told(lambda line: None, lambda line: None)
-HOLDS_THE_IMAGE = "arch/x86/boot/"  # objects around the compressed kernel
-SYMBOL = re.compile(r"([0-9a-f]+) (\w) (\S+)")
-
-
-class Built:
-    """A build, with the hashes of the objects that it was linked from."""
-
-    def __init__(self, linux: Linux, kernel: Kernel) -> None:
-        self.place = build(kernel, TOLD)
-        (objects,) = (linux.cache / "netbench" / "trees").glob("*/objects")
-        self.objects = {
-            str(file.relative_to(objects)): digest(file)
-            for file in objects.rglob("*.o")
-            if not file.name.startswith(".") and HOLDS_THE_IMAGE not in str(file)
-        }
-        (system_map,) = self.place.glob("tar-install/boot/System.map-*")
-        lines = map(SYMBOL.fullmatch, system_map.read_text().splitlines())
-        self.symbols = [(line[1], line[2], line[3]) for line in lines if line]
-        (self.image,) = self.place.glob("tar-install/boot/vmlinuz-*")
-
-    def addresses(self, kinds: str) -> list[tuple[str, str]]:
-        return sorted((name, at) for at, kind, name in self.symbols if kind in kinds)
-
-    def initcalls(self) -> list[str]:
-        return [name for _, _, name in self.symbols if name.startswith("__initcall__")]
-
-
-def test_two_builds_of_one_commit_differ_in_their_layout_alone(
-    linux: Linux, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(linux.cache))
-    named = {"git": str(linux.place), "rev": "base", "config": "tinyconfig", "fragment": "lab"}
-    kernel = Kernel("k", layouts=2, **named)  # type: ignore[arg-type]
-    own = build(kernel, TOLD)
-    assert own == build(kernel.each[0], TOLD)
-    kept = (linux.cache / "netbench" / "built").glob("*-layout*")
-    new = 1 + max((int(place.name.rpartition("layout")[2]) for place in kept), default=0)
-    first, second = (Built(linux, replace(kernel, layouts=1, layout=new + at)) for at in range(2))
-    assert len({own, first.place, second.place}) == 3
-    assert len(first.objects) > 1000
-    assert first.objects == second.objects
-    assert first.image.name == second.image.name
-    assert first.image.read_bytes() != second.image.read_bytes()
-    code, again = (dict(each.addresses("tT")) for each in (first, second))
-    assert code.keys() == again.keys()
-    moved = sum(code[name] != again[name] for name in code)
-    print(f"{moved} of {len(code)} functions moved, {len(first.objects)} objects are equal")
-    assert moved > len(code) / 2
-    assert first.initcalls() == second.initcalls()
-    assert len(first.initcalls()) > 100
 
 
 def test_guests_boot_the_builds_of_a_kernel_in_turn(

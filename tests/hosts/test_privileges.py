@@ -551,12 +551,10 @@ BOUND_TO_ONE = f"setting mtu gro\nsysctl net.ipv6.icmp.ratemask\ninterface {LINK
 MEANWHILE: Mapping[str, Meanwhile] = {
     "too long to be read again": (
         "", {"target": ("only", f"{OF_VM}\n{OF_RATES * 2200}"), "value": ""}, ROOT_WRITES, swappiness, "61"),
-    "a name behind which a secret's mark stands": (
-        "", {"target": ("only", f"{OF_VM} (hidden) 1\n{OF_RATES * 2200}")}, ROOT_WRITES, swappiness, "61"),
     "a name with a long value": (
         "", {"target": ("only", f"{OF_VM} {'x' * 5000}\n{OF_RATES * 1900}")}, ROOT_WRITES, swappiness, "61"),
     "another interface": (
-        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu (hidden) 1\n{OF_RATES * 2200}")},
+        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu 1\n{OF_RATES * 2200}")},
         SHORT, lambda: mtu(OTHER), "1400"),
     "features that are not named": (
         BOUND_TO_ONE, {"op": "features", "target": LINK, "value": ""},
@@ -686,26 +684,10 @@ needs_paranoia = pytest.mark.skipif(
 )
 
 
-def metered(bed: Bed, sink: Path, meters: str = "[rusage, perf]") -> Campaign:
-    text = CAMPAIGN.format(config=bed.config, sink=sink, more="").replace(
-        "settings: {sysctl.net.ipv4.ip_default_ttl: 40}", f"meters: {meters}"
-    )
-    return campaign.parse(text, "apart.yaml")
-
-
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-
-
-def facts_of(path: Path) -> dict[str, Any]:
-    return dict(json.loads((path / "facts.json").read_text())["hosts"]["snd"][-1])
-
-
 @needs_paranoia
 def test_a_helper_opens_events_for_a_mover_without_root(bed: Bed, tmp_path: Path) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    conclusion = conductor.start(metered(bed, server.home / "out"), tmp_path / "results")
+    server = reached(bed)
+    conclusion = conductor.start(parsed(bed, METERED), tmp_path / "results")
     (record,) = records_of(conclusion.path)
     assert record["status"] == "ok"
     opening, closing = record["sender"]["perf"]["context_switches"]
@@ -718,26 +700,13 @@ def test_a_helper_opens_events_for_a_mover_without_root(bed: Bed, tmp_path: Path
 
 @needs_paranoia
 def test_without_a_helper_the_column_is_empty_with_its_reason(bed: Bed, tmp_path: Path) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed, " no-helper"))
-    bed.configure(bed.alias(server, "bench"))
-    wanted = metered(bed, server.home / "out")
-    (said,) = [line for line in findings(wanted) if "meters:" in line]
-    why = f"root is needed: kernel.perf_event_paranoid is {PARANOID}, and `sudo -n` gives none"
-    assert said == f"warning: snd: meters: perf: {why}; its columns stay empty"
-    conclusion = conductor.start(wanted, tmp_path / "results")
+    reached(bed, setup=sudo_rule(bed, " no-helper"))
+    conclusion = conductor.start(parsed(bed, METERED), tmp_path / "results")
     (record,) = records_of(conclusion.path)
     assert record["status"] == "ok"
     assert "perf" not in record["sender"]
     assert "rusage" in record["sender"]
-    assert facts_of(conclusion.path)["unread"] == {"perf": why}
-
-
-@needs_paranoia
-def test_check_lists_a_meter_among_what_needs_root(bed: Bed) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    said = findings(metered(bed, server.home / "out"))
-    assert "ok: snd: needs root: meter_files perf (meters: perf)" in said
+    assert facts_of(conclusion.path)["unread"] == {"perf": WITHOUT}
 
 
 RAPL = (
@@ -749,9 +718,8 @@ RAPL = (
 
 def test_a_helper_opens_energy_counters_for_a_mover_without_root(bed: Bed, tmp_path: Path) -> None:
     """RAPL is simulated: a folder in the place of powercap's."""
-    server = bed.serve(user="bench", setup=sudo_rule(bed) + RAPL)
-    bed.configure(bed.alias(server, "bench"))
-    wanted = metered(bed, server.home / "out", "[rusage, energy]")
+    reached(bed, setup=sudo_rule(bed) + RAPL)
+    wanted = parsed(bed, METERED.replace("perf", "energy"))
     conclusion = conductor.start(wanted, tmp_path / "results")
     (record,) = records_of(conclusion.path)
     assert record["sender"]["energy"]["package_uj"] == [0, 0]
@@ -760,21 +728,10 @@ def test_a_helper_opens_energy_counters_for_a_mover_without_root(bed: Bed, tmp_p
 
 @needs_paranoia
 def test_a_helper_is_started_for_no_other_meter(bed: Bed) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    with WorkerPool(metered(bed, server.home / "out", "[rusage, softirq]")) as pool:
+    reached(bed)
+    with WorkerPool(parsed(bed, METERED.replace("perf", "softirq"))) as pool:
         pool.start_all()
         assert {role for _, role in pool.workers()} == {"sender", "receiver"}
-
-
-@needs_paranoia
-def test_the_hosts_file_forbids_meters_by_name(bed: Bed, tmp_path: Path) -> None:
-    setup = sudo_rule(bed) + allow_file("setting energy")
-    server = bed.serve(user="bench", setup=setup)
-    bed.configure(bed.alias(server, "bench"))
-    (said,) = [line for line in findings(metered(bed, server.home / "out")) if "meters:" in line]
-    assert "/etc/netbench/allow has no line that allows `setting perf`" in said
-    assert said.startswith("warning: ")
 
 
 def test_descriptors_go_to_the_user_who_is_named_alone(bed: Bed) -> None:
@@ -971,22 +928,35 @@ def test_a_user_that_a_mover_cannot_become_is_named(bed: Bed, login: str, user: 
 
 # --- campaigns ------------------------------------------------------------------------------------
 
+ACCOUNT = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
 CAMPAIGN = """\
 netbench: 1
 name: apart
 verify: off
 ssh_config: {config}
-hosts: {{snd: {{ssh: box, address: 127.0.0.1{more}}}}}
-pairs: [{{sender: snd, receiver: snd}}]
-transfer: {{duration: 100ms, warmup: 10ms, congestion: reno, sink: {{file: {sink}}}}}
+hosts: {{snd: {{ssh: box, address: 127.0.0.1}}}}
+transfer: {{duration: 100ms, warmup: 10ms, congestion: reno}}
 repeat: {{min: 1, max: 1}}
-settings: {{sysctl.net.ipv4.ip_default_ttl: 40}}
 """
+HELD = "settings: {sysctl.net.ipv4.ip_default_ttl: 40}\n"
+METERED = "meters: [rusage, perf]\n"
+PROFILED = "profile: {cells: all, seconds: 100ms, runs: 1}\n"
+WITHOUT = f"root is needed: kernel.perf_event_paranoid is {PARANOID}, and `sudo -n` gives none"
+AS_BENCH = ", run_as: bench"
 
 
-def parsed(bed: Bed, sink: Path, more: str = "", extra: str = "") -> Campaign:
-    text = CAMPAIGN.format(config=bed.config, sink=sink, more=more) + extra
-    return campaign.parse(text, "apart.yaml")
+def reached(bed: Bed, login: str = "bench", setup: str | None = None) -> Server:
+    """The host of a campaign: by sudo, or as root of a host that has the account of the tests."""
+    if setup is None:
+        setup = sudo_rule(bed) if login == "bench" else OWN + ACCOUNT
+    server = bed.serve(user=login, setup=setup)
+    bed.configure(bed.alias(server, login))
+    return server
+
+
+def parsed(bed: Bed, extra: str = HELD, of_host: str = "") -> Campaign:
+    text = CAMPAIGN.format(config=bed.config).replace("127.0.0.1}", f"127.0.0.1{of_host}}}")
+    return campaign.parse(text + extra, "apart.yaml")
 
 
 def findings(wanted: Campaign) -> list[str]:
@@ -994,34 +964,98 @@ def findings(wanted: Campaign) -> list[str]:
         return [str(finding) for finding in check(wanted, pool)]
 
 
+def records_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads((path / "facts.json").read_text())["hosts"]["snd"][-1])
+
+
+@pytest.fixture(autouse=True)
+def no_locks() -> Iterator[None]:
+    """Without the lock of an account that may not write into HOME, which is root's here."""
+    yield
+    shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True)
+
+
+@pytest.fixture
+def before_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[WorkerPool], object]], None]:
+    """Calls a function with the pool of workers while a run is under way."""
+
+    def install(look: Callable[[WorkerPool], object]) -> None:
+        honest = Runner._measure
+
+        def measure(self: Runner, *args: Any) -> Any:
+            look(self._pool)
+            return honest(self, *args)
+
+        monkeypatch.setattr(Runner, "_measure", measure)
+
+    return install
+
+
+NO_LINE = "/etc/netbench/allow has no line that allows"
+AS_ROOT = "warning: snd: data, sources, sinks and tools run as root; write `run_as: USER`"
+# How a host is reached, its file, a campaign, what `check` says of it, and what it does not.
+CHECKS: Mapping[str, tuple[str, str, str, tuple[str, ...], str]] = {
+    "an operation": ("helper", "", HELD, (
+        f"ok: snd: needs root: file {TTL} 40 (sysctl.net.ipv4.ip_default_ttl: 40)",), "run as root"),
+    "also without sudo": ("no-helper", "", HELD, ("sudoers.d", f"needs root: file {TTL} 40"), AS_ROOT),
+    "a line that forbids": ("helper", "setting mtu", HELD + "sweep: {sender.mtu: [1400]}\n", (
+        f"{NO_LINE} `sysctl net.ipv4.ip_default_ttl`", "needs root: link lo mtu 1400"), AS_ROOT),
+    "a meter": ("helper", "", METERED, ("ok: snd: needs root: meter_files perf (meters: perf)",), "error: "),
+    "a meter without sudo": ("no-helper", "", METERED, (
+        f"warning: snd: meters: perf: {WITHOUT}; its columns stay empty",), "error: "),
+    "a meter that is forbidden": ("helper", "setting energy", METERED, (
+        "warning: snd: meters: perf: ", f"{NO_LINE} `setting perf`"), "error: "),
+    "a mover of root": ("root", "", HELD, (AS_ROOT,), "needs root: file /no"),
+    "a mover that root becomes": (AS_BENCH, "", HELD, (), AS_ROOT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CHECKS)
+def test_check_lists_what_needs_root(bed: Bed, case: str) -> None:
+    how, file, text, said, unsaid = CHECKS[case]
+    if text == METERED and PARANOID < 1:
+        pytest.skip("kernel.perf_event_paranoid lets every user count all CPUs")
+    before = TTL.read_text()
+    if "helper" in how:
+        reached(bed, setup=sudo_rule(bed, f" {how}") + (allow_file(file) if file else ""))
+    else:
+        reached(bed, "root")
+    lines = "\n".join(findings(parsed(bed, text, how if how == AS_BENCH else "")))
+    assert [words for words in said if words not in lines] == []
+    assert unsaid not in lines
+    assert TTL.read_text() == before
+
+
 @pytest.mark.parametrize("login", ["bench", "root"])
 def test_data_moves_without_root_while_a_helper_holds_settings(
-    bed: Bed, tmp_path: Path, login: str, request: pytest.FixtureRequest
+    bed: Bed, tmp_path: Path, login: str, before_runs: Callable[..., None]
 ) -> None:
     """The pool's workers are looked at while the campaign's only run is under way."""
-    # The lock of an account that may not write into HOME, which is root's here.
-    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
-    monkeypatch = request.getfixturevalue("monkeypatch")
-    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
-    server = bed.serve(user=login, setup=sudo_rule(bed) if login == "bench" else OWN + account)
-    bed.configure(bed.alias(server, login))
+    server = reached(bed, login)
     place = tmp_path / "sinks"
     place.mkdir()
     os.chown(place, UID, UID)
     seen: dict[str, int] = {}
     ttl: list[str] = []
-    honest = Runner._measure
 
-    def measure(self: Runner, *args: Any) -> Any:
-        for (_, role), worker in self._pool.workers().items():
+    def look(pool: WorkerPool) -> None:
+        for (_, role), worker in pool.workers().items():
             status = Path(f"/proc/{worker.hello.pid}/status").read_text()
             seen[role] = int(status.partition("Uid:")[2].split()[1])
         ttl.append(TTL.read_text())
-        return honest(self, *args)
 
-    monkeypatch.setattr(Runner, "_measure", measure)
+    before_runs(look)
     before = TTL.read_text()
-    wanted = parsed(bed, place / "out", ", run_as: bench" if login == "root" else "")
+    sink = (
+        f"pairs: [{{sender: snd, receiver: snd}}]\nsweep: {{sink: [{{file: {place / 'out'}}}]}}\n"
+    )
+    wanted = parsed(bed, HELD + sink, AS_BENCH if login == "root" else "")
     conclusion = conductor.start(wanted, tmp_path / "results")
     assert (conclusion.why, conclusion.failed) == ("done", False)
     assert seen == {"sender": UID, "receiver": UID, "helper": 0}
@@ -1029,37 +1063,6 @@ def test_data_moves_without_root_while_a_helper_holds_settings(
     assert (place / "out").stat().st_uid == UID
     log = (server.folder / "logs" / "netbench.log").read_text() if login == "bench" else ""
     assert login == "root" or "campaign='apart/" in log
-
-
-def test_check_lists_what_needs_root_as_exact_operations(bed: Bed, tmp_path: Path) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    before = TTL.read_text()
-    said = findings(parsed(bed, server.home / "out"))
-    operation = f"file {TTL} 40 (sysctl.net.ipv4.ip_default_ttl: 40)"
-    assert f"ok: snd: needs root: {operation}" in said
-    assert not [line for line in said if "run as root" in line]
-    assert TTL.read_text() == before
-
-
-def test_check_lists_it_too_where_sudo_is_not_set_up(bed: Bed, tmp_path: Path) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed, " no-helper"))
-    bed.configure(bed.alias(server, "bench"))
-    said = findings(parsed(bed, server.home / "out"))
-    assert [line for line in said if "error: snd: " in line and "sudoers.d" in line], said
-    assert [line for line in said if f"needs root: file {TTL} 40" in line], said
-
-
-PROFILED = """\
-netbench: 1
-name: profiled
-verify: off
-ssh_config: {config}
-hosts: {{snd: {{ssh: box, address: 127.0.0.1}}}}
-transfer: {{duration: 50ms, warmup: 10ms, congestion: reno}}
-repeat: {{min: 1, max: 1}}
-profile: {{cells: all, seconds: 100ms, runs: 1}}
-"""
 
 
 @pytest.mark.parametrize(
@@ -1071,14 +1074,12 @@ profile: {{cells: all, seconds: 100ms, runs: 1}}
     ],
 )
 def test_a_campaign_goes_on_without_the_profile_that_root_is_missing_for(
-    bed: Bed, tmp_path: Path, setup: str, status: str, reason: str, request: pytest.FixtureRequest
+    bed: Bed, tmp_path: Path, setup: str, status: str, reason: str
 ) -> None:
-    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
     rule = sudo_rule(bed) if setup else ""
     allowed = allow_file("setting profile\n") if setup == "allowed" else ""
-    server = bed.serve(user="bench", setup=rule + allowed)
-    bed.configure(bed.alias(server, "bench"))
-    wanted = campaign.parse(PROFILED.format(config=bed.config), "profiled.yaml")
+    server = reached(bed, setup=rule + allowed)
+    wanted = parsed(bed, PROFILED)
     said = [line for line in findings(wanted) if "profile" in line]
     if reason:
         assert [line for line in said if line.startswith("warning") and reason in line], said
@@ -1089,55 +1090,35 @@ def test_a_campaign_goes_on_without_the_profile_that_root_is_missing_for(
     (one,) = read_profile_runs(conclusion.path)
     assert one.status == status
     assert reason in one.reason
-    log = server.folder / "logs" / "netbench.log"
     if setup:
-        verb = "set" if setup == "allowed" else "refuse"
-        assert "campaign='profiled/" in log.read_text()
-        assert f"{verb} profile 'sampling'" in log.read_text()
+        log = (server.folder / "logs" / "netbench.log").read_text()
+        assert "campaign='apart/" in log
+        assert f"{'set' if setup == 'allowed' else 'refuse'} profile 'sampling'" in log
 
 
-PLAIN = PROFILED.partition("profile:")[0].replace("name: profiled", "name: plain")
+NOT_ROOT = "the login is not root, and nothing else of the"
 TCP_METRICS = {
-    "a user without sudo": ("bench", "", "", "the login is not root, and nothing else of the"),
-    "a user with sudo": ("bench", "sudo", "", "the login is not root, and nothing else of the"),
+    "a user without sudo": ("bench", "", "", NOT_ROOT),
+    "a user with sudo": ("bench", "sudo", "", NOT_ROOT),
     "root": ("root", "", "", ""),
-    "root as another user": ("root", "", ", run_as: bench", ""),
-    "the file forbids it": (
-        "root",
-        "setting mtu",
-        "",
-        "no line that allows `setting tcp_metrics`",
-    ),
-    "the file allows it": ("root", "setting tcp_metrics", "", ""),
+    "root as another user": ("root", "", AS_BENCH, ""),
+    "forbidden": ("root", "setting mtu", "", "no line that allows `setting tcp_metrics`"),
+    "allowed": ("root", "setting tcp_metrics", "", ""),
 }
 
 
 @pytest.mark.parametrize("case", TCP_METRICS)
 def test_a_campaign_drops_what_tcp_has_learnt_where_it_has_root_anyway(
-    bed: Bed, tmp_path: Path, case: str, request: pytest.FixtureRequest
+    bed: Bed, tmp_path: Path, case: str, before_runs: Callable[..., None]
 ) -> None:
     """Elsewhere it goes on, with the fact and a caution, and starts no helper."""
-    request.addfinalizer(lambda: shutil.rmtree(f"/tmp/netbench-{UID}", ignore_errors=True))
     login, file, more, why = TCP_METRICS[case]
-    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
-    rights = sudo_rule(bed) if file == "sudo" else OWN if login == "root" else ""
-    allowed = allow_file(file) if file not in ("", "sudo") else ""
-    setup = rights + (account if login == "root" else "") + allowed
-    server = bed.serve(user=login, setup=setup)
-    bed.configure(bed.alias(server, login))
-    text = PLAIN.format(config=bed.config).replace("127.0.0.1}", f"127.0.0.1{more}}}")
+    rights = sudo_rule(bed) if file == "sudo" else OWN + ACCOUNT if login == "root" else ""
+    reached(bed, login, rights + (allow_file(file) if file not in ("", "sudo") else ""))
     NO_SAVE.write_text("0")  # as it is where no killed campaign of another test has left it
-    wanted = campaign.parse(text, "plain.yaml")
     roles: set[str] = set()
-    honest = Runner._measure
-
-    def measure(self: Runner, *args: Any) -> Any:
-        roles.update(role for _, role in self._pool.workers())
-        return honest(self, *args)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Runner, "_measure", measure)
-        conclusion = conductor.start(wanted, tmp_path / "results")
+    before_runs(lambda pool: roles.update(role for _, role in pool.workers()))
+    conclusion = conductor.start(parsed(bed, "", more), tmp_path / "results")
     assert (conclusion.why, conclusion.failed) == ("done", False)
     known = facts_of(conclusion.path)
     assert why in known.get("not_held", {}).get("tcp_metrics", "")
@@ -1149,72 +1130,42 @@ def test_a_campaign_drops_what_tcp_has_learnt_where_it_has_root_anyway(
     assert NO_SAVE.read_text() == "0\n"
 
 
-def test_check_names_the_line_that_forbids_a_setting(bed: Bed, tmp_path: Path) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed) + allow_file("setting mtu"))
-    bed.configure(bed.alias(server, "bench"))
-    said = findings(parsed(bed, server.home / "out", extra="sweep: {sender.mtu: [1400]}\n"))
-    (error,) = [line for line in said if line.startswith("error")]
-    assert "/etc/netbench/allow has no line that allows `sysctl net.ipv4.ip_default_ttl`" in error
-    assert [line for line in said if "needs root: link lo mtu 1400" in line]
-
-
-@pytest.mark.parametrize(("more", "warned"), [("", 1), (", run_as: bench", 0)])
-def test_check_says_when_a_mover_would_run_as_root(bed: Bed, more: str, warned: int) -> None:
-    account = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"
-    server = bed.serve(setup=OWN + account)
-    bed.configure(bed.alias(server))
-    said = findings(parsed(bed, Path("/tmp/netbench-no-such"), more))
-    warning = "warning: snd: data, sources, sinks and tools run as root; write `run_as: USER`"
-    assert len([line for line in said if line.startswith(warning)]) == warned
-
-
-@pytest.mark.parametrize("victim", ["helper", "mover"])
-def test_a_lost_worker_leaves_no_setting(bed: Bed, tmp_path: Path, victim: str) -> None:
+@pytest.mark.parametrize("victim", ["helper", "sender"])
+def test_a_lost_worker_leaves_no_setting(
+    bed: Bed, tmp_path: Path, victim: str, before_runs: Callable[..., None]
+) -> None:
     """Killed in the middle of a run: the campaign goes on, and ends with what there was."""
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    before, killed = TTL.read_text(), []
-    wanted = parsed(bed, server.home / "out")
-    honest = Runner._measure
+    reached(bed)
+    before, killed = TTL.read_text(), list[int]()
 
-    def measure(self: Runner, *args: Any) -> Any:
-        workers = self._pool.workers()
+    def kill(pool: WorkerPool) -> None:
         if not killed:
-            killed.append(workers["snd", "helper" if victim == "helper" else "sender"].hello.pid)
+            killed.append(pool.workers()["snd", victim].hello.pid)
             os.kill(killed[0], signal.SIGKILL)
-        return honest(self, *args)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Runner, "_measure", measure)
-        conclusion = conductor.start(wanted, tmp_path / "results")
-    records = [
-        json.loads(line) for line in (conclusion.path / "records.jsonl").read_text().splitlines()
-    ]
-    assert [record["status"] for record in records] == ["interrupted", "ok"]
+    before_runs(kill)
+    conclusion = conductor.start(parsed(bed), tmp_path / "results")
+    assert [each["status"] for each in records_of(conclusion.path)] == ["interrupted", "ok"]
     assert (conclusion.why, TTL.read_text()) == ("done", before)
 
 
 @pytest.mark.slow
 def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
-    bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bed: Bed, tmp_path: Path, before_runs: Callable[..., None]
 ) -> None:
-    server = bed.serve(user="bench", setup=sudo_rule(bed))
-    bed.configure(bed.alias(server, "bench"))
-    before, stopped = TTL.read_text(), []
-    wanted = parsed(bed, server.home / "out")
-    honest = Runner._measure
+    reached(bed)
+    before, stopped = TTL.read_text(), list[int]()
 
-    def measure(self: Runner, *args: Any) -> Any:
+    def stop(pool: WorkerPool) -> None:
         if not stopped:
-            pid = self._pool.workers()["snd", "helper"].hello.pid
+            pid = pool.workers()["snd", "helper"].hello.pid
             stat = Path(f"/proc/{pid}/stat").read_text()
             stopped.append(int(stat.rpartition(")")[2].split()[1]))  # its parent: sudo
             os.kill(pid, signal.SIGSTOP)
-        return honest(self, *args)
 
-    monkeypatch.setattr(Runner, "_measure", measure)
+    before_runs(stop)
     begun = time.monotonic()
-    conclusion = conductor.start(wanted, tmp_path / "results")
+    conclusion = conductor.start(parsed(bed), tmp_path / "results")
     assert time.monotonic() - begun < 40, "silence and patience take 30 s at most"
     until(lambda: not Path(f"/proc/{stopped[0]}").exists())  # sudo went with its helper
     assert (conclusion.why, TTL.read_text()) == ("done", before)

@@ -51,10 +51,6 @@ class Browser:
         (found,) = self.all(selector)
         return found
 
-    def texts(self, selector: str) -> list[str]:
-        """What the shown elements say."""
-        return [each.text for each in self.all(selector) if each.is_displayed()]
-
     def click(self, selector: str) -> None:
         """Click what is there first."""
         self.press(self.all(selector)[0])
@@ -63,10 +59,6 @@ class Browser:
         """Click an element in the middle of the window: at its top it may lie below the bar."""
         self.run("arguments[0].scrollIntoView({block: 'center'})", element)
         element.click()
-
-    def at(self) -> str:
-        """The fragment of the address."""
-        return str(self.run("return location.hash"))
 
     def size(self, width: int, height: int = 900) -> None:
         self.devtools(

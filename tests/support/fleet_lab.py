@@ -16,8 +16,8 @@ from netbench.lab import Lab, LabHost
 from netbench.lab.command import Tools, find
 from netbench.lab.lab import LabSpec
 from netbench.lab.lifecycle import own_name
-from netbench.lab.names import SWITCH, namespace_name
 from netbench.lab.netns import shape
+from netbench.lab.state import SWITCH, namespace_name
 
 RATE = 10**9
 """Bits a second of the slow link: veth moves many times as much."""

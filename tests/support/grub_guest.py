@@ -10,15 +10,14 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from netbench.lab import command as programs
-from netbench.lab import debian, emulator, guests, qemu, sshd, userland
+from netbench.lab import debian, guests, qemu, sshd, userland
 from netbench.lab.command import Tools
 from netbench.lab.cpio import Archive
+from netbench.lab.guest_console import await_login
 from netbench.lab.identity import identity
 from netbench.lab.lab import Lab, LabHost, LabKernel
-from netbench.lab.login import await_login
 
 _NEEDS = (*qemu.NEEDS, "mke2fs")
 _SECTOR = 512
@@ -84,53 +83,48 @@ def move_in(lab: Lab, name: str) -> None:
     tools = programs.find(_NEEDS)
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
     host = lab.hosts[name]
-    emulator.end(lab.name, lab.folder, name)
+    guests.stop(lab, host)
     here = sshd.place(lab.folder, name)
     image = here / "grub-disk"
     _disk(lab, host, packages, image, tools)
-    described = guests.described(lab, host)
-    queues = described.accelerator.queues(described.number)
-    where = (described.namespace, described.tap, queues > 1)
-    taps = [emulator.open_tap(*where) for _ in range(queues)]
-    try:
-        own = emulator._arguments(described, taps, guests.USER_NETWORK)
-        argv = [tools.paths[emulator.PROGRAM], *own]
-        argv += ["-drive", f"if=virtio,format=raw,file={image}"]
-        quiet: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 60}
-        subprocess.run(argv, check=True, pass_fds=taps, **quiet)
-    finally:
-        for tap in taps:
-            os.close(tap)
+    guests.start_qemu(lab, host, ["-drive", f"if=virtio,format=raw,file={image}"], tools)
     await_login(lab, host, tools, 240.0)
 
 
 def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools: Tools) -> None:
     content = image.with_name("grub-content")
     modules = packages["grub-pc-bin"] / "usr/lib/grub/i386-pc"
-    left_out = shutil.ignore_patterns("*.img", "*.module")
-    shutil.copytree(modules, content / "grub" / "i386-pc", ignore=left_out)
-    menu = _menu(list(lab.kernels.values()), lab.accelerator.append)
-    (content / "grub" / "grub.cfg").write_text(menu)
+    shutil.copytree(
+        modules, content / "grub" / "i386-pc", ignore=shutil.ignore_patterns("*.img", "*.module")
+    )
+    (content / "grub" / "grub.cfg").write_text(
+        _menu(list(lab.kernels.values()), lab.accelerator.append)
+    )
     (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
     for kernel in lab.kernels.values():
         shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
-        root = kernel.initrd.read_bytes() + identity(lab, host, False) + _additions(packages, tools)
+        root = kernel.initrd.read_bytes() + identity(lab, host, False)
+        root += _additions(host, packages, tools)
         (content / f"initrd.img-{kernel.release}").write_bytes(root)
-    held = sum(file.stat().st_size for file in content.rglob("*"))
-    size = held * 5 // 4 // _SECTOR + (16 << 20) // _SECTOR
+    size = (
+        sum(file.stat().st_size for file in content.rglob("*")) * 5 // 4 // _SECTOR
+        + (16 << 20) // _SECTOR
+    )
     with image.open("wb") as disk:
         disk.truncate((_PARTITION_AT + size) * _SECTOR)
     offset = f"offset={_PARTITION_AT * _SECTOR}"
     # ext2: what GRUB 2.06 reads whatever mke2fs's defaults are
-    how = ("-q", "-t", "ext2", "-E", offset, "-d", str(content))
-    tools.run(("mke2fs", *how, str(image), f"{size * _SECTOR // 1024}k"))
+    words = f"mke2fs -q -t ext2 -E {offset} -d {content} {image} {size * _SECTOR // 1024}k"
+    tools.run(words.split())
     with image.open("r+b") as disk:
         disk.write(_first_sectors(packages, modules, size, image.with_name("core.img")))
     shutil.rmtree(content)
 
 
 def _menu(kernels: list[LabKernel], append: str) -> str:
-    advanced = "".join(_ADVANCED.format(release=each.release, append=append) for each in kernels)
+    advanced = "".join(
+        _ADVANCED.format(release=kernel.release, append=append) for kernel in kernels
+    )
     simple = _SIMPLE.format(release=kernels[0].release, append=append)
     title = "submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-test' {\n"
     return f"{_HEAD}{simple}{title}{advanced}}}\n"
@@ -142,20 +136,20 @@ def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Pa
     """
     maker = packages["grub-common"] / "usr/bin/grub-mkimage"
     libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
-    where = ("-d", str(modules), "-O", "i386-pc", "-p", "(hd0,msdos1)/grub", "-o", str(core))
+    words = f"{maker} -d {modules} -O i386-pc -p (hd0,msdos1)/grub -o {core}".split()
     environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
-    argv = [str(maker), *where, *_MODULES]
-    subprocess.run(argv, check=True, capture_output=True, env=environment)
+    subprocess.run([*words, *_MODULES], check=True, capture_output=True, env=environment)
     boot = bytearray((modules / "boot.img").read_bytes()[:_SECTOR])
-    ends = b"\xfe\xff\xff"
-    boot[446:462] = struct.pack("<B3sB3sII", 0x80, ends, 0x83, ends, _PARTITION_AT, size)
+    boot[446:462] = struct.pack(
+        "<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_AT, size
+    )
     boot[462:512] = bytes(48) + b"\x55\xaa"
     whole = bytes(boot) + core.read_bytes()
     assert len(whole) <= _PARTITION_AT * _SECTOR
     return whole
 
 
-def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
+def _additions(host: LabHost, packages: dict[str, Path], tools: Tools) -> bytes:
     """What the guest has beside a lab's: GRUB's own programs, and its disk at /boot."""
     archive = Archive()
     libraries: dict[str, Path] = {}
@@ -164,7 +158,7 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
             file = packages[package] / path
             archive.file(path, file.read_bytes(), 0o755)
             if not file.read_bytes().startswith(b"#!"):
-                found = userland._libraries(userland.Program(file, packages[package], ""), tools)
+                found = userland._libraries(userland.Program(file, packages[package]), tools)
                 libraries |= {library.name: library for library in found}
     for name, library in sorted(libraries.items()):
         folder = "usr/lib64" if name.startswith("ld-linux") else "usr/lib"
@@ -173,5 +167,6 @@ def _additions(packages: dict[str, Path], tools: Tools) -> bytes:
     with contextlib.suppress(StopIteration):
         archive.file(_LIBRARY, next(file for file in mkconfig if file.exists()).read_bytes())
     archive.file("usr/sbin/mount-boot", _MOUNT.encode(), 0o755)
-    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{userland._INITTAB}".encode())
+    inittab = userland.INITTAB.format(management=host.management)
+    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{inittab}".encode())
     return archive.whole()

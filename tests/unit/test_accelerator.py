@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from netbench.base.errors import LabError
-from netbench.lab import debian, emulator, trial
+from netbench.lab import debian, guests, trial
 from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
 from netbench.lab.command import Tools
-from netbench.lab.lab import LabKernel
+from netbench.lab.lab import Lab, LabHost, LabKernel
 
 
 @pytest.mark.parametrize(
@@ -34,40 +34,32 @@ def test_the_first_cpu_is_the_controllers(
     assert shares(available, guests) == expected
 
 
-def words(accelerator: Accelerator, number: int, taps: int) -> str:
-    guest = emulator.Guest(
-        lab="l",
-        name="h",
-        folder=Path("/f"),
-        port=1,
-        macs=("a", "b"),
-        namespace=Path("/n"),
-        tap="data1",
-        number=number,
-        accelerator=accelerator,
-    )
-    return " ".join(emulator._arguments(guest, range(7, 7 + taps), "restrict=on"))
+def words(accelerator: Accelerator, number: int) -> str:
+    """QEMU's arguments for the host of that number."""
+    hosts = {name: LabHost(name, "", "", "", "", "", "") for name in ("a", "b")}
+    lab = Lab("l", "qemu", Path("/f"), hosts, Path("/c"), accelerator=accelerator)
+    return " ".join(guests.arguments(lab, list(hosts.values())[number]))
 
 
-def test_kvm_is_asked_for_alone() -> None:
-    kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
-    one, two = words(kvm, 0, 1), words(kvm, 1, 2)
-    assert "-accel kvm -cpu host -smp 1 " in one
-    assert "-netdev tap,id=n1,fd=7,vhost=on -device virtio-net-pci,romfile=,netdev=n1,mac=b" in one
-    assert "mq=on" not in one
-    assert "-accel kvm -cpu host -smp 2 " in two
-    assert "tap,id=n1,fds=7:8,vhost=on" in two
-    assert "netdev=n1,mac=b,mq=on,vectors=6" in two
-    assert "tcg" not in one + two
-    assert "mitigations=off" not in kvm.append
-
-
-def test_emulation_is_as_it_was() -> None:
-    alone = words(EMULATION, 0, 1)
+def test_kvm_is_asked_for_alone_and_so_is_emulation() -> None:
+    alone = words(EMULATION, 0)
     assert "-accel tcg,thread=multi,tb-size=64 -cpu max -smp 1 " in alone
-    assert "-netdev tap,id=n1,fd=7 -device virtio-net-pci,romfile=,netdev=n1,mac=b" in alone
+    assert "vhost" not in alone
     assert "kvm" not in alone
     assert "tsc=reliable random.trust_cpu=on mitigations=off" in EMULATION.append
+    kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
+    one, two = words(kvm, 0), words(kvm, 1)
+    assert "-accel kvm -cpu host -smp 1 " in one
+    assert (
+        "tap,id=data1,ifname=data1,script=no,downscript=no,vhost=on -device virtio-net-pci,romfile=,netdev=data1,"
+        in one
+    )
+    assert "mq=on" not in one
+    assert "-accel kvm -cpu host -smp 2 " in two
+    assert "tap,id=data2,ifname=data2,script=no,downscript=no,queues=2,vhost=on" in two
+    assert "mac=52:54:00:6e:01:02,mq=on,vectors=6" in two
+    assert "tcg" not in one + two
+    assert "mitigations=off" not in kvm.append
 
 
 @pytest.fixture
@@ -83,7 +75,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     program = tmp_path / "qemu"
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho 'no VMX' >&2\nexit 1\n")
     program.chmod(0o755)
-    return Tools({emulator.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
+    return Tools({guests.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
 
 
 @pytest.fixture
@@ -113,36 +105,41 @@ def test_that_kvm_fails_is_kept(
     assert tries(tmp_path) == 2
 
 
-def older(file: Path) -> None:
-    os.utime(file, (0, file.stat().st_mtime - trial.KEPT_SECONDS))
+def an_hour(here: Path) -> None:
+    (kept,) = (debian.cache() / "kvm").iterdir()
+    os.utime(kept, (0, kept.stat().st_mtime - trial.KEPT_SECONDS))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda here: older(next((debian.cache() / "kvm").iterdir())),
-        lambda here: (here / "kvm").chmod(0o600),  # as where the module is loaded again
-        lambda here: os.utime(here / "qemu", (1, 1)),
-    ],
-    ids=["an hour", "the device", "QEMU"],
-)
+def the_device(here: Path) -> None:
+    """As where the module is loaded again."""
+    (here / "kvm").chmod(0o600)
+
+
+def qemu(here: Path) -> None:
+    os.utime(here / "qemu", (1, 1))
+
+
+def the_boot(here: Path) -> None:
+    (here / "boot_id").write_text("another")
+
+
+@pytest.mark.parametrize("change", [an_hour, the_device, qemu, the_boot])
 def test_what_may_change_the_answer_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, changed: Callable[[Path], None]
+    tmp_path: Path,
+    tools: Tools,
+    kernel: LabKernel,
+    change: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_text("one")
     trial.choose([kernel], 2, tools)
-    changed(tmp_path)
+    change(tmp_path)
     assert "tried" not in trial.choose([kernel], 2, tools).why
     assert tries(tmp_path) == 2
-
-
-def test_after_another_boot_of_the_machine_it_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trial.choose([kernel], 2, tools)
-    (tmp_path / "boot_id").write_text("another")
-    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
-    trial.choose([kernel], 2, tools)
-    assert tries(tmp_path) == 2
+    kernel.initrd.unlink()
+    with pytest.raises(LabError, match="cannot try KVM"):
+        trial.choose([replace(kernel, append="x")], 2, tools)
 
 
 def test_without_the_device_nothing_is_tried(
@@ -152,9 +149,3 @@ def test_without_the_device_nothing_is_tried(
     why = f"{tmp_path}/gone: No such file or directory"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
     assert not (tmp_path / "tries").exists()
-
-
-def test_an_initramfs_that_is_gone_is_no_answer(tools: Tools, kernel: LabKernel) -> None:
-    kernel.initrd.unlink()
-    with pytest.raises(LabError, match="cannot try KVM"):
-        trial.choose([kernel], 2, tools)

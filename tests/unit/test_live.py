@@ -8,7 +8,6 @@ import fcntl
 import io
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pyte
@@ -17,15 +16,17 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter
+from netbench.live.findings import Findings
 from netbench.live.screen import render
-from netbench.live.standing import Overview, overview
-from netbench.live.standings import comparisons
-from netbench.live.tail import Changes, Tail, is_locked
+from netbench.live.standing import Overview
+from netbench.live.tail import Tail, is_locked
 from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
+from netbench.report.source import Source
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import now
 from netbench.run.ledger import Bad, Ledger
+from tests.support.paths import SAMPLE
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -38,60 +39,30 @@ repeat: {min: 3, max: 6, metrics: [throughput, sender_cpu]}
 """
 
 
-# Files that grow
-
-
 def test_only_new_and_whole_lines_are_read(tmp_path: Path) -> None:
     file = tmp_path / "f"
     tail = Tail(file)
     assert tail.read() == []  # not there yet
     file.write_bytes(b"one\ntwo\nthr")
-    assert tail.read() == [b"one\n", b"two\n"]
-    assert tail.read() == []
-    with file.open("ab") as more:
-        more.write(b"ee\n")
-    assert tail.read() == [b"three\n"]
-    assert tail.lines == 3
-
-
-def test_many_lines_are_read_in_parts_and_none_is_lost(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    lines = [b"%d\n" % number for number in range(1000)] + [b"x" * 5000 + b"\n"]
-    file.write_bytes(b"".join(lines))
-    tail, parts = Tail(file), []
-    while part := tail.read(most=100):
-        parts.append(part)
-    assert [line for part in parts for line in part] == lines
-
-
-def test_a_file_that_was_replaced_by_a_shorter_one_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    file.write_bytes(b"one\ntwo\n")
-    tail = Tail(file)
-    tail.read()
+    assert tail.read() == [b"one", b"two"]
+    assert (tail.read(), tail.behind) == ([], False)
+    file.write_bytes(b"one\ntwo\nnew\n")  # `resume` cuts off what a kill left
+    assert (tail.read(), tail.lines) == ([b"new"], 3)
     file.write_bytes(b"one\n")
     with pytest.raises(StoreError, match="has become shorter"):
         tail.read()
 
 
-def test_a_line_that_a_resume_cuts_off_was_never_read(tmp_path: Path) -> None:
+def test_many_lines_are_read_in_parts_and_none_is_lost(tmp_path: Path) -> None:
     file = tmp_path / "f"
-    file.write_bytes(b"one\ntw")
+    lines = [b"%d" % number for number in range(1000)] + [b"x" * 5000]
+    file.write_bytes(b"".join(line + b"\n" for line in lines))
     tail = Tail(file)
-    assert tail.read() == [b"one\n"]
-    file.write_bytes(b"one\nnew\n")
-    assert tail.read() == [b"new\n"]
-
-
-def test_a_file_that_is_replaced_has_changed_once(tmp_path: Path) -> None:
-    file, other = tmp_path / "f", tmp_path / "g"
-    changes = Changes(file)
-    assert not changes.changed()
-    file.write_text("a")
-    assert [changes.changed(), changes.changed()] == [True, False]
-    other.write_text("b")
-    other.rename(file)
-    assert changes.changed()
+    read = tail.read(most=100)
+    assert len(read) < 100
+    while tail.behind:
+        read += tail.read(most=100)
+    assert read == lines
 
 
 def test_a_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
@@ -101,20 +72,20 @@ def test_a_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
     with file.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert is_locked(file)
-        with file.open() as waiting, pytest.raises(BlockingIOError):
-            fcntl.flock(waiting, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert not is_locked(file)
 
 
 # Lines for a terminal
 
 
-def played(blocks: int = 3) -> tuple[Plan, Ledger]:
-    """A ledger with so many blocks of made-up runs; splice fails in the last."""
+def view(
+    cautions: tuple[str, ...] = ("something " * 30,), last: str = "ok", word: str = ""
+) -> Overview:
+    """Three blocks of made-up runs, and one more run with a status."""
     plan = Plan(campaign.parse(TEXT, "m.yaml"))
     ledger = Ledger(plan, {"here": 100}, {"here>here": True}, ACCOUNTS)
     run = 0
-    for block in range(blocks):
+    for block in range(3):
         for number, unit in enumerate(plan.units):
             run += 1
             amount = (10 + number + 0.1 * ((run * 7) % 5)) * 1e9 / 8
@@ -126,72 +97,63 @@ def played(blocks: int = 3) -> tuple[Plan, Ledger]:
             factors = unit.cell.factors
             ledger.add(Record(run, *unit.key, block, 0, factors, "ok", "", now(), *sides))
         ledger.next_block()
-    return plan, ledger
+    unit = plan.units[15]
+    if last != "ok":
+        ledger.add(Record(99, *unit.key, 3, 0, unit.cell.factors, last, "no", now()))
+    findings = Findings(Path(), 1.0)
+    findings.comparisons = tuple(Source.of(SAMPLE).comparisons["throughput"])
+    findings.cautions = cautions
+    log = tuple(f"{now()} line {number}{word}" for number in range(9))
+    return Overview(plan, ledger, Path("results/many/x"), findings, 100.0, log=log)
 
 
-def view(room: int | None = None) -> Overview:
-    plan, ledger = played()
-    return replace(
-        overview(plan, ledger, Path("results/many/x"), room),
-        left=100.0,
-        cautions=("something " * 30,),
-        log=tuple(f"{now()} line {number}" for number in range(9)),
-        comparisons=tuple(comparisons(plan, ledger)),
-        note="q ends watching",
-    )
+NOTE = "Ctrl-C ends watching"
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 79, 120, 199])
-@pytest.mark.parametrize("height", [4, 10, 15, 23, 49])
-def test_no_line_is_wider_and_no_view_higher_than_the_terminal(width: int, height: int) -> None:
-    lines = [COLOUR.sub("", line) for line in render(view(height), width, height, colour=True)]
+@pytest.fixture(scope="module")
+def many() -> Overview:
+    return view()
+
+
+@pytest.mark.parametrize("width", [20, 40, 79, 199])
+@pytest.mark.parametrize("height", [4, 10, 23, 49])
+def test_no_line_is_wider_and_no_view_higher_than_the_terminal(
+    many: Overview, width: int, height: int
+) -> None:
+    printed = render(many, width, height, colour=True, note=NOTE)
+    lines = [COLOUR.sub("", line) for line in printed]
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
     assert lines[0].startswith("many")
-
-
-def test_what_has_no_room_is_counted() -> None:
-    for room in (None, 23):
-        text = "\n".join(render(view(room), 79, 23))
+    text = "\n".join(lines)
+    if (width, height) == (79, 23):
         shown = len(re.findall(r"^(?:write|sendfile) +\d+K +\d", text, re.M))
-        more = re.search(r"… and (\d+) more cells: (\d+) ", text)
+        more = re.search(r"… and (\d+) more cells$", text, re.M)
         assert more
         assert shown + int(more[1]) == 20, text
-        assert "q ends watching" in text
+        assert text.endswith(NOTE)
 
 
-def test_cells_that_failed_or_are_open_come_first() -> None:
-    plan, ledger = played()
-    unit = plan.units[15]
-    bad = Record(99, *unit.key, 3, 0, unit.cell.factors, "refused", "no", now())
-    ledger.add(bad)
-    lines = render(overview(plan, ledger, Path("x"), 12), 100, 12)
-    assert any("refused" in line and line.startswith("sendfile") for line in lines), lines
-
-
-def test_all_of_a_view_is_there_where_there_is_no_limit() -> None:
-    text = "\n".join(render(view(), 200))
-    assert "more cells" not in text
-    assert text.count("throughput ") >= 10  # a comparison of each chunk
+def test_all_of_a_view_is_there_where_there_is_no_limit(many: Overview) -> None:
+    text = "\n".join(render(many, 200))
+    assert "… and" not in text
+    for c in many.findings.comparisons:
+        assert re.search(rf"^{c.level} +{c.context['pin']} +.*throughput +{c.verdict}", text, re.M)
     assert "line 8" in text
     assert "line 0" in text
 
 
+def test_cells_that_failed_or_are_open_come_first() -> None:
+    lines = render(view(last="refused"), 100, 12)
+    assert any("refused" in line and line.startswith("sendfile") for line in lines), lines
+
+
 def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:
     hostile = "a\x1b[31m\u202e[red]b[/red]\x07"
-    plan, ledger = played(1)
-    ledger.trail.bad.append(Bad(1, hostile, hostile, "failed", hostile))
-    shown = overview(plan, ledger, Path("x"))
-    shown = replace(
-        shown,
-        name=hostile,
-        cells=(replace(shown.cells[0], levels=(hostile, "1K")),),
-        cautions=(hostile,),
-        log=(f"{now()} {hostile}",),
-        note=hostile,
-    )
+    shown = view((hostile,), word=hostile)
+    shown.ledger.trail.bad.append(Bad(1, hostile, hostile, "failed", hostile))
     for height in (None, 20):
-        lines = render(shown, 100, height, colour=True)
+        lines = render(shown, 100, height, colour=True, note=hostile)
         text = COLOUR.sub("", "\n".join(lines))
         assert not CONTROL.search(text)
         assert text.count("[red]b[/red]") >= 3
@@ -217,40 +179,25 @@ class Played(io.StringIO):
         return [line.rstrip() for line in self.screen.display if line.strip()]
 
 
-@pytest.fixture
-def sized(monkeypatch: pytest.MonkeyPatch) -> Played:
+def test_lines_are_drawn_in_place_and_messages_stay_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [os.terminal_size((40, 10))]
+    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: sizes[-1])
     terminal = Played(40, 10)
-    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: os.terminal_size((40, 10)))
-    return terminal
-
-
-def test_lines_are_drawn_in_place_and_messages_stay_above(sized: Played) -> None:
-    painter = Painter(sized)
+    painter = Painter(terminal)
     painter.draw(["one", "two"])
     painter.draw(["\x1b[32mthree\x1b[0m"])
-    assert sized.lines == ["three"]
+    assert terminal.lines == ["three"]
     painter.print("said")
     painter.draw(["four", "five"])
-    assert sized.lines == ["said", "four", "five"]
+    assert terminal.lines == ["said", "four", "five"]
     painter.clear()
-    assert sized.lines == ["said"]
-
-
-def test_a_view_as_high_as_the_terminal_stays_in_place(sized: Played) -> None:
-    painter = Painter(sized)
-    for number in range(5):
+    assert terminal.lines == ["said"]
+    for number in range(5):  # as high as the terminal
         painter.draw([f"{number}.{line}" for line in range(9)])
-    assert sized.lines == [f"4.{line}" for line in range(9)]
-    assert not sized.screen.history.top
-
-
-def test_lines_that_a_narrower_terminal_has_folded_are_replaced(
-    sized: Played, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    painter = Painter(sized)
+    assert terminal.lines == [f"4.{line}" for line in range(9)]
     painter.draw(["x" * 39])
-    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: os.terminal_size((20, 10)))
-    assert painter._up() == "\r\x1b[2A"
+    sizes.append(os.terminal_size((20, 10)))
+    assert painter._up() == "\r\x1b[2A", "a narrower terminal has folded the line"
 
 
 def test_a_terminal_that_is_gone_is_no_error() -> None:

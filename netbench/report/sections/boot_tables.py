@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
-from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, tabled
+from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
 from netbench.report.numbers import count
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, pooled, split
@@ -21,6 +21,18 @@ from netbench.stats.by_boot import KERNEL, Split, pooled, split
 BESIDE = 8
 HOSTS = 3  # hosts whose boot ids are shown
 SHORT = 8  # characters of a boot id
+UNKNOWN = (
+    "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs"
+    " in one of them."
+)
+HOW = (
+    "between, within: standard deviations of boots, and of runs within a boot, in % of the mean;"
+    " share: what is between boots of the variance of a run, with its interval."
+)
+OF_BUILDS = (
+    " builds: that of builds, where between is that of boots within a build (left out where each"
+    " build has one boot: builds then holds both)."
+)
 
 
 def boots(source: Source) -> Section | None:
@@ -31,21 +43,13 @@ def boots(source: Source) -> Section | None:
     blocks: list[Block] = [_booted(source)]
     sentences: list[str] = []
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
-        rows = list(_rows(source, metric))
-        blocks += _tables(source, metric, rows)
-        confidence = result.repeat.confidence
-        by_build = pooled([row.nested for row in rows if row.nested])
-        sentences += (
-            _worth_of_builds(metric, by_build, confidence)
-            if by_build
-            else _worth(metric, [row.split for row in rows if row.split], confidence)
-        )
-    if not sentences:
-        sentences.append(
-            "How far boots of one kernel lie apart is not known: that takes two boots of it, and"
-            " two runs in one of them."
-        )
-    return Section("boots", "Boots", (*blocks, Prose(tuple(sentences), bullets=True)))
+        cells = list(_cells(source, metric))
+        blocks += _tables(source, metric, cells)
+        by_build = pooled([cell.nested for cell in cells if cell.nested])
+        whole = by_build or pooled([cell.split for cell in cells if cell.split])
+        if whole:
+            sentences.append(f"{metric}: {_worth(whole, result.repeat.confidence, bool(by_build))}")
+    return Section("boots", "Boots", (*blocks, Prose(tuple(sentences or [UNKNOWN]), bullets=True)))
 
 
 def _booted(source: Source) -> Table:
@@ -54,7 +58,7 @@ def _booted(source: Source) -> Table:
     hosts = list(result.hosts)[:HOSTS]
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
-    rows: list[dict[Column, Value]] = []
+    rows: list[Row] = []
     releases: dict[str, dict[str, None]] = {}
     for number, kernel in result.kernels.items():
         group = result.runs[result.runs["boot"] == number]
@@ -67,34 +71,30 @@ def _booted(source: Source) -> Table:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
         known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        releases.setdefault(kernel, {}).update(
-            dict.fromkeys(str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
-        )
+        there = (str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
+        releases.setdefault(kernel, {}).update(dict.fromkeys(there))
         ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
-        ok = (group["status"] == "ok") & (group["excluded"] == "")
         rows.append(
             {
-                **{Column(name, kind="key"): word for name, word in words.items()},
-                Column("first run"): f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
-                Column("blocks"): f"{group['block'].min()} to {group['block'].max()}",
-                Column("runs"): len(group),
-                Column("ok"): int(ok.sum()),
-                Column("boot ids", kind="prose"): ids or None,
+                **keyed([*words], *words.values()),
+                "first run": f"{started.min():%m-%d %H:%M:%S}" if len(started) else None,
+                "blocks": f"{group['block'].min()} to {group['block'].max()}",
+                "runs": len(group),
+                "ok": int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
+                prose("boot ids"): ids or None,
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
     notes += [
-        f"{kernel or 'The kernel'} is {' and '.join(names)}."
-        for kernel, names in releases.items()
-        if names
+        f"{k or 'The kernel'} is {' and '.join(each)}." for k, each in releases.items() if each
     ]
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
-    return tabled("What was booted", rows, notes)
+    return tabled("What was booted", rows, *notes)
 
 
 @dataclass(frozen=True)
-class _Row:
+class _Cell:
     """A cell's means by boot, and what its runs say of boots, and of builds."""
 
     cell: CellResult
@@ -102,150 +102,105 @@ class _Row:
     split: Split | None
     nested: Split | None
 
+    @property
+    def kernel(self) -> str:
+        return self.cell.factors.get(KERNEL, "")
 
-def _rows(source: Source, metric: str) -> Iterator[_Row]:
-    """The cells that have the metric."""
+
+def _cells(source: Source, metric: str) -> Iterator[_Cell]:
+    """Those that have the metric."""
     runs = source.result.ok
     places = rows_by_cell(runs)
-    values, numbers = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
+    values, boots = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
     builds, confidence = builds_of(runs), source.result.repeat.confidence
     for cell in source.cells:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
         if len(mine):
-            each = {
-                int(boot): float(values[mine[numbers[mine] == boot]].mean())
-                for boot in np.unique(numbers[mine])
-            }
-            yield _Row(
-                cell,
-                each,
-                split(values[mine], numbers[mine], confidence),
-                split(values[mine], numbers[mine], confidence, builds),
-            )
+            of_cell, its_boots = values[mine], boots[mine]
+            means = {int(b): float(of_cell[its_boots == b].mean()) for b in np.unique(its_boots)}
+            nested = split(of_cell, its_boots, confidence, builds)
+            yield _Cell(cell, means, split(of_cell, its_boots, confidence), nested)
 
 
-def _tables(source: Source, metric: str, rows: Sequence[_Row]) -> list[Table]:
+def _tables(source: Source, metric: str, cells: Sequence[_Cell]) -> Iterator[Table]:
     """The means by boot, a table a kernel."""
-    tables: list[Table] = []
-    for kernel in dict.fromkeys(row.cell.factors.get(KERNEL, "") for row in rows):
-        mine = [row for row in rows if row.cell.factors.get(KERNEL, "") == kernel]
-        title = f"{source.result.describe(metric).title} by boot" + (
-            f", kernel {kernel}" if kernel else ""
-        )
-        tables.append(_table(source, source.result.describe(metric).unit, title, mine))
-    if tables:
-        note = (
-            "between, within: standard deviations of boots, and of runs within a boot, in % of the"
-            " mean; share: what is between boots of the variance of a run, with its interval."
-        )
-        if any(row.nested for row in rows):
-            note += (
-                " builds: that of builds, where between is that of boots within a build (left out"
-                " where each build has one boot: builds then holds both)."
-            )
-        tables[-1] = replace(tables[-1], notes=(note,))
-    return tables
+    described = source.result.describe(metric)
+    nested = any(cell.nested for cell in cells)
+    kernels = list(dict.fromkeys(cell.kernel for cell in cells))
+    for kernel in kernels:
+        title = f"{described.title} by boot" + (f", kernel {kernel}" if kernel else "")
+        mine = [cell for cell in cells if cell.kernel == kernel]
+        numbers = sorted({boot for cell in mine for boot in cell.means})
+        notes = [HOW + OF_BUILDS * nested] if kernel == kernels[-1] else []
+        rows = [_row(source, cell, described.unit, numbers, nested) for cell in mine]
+        yield tabled(title, rows, *notes)
 
 
-def _table(source: Source, unit: str, title: str, rows: Sequence[_Row]) -> Table:
-    numbers = sorted({boot for row in rows for boot in row.means})
-    nested = any(row.nested for row in rows)
-    told: list[dict[Column, Value]] = []
-    for row in rows:
-        words = {
-            column: word for column, word in source.keyed(row.cell).items() if column.name != KERNEL
-        }
-        means = {f"boot {boot}": row.means.get(boot) for boot in numbers}
-        if len(numbers) > BESIDE:
-            every = row.means.values()
-            means = {"least": min(every), "greatest": max(every)}
-        builds, between, within = _parts(row)
-        told.append(
-            {
-                **(words or {Column("cell", kind="key"): "all"}),
-                **{Column(name, unit): value for name, value in means.items()},
-                **({Column("builds", "%"): builds} if nested else {}),
-                Column("between", "%"): between,
-                Column("within", "%"): within,
-                Column("share", "%"): _share(row.split),
-            }
-        )
-    return tabled(title, told)
+def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: bool) -> Row:
+    words = dict(zip(source.keys, source.key(cell.cell), strict=True))
+    words.pop(KERNEL, None)
+    words = words or {"cell": "all"}
+    means = {f"boot {boot}": cell.means.get(boot) for boot in boots}
+    if len(boots) > BESIDE:
+        means = {"least": min(cell.means.values()), "greatest": max(cell.means.values())}
+    whole, share = cell.nested or cell.split, cell.split
+    builds = cell.nested.apart if cell.nested else math.nan
 
+    def percent(sd: float) -> Value:
+        """A deviation in percent of the mean."""
+        if whole is None or not whole.mean or math.isnan(sd):
+            return None
+        return f"{100 * sd / abs(whole.mean):.2f}"
 
-def _parts(row: _Row) -> tuple[Value, Value, Value]:
-    """Deviations of builds, boots and runs in percent."""
-    whole = row.nested or row.split
-    if whole is None or not whole.mean:
-        return None, None, None
-    builds = row.nested.apart if row.nested else math.nan
-    told = (
-        None if math.isnan(sd) else f"{100 * sd / abs(whole.mean):.2f}"
-        for sd in (builds, whole.between, whole.within)
-    )
-    of_builds, of_boots, within = told
-    return of_builds, of_boots, within
-
-
-def _share(split: Split | None) -> Value:
-    """What is between boots of the variance, with its interval."""
-    if split is None or not split.mean or not split.between + split.within:
-        return None
-    return f"{100 * split.share:.0f} ({100 * split.low:.0f} to {100 * split.high:.0f})"
-
-
-def _worth(title: str, splits: Sequence[Split], confidence: float) -> Iterator[str]:
-    """What more boots, or more runs in each, would buy."""
-    whole = pooled(splits)
-    if whole is None:
-        return
-    k, r = round(whole.boots), whole.runs
-    now, with_boots, with_runs = (
-        whole.half_width(n, each, confidence) for n, each in ((k, r), (2 * k, r), (k, 2 * r))
-    )
-    runs = f"{r:.3g} {'run' if r == 1 else 'runs'}"
-    yield (
-        f"{title}: boots differ by {_percent(whole.between)} of the mean, runs"
-        f" within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
-        f" interval over {k} boots of {runs} is then ±{_percent(now)}; {2 * k} boots would make it"
-        f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}:"
-        f" {_advice(now, with_boots, with_runs)}."
-    )
-
-
-def _worth_of_builds(title: str, whole: Split, confidence: float) -> Iterator[str]:
-    """What more builds, more boots of each, or more runs in each would buy."""
-    k, b, r = whole.builds, whole.boots, whole.runs
-    sizes = {
-        f"{2 * k} builds": (b, r, confidence, 2 * k),
-        f"{2 * b:.3g} boots a build": (2 * b, r, confidence, k),
-        f"{2 * r:.3g} runs a boot": (b, 2 * r, confidence, k),
+    return {
+        **keyed([*words], *words.values()),
+        **{f"{name} [{unit}]": mean for name, mean in means.items()},
+        **({"builds [%]": percent(builds)} if nested else {}),
+        "between [%]": percent(whole.between if whole else math.nan),
+        "within [%]": percent(whole.within if whole else math.nan),
+        "share [%]": f"{100 * share.share:.0f} ({100 * share.low:.0f} to {100 * share.high:.0f})"
+        if share and share.mean and share.between + share.within
+        else None,
     }
-    own = (
-        f"builds, with the one boot of each, differ by {_percent(whole.apart)} of the mean"
-        if math.isnan(whole.between)
-        else f"builds differ by {_percent(whole.apart)} of the mean, boots of one build by"
-        f" {_percent(whole.between)}"
+
+
+def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
+    """What boots, builds and runs differ by, and what more of each would buy."""
+    k, b, r = whole.builds, whole.boots, whole.runs
+    runs = (
+        f"runs within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
+        " interval over"
     )
-    more = [f"{what} ±{_percent(whole.half_width(*n))}" for what, n in sizes.items()]
-    yield (
-        f"{title}: {own}, runs within a boot by {_percent(whole.within)} (standard deviations, over"
-        f" all cells). An interval over {k} builds of {b:.3g} boots of {r:.3g} runs is then"
-        f" ±{_percent(whole.half_width(b, r, confidence, k))}; more of them: {', '.join(more)}."
+    if of_builds:
+        own = f"builds differ by {_percent(whole.apart)} of the mean, boots of one build by"
+        own += f" {_percent(whole.between)}"
+        if math.isnan(whole.between):
+            own = (
+                f"builds, with the one boot of each, differ by {_percent(whole.apart)} of the mean"
+            )
+        places = ((b, r, k), (b, r, 2 * k), (2 * b, r, k), (b, 2 * r, k))
+        now, *more = (f"±{_percent(whole.half_width(m, n, confidence, of))}" for m, n, of in places)
+        return (
+            f"{own}, {runs} {k} builds of {b:.3g} boots of {r:.3g} runs is then {now};"
+            f" more of them: {2 * k} builds {more[0]}, {2 * b:.3g} boots a build {more[1]},"
+            f" {2 * r:.3g} runs a boot {more[2]}."
+        )
+    b = round(b)
+    sizes = ((b, r), (2 * b, r), (b, 2 * r))
+    width, with_boots, with_runs = (whole.half_width(*size, confidence) for size in sizes)
+    advice = "runs are as good as boots"
+    if with_runs > 0.9 * width:
+        advice = "more boots are what narrows it; more runs a boot buy next to nothing"
+    elif with_boots < 0.9 * with_runs:
+        advice = "more boots narrow it more than more runs a boot"
+    return (
+        f"boots differ by {_percent(whole.between)} of the mean, {runs} {b} boots of {r:.3g}"
+        f" {'run' if r == 1 else 'runs'} is then ±{_percent(width)}; {2 * b} boots would make it"
+        f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}: {advice}."
     )
 
 
 def _percent(fraction: float) -> str:
     """Two digits: 0.00811 -> `0.81%`, 0.0145 -> `1.5%`."""
     return f"{100 * fraction:.2f}%" if fraction < 0.00995 else f"{100 * fraction:.1f}%"
-
-
-def _advice(now: float, with_boots: float, with_runs: float) -> str:
-    if with_runs > 0.9 * now:
-        return "more boots are what narrows it; more runs a boot buy next to nothing"
-    return (
-        "more boots narrow it more than more runs a boot"
-        if with_boots < 0.9 * with_runs
-        else "runs are as good as boots"
-    )

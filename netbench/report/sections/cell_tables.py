@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from netbench.read.cells import CellResult
 from netbench.read.pivot import NO_TOOL, Pivot, pivots
 from netbench.read.proofs import copied_shares
-from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keys, tabled
+from netbench.report.blocks import (
+    Block,
+    Column,
+    Plot,
+    Row,
+    Section,
+    Table,
+    Value,
+    keyed,
+    keys,
+    tabled,
+)
 from netbench.report.numbers import count, share
 from netbench.report.phrases import is_of_process, title
 from netbench.report.source import Source
@@ -21,23 +33,19 @@ MODES_NAMED = 8  # cells
 def cells(source: Source) -> Section:
     """One row a cell and pair."""
     described = [source.result.describe(name) for name in source.metrics]
-    ratios = source.result.compare is not None
     mixed = len({c.unit for c in source.cells if c.n}) > 1
     rows = [
         {
             **source.keyed(c),
-            **{
-                Column(metric.title, metric.unit): c.intervals.get(metric.name)
-                for metric in described
-            },
-            Column("n"): _units(c, mixed),
-            Column("status"): c.status,
-            **({Column("mean"): c.mean} if ratios else {}),
+            **{f"{m.title} [{m.unit}]": c.intervals.get(m.name) for m in described},
+            "n": _units(c, mixed),
+            "status": c.status,
+            **({"mean": c.mean} if source.result.compare else {}),
         }
         for c in source.cells
     ]
     marked = [i for i, c in enumerate(source.cells) if c.marked]
-    blocks: list[Block] = [tabled("", rows, _notes(source, bool(marked)), marked)]
+    blocks: list[Block] = [tabled("", rows, *_notes(source, bool(marked)), marked=marked)]
     drawn = [source.result.describe(name) for name in _telling(source, source.result.units)]
     for metric in drawn:
         caption = f"{metric.title}: every run (dots), mean and interval"
@@ -130,67 +138,61 @@ def _meters(source: Source) -> str:
     return ", ".join(f"{' and '.join(names)} by {meter}" for meter, names in names_of.items())
 
 
-NONE = ""  # the plan has no such cell
-
-
 def matrix(source: Source) -> Section | None:
     """A table for each metric, pair and context of other factors; where a campaign sweeps two
     methods.
     """
     made = pivots(source.result, source.cells)
-    if not made:
-        return None
     blocks: list[Block] = []
     for metric in _telling(source):
-        for number, pivot in enumerate(made):
+        for pivot in made:
             if any(metric in cell.intervals for cell in pivot.cells.values()):
-                blocks.append(_pivoted(source, pivot, metric, told=bool(blocks)))
-                blocks.append(Plot("matrix", metric, _caption(source, pivot, metric), "", number))
-    blocks += [table for pivot in made for table in _copied(source, pivot)] if blocks else []
+                blocks.append(_pivoted(source, pivot, metric, is_first=not blocks))
+    if not blocks:
+        return None
+    blocks += [table for pivot in made for table in _copied(source, pivot)]
     blocks += _beside(source, made)
-    return Section("matrix", "Methods against each other", tuple(blocks)) if blocks else None
+    return Section("matrix", "Methods against each other", tuple(blocks))
 
 
-def _what(source: Source, pivot: Pivot, metric: str) -> str:
-    unit = source.result.describe(metric).unit
-    named = f"{title(metric, source.result)} [{unit}]" if unit else title(metric, source.result)
-    return ", ".join([named, *pivot.where(source.several)])
+def _corner(pivot: Pivot, down: str) -> dict[Any, Value]:
+    return keyed([f"{pivot.down} \\ {pivot.across}"], down)
 
 
-def _caption(source: Source, pivot: Pivot, metric: str) -> str:
-    return (
-        f"{_what(source, pivot, metric)}: {pivot.down} down, {pivot.across} across; the darker, the"
-        " more"
-    )
-
-
-def _pivoted(source: Source, pivot: Pivot, metric: str, told: bool) -> Table:
-    """`told`: a table before this one says how to read it."""
-    fields = [[pivot.at(row, column) for column in pivot.columns] for row in pivot.rows]
+def _pivoted(source: Source, pivot: Pivot, metric: str, is_first: bool) -> Table:
+    """`is_first`: it says how to read it and those that follow."""
+    fields = {(down, to): pivot.at(down, to) for down in pivot.rows for to in pivot.columns}
     rows = [
-        (name, *(_value(cell, metric) for cell in row))
-        for name, row in zip(pivot.rows, fields, strict=True)
+        {
+            **_corner(pivot, down),
+            **{Column(to): _value(fields[down, to], metric) for to in pivot.columns},
+        }
+        for down in pivot.rows
     ]
-    marked = frozenset(
-        (i, j)
-        for i, row in enumerate(fields)
-        for j, cell in enumerate(row, 1)
+    marked = [
+        (pivot.rows.index(down), Column(to))
+        for (down, to), cell in fields.items()
         if cell and cell.marked
-    )
+    ]
     notes = []
-    if not told:
+    if is_first:
         notes.append(
             f"{pivot.down} down, {pivot.across} across; ± is the half-width of the"
             f" {share(source.result.repeat.confidence)} interval of the mean."
         )
     if marked:
         notes.append("† the mechanism did not engage in some runs: see proof and cautions.")
-    what, columns = _what(source, pivot, metric), _columns(pivot, pivot.columns)
-    return Table(what, columns, tuple(rows), tuple(notes), marked_values=marked)
+    unit = source.result.describe(metric).unit
+    named = title(metric, source.result) + (f" [{unit}]" if unit else "")
+    what = ", ".join([named, *pivot.where(source.several)])
+    return tabled(what, rows, *notes, marked_values=marked)
 
 
-def _columns(pivot: Pivot, across: Iterable[str]) -> tuple[Column, ...]:
-    return *keys(f"{pivot.down} \\ {pivot.across}"), *map(Column, across)
+def _value(cell: CellResult | None, metric: str) -> Value:
+    """A cell's interval, or why it has none."""
+    if cell is None:
+        return ""  # the plan has no such cell
+    return cell.intervals.get(metric, None if cell.n else cell.status)
 
 
 def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
@@ -200,58 +202,40 @@ def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
     shares = copied_shares(source.result.proofs, source.result.plan.rows)
     for side in SIDES:
         by_levels = {
-            levels: shares[cell.cell, cell.pair, side]
+            levels: f"{100 * shares[cell.cell, cell.pair, side]:.1f}"
             for levels, cell in pivot.cells.items()
             if (cell.cell, cell.pair, side) in shares
         }
         rows = [row for row in pivot.rows if any(row == down for down, _ in by_levels)]
         across = [level for level in pivot.columns if any(level == to for _, to in by_levels)]
-        if by_levels:
-            yield Table(
-                ", ".join([f"copied after all by the {side} [%]", *pivot.where(source.several)]),
-                _columns(pivot, across),
-                tuple(
-                    (row, *(_percent(by_levels.get((row, level))) for level in across))
-                    for row in rows
-                ),
-                ("Methods that do not count copies have no row and no column.",),
-            )
+        told = [
+            {**_corner(pivot, row), **{Column(to): by_levels.get((row, to)) for to in across}}
+            for row in rows
+        ]
+        if told:
+            named = [f"copied after all by the {side} [%]", *pivot.where(source.several)]
+            note = "Methods that do not count copies have no row and no column."
+            yield tabled(", ".join(named), told, note)
 
 
-def _percent(fraction: float | None) -> Value:
-    return None if fraction is None else f"{100 * fraction:.1f}"
-
-
-def _value(cell: CellResult | None, metric: str) -> Value:
-    """A cell's interval, or why it has none."""
-    if cell is None:
-        return NONE
-    return cell.intervals.get(metric, None if cell.n else cell.status)
-
-
-def _beside(source: Source, made: Sequence[Pivot]) -> list[Block]:
+def _beside(source: Source, made: Sequence[Pivot]) -> Iterator[Table]:
     """What stands in no matrix, such as a baseline that only one row of `include` has. Tools use no
     method.
     """
     inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
     outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
-    if not outside:
-        return []
     moved = any(cell.factors.get("tool", NO_TOOL) == NO_TOOL for cell in outside)
-    metrics = {
-        Column(title(m, source.result), source.result.describe(m).unit): m for m in _telling(source)
-    }
-    rows = [
+    unused = () if moved else keys("send", "receive")
+    rows: list[Row] = [
         {
+            **{head: word for head, word in source.keyed(c).items() if head not in unused},
             **{
-                k: v
-                for k, v in source.keyed(c).items()
-                if moved or k.name not in ("send", "receive")
+                f"{title(m, source.result)} [{source.result.describe(m).unit}]": c.intervals.get(m)
+                for m in _telling(source)
             },
-            **{column: c.intervals.get(metric) for column, metric in metrics.items()},
         }
         for c in outside
     ]
-    return [
-        tabled("Beside the matrix", rows, marked=[i for i, c in enumerate(outside) if c.marked])
-    ]
+    if rows:
+        marked = [i for i, c in enumerate(outside) if c.marked]
+        yield tabled("Beside the matrix", rows, marked=marked)

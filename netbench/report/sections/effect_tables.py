@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from netbench.read.effects import AND, TOGETHER, Effect, Effects
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, tabled
+from netbench.report.blocks import Block, Plot, Prose, Row, Section, Table, keyed, tabled
 from netbench.report.numbers import share
 from netbench.report.phrases import title
+from netbench.report.sections.level_tables import probability
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 from netbench.stats.words import bounds, percent, signed
@@ -22,33 +23,24 @@ def effects(source: Source) -> Section | None:
     the campaign asked for; None where fewer than two factors were swept.
     """
     blocks: list[Block] = []
+    notes: dict[str, None] = {}
     whys: dict[str, None] = {}
     for metric, found in source.effects.items():
-        known = [each for each in found if each.effects]
-        whys |= {
-            f"{_at(each, source.several)}{title(metric, source.result)}: {each.why}.": None
-            for each in found
-            if each.why
-        }
-        if not known:
-            continue
-        what = title(metric, source.result)
-        lines = [line for each in known for line in sentences(each, what, source.several)]
-        blocks.append(Prose(tuple(lines), bullets=True))
-        blocks.append(_contrasts(known, what, source.several))
+        what, known = title(metric, source.result), [each for each in found if each.effects]
+        if known:
+            lines = [line for each in known for line in sentences(each, what, source.several)]
+            blocks += [Prose(tuple(lines), bullets=True), _contrasts(known, what, source.several)]
         for number, each in enumerate(found):
+            at = _at(each, source.several)
+            notes |= dict.fromkeys(f"{at}{note}." for note in each.notes)
+            if each.why:
+                whys[f"{at}{what}: {each.why}."] = None
             if each.interactions:
                 a, b = axes_of(each)
-                caption = f"{_at(each, source.several)}{what} at the levels of {a} and {b}"
+                caption = f"{at}{what} at the levels of {a} and {b}"
                 blocks.append(Plot("interaction", metric, caption, "", number))
     if not blocks:
         return None
-    notes = dict.fromkeys(
-        f"{_at(each, source.several)}{note}."
-        for found in source.effects.values()
-        for each in found
-        for note in each.notes
-    )
     told = (*_how(source, source.several), *notes, *whys)
     return Section("effects", "Which factor matters", (*blocks, Prose(told)))
 
@@ -115,14 +107,14 @@ def _differs(each: Effects, effect: Effect) -> str:
 
 def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     """Each contrast with its interval."""
-    rows: list[dict[Column, Value]] = [
+    rows: list[Row] = [
         {
-            **({Column("pair", kind="key"): each.pair} if several else {}),
-            Column("effect", kind="key"): _levels(effect, c.level, TOGETHER),
-            Column("change", "%"): f"{percent(c.ratio):+.1f}",
-            Column("interval"): bounds(c.low, c.high),
-            Column("p"): "<0.0001" if c.p < 0.0001 else f"{c.p:.4f}",
-            Column("n"): c.n,
+            **(keyed("pair", each.pair) if several else {}),
+            **keyed("effect", _levels(effect, c.level, TOGETHER)),
+            "change [%]": f"{percent(c.ratio):+.1f}",
+            "interval": bounds(c.low, c.high),
+            "p": probability(c.p),
+            "n": c.n,
         }
         for each in found
         for effect in (*each.main, *each.interactions)
@@ -131,7 +123,7 @@ def _contrasts(found: Sequence[Effects], what: str, several: bool) -> Table:
     against = dict.fromkeys(
         _levels(effect, effect.contrasts[0].baseline, " ") for each in found for effect in each.main
     )
-    return tabled(f"{what}: effects", rows, [f"Against {', '.join(against)}."])
+    return tabled(f"{what}: effects", rows, f"Against {', '.join(against)}.")
 
 
 def _levels(effect: Effect, words: str, between: str) -> str:

@@ -1,28 +1,24 @@
 """The hosts: what was read of them. Facts that agree are folded into few rows; those that differ
-stand side by side.
+have a row a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from netbench.base.units import listed
 from netbench.facts.comparison import same
 from netbench.facts.fact import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.registry import BY_NAME
 from netbench.model import build_name
-from netbench.read.result import Result
-from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, keys, tabled
+from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 from netbench.result.files import HostEntry
 
 OWN = ("engine", "layout", "architecture", "cpus", "clock_ticks")
 """Kept beside the facts in facts.json."""
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
-SHORT = 20  # characters
 FEW = 4  # hosts that are named, of a fleet
-SIDE_BY_SIDE = 3  # hosts, and their states, that have a column each
 OFFLOADS = {
     "tx-tcp-segmentation": "tso",
     "tx-generic-segmentation": "gso",
@@ -34,32 +30,28 @@ OFFLOADS = {
     "tx-checksum-ipv4": "tx_checksum",
 }
 Known = Mapping[str, str]
-FACT = Column("fact", kind="key")
+VALUE = prose("value")
 
 
 def environment(source: Source) -> Section | None:
     """Tables of what all hosts have in common, what differs between hosts or changed, and what
     could not be read.
     """
-    states = [
-        state
-        for host, entries in source.result.hosts.items()
-        for state in _states(host, entries, source.result)
-    ]
+    states = [state for host in source.result.hosts for state in _states(source, host)]
     known = {label: _known(entry) for label, entry in states}
-    names = list(dict.fromkeys(name for facts in known.values() for name in facts))
-    if not names:
+    values: dict[str, dict[str, list[str]]] = {}  # by fact and value, where it was read
+    for label, facts in known.items():
+        for name, value in facts.items():
+            values.setdefault(name, {}).setdefault(value, []).append(label)
+    if not values:
         return None
-    differing = [
-        name
-        for name in names
-        if len({facts[name] for facts in known.values() if name in facts}) > 1
-        and not _fact(name).varies  # it would be odd if those agreed
-    ]
-    blocks: list[Block] = [*_common(known, [name for name in names if name not in differing])]
+    # It would be odd if facts agreed that vary.
+    differing = [n for n, by_value in values.items() if len(by_value) > 1 and not _fact(n).varies]
+    common = {n: ", ".join(by) for n, by in values.items() if n not in differing}
+    blocks: list[Block] = [*_common(common, len(known) > 1)]
     every = source.with_cells or not source.result.is_fleet
     if differing and every:
-        blocks += _apart(known, differing)
+        blocks.append(_apart(known, differing))
     missing = tuple(_missing(states, len(states) if every else FEW))
     blocks += [Prose(missing)] if missing else []
     return Section("environment", "Environment", tuple(blocks))
@@ -70,43 +62,37 @@ def _known(entry: HostEntry) -> Known:
     return own | {name: str(value) for name, value in entry.facts.items() if value is not None}
 
 
-def _states(host: str, entries: Sequence[HostEntry], result: Result) -> list[tuple[str, HostEntry]]:
+def _states(source: Source, host: str) -> Iterator[tuple[str, HostEntry]]:
     """The states of a host with their labels; boots of one kernel that agree, or of one build, are
     one state.
     """
-    groups: dict[str, list[HostEntry]] = {}
-    kernels = result.kernels
+    result = source.result
+    kernels, entries = result.kernels, result.hosts[host]
     used = [entry for entry in entries if entry.boot in kernels or not any(kernels.values())]
+    groups: dict[str, list[HostEntry]] = {}
     for entry in used or entries:  # what nothing ran on is in facts.json
         groups.setdefault(result.kernel_of(entry), []).append(entry)
-    states: list[tuple[str, HostEntry]] = []
     for kernel, group in groups.items():
         if _are_alike(group):
-            states.append((f"{host} {kernel}".strip(), group[0]))
+            yield f"{host} {kernel}".strip(), group[0]
             continue
-        builds: dict[int | None, list[HostEntry]] = {}
-        for entry in group:
-            builds.setdefault(entry.build, []).append(entry)
-        for build, mine in builds.items():
+        for build in dict.fromkeys(entry.build for entry in group):
+            mine = [entry for entry in group if entry.build == build]
             if build and _are_alike(mine):
-                states.append((f"{host} {build_name(kernel, build)}", mine[0]))
+                yield f"{host} {build_name(kernel, build)}", mine[0]
             else:
-                states += [(_label(host, entry, entries), entry) for entry in mine]
-    return states
+                yield from ((_label(host, entry, entries), entry) for entry in mine)
 
 
 def _are_alike(group: Sequence[HostEntry]) -> bool:
     """Whether entries agree in all that no boot changes."""
-    steady = [
+    first, *others = (
         {name: value for name, value in _known(entry).items() if not _fact(name).varies}
         for entry in group
-    ]
-    return all(_alike(facts, steady[0]) for facts in steady)
-
-
-def _alike(one: Known, other: Known) -> bool:
-    return one.keys() == other.keys() and all(
-        same(name, value, other[name]) for name, value in one.items()
+    )
+    return all(
+        facts.keys() == first.keys() and all(same(n, v, first[n]) for n, v in facts.items())
+        for facts in others
     )
 
 
@@ -125,28 +111,19 @@ def _fact(name: str) -> Fact:
     )
 
 
-def _common(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
+def _common(values: Known, several: bool) -> Iterator[Table]:
     """A table a group, with a row for facts that belong together."""
-    value = {
-        name: ", ".join(dict.fromkeys(facts[name] for facts in known.values() if name in facts))
-        for name in names
-    }
-    tables = []
     for group in GROUPS:
-        rows: dict[str, list[str]] = {}
-        for name in (name for name in names if _fact(name).group == group):
-            rows.setdefault(_fact(name).row or name, []).append(name)
-        told = tuple((row, _folded(row, members, value)) for row, members in rows.items())
-        if told:
-            title = f"{group[0].upper()}{group[1:]}" + (" (all hosts)" if len(known) > 1 else "")
-            tables.append(Table(title, (FACT, Column("value", kind="prose")), told))
-    return tables
-
-
-def _folded(row: str, members: Sequence[str], value: Known) -> str:
-    if list(members) == [row] or (len(members) == 1 and not _fact(members[0]).row):
-        return _short(members[0], value[members[0]])
-    return "; ".join(f"{name} {value[name]}" for name in members)
+        members: dict[str, list[str]] = {}
+        for name in (name for name in values if _fact(name).group == group):
+            members.setdefault(_fact(name).row or name, []).append(name)
+        rows: list[Row] = []
+        for row, names in members.items():
+            alone = names == [row] or (len(names) == 1 and not _fact(names[0]).row)
+            told = [_short(n, values[n]) if alone else f"{n} {values[n]}" for n in names]
+            rows.append({**keyed("fact", row), VALUE: "; ".join(told)})
+        if rows:
+            yield tabled(f"{group[0].upper()}{group[1:]}{' (all hosts)' * several}", rows)
 
 
 def _short(name: str, value: str) -> str:
@@ -155,59 +132,31 @@ def _short(name: str, value: str) -> str:
         return value
     switched, rest = [], []
     for part in value.split("; "):
-        state, _, names = part.partition(": ")
-        chosen = dict.fromkeys(
-            OFFLOADS[feature] for feature in names.split() if feature in OFFLOADS
-        )
-        others = sum(feature not in OFFLOADS and feature != "none" for feature in names.split())
+        state, _, words = part.partition(": ")
+        names = [name for name in words.split() if name != "none"]
+        chosen = dict.fromkeys(OFFLOADS[name] for name in names if name in OFFLOADS)
+        others = sum(name not in OFFLOADS for name in names)
         switched.append(f"{state}: {' '.join(chosen) or 'none of these'}")
         rest.append(f"{others} others are {state}")
     return f"{'; '.join(switched)}; {', '.join(rest)}"
 
 
-def _apart(known: Mapping[str, Known], names: Sequence[str]) -> list[Table]:
-    """What differs: short facts with a column a host where there are few of them, others with a row
-    a host.
-    """
-    values = {
-        name: {label: _short(name, facts.get(name, "not read")) for label, facts in known.items()}
-        for name in names
-    }
-    beside = [
-        name
-        for name in names
-        if len(known) <= SIDE_BY_SIDE
-        and all(len(value) <= SHORT for value in values[name].values())
-    ]
-    tables = []
-    if beside:
-        rows = [{FACT: name, **_by_label(values[name])} for name in beside]
-        tables.append(tabled("What differs", rows, marked=_marked(beside)))
-    told: list[tuple[str, ...]] = []
-    for name in (name for name in names if name not in beside):
+def _apart(known: Mapping[str, Known], names: Sequence[str]) -> Table:
+    """What differs: a row a value, with the hosts that have it."""
+    rows: list[Row] = []
+    marked = []
+    for name in names:
         by_value: dict[str, list[str]] = {}
-        for label, value in values[name].items():
-            by_value.setdefault(value, []).append(label)
-        told += [(name, ", ".join(labels), value) for value, labels in by_value.items()]
-    if told:
-        title = "" if tables else "What differs"
-        columns = (*keys("fact", "host"), Column("value", kind="prose"))
-        tables.append(Table(title, columns, tuple(told), marked=_marked([n for n, *_ in told])))
-    if any(table.marked for table in tables):
-        note = "† runs are pooled only while a host does not change in it."
-        tables[-1] = replace(tables[-1], notes=(note,))
-    return tables
+        for label, facts in known.items():
+            by_value.setdefault(_short(name, facts.get(name, "not read")), []).append(label)
+        for value, labels in by_value.items():
+            marked += [len(rows)] if _fact(name).must_match else []
+            rows.append({**keyed("fact host", name, ", ".join(labels)), VALUE: value})
+    notes = ["† runs are pooled only while a host does not change in it."] if marked else []
+    return tabled("What differs", rows, *notes, marked=marked)
 
 
-def _by_label(values: Known) -> dict[Column, Value]:
-    return {Column(label): value for label, value in values.items()}
-
-
-def _marked(names: Sequence[str]) -> frozenset[int]:
-    return frozenset(i for i, name in enumerate(names) if _fact(name).must_match)
-
-
-def _missing(states: Sequence[tuple[str, HostEntry]], most: int) -> list[str]:
+def _missing(states: Sequence[tuple[str, HostEntry]], most: int) -> Iterator[str]:
     """Facts that could not be read, together where hosts and reasons agree; `most`: hosts that are
     named.
     """
@@ -219,7 +168,5 @@ def _missing(states: Sequence[tuple[str, HostEntry]], most: int) -> list[str]:
     for (name, reason), labels in why.items():
         who = "any host" if len(labels) == len(states) > 1 else listed(labels, most, ", ")
         together.setdefault((who, reason), []).append(name)
-    return [
-        f"Not read on {who}: {', '.join(names)} ({reason})."
-        for (who, reason), names in together.items()
-    ]
+    for (who, reason), names in together.items():
+        yield f"Not read on {who}: {', '.join(names)} ({reason})."

@@ -7,7 +7,16 @@ from dataclasses import replace
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import metric_order
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Cautions, Column, Prose, Section, Table
+from netbench.report.blocks import (
+    Block,
+    Cautions,
+    Prose,
+    Section,
+    Table,
+    keyed,
+    prose,
+    tabled,
+)
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
@@ -18,10 +27,8 @@ from netbench.stats.intervals import sequential_confidence
 def cautions(source: Source) -> Section:
     """All cautions with their remedies; says so when there is none."""
     items = tuple(replace(one, where=tuple(map(shown, one.where))) for one in source.cautions)
-    blocks = (
-        (Cautions(items),) if items else (Prose(("None: no check found anything to warn of.",)),)
-    )
-    return Section("cautions", "Cautions", blocks)
+    none = Prose(("None: no check found anything to warn of.",))
+    return Section("cautions", "Cautions", (Cautions(items) if items else none,))
 
 
 def method(source: Source) -> Section:
@@ -102,14 +109,15 @@ def _pairing(source: Source) -> str:
 def _definitions(source: Source) -> list[Table]:
     names = dict.fromkeys(name.partition(".")[0] for name in source.result.metrics)
     known = (source.result.describe(name) for name in metric_order(list(names)))
-    rows = tuple((metric.name, metric.unit, metric.about) for metric in known)
-    columns = (Column("metric", kind="key"), Column("unit"), Column("definition", kind="prose"))
+    rows = [
+        {**keyed("metric", m.name), "unit": m.unit, prose("definition"): m.about} for m in known
+    ]
     note = (
         "CPU metrics exist also by meter, as NAME.METER (CSV, notebooks); the bare name is by the"
         f" first that ran of {', '.join(METER_ORDER)}, but for those that counted less than the"
         " processes used."
     )
-    return [Table("Metrics", columns, rows, (note,))] if rows else []
+    return [tabled("Metrics", rows, note)] if rows else []
 
 
 def _rule(source: Source) -> str:
@@ -122,10 +130,8 @@ def _rule(source: Source) -> str:
         )
     if repeat.max <= repeat.min:
         return f"Each cell was to have {repeat.min} runs, whatever they show."
-    metrics, runs = (
-        ", ".join(repeat.metrics),
-        f"after {repeat.min} to {repeat.max} runs, as soon as",
-    )
+    metrics = ", ".join(repeat.metrics)
+    runs = f"after {repeat.min} to {repeat.max} runs, as soon as"
     if source.result.compare:
         reached = (
             f"has an interval of at most ±{share(repeat.precision)}, corrected for all comparisons,"

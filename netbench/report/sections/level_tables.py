@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from netbench.base.units import listed
 from netbench.model import Compare
 from netbench.read.control import holds
 from netbench.read.metrics import describe
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, tabled
+from netbench.report.blocks import Block, Plot, Prose, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
-from netbench.report.phrases import repeats_cpu, title
+from netbench.report.phrases import title
 from netbench.report.source import Source
 from netbench.stats.closing import reached
 from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison, numbers
@@ -22,29 +23,21 @@ from netbench.stats.words import bounds, percent, signed
 def comparison(source: Source) -> Section | None:
     """None without `compare`."""
     asked = source.result.compare
-    if asked is None:
-        return None
-    wanted = source.result.repeat.metrics
     blocks: list[Block] = []
     for metric, family in source.comparisons.items():
-        if repeats_cpu(metric, source.comparisons, wanted, source.offered):
+        if asked is None or source.repeats_cpu(metric):
             continue
         what = title(metric, source.result)
         blocks.append(table(what, family, source.several, source.controls(family)))
         caption = f"{what}: change against {asked.baseline}, with interval"
         blocks.append(Plot("ratios", metric, caption))
-    return (
-        Section(
-            "comparison",
-            f"Comparison of {asked.factor} with {asked.baseline}",
-            tuple(noted_once(blocks)),
-        )
-        if blocks
-        else None
-    )
+    if asked is None or not blocks:
+        return None
+    about = f"Comparison of {asked.factor} with {asked.baseline}"
+    return Section("comparison", about, tuple(_noted_once(blocks)))
 
 
-def noted_once(blocks: Sequence[Block]) -> list[Block]:
+def _noted_once(blocks: Sequence[Block]) -> list[Block]:
     """The blocks; of tables in succession that have the same notes, the last one has them."""
     kept: list[Block] = []
     below: tuple[str, ...] = ()
@@ -72,38 +65,36 @@ def table(
     for c in controls:
         verdict = "" if math.isnan(c.low) else "holds 1" if holds(c) else "differs from itself"
         row = _row(replace(c, level="control", needed=None), others, several)
-        rows.append({**row, VERDICT: verdict})
+        rows.append({**row, "verdict": verdict})
     notes = [*_notes(family), *(_CONTROL_NOTE for _ in controls[:1])]
     if flags := dict.fromkeys(flag for c in family for flag in c.flags):
         notes.append(f"† {'; '.join(FLAGS[flag] for flag in flags)}.")
-    return tabled(
-        what, rows, notes, marked_values=[(i, VERDICT) for i, c in enumerate(family) if c.flags]
-    )
+    marked = [(i, "verdict") for i, c in enumerate(family) if c.flags]
+    return tabled(what, rows, *notes, marked_values=marked)
 
 
-VERDICT = Column("verdict")
 _CONTROL_NOTE = "control: the baseline a second time, under another name; its ratio is to hold 1."
 
 
-def _row(c: Comparison, others: Sequence[str], several: bool) -> dict[Column, Value]:
+def _row(c: Comparison, others: Sequence[str], several: bool) -> dict[Any, Value]:
     words = {"pair": c.pair} if several else {}
     words |= {name: c.context.get(name, "") for name in others}
     if c.factor != RESULT:
         words[c.factor] = c.level
     words = words or {"cell": "the one there is"}
     paired = c.against is None
-    n = Column("n" if paired else f"n {c.baseline}, {c.level}")
     return {
-        **{Column(name, kind="key"): word for name, word in words.items()},
-        Column("change", "%"): None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}",
-        Column("interval"): c.why or bounds(c.low, c.high),
-        Column("p"): _probability(c.p),
-        n: c.n if paired else f"{c.against}, {c.n}",
-        VERDICT: f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict,
+        **keyed([*words], *words.values()),
+        "change [%]": None if math.isnan(c.ratio) else f"{percent(c.ratio):+.1f}",
+        "interval": c.why or bounds(c.low, c.high),
+        "p": probability(c.p),
+        "n" if paired else f"n {c.baseline}, {c.level}": c.n if paired else f"{c.against}, {c.n}",
+        "verdict": f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict,
     }
 
 
-def _probability(p: float) -> str | None:
+def probability(p: float) -> str | None:
+    """A p value for a table."""
     return None if math.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
@@ -156,7 +147,7 @@ def factors(source: Source) -> Section | None:
     if not tables:
         return None
     how = "Each factor is a question of its own: its intervals are corrected for its rows alone."
-    return Section("factors", "The other factors", (*noted_once(tables), Prose((how,))))
+    return Section("factors", "The other factors", (*_noted_once(tables), Prose((how,))))
 
 
 AGAINST = ("unstable", "facts", "failed", "drift", "dependence", "outlier", "boots", "modes")
@@ -177,30 +168,25 @@ def promise(source: Source) -> Section | None:
 def _promised(source: Source, compare: Compare | None) -> str:
     repeat = source.result.repeat
     wrong = share(1 - repeat.confidence)
+    first = (
+        f"each mean has a range (±), and at most {wrong} of such ranges miss what many more runs"
+        " would give on average"
+    )
     if compare:
         first = (
             f"where {compare.factor} makes no difference, at most {wrong} of such campaigns call a"
             f" level better or worse than {compare.baseline}, whatever the number of levels (this"
             " is said of each metric by itself)"
         )
-    else:
-        first = (
-            "each mean has a range (±), and at most"
-            f" {wrong} of such ranges miss what many more runs would give on average"
-        )
-    what = "each change" if compare else "each cell"
     if repeat.max <= repeat.min:
         runs = count(repeat.min, "run")
         return f"Promised: {first}; each cell has {runs}, however precise they are."
+    names = [title(m, source.result) for m in repeat.metrics if m in source.result.metrics]
     return (
-        f"Promised: {first}; {what} is known to ±{share(repeat.precision)} in"
-        f" {_names(source)}, or stopped after {count(repeat.max, 'run')}."
+        f"Promised: {first}; {'each change' if compare else 'each cell'} is known to"
+        f" ±{share(repeat.precision)} in {listed(names, 3) or 'nothing that was measured'}, or"
+        f" stopped after {count(repeat.max, 'run')}."
     )
-
-
-def _names(source: Source) -> str:
-    names = [name for name in source.result.repeat.metrics if name in source.result.metrics]
-    return listed([title(name, source.result) for name in names], 3) or "nothing that was measured"
 
 
 def _held(source: Source, compare: Compare | None) -> Iterator[str]:
@@ -227,14 +213,12 @@ def _held(source: Source, compare: Compare | None) -> Iterator[str]:
         so = "all" if precise == every else precise or "none"
         asked = share(repeat.precision)
         yield f"Held: {so} of {count(every, noun)} known to ±{asked}, the least precise to {most}."
-    if compare:
-        verdicts = [c for c in families if c.verdict in CHANGES]
-        doubtful = sum(bool(c.flags) for c in verdicts)
-        if doubtful:
-            yield (
-                f"{doubtful} of {count(len(verdicts), 'verdict')} better or worse"
-                f" {'is' if doubtful == 1 else 'are'} in doubt, marked †."
-            )
+    verdicts = [c for c in families if c.verdict in CHANGES] if compare else []
+    if doubtful := sum(bool(c.flags) for c in verdicts):
+        yield (
+            f"{doubtful} of {count(len(verdicts), 'verdict')} better or worse"
+            f" {'is' if doubtful == 1 else 'are'} in doubt, marked †."
+        )
 
 
 def _of_repeat(source: Source) -> list[Comparison]:

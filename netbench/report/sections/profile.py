@@ -5,8 +5,8 @@ baseline, and both by layer.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import mean, stdev
 
 from netbench.base.units import count
@@ -14,7 +14,7 @@ from netbench.read.layers import MASKED, ORDER, UNMAPPED
 from netbench.read.matching import Match
 from netbench.read.profile_difference import ProfileDifference, difference, geometric_mean
 from netbench.read.profiles import CellProfile, common_names, units
-from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, keys
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, keyed, tabled
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
 from netbench.result.profile_files import KERNEL_MARK
@@ -25,12 +25,8 @@ TOP = 14
 """Functions in a table of changes, as Morton's mails have them."""
 ROWS = 24
 """Functions in the table of all cells."""
-COLUMNS, WITH_INTERVALS, NAME, HEADS = 8, 4, 30, 48
-"""Cells that have a column in one table, and where each has an interval; characters of a function's
-name, and of all columns: what 80 characters hold.
-"""
-WIDE, MOST = 10**4, 10**5
-"""Of a total in a table: from where on a column less fits, and more is told in powers of ten."""
+MOST = 10**5
+"""Of a total in a table: more is told in powers of ten."""
 SPREAD = "sd: the standard deviation of the profile runs of a cell."
 
 
@@ -44,23 +40,17 @@ def profile(source: Source) -> Section | None:
         *(f"{count(n, 'profile run')} gave none: {why}" for why, n in profiles.failed.items()),
     ]
     blocks: list[Block] = [Prose(tuple(faults), bullets=True)] if faults else []
-    cells = profiles.cells
-    if cells:
+    if cells := profiles.cells:
+        groups = [
+            [cell for cell in cells if (cell.side, cell.unit) == of]
+            for of in dict.fromkeys((cell.side, cell.unit) for cell in cells)
+        ]
         blocks.append(Prose((_how(cells),)))
-        heads = distinct_words(source, cells)
-        numbered = sum(max(map(len, head.split())) + 2 for head in heads) > HEADS
-        if numbered:
-            blocks.append(Prose(tuple(f"{n}: {head}" for n, head in enumerate(heads, 1)), True))
-            heads = [str(n) for n in range(1, len(heads) + 1)]
-        tables = list(_columns(cells, heads))
-        several = any(len(cell.runs) > 1 for cell in cells)
-        layers = _columns(cells, heads, WITH_INTERVALS if several else COLUMNS)
-        confidence = source.result.repeat.confidence
-        blocks += [_by_layer(columns, confidence) for columns in layers]
+        blocks += [_by_layer(source, group) for group in groups]
         blocks.append(Plot("layers", "profile", f"{_unit(cells)} by layer"))
         if asked := source.result.compare:
             blocks += changes(source, asked.factor, asked.baseline)
-        blocks += [_by_function(columns) for columns in tables]
+        blocks += [_by_function(source, group) for group in groups]
         stacks = "The stacks, for https://www.speedscope.app (read in your browser)"
         blocks.append(Plot("flame", "", stacks))  # a link to the file beside the HTML report
     return Section("profile", "Where the cycles go", tuple(blocks))
@@ -101,108 +91,84 @@ def _share(shares: Sequence[float]) -> str:
     return f"{100 * sum(shares) / len(shares):.1f}%"
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Cells that have a column each in one table: they count the same, and are as many as fit."""
-
-    cells: Sequence[CellProfile]
-    heads: Sequence[str]
-
-    @property
-    def exponent(self) -> int:
-        """Costs are told in 10^exponent: cycles are many."""
-        most = max((mean(cell.totals) for cell in self.cells), default=0.0)
-        return next(e for e in range(0, 99, 3) if most < MOST * 10**e)
-
-    @property
-    def unit(self) -> str:
-        scale = f"10^{self.exponent} " if self.exponent else ""
-        return f"{scale}{_unit(self.cells)}"
-
-    def row(self, name: str, costs: Iterable[float | None]) -> tuple[Value, ...]:
-        """A row of the table: a cost of each cell."""
-        told = (None if c is None else f"{c / 10**self.exponent:.0f}" for c in costs)
-        return name, *told
-
-    def table(self, title: str, key: str, rows: Iterable[tuple[Value, ...]], *notes: str) -> Table:
-        """The rows, and the totals."""
-        columns = (Column(key, kind="key"), *(Column(head) for head in self.heads))
-        total = self.row("total", (mean(cell.totals) for cell in self.cells))
-        side = self.cells[0].side
-        whose = "" if side == "system" else f" on the {side}"
-        return Table(f"{title}{whose}, {self.unit}", columns, (*rows, total), notes)
+Costs = Sequence[Sequence[float]]
+"""Of each cell those of its runs."""
 
 
-def _columns(
-    cells: Sequence[CellProfile], heads: Sequence[str], most: int = COLUMNS
-) -> Iterator[Columns]:
-    """Sides and units apart, at most so many cells in each."""
-    headed = list(zip(cells, heads, strict=True))
-    for side, unit in dict.fromkeys((cell.side, cell.unit) for cell in cells):
-        mine = [one for one in headed if (one[0].side, one[0].unit) == (side, unit)]
-        fitting = most if max(mean(cell.totals) for cell, _ in mine) < WIDE else most - 1
-        for at in range(0, len(mine), fitting):
-            some = mine[at : at + fitting]
-            yield Columns([cell for cell, _ in some], [head for _, head in some])
+def _costs(
+    source: Source,
+    title: str,
+    key: str,
+    cells: Sequence[CellProfile],
+    rows: Iterable[tuple[str, Costs]],
+    *notes: str,
+) -> Table:
+    """A column a cell with its means, and the totals; cells of one side that count the same."""
+    heads = [Column(words) for words in distinct_words(source, cells)]
+    totals = [cell.totals for cell in cells]
+    most = max(map(mean, totals))
+    exponent = next(e for e in range(0, 99, 3) if most < MOST * 10**e)
+    confidence = source.result.repeat.confidence
+
+    def told(name: str, costs: Sequence[float]) -> str | None:
+        if not costs:
+            return None
+        interval = mean_interval([cost / 10**exponent for cost in costs], confidence)
+        half = f" ±{interval.half_width:.0f}" if name in ORDER and interval.known else ""
+        return f"{interval.mean:.0f}{half}"
+
+    side = "" if cells[0].side == SYSTEM else f" on the {cells[0].side}"
+    unit = (f"10^{exponent} " if exponent else "") + _unit(cells)
+    table = [
+        {
+            **keyed(key, name),
+            **{head: told(name, each) for head, each in zip(heads, costs, strict=True)},
+        }
+        for name, costs in (*rows, ("total", totals))
+    ]
+    return tabled(f"{title}{side}, {unit}", table, *notes)
 
 
-def _by_layer(columns: Columns, confidence: float) -> Table:
-    cells, scale = columns.cells, 10**columns.exponent
+def _by_layer(source: Source, cells: Sequence[CellProfile]) -> Table:
     unmapped = max(mean(c.layers.get(UNMAPPED, [0.0])) / (mean(c.totals) or 1) for c in cells)
     shown = [layer for layer in ORDER if any(any(cell.layers.get(layer, ())) for cell in cells)]
-    rows: list[tuple[Value, ...]] = []
-    for name in shown:
-        costs = [c.layers.get(name, [0.0] * len(c.runs)) for c in cells]
-        rows.append((name, *(_with_interval(each, scale, confidence) for each in costs)))
-    spread = (stdev(c.totals) if len(c.totals) > 1 else None for c in cells)
-    rows.append(columns.row("sd of total", spread))
+    rows: list[tuple[str, Costs]] = [
+        (name, [cell.layers.get(name, [0.0] * len(cell.runs)) for cell in cells]) for name in shown
+    ]
+    spread = [[stdev(c.totals)] if len(c.totals) > 1 else [] for c in cells]
     masked = (
         f" `{MASKED}`: what ran with interrupts off, which a clock cannot sample."
         if MASKED in shown
         else ""
     )
-    return columns.table(
-        "By layer",
-        "layer",
-        rows,
+    note = (
         "By the function that ran; `other`: system calls, files, user code. Of functions that no"
-        f" pattern names: {100 * unmapped:.1f}% at most.{masked} {SPREAD} ±: {share(confidence)}"
-        " interval over the profile runs.",
+        f" pattern names: {100 * unmapped:.1f}% at most.{masked} {SPREAD} ±:"
+        f" {share(source.result.repeat.confidence)} interval over the profile runs."
     )
+    return _costs(source, "By layer", "layer", cells, [*rows, ("sd of total", spread)], note)
 
 
-def _with_interval(costs: Sequence[float], scale: int, confidence: float) -> str:
-    """The mean of a cell's runs, with its interval where there are several."""
-    interval = mean_interval([cost / scale for cost in costs], confidence)
-    half = f" ±{interval.half_width:.0f}" if interval.known else ""
-    return f"{interval.mean:.0f}{half}"
-
-
-def _by_function(columns: Columns) -> Table:
+def _by_function(source: Source, cells: Sequence[CellProfile]) -> Table:
     """The functions that cost most in any of the cells, by their sum over all."""
-    names = common_names(columns.cells)
-    means = [{names[n]: mean(v) for n, v in cell.functions.items()} for cell in columns.cells]
+    names = common_names(cells)
+    means = [{names[n]: mean(v) for n, v in cell.functions.items()} for cell in cells]
     largest: dict[str, float] = {}
-    sums: dict[str, float] = {}
+    sums = Counter[str]()
     for each in means:
         whole = sum(each.values()) or 1.0
         for name, cost in each.items():
             largest[name] = max(largest.get(name, 0.0), cost / whole)
-            sums[name] = sums.get(name, 0.0) + cost
+            sums[name] += cost  # type: ignore[assignment]
     chosen = sorted(largest, key=lambda name: (-largest[name], name))[:ROWS]
     chosen.sort(key=lambda name: (-sums[name], name))
-    rows = [
-        columns.row(_clipped(function_words(name)), (each.get(name, 0.0) for each in means))
-        for name in chosen
+    rows: list[tuple[str, Costs]] = [
+        (function_words(name), [[each.get(name, 0.0)] for each in means]) for name in chosen
     ]
     if left := len(largest) - len(chosen):
-        rest = (sum(each.values()) - sum(each.get(n, 0.0) for n in chosen) for each in means)
-        rows.append(columns.row(f"{left} more functions", rest))
-    return columns.table("The functions that cost most", "function", rows)
-
-
-def _clipped(name: str) -> str:
-    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
+        rest = [[sum(each.values()) - sum(each.get(n, 0.0) for n in chosen)] for each in means]
+        rows.append((f"{left} more functions", rest))
+    return _costs(source, "The functions that cost most", "function", cells, rows)
 
 
 def changes(source: Source, factor: str, baseline: str) -> Iterator[Table]:
@@ -239,10 +205,12 @@ def difference_table(
         for one in change.functions[:TOP]
     ]
     costs.append(("total", before, after, f"{after - before:+.0f}"))
-    unit = f"{change.after.unit}/GiB"
-    columns = (*keys("function"), *(Column(name, unit) for name in (*names, "change")))
-    rows = tuple((name, f"{a:.0f}", f"{b:.0f}", told) for name, a, b, told in costs)
-    return Table(title, columns, rows, (ratio_sentence(change, confidence),))
+    a, b, change_head = (Column(head, f"{change.after.unit}/GiB") for head in (*names, "change"))
+    rows = [
+        {**keyed("function", name), a: f"{x:.0f}", b: f"{y:.0f}", change_head: told}
+        for name, x, y, told in costs
+    ]
+    return tabled(title, rows, ratio_sentence(change, confidence))
 
 
 SYSTEM = "system"
@@ -260,15 +228,6 @@ def distinct_words(source: Source, cells: Sequence[CellProfile]) -> list[str]:
     keys = [name for name in source.keys if len({_words(cell, [name]) for cell in cells}) > 1]
     words = [_with_side(_words(cell, keys), cell) for cell in cells]
     return words if all(words) else [cell_words(source, cell) for cell in cells]
-
-
-def distinct_levels(source: Source, cells: Sequence[CellProfile]) -> list[str]:
-    """The same as short as a drawing needs it: `sendfile · on`, numbered as in tables of many."""
-    words = distinct_words(source, cells)
-    return [
-        f"{n}  {' · '.join(part.partition('=')[2] or part for part in each.split())}"
-        for n, each in enumerate(words, 1)
-    ]
 
 
 def change_words(source: Source, change: ProfileDifference) -> str:

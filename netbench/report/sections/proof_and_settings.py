@@ -1,9 +1,10 @@
-"""Proof of mechanism, from the counters that netbench/model.py declares; and settings as they were
-read back.
+"""Proof of mechanism, from the counters that the engine's descriptors declare; and settings as they
+were read back.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from netbench.base.units import count, format_size, parse_size
 from netbench.read.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
 from netbench.read.readbacks import BUFFERS
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Column, Prose, Section, Table, Value, keys
+from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 
 RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
@@ -32,6 +33,17 @@ class _Counter:
     per_run: list[float] = field(default_factory=list)
     places: list[str] = field(default_factory=list)  # where its rule was broken
 
+    def row(self) -> Row:
+        rule = next((text for flag, text in RULES.items() if flag in self.proof.flags), "")
+        kept = f"{self.runs - self.broken} of {self.runs}" if self.broken else "all"
+        return {
+            "runs": self.runs,
+            "least [per run]": min(self.per_run),
+            "most [per run]": max(self.per_run),
+            "rule": rule,
+            "kept": kept if rule else None,
+        }
+
 
 def proof(source: Source) -> Section | None:
     """Sentences of what must stay 0 and of every broken rule, then one row a side, method and
@@ -43,24 +55,15 @@ def proof(source: Source) -> Section | None:
     counters = dict(sorted(_counters(source).items()))
     if not counters:
         return None
-    blocks: list[Block] = []
-    if sentences := tuple(_sentences(counters)):
-        blocks.append(Prose(sentences, bullets=True))
-    columns = (
-        *keys("side", "method", "counter"),
-        Column("runs"),
-        Column("least", "per run"),
-        Column("most", "per run"),
-        Column("rule"),
-        Column("kept"),
-    )
-    rows = tuple((*key, *_numbers(row)) for key, row in counters.items())
+    sentences = tuple(_sentences(counters))
+    blocks: list[Block] = [Prose(sentences, bullets=True)] if sentences else []
+    rows = ({**keyed("side method counter", *k), **c.row()} for k, c in counters.items())
     note = (
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
     )
-    blocks.append(Table("", columns, rows, (note,)))
-    return Section("proof", "Proof of mechanism", (*blocks, *_lengths(source)))
+    blocks += [tabled("", rows, note), *_lengths(source)]
+    return Section("proof", "Proof of mechanism", tuple(blocks))
 
 
 def _counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
@@ -95,24 +98,27 @@ def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[st
 
 def _lengths(source: Source) -> Iterator[Table]:
     """How long the pieces were that calls moved: a row a power of two, over all cells."""
-    proofs = source.result.proofs
     counts: dict[tuple[str, str, str], dict[int, float]] = {}
     for (cell, pair, side), meanings in _meanings(source):
         for name, meaning in meanings.items():
             if calls := histogram(name):
                 size = parse_size(name.removeprefix(f"{calls}."))
                 mine = counts.setdefault((side, meaning.owner, calls), {})
-                mine[size] = mine.get(size, 0) + proofs[cell, pair, side, name].total
-    rows = tuple(
-        (*key, format_size(size), each[size], 100 * each[size] / sum(each.values()))
-        for key, each in sorted(counts.items())
-        for size in sorted(each)
-        if each[size]
-    )
-    columns = (*keys("side", "method", "call", "length"), Column("calls"), Column("share", "%"))
+                total = source.result.proofs[cell, pair, side, name].total
+                mine[size] = mine.get(size, 0) + total
+    rows: list[Row] = [
+        {
+            **keyed("side method call length", *key, format_size(size)),
+            "calls": of_size[size],
+            "share [%]": 100 * of_size[size] / sum(of_size.values()),
+        }
+        for key, of_size in sorted(counts.items())
+        for size in sorted(of_size)
+        if of_size[size]
+    ]
     note = "A row begins at its length, and ends below the next power of two; all runs together."
     if rows:
-        yield Table("Bytes that a call moved", columns, rows, (note,))
+        yield tabled("Bytes that a call moved", rows, note)
 
 
 def _sentences(rows: Mapping[tuple[str, str, str], _Counter]) -> Iterator[str]:
@@ -140,13 +146,6 @@ def _engaged(row: _Counter) -> str:
     return f"it did NOT engage in {row.broken} of {row.runs} runs: {named}"
 
 
-def _numbers(row: _Counter) -> tuple[Value, ...]:
-    rule = next((text for flag, text in RULES.items() if flag in row.proof.flags), "")
-    engaged = row.runs - row.broken
-    words = "all" if engaged == row.runs else f"{engaged} of {row.runs}"
-    return row.runs, min(row.per_run), max(row.per_run), rule, words if rule else None
-
-
 def settings(source: Source) -> Section | None:
     """One row a setting, side and level asked; and one for everything that moved along in the same
     cells.
@@ -159,58 +158,51 @@ def settings(source: Source) -> Section | None:
 class _Level:
     """What was read of a setting at one level: words with the number of runs that read them."""
 
-    read: dict[str, int] = field(default_factory=dict)
-    after: dict[str, int] = field(default_factory=dict)
+    read: Counter[str] = field(default_factory=Counter)
+    after: Counter[str] = field(default_factory=Counter)
     places: set[Place] = field(default_factory=set)
 
 
 def _asked(source: Source) -> Iterator[Table]:
     levels: dict[tuple[str, str, str], _Level] = {}
     for r in source.result.readbacks:
-        row = levels.setdefault((r.name, r.side, r.asked or "default"), _Level())
-        row.places.add((r.cell, r.pair))
-        row.read[r.read] = row.read.get(r.read, 0) + r.runs
+        level = levels.setdefault((r.name, r.side, r.asked or "default"), _Level())
+        level.places.add((r.cell, r.pair))
+        level.read[r.read] += r.runs
         if r.after:
-            row.after[r.after] = row.after.get(r.after, 0) + r.runs
-    if not levels:
-        return
-    columns = (
-        *keys("setting", "side"),
-        *map(Column, ("asked", "cells", "runs")),
-        Column("read", kind="prose"),
-    )
+            level.after[r.after] += r.runs
+    rows: list[Row] = []
     # Sizes by their number, not by their digits.
-    ordered = sorted(levels, key=lambda key: (*key[:2], len(key[2]), key[2]))
-    rows = tuple(
-        (*key, len(row.places), sum(row.read.values()), _readings(row))
-        for key, row in ((key, levels[key]) for key in ordered)
-    )
+    for key in sorted(levels, key=lambda key: (*key[:2], len(key[2]), key[2])):
+        level = levels[key]
+        told = _read(level.read)
+        if level.after:
+            told += f"; after {count(level.after.total(), 'run')}: {_read(level.after)}"
+        numbers = {"cells": len(level.places), "runs": level.read.total()}
+        name, side, asked = key
+        rows.append(
+            {**keyed("setting side", name, side), "asked": asked, **numbers, prose("read"): told}
+        )
     notes = []
     if any(name in BUFFERS for name, _, _ in levels):
         notes.append(
             "The kernel doubles a socket buffer that is asked for, for its own bookkeeping"
             " (socket(7))."
         )
-    if any(row.after for row in levels.values()):
+    if any(level.after for level in levels.values()):
         notes.append(
             "Runs after which a setting read otherwise than before do not count: something else"
             " changes it."
         )
-    yield Table("", columns, rows, tuple(notes))
+    if rows:
+        yield tabled("", rows, *notes)
 
 
-def _readings(row: _Level) -> str:
-    text = _read(list(row.read))
-    if row.after:
-        text += f"; after {count(sum(row.after.values()), 'run')}: {_read(list(row.after))}"
-    return text
-
-
-def _read(words: list[str]) -> str:
+def _read(found: Collection[str]) -> str:
     """What was read: one word, a few, or the least and the most of many numbers (a buffer that
     tunes itself ends anywhere).
     """
-    words = [" ".join(word.split()) or "nothing" for word in words]
+    words = [" ".join(word.split()) or "nothing" for word in found]
     if len(words) <= FEW:
         return ", ".join(sorted(words, key=lambda word: (len(word), word)))
     if all(word.isdecimal() for word in words):
@@ -227,23 +219,18 @@ def _moved(source: Source) -> Iterator[Table]:
     together: dict[tuple[Place, ...], list[str]] = {}
     for what, where in sorted(places.items()):
         together.setdefault(tuple(sorted(where)), []).append(what)
-    columns = (
-        *keys("with"),
-        *map(Column, ("cells", "runs")),
-        Column("moved along", kind="prose"),
-    )
-    rows = tuple(
-        (
-            _levels(source, {cell for cell, _ in where}),
-            len(where),
-            sum(places[whats[0]].values()),
-            "; ".join(whats),
-        )
+    rows = [
+        {
+            **keyed("with", _levels(source, {cell for cell, _ in where})),
+            "cells": len(where),
+            "runs": sum(places[whats[0]].values()),
+            prose("moved along"): "; ".join(whats),
+        }
         for where, whats in together.items()
-    )
-    note = "A comparison of such a level is of everything that moved with it."
+    ]
     if rows:
-        yield Table("What else moved", columns, rows, (note,))
+        note = "A comparison of such a level is of everything that moved with it."
+        yield tabled("What else moved", rows, note)
 
 
 def _levels(source: Source, moved: Collection[str]) -> str:

@@ -5,7 +5,8 @@ its work, counters of perf, energy and psi, and its process as time(1) tells it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
@@ -13,7 +14,7 @@ from netbench.read.meter_choice import LEAST, SIDES_OF_CPU
 from netbench.read.metrics import describe
 from netbench.read.ratio_table import RATIOS
 from netbench.read.soak import SOAK
-from netbench.report.blocks import Column, Prose, Section, Table, Value, keys
+from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled
 from netbench.report.source import Source
 from netbench.result.record import SIDES
 from netbench.stats.intervals import Interval
@@ -30,79 +31,55 @@ REASONS = {
 }
 PAID = ("sender_paid", "receiver_paid", "others_paid")
 OF_SOFTIRQ = (
-    "packets",
-    "bytes_per_packet",
-    "interrupts",
-    "packets_per_interrupt",
-    "softirqs",
-    "softirq_time",
-    "gso_size",
-    "gro_size",
+    *("packets", "bytes_per_packet", "interrupts", "packets_per_interrupt"),
+    *("softirqs", "softirq_time", "gso_size", "gro_size"),
 )
 COUNTED = (
-    "cycles_per_byte",
-    "instructions_per_byte",
-    "instructions_per_cycle",
-    "cache_misses_per_kib",
-    "context_switches",
-    "energy",
-    "energy_less_idle",
-    "cpu_pressure",
-    "irq_pressure",
+    *("cycles_per_byte", "instructions_per_byte", "instructions_per_cycle"),
+    *("cache_misses_per_kib", "context_switches", "energy", "energy_less_idle"),
+    *("cpu_pressure", "irq_pressure"),
 )
-OF_PROCESS = (  # name, unit, counter, and one of the counter in that unit
-    ("user", "s", "user_us", 1e-6),
-    ("system", "s", "system_us", 1e-6),
-    ("elapsed", "s", "seconds", 1.0),
-    ("CPU", "%", "", 100.0),
-    ("minor faults", "/run", "minor_faults", 1.0),
-    ("major faults", "/run", "major_faults", 1.0),
-    ("vol. switches", "/run", "voluntary_switches", 1.0),
-    ("invol. switches", "/run", "involuntary_switches", 1.0),
-)
-Row = tuple[Value, ...]
+OF_PROCESS = {  # what, by counter, and one of the counter in its unit
+    "user [s]": ("user_us", 1e-6),
+    "system [s]": ("system_us", 1e-6),
+    "elapsed [s]": ("seconds", 1.0),
+    "CPU [%]": ("", 100.0),
+    "minor faults [/run]": ("minor_faults", 1.0),
+    "major faults [/run]": ("major_faults", 1.0),
+    "vol. switches [/run]": ("voluntary_switches", 1.0),
+    "invol. switches [/run]": ("involuntary_switches", 1.0),
+}
 
 
-def _section(
-    source: Source,
-    title: tuple[str, str],
-    columns: Sequence[Column],
-    rows_of: Callable[[CellResult], Iterator[Row]],
-    notes: Callable[[Sequence[Row]], Sequence[str]],
-) -> Section | None:
-    """A table of the rows of all cells, each begun with the cell's key; None where none has any."""
-    rows = tuple((*source.key(c), *row) for c in source.cells for row in rows_of(c))
-    if not rows:
-        return None
-    table = Table("", (*keys(*source.keys), *columns), rows, tuple(notes(rows)))
-    return Section(*title, (table,))
+def _section(key: str, title: str, rows: Iterable[Row], notes: Iterable[str]) -> Section | None:
+    """A table of rows; None where there is none."""
+    told = list(rows)
+    return Section(key, title, (tabled("", told, *notes),)) if told else None
 
 
-def _titled(names: Sequence[str]) -> list[Column]:
-    return [Column(describe(name).title, describe(name).unit) for name in names]
+def _head(name: str) -> str:
+    return f"{describe(name).title} [{describe(name).unit}]"
 
 
 def _about(names: Sequence[str]) -> list[str]:
     return [f"{describe(name).title}: {describe(name).about}." for name in names]
 
 
-def _by_side(source: Source, names: Sequence[str]) -> Callable[[CellResult], Iterator[Row]]:
-    """One row a side that has any of these metrics; where one kernel is both sides a row of both
-    together.
+def _by_side(source: Source, names: Sequence[str]) -> Iterator[Row]:
+    """One row a cell and side that has any of these metrics; where one kernel is both sides a row
+    of both together.
     """
-
-    def rows(c: CellResult) -> Iterator[Row]:
+    for c in source.cells:
         together = source.result.shared.get(c.pair, False)
         for side, prefix in PREFIXES.items():
-            if together == (side == "system"):
-                values = [
-                    c.intervals.get(name if ONE_SIDED.get(name) == side else f"{prefix}{name}")
-                    for name in names
-                ]
-                if any(values):
-                    yield (side, *values)
-
-    return rows
+            if together != (side == "system"):
+                continue
+            values: dict[Any, Value] = {
+                _head(n): c.intervals.get(n if ONE_SIDED.get(n) == side else f"{prefix}{n}")
+                for n in names
+            }
+            if any(values.values()):
+                yield {**source.keyed(c), **keyed("side", side), **values}
 
 
 def _has(source: Source, name: str) -> bool:
@@ -112,32 +89,31 @@ def _has(source: Source, name: str) -> bool:
 
 def meters(source: Source) -> Section | None:
     """One row a cell and side that two meters or more have counted; None where there is none."""
-    there = [
-        meter
-        for meter in METER_ORDER
-        if any(f"{who}_cpu.{meter}" in c.intervals for c in source.cells for who in PREFIXES)
+    by_side = [
+        (c, who, {meter: c.intervals.get(f"{who}_cpu.{meter}") for meter in METER_ORDER})
+        for c in source.cells
+        for who in PREFIXES
     ]
-
-    def rows(c: CellResult) -> Iterator[Row]:
-        for who in PREFIXES:
-            by_meter = {meter: c.intervals.get(f"{who}_cpu.{meter}") for meter in there}
-            counted = {meter: interval for meter, interval in by_meter.items() if interval}
-            if len(counted) > 1:
-                means = [interval.mean for interval in counted.values()]
-                apart = f"{(max(means) - min(means)) / max(means):.1%}" if max(means) > 0 else None
-                yield who, *by_meter.values(), apart, _reason(source, c, who, counted)
-
-    def notes(rows: Sequence[Row]) -> list[str]:
-        told = [f"{why}: {REASONS[why]}" for why in REASONS if any(row[-1] == why for row in rows)]
-        return [
-            "Means over the same runs. apart: the largest less the smallest, as a share of the"
-            " largest.",
-            *told,
-        ]
-
-    by = [Column(f"by {meter}", "CPUs") for meter in there]
-    columns = (*keys("side"), *by, Column("apart"), Column("likely reason"))
-    return _section(source, ("meters", "The meters side by side"), columns, rows, notes)
+    there = [m for m in METER_ORDER if any(by_meter[m] for *_, by_meter in by_side)]
+    rows: list[Row] = []
+    reasons = set()
+    for c, who, by_meter in by_side:
+        counted = {meter: interval for meter, interval in by_meter.items() if interval}
+        if len(counted) < 2:
+            continue
+        means = [interval.mean for interval in counted.values()]
+        apart = f"{(max(means) - min(means)) / max(means):.1%}" if max(means) > 0 else None
+        reason = _reason(source, c, who, counted)
+        reasons.add(reason)
+        by = {f"by {meter} [CPUs]": by_meter[meter] for meter in there}
+        end = {"apart": apart, "likely reason": reason}
+        rows.append({**source.keyed(c), **keyed("side", who), **by, **end})
+    notes = [
+        "Means over the same runs. apart: the largest less the smallest, as a share of the"
+        " largest.",
+        *(f"{why}: {meaning}" for why, meaning in REASONS.items() if why in reasons),
+    ]
+    return _section("meters", "The meters side by side", rows, notes)
 
 
 def _reason(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> str:
@@ -145,10 +121,8 @@ def _reason(source: Source, c: CellResult, who: str, counted: Mapping[str, Inter
     low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
     apart = counted[high].mean - counted[low].mean
     halves = [0.0 if math.isnan(i.half_width) else i.half_width for i in counted.values()]
-    if any(
-        (each.metric, each.cell, each.pair) == (f"{who}_cpu", c.cell, c.pair)
-        for each in source.result.contradicted
-    ):
+    place = (f"{who}_cpu", c.cell, c.pair)
+    if any((each.metric, each.cell, each.pair) == place for each in source.result.contradicted):
         return "missed work"
     if apart <= math.hypot(*halves):
         return "chance"
@@ -166,20 +140,18 @@ def interrupts(source: Source) -> Section | None:
             "Beside soak no CPU is idle, so none stops its clock: the ticks of all CPUs are among"
             " the interrupts."
         )
-    columns = (*keys("side"), *_titled(names))
-    title = "interrupts", "Interrupts and packets"
-    return _section(source, title, columns, _by_side(source, names), lambda rows: notes)
+    rows = _by_side(source, names)
+    return _section("interrupts", "Interrupts and packets", rows, notes)
 
 
 def who_paid(source: Source) -> Section | None:
     """One row a cell in which each side had a CPU of its own: on which CPUs its work was."""
-
-    def rows(c: CellResult) -> Iterator[Row]:
-        if PAID[0] in c.intervals:
-            yield tuple(c.intervals.get(name) for name in PAID)
-
-    title = "who_paid", "Who paid"
-    return _section(source, title, _titled(PAID), rows, lambda rows: _about(PAID))
+    rows = (
+        {**source.keyed(c), **{_head(name): c.intervals.get(name) for name in PAID}}
+        for c in source.cells
+        if PAID[0] in c.intervals
+    )
+    return _section("who_paid", "Who paid", rows, _about(PAID))
 
 
 def counters(source: Source) -> Section | None:
@@ -196,8 +168,7 @@ def counters(source: Source) -> Section | None:
     notes = [f"{', '.join(of)}: not counted on {reason}." for reason, of in together.items()]
     title = "counters", "Cycles, energy and pressure"
     about = _about([name for name in names if name not in why])
-    columns = (*keys("side"), *_titled(names))
-    made = _section(source, title, columns, _by_side(source, names), lambda _: [*about, *notes])
+    made = _section(*title, _by_side(source, names), [*about, *notes])
     return made or Section(*title, (Prose(tuple(notes)),))
 
 
@@ -229,17 +200,15 @@ def processes(source: Source) -> Section | None:
         used = source.result.used.get((c.cell, c.pair, side, counter))
         return used.mean * unit if used else None
 
-    def rows(c: CellResult) -> Iterator[Row]:
+    rows: list[Row] = []
+    for c in source.cells:
         for side in SIDES:
-            values = {name: mean(c, side, counter, one) for name, _, counter, one in OF_PROCESS}
-            if any(v is not None for k, v in values.items() if k not in ("elapsed", "CPU")):
-                yield side, *values.values()
-
+            values = {head: mean(c, side, *counter) for head, counter in OF_PROCESS.items()}
+            if any(values[head] is not None for head in values.keys() - {"elapsed [s]", "CPU [%]"}):
+                rows.append({**source.keyed(c), **keyed("side", side), **values})
     note = (
         "By getrusage(2), of the process that moved the data, within the measured window"
         " (elapsed): without softirq work that others did for it. 100% is one whole CPU, as"
         " with time(1). Switches of context: voluntary (it waited) and not."
     )
-    columns = (*keys("side"), *(Column(name, unit) for name, unit, *_ in OF_PROCESS))
-    title = "processes", "The processes, as time(1) tells it"
-    return _section(source, title, columns, rows, lambda rows: [note])
+    return _section("processes", "The processes, as time(1) tells it", rows, [note])

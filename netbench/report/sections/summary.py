@@ -46,10 +46,8 @@ def summary(source: Source) -> Section:
     else:
         blocks.append(Prose(("No run has given a result.",)))
     fixed = (source.offered,) if source.offered else ()
-    blocks.append(
-        Prose((_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source)))
-    )
-    return Section("summary", f"{result.name}: summary", tuple(blocks))
+    state = (_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source))
+    return Section("summary", f"{result.name}: summary", (*blocks, Prose(state)))
 
 
 def _compared(source: Source) -> Iterator[Finding]:

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
-from netbench.report import csv, html, json, markdown, text
+from netbench.report import html, json, markdown, text
 from netbench.report.blocks import Plot, Prose, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.label import LABEL, VIRTUAL
-from netbench.report.numbers import words
 from netbench.results import load
 from tests.support.synthetic import ROWS, Record, Synth
 
@@ -53,21 +52,6 @@ def rows(table: Table) -> list[dict[str, Value]]:
 # --- boots ---
 
 
-def test_each_boot_is_told(booted: Report) -> None:
-    found = rows(tables(booted, "boots")[0])
-    assert [(row["boot"], row["kernel"]) for row in found] == [
-        (str(boot), kernel) for boot, kernel in BOOTED.booted()
-    ]
-    assert {(row["runs"], row["ok"]) for row in found} == {(6, 6)}
-    assert [row["blocks"] for row in found][:2] == ["0 to 2", "3 to 5"]
-    assert [row["boot ids"] for row in found] == [
-        f"rcv rcv-{boot}, snd snd-{boot}" for boot, _ in BOOTED.booted()
-    ]
-    assert {"6.1 is 6.1.99-made-up.", "6.12 is 6.12.99-made-up."} <= set(
-        tables(booted, "boots")[0].notes
-    )
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> None:
     table = tables(booted, "boots")[1 + place]
@@ -87,99 +71,7 @@ def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> Non
         )
 
 
-def test_what_buys_more_is_said(booted: Report, tmp_path: Path) -> None:
-    assert re.search(
-        r"throughput: boots differ by [\d.]+% of the mean, runs within a boot by [\d.]+%",
-        said(booted),
-    )
-    assert re.search(
-        r"4 boots of 3 runs is then ±[\d.]+%; 8 boots would make it ±[\d.]+%, 6 runs a boot ±[\d.]+%",
-        said(booted),
-    )
-    apart = said(
-        made(tmp_path / "a", factors=KERNELS, runs=12, boots=4, between=0.05, spread=0.001)
-    )
-    assert "more boots are what narrows it; more runs a boot buy next to nothing" in apart
-    one = said(made(tmp_path / "b", factors=KERNELS, runs=10))
-    assert "How far boots of one kernel lie apart is not known" in one
-    assert "Each kernel was booted once" in one
-
-
-def test_many_boots_are_told_by_least_and_greatest(tmp_path: Path) -> None:
-    report = made(tmp_path / "r", factors={"send": ("sendfile",)}, runs=20, boots=10, between=0.02)
-    (row,) = rows(tables(report, "boots")[1])
-    means = report.source.result.ok.groupby("boot")["throughput"].mean()
-    assert (row["least"], row["greatest"]) == (means.min(), means.max())
-
-
-def test_one_boot_has_no_section(tmp_path: Path) -> None:
-    assert "boots" not in [section.key for section in made(tmp_path / "r", runs=4).sections]
-
-
-@pytest.mark.parametrize("width", [80, 60, 120])
-def test_no_line_is_too_long(booted: Report, tmp_path: Path, width: int) -> None:
-    long = {
-        "kernel": ("vanilla-with-a-long-name", "patched-with-a-longer-name"),
-        "sysctl.net.ipv4.tcp_limit_output_bytes": ("1", "2"),
-    }
-    wide = made(
-        tmp_path / "r",
-        factors=long,
-        runs=10,
-        boots=10,
-        pairs=("a-long-sender>a-long-receiver",),
-        facts=TCG,
-    )
-    for report in (booted, wide):
-        assert [line for line in text.render(report, width).split("\n") if len(line) > width] == []
-
-
-def test_intervals_are_said_to_be_over_boots(booted: Report, tmp_path: Path) -> None:
-    assert "n counts boots that are ok" in said(booted)
-    assert {row["n"] for row in rows(tables(booted, "cells")[0])} == {4}
-    assert "paired by boot" in said(booted)
-    assert "48 runs in 8 boots of 2 kernels" in said(booted)
-    assert "Each cell was to have 3 runs in each boot, 12 in all" in said(booted)
-    assert "of boots, the n-th of one kernel with the n-th of the other" in said(booted)
-
-    def late(record: Record) -> Record | None:
-        return None if record["factors"]["send"] == "readwrite" and record["boot"] != 1 else record
-
-    mixed = made(
-        tmp_path / "r", factors={"send": ("readwrite", "sendfile")}, runs=6, boots=3, edit=late
-    )
-    assert [words(row["n"]) for row in rows(tables(mixed, "cells")[0])] == ["1", "3"]
-
-
-def test_hosts_of_one_kernel_are_told_together(booted: Report) -> None:
-    told = [
-        row
-        for table in tables(booted, "environment")
-        for row in rows(table)
-        if row["fact"] == "kernel"
-    ]
-    assert {(row["host"], row["value"]) for row in told} == {
-        ("rcv 6.1, snd 6.1", "6.1.99-made-up"),
-        ("rcv 6.12, snd 6.12", "6.12.99-made-up"),
-    }
-
-
 # --- sides ---
-
-
-def test_sides_with_kernels_of_their_own_are_told_apart(tmp_path: Path) -> None:
-    apart, shared = made(tmp_path / "a", runs=4), made(tmp_path / "b", runs=4, pairs=("here>here",))
-    assert "Each side has its own kernel: procstat tells sender and receiver CPU apart" in said(
-        apart
-    )
-    assert "CPU by procstat" in said(apart)
-    row = rows(tables(apart, "cells")[0])[0]
-    result = apart.source.result.ok
-    for side in ("sender", "receiver"):
-        mean = result[result["cell"] == "send=readwrite,pin=none"][f"{side}_cpu.procstat"].mean()
-        assert row[f"{side} CPU"].mean == pytest.approx(mean)  # type: ignore[union-attr]
-    assert "Both sides share a kernel" in said(shared)
-    assert "sender CPU" not in rows(tables(shared, "cells")[0])[0]
 
 
 # --- emulation ---
@@ -204,12 +96,6 @@ def test_every_table_and_drawing_of_emulation_is_labelled(emulated: Report, boot
                 ) == there
 
 
-def test_the_summary_begins_with_it(emulated: Report) -> None:
-    first = emulated.section("summary").blocks[0]
-    assert isinstance(first, Prose)
-    assert first.lines[0].startswith("Emulated: facts, not speed.")
-
-
 @pytest.mark.parametrize("form", [text, html, markdown, json])
 def test_every_form_has_as_many_labels_as_tables(
     emulated: Report, booted: Report, form: ModuleType
@@ -223,17 +109,6 @@ def test_every_form_has_as_many_labels_as_tables(
     made = form.render(emulated).replace("\\", "")
     assert made.count(LABEL) >= count + (drawings if form is html else 0)
     assert LABEL not in form.render(booted)
-
-
-def test_programs_are_told(emulated: Report, booted: Report) -> None:
-    found = json_module.loads(json.render(emulated))
-    assert found["label"] == LABEL
-    assert all(cell["emulated"] for cell in found["cells"])
-    assert {cell["unit"] for cell in found["cells"]} == {"boot"}
-    assert json_module.loads(json.render(booted))["label"] == ""
-    assert (
-        csv.render(emulated).splitlines()[0] == csv.render(booted).splitlines()[0]
-    )  # its columns are fixed
 
 
 def test_notebooks_are_told_too(emulated: Report, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,16 +230,3 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     kept = {0: "all", 3: "3 of 6", 6: "0 of 6"}[engaged]
     assert found["sender", "copied"] == ("must stay 0", kept)
     assert found["receiver", "copied"] == ("", None)
-
-
-def test_what_must_move_and_did_not_is_said(tmp_path: Path) -> None:
-    def idle(record: Record) -> Record:
-        if record["factors"]["send"] == "sendfile" and record["block"] == 1:
-            record["proof"]["sender"]["sendfile_calls"] = [[0], [0], [0]]
-        return record
-
-    report = made(tmp_path / "r", factors={"send": ("readwrite", "sendfile")}, runs=4, edit=idle)
-    assert (
-        "sendfile (sender): sendfile_calls stayed 0 in 1 of 4 runs; it did NOT engage in 1 of 4 runs: send=sendfile."
-        in said(report)
-    )

@@ -12,8 +12,8 @@ import matplotlib as mpl
 import pytest
 
 from netbench.base.errors import ReportError
-from netbench.report import html, markdown, text
 from netbench.report import json as report_json
+from netbench.report import text
 from netbench.report.build import Report, build
 from netbench.results import load
 from tests.support.synthetic import Record, Synth, failed
@@ -43,38 +43,7 @@ def lines(report: Report, width: int = 999) -> list[str]:
     return list(text.section_lines(report.section("effects"), width))
 
 
-def test_one_sentence_an_effect(report: Report) -> None:
-    (each,) = report.source.effects["throughput"]
-    assert [effect.name for effect in each.main] == ["send", "tso"]
-    first, second, third = (line for line in lines(report) if line.startswith("- "))
-    assert first.startswith("- send matters most: throughput sendfile +7")
-    assert second.startswith("- tso: throughput on +")
-    assert third.startswith("- send × tso together: what tso does differs between levels of send:")
-    assert ": tso=on changes readwrite by +" in third
-    assert "% and sendfile by +1" in third
-
-
-def test_a_lead_that_is_not_clear_is_not_called_one(tmp_path: Path) -> None:
-    made = Synth(FACTORS, truth=lambda _: (20.0, 0.5, 0.6), pairs=("snd>rcv",))
-    first, *_, last = (
-        line for line in lines(build(made.write(tmp_path / "r"))) if line.startswith("- ")
-    )
-    assert "comes first, though not clearly" in first
-    assert "is not seen to differ between levels of send" in last
-
-
-def test_tables_fit_a_terminal(report: Report) -> None:
-    told = lines(report, 80)
-    assert max(map(len, told)) <= 80
-    row = next(line for line in told if line.startswith("send=sendfile × tso=on"))
-    assert row.split()[-1] == "12"
-    assert any(line.startswith("Against send=readwrite, tso=off.") for line in told)
-
-
-def test_every_form_has_it(report: Report) -> None:
-    assert "Which factor matters" in markdown.render(report)
-    page = html.render(report)
-    assert "throughput at the levels of send and tso" in page
+def test_programs_get_the_contrasts(report: Report) -> None:
     (found,) = json.loads(report_json.render(report))["effects"]
     assert found["levels"] == {"send": ["readwrite", "sendfile"], "tso": ["off", "on"]}
     both = found["effects"][2]

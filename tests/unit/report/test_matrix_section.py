@@ -10,12 +10,11 @@ import pytest
 
 from netbench.read.proofs import ProofTotal, copied_shares
 from netbench.read.shown_levels import shown
-from netbench.report import csv, html, json, markdown, text
-from netbench.report.blocks import Plot, Prose, Table
+from netbench.report import csv, json, text
+from netbench.report.blocks import Prose, Table
 from netbench.report.build import Report, build
 from netbench.report.sections import cell_tables as section
 from netbench.result.files import EngineRow
-from netbench.stats.intervals import Interval
 from tests.support.synthetic import Synth
 
 SENDS, RECEIVES = ("readwrite", "splice", "zerocopy"), ("read", "mmap", "vmsplice")
@@ -60,48 +59,6 @@ def test_send_methods_stand_down_and_receive_methods_across(report: Report) -> N
     assert first.rows[1][3] == "unsupported"
     assert first.marked_values == {(2, 1)}
     assert [table.title for table in others] == ["sender demand [µs/KB]", "receiver demand [µs/KB]"]
-
-
-def test_every_form_shows_the_matrix(report: Report) -> None:
-    first = tables(report)[0]
-    value = first.rows[2][1]
-    assert isinstance(value, Interval)
-    mean = f"{value.mean:.1f}"
-    plain = text.render(report, 80)
-    (line,) = [x for x in plain.splitlines() if x.startswith("zerocopy  ") and "†" in x][:1]
-    assert mean in line
-    assert line.index("†") < line.rindex("±"), "the mark is at the value, not at the row"
-    assert max(map(len, plain.splitlines())) <= 80
-    assert "† the mechanism did not engage in some runs" in plain
-    assert any(
-        x.startswith("| zerocopy |") and "† |" in x for x in markdown.render(report).splitlines()
-    )
-    page = html.render(report)
-    assert 'id="matrix"' in page
-    assert "</span> †</td>" in page
-    section = next(s for s in loads(json.render(report))["sections"] if s["key"] == "matrix")
-    assert section["blocks"][0]["marked_values"] == [[2, 1]]
-    assert "matrix" not in csv.render(report)
-
-
-def test_the_heat_map_has_a_field_for_each_cell(report: Report) -> None:
-    from netbench.report.plots import drawn
-
-    plot = next(b for b in report.section("matrix").blocks if isinstance(b, Plot))
-    axes = drawn(report.source, plot)
-    words = [t.get_text() for t in axes.texts]
-    assert len(words) == 9
-    assert [word for word in words if word.endswith("†")] == [words[6]]
-    assert words[5] == "unsupported"
-    assert [label.get_text() for label in axes.get_xticklabels()] == list(RECEIVES)
-
-
-def test_other_factors_make_a_matrix_each_and_what_is_alone_stands_beside(tmp_path: Path) -> None:
-    report = written(tmp_path, factors={"pin": ("none", "same")})
-    titles = [table.title for table in tables(report)]
-    assert titles[:2] == ["throughput [Gb/s], pin=none", "throughput [Gb/s], pin=same"]
-    plots = [b for b in report.section("matrix").blocks if isinstance(b, Plot)]
-    assert [plot.number for plot in plots[:2]] == [0, 1]
 
 
 def test_files_are_shown_by_their_paths_and_each_matrix_has_its_answer(tmp_path: Path) -> None:
@@ -151,15 +108,6 @@ def test_a_long_name_of_a_cell_is_broken_at_its_commas() -> None:
         "source=/var/tmp/splice.in,sink=/var/tmp/splice.out (1",
         "other).",
     ]
-
-
-def test_the_matrix_comes_before_the_list_of_its_cells(report: Report) -> None:
-    assert [section.key for section in report.sections][:3] == ["summary", "matrix", "cells"]
-
-
-def test_a_campaign_that_sweeps_one_method_has_no_matrix(tmp_path: Path) -> None:
-    report = build(Synth(pairs=("snd>rcv",)).write(tmp_path))
-    assert "matrix" not in [section.key for section in report.sections]
 
 
 def test_baselines_stand_beside_the_matrix(tmp_path: Path) -> None:

@@ -69,16 +69,6 @@ def test_the_verdict_is_about_cpu_where_a_rate_fixes_throughput(
     assert "throughput" not in report.source.comparisons
 
 
-def test_only_cells_with_a_rate_are_said_to_have_one(tmp_path: Path) -> None:
-    sends = {"send": ("readwrite", "sendfile", "splice", "mmap", "write")}
-    factors = {**sends, "rate": ("1Gb/s", "none")}
-    made = Synth(factors, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
-    answers = said(build(folder(made, tmp_path / "r", "")))
-    assert "Throughput was fixed by rate: 1Gb/s, which the 5 cells with a rate moved." in answers
-    assert "of 1 contexts" not in answers, "one comparison is no range"
-    assert "rate=none: send=sendfile moves" in answers
-
-
 def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> None:
     made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
     made.truth = lambda f: (1.0 if f["send"] == "sendfile" else 0.7, 0.4, 0.5)
@@ -131,14 +121,6 @@ def test_runs_far_from_their_rate_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_only_what_a_rate_fixes_is_no_finding(tmp_path: Path) -> None:
-    factors = {**SENDS, "rate": ("none", "1Gb/s")}
-    made = Synth(factors, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced)
-    report = build(folder(made, tmp_path / "r"))
-    assert [c.context for c in report.source.comparisons["throughput"]] == [{"rate": "none"}]
-    assert "rate=none: send=sendfile moves 20.0% more" in said(report)
-
-
 def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> None:
     made = Synth(SENDS, spread=0.0004, pairs=TWO, truth=paced)
     a, b = (Source.of(folder(made, tmp_path / name, "1Gb/s")) for name in "ab")
@@ -151,39 +133,3 @@ def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> 
         assert "fixed by rate: 1Gb/s" in compared.offered
     assert "throughput" in of_factor(a, "send", metrics=["throughput"]).families
     assert "throughput" in of_two(a, b, metrics=["throughput"]).families
-
-
-@pytest.mark.parametrize("metric", ["sender_cpu", "receiver_cpu"])
-def test_what_was_asked_is_shown_and_named(tmp_path: Path, metric: str) -> None:
-    """On one kernel a side's CPU is that of its process alone."""
-    made = Synth(SENDS, compare=COMPARE, repeat={"metrics": [metric]})
-    report = build(made.write(tmp_path / "r"))
-    assert metric in report.source.metrics
-    assert metric in report.source.comparisons
-    side = metric.split("_", maxsplit=1)[0]
-    whole = " ".join(text.render(report).split())
-    assert f"CPU on the {side} than send=readwrite" in said(report)
-    assert "CPU of its process alone)" in said(report)
-    assert f"{side} CPU (its process alone)" in whole
-    assert f"system CPU by procstat, {side} CPU by rusage" in whole
-    tables = {
-        block.title
-        for section in report.sections
-        for block in section.blocks
-        if hasattr(block, "columns")
-    }
-    assert f"{side} CPU (its process alone)" in tables
-
-
-def test_two_kernels_need_no_such_words(tmp_path: Path) -> None:
-    made = Synth(SENDS, pairs=TWO, compare=COMPARE, repeat={"metrics": ["sender_cpu"]})
-    whole = text.render(build(made.write(tmp_path / "r")))
-    assert "its process alone" not in whole
-    assert "CPU by procstat" in whole
-
-
-def test_all_cautions_that_follow_are_counted(tmp_path: Path) -> None:
-    for pairs in (TWO, ("here>here",)):
-        report = build(Synth(SENDS, runs=3, pairs=pairs).write(tmp_path / pairs[0][:3]))
-        below = text.render(report).count("\n! [")
-        assert f"{below} cautions below" in said(report) or f"{below} caution below" in said(report)

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -36,17 +34,6 @@ def lines_of(report: Report, key: str, width: int = 80) -> list[str]:
     return list(text.section_lines(report.section(key), width))
 
 
-def test_the_summary_answers_for_each_factor(report: Report) -> None:
-    lines = lines_of(report, "summary", 999)
-    said = [line for line in lines if "against" in line]
-    assert [line[: line.index(":")] for line in said] == [
-        "- pin=apart against pin=none",
-        "- socket_buffer=128K against socket_buffer=32K",
-    ]
-    assert all(re.search(r": throughput [\d.]+% more to [\d.]+% more", line) for line in said)
-    assert all(line.endswith("(better in 4 of 4 contexts).") for line in said)
-
-
 def test_its_tables_are_those_of_compare(report: Report) -> None:
     for factor, baseline in (("pin", "none"), ("socket_buffer", "32K")):
         compared = api.compare(report.source.result.path, factor=factor)
@@ -54,35 +41,6 @@ def test_its_tables_are_those_of_compare(report: Report) -> None:
             assert repr(family) == repr(compared.families[metric])  # NaN is not equal to itself
         title = f"{factor} against {baseline}: throughput"
         assert title in lines_of(report, "factors")
-
-
-def test_what_all_rows_have_in_common_is_in_the_title(tmp_path: Path) -> None:
-    made = Synth({"send": ("readwrite", "sendfile"), "pin": ("none",)}, compare=COMPARE)
-    lines = lines_of(build(made.write(tmp_path / "r")), "comparison")
-    assert "throughput (pin=none)" in lines
-    heads = {tuple(line.split()[:2]) for line in lines if line.startswith("send ")}
-    assert heads == {("send", "change")}
-
-
-def test_tables_with_equal_notes_say_them_once(report: Report) -> None:
-    lines = lines_of(report, "comparison", 999)
-    less = sum(line.startswith("less is better") for line in lines)
-    assert less == 2  # of CPU, which has no verdict, and of demand
-    assert sum(line.startswith("more is better") for line in lines) == 1
-
-
-def costs(factors: Mapping[str, str]) -> tuple[float, float, float]:
-    return 1.0, *((0.2, 0.25) if factors["send"] == "sendfile" else (0.4, 0.5))
-
-
-def test_demand_does_not_repeat_cpu_where_a_rate_fixes_throughput(tmp_path: Path) -> None:
-    made = Synth(FACTORS, spread=0.0004, pairs=("a>b",), compare=COMPARE, truth=costs)
-    with (made.write(tmp_path / "r") / "campaign.yaml").open("a") as file:
-        file.write("transfer: {rate: 1Gb/s}\n")
-    report = build(tmp_path / "r")
-    titles = [line for line in lines_of(report, "comparison") if line.endswith(("CPU", "demand"))]
-    assert titles == ["sender CPU", "receiver CPU"]
-    assert "demand" not in " ".join(lines_of(report, "factors"))
 
 
 def test_a_campaign_of_many_cells_says_no_more_than_it_was_asked(tmp_path: Path) -> None:

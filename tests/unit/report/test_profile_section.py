@@ -5,7 +5,6 @@ and files that are damaged.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,8 +28,6 @@ from netbench.result.profile_files import (
     folded_text,
 )
 from netbench.result.record import SideCounters
-from netbench.run.sampled import fold, parse
-from netbench.run.worker_symbols import FOLDER, find_symbol
 from tests.support.synthetic import Synth
 
 SECOND = 10**9
@@ -41,7 +38,7 @@ SG = {"file_read_actor": 615, "csum_partial_copy_generic": 520, "__kfree_skb": 9
 
 
 def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
-    own = {("sender", "nb_pump", f"{name}_[k]"): ticks for name, ticks in functions.items()}
+    own = {("sender", "[worker-x86_64]", f"{name}_[k]"): ticks for name, ticks in functions.items()}
     return own | {
         ("swapper", "do_idle_[k]", "default_idle_[k]"): 5000,
         ("python", "[libc.so.6]"): 700,
@@ -97,61 +94,6 @@ def told(report: Report, width: int = 80) -> list[str]:
     return list(text.section_lines(report.section("profile"), width))
 
 
-def test_morton_s_comparison_is_printed_as_he_did(result: Path) -> None:
-    report = build(store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))]))
-    lines = told(report)
-    at = lines.index("sg=on against sg=off")
-    rows = [line.split() for line in lines[at + 4 : at + 9]]
-    assert rows == [
-        ["rest", "1777", "1991", "+214"],
-        ["csum_partial_copy_generic", "436", "520", "+84"],
-        ["file_read_actor", "548", "615", "+67"],
-        ["__kfree_skb", "113", "96", "-17"],
-        ["total", "2874", "3222", "+348"],
-    ]
-    assert lines[at + 9] == "3222/2874 = 1.12; one profile run a cell tells no interval."
-    assert max(map(len, lines)) <= 80
-
-
-def test_several_runs_give_the_ratio_an_interval(result: Path) -> None:
-    runs = [("sg=off", more(NO_SG, by)) for by in (-5, 0, 5)]
-    runs += [("sg=on", more(SG, by)) for by in (-5, 0, 5)]
-    lines = told(build(store(result, runs)))
-    (line,) = [line for line in lines if line.startswith("3222/2874")]
-    assert line == "3222/2874 = 1.12 by geometric means, 95% interval 10.4 to 13.8% more."
-    assert [line for line in lines if line.startswith("csum_partial_copy_generic") and "±" in line]
-    (layer,) = [line for line in lines if line.startswith("data copy ")]
-    assert re.fullmatch(r"data copy +984 ±25 +1135 ±25", layer)
-
-
-def test_all_cells_stand_side_by_side(result: Path) -> None:
-    """What each function costs in each cell, and what the functions that are not named cost."""
-    many = {f"f{number:02d}": 100 - number for number in range(30)}
-    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(NO_SG | many))])
-    lines = told(build(result))
-    at = lines.index("The functions that cost most, ticks per GiB")
-    assert lines[at + 2].split() == ["function", "sg=off", "sg=on"]
-    rows = {line[:24].strip(): line[24:].split() for line in lines[at + 3 : at + 29]}
-    assert rows["file_read_actor"] == ["548", "548"]
-    assert rows["f00"] == ["0", "100"], "of a cell that does not call it: nothing"
-    assert rows["10 more functions"] == ["0", str(sum(many[f"f{n:02d}"] for n in range(20, 30)))]
-    assert rows["total"] == ["2874", str(2874 + sum(many.values()))]
-    assert ["total", *rows["total"]] in [line.split() for line in lines[:at]], "by layer too"
-
-
-def test_many_cells_are_numbered_and_fit_80_columns(tmp_path: Path) -> None:
-    levels = [f"a-rather-long-level-{n:02d}" for n in range(11)]
-    made = Synth(factors={"buffer": levels}, pairs=("a>b",))
-    long = {"a_function_of_the_kernel_whose_name_is_far_too_long": 500, "f": 99000}
-    runs = [(f"buffer={level}", stacks_of({**long, "g": n})) for n, level in enumerate(levels)]
-    lines = told(build(store(made.write(tmp_path / "r"), runs)))
-    assert max(map(len, lines)) <= 80
-    assert "- 11: buffer=a-rather-long-level-10" in lines
-    heads = [line.split() for line in lines if line.startswith("function ")]
-    assert heads == [["function", *map(str, range(1, 8))], ["function", "8", "9", "10", "11"]]
-    assert [line.split()[1:] for line in lines if line.startswith("g ")][1] == ["7", "8", "9", "10"]
-
-
 def test_a_function_is_one_in_a_module_and_built_in(result: Path) -> None:
     """virtio_pci is a module of Debian's 6.1, and part of its 6.12."""
     one = {("sender", "vp_notify [virtio_pci]_[k]"): 40, ("sender", "poll [a]_[k]"): 9}
@@ -164,13 +106,6 @@ def test_a_function_is_one_in_a_module_and_built_in(result: Path) -> None:
     assert ["[vdso]", "(user)", "0", "1"] in lines
 
 
-def test_each_side_has_a_table_of_its_own(result: Path, tmp_path: Path) -> None:
-    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))], side="receiver")
-    lines = told(build(result))
-    assert "By layer on the receiver, ticks per GiB" in lines
-    assert "The functions that cost most on the receiver, ticks per GiB" in lines
-
-
 def test_cycles_are_told_in_powers_of_ten(result: Path) -> None:
     """Some cycles a byte are thousands of millions a GiB."""
     store(result, [("sg=off", stacks_of({"f": 5_600_000_000})), ("sg=on", stacks_of({"f": 1}))])
@@ -180,18 +115,6 @@ def test_cycles_are_told_in_powers_of_ten(result: Path) -> None:
         ["f", "5600", "0"],
         ["total", "5600", "0"],
     ]
-
-
-def test_the_summary_says_which_functions_pay(result: Path) -> None:
-    runs = [("sg=off", more(NO_SG, by)) for by in (-5, 0, 5)]
-    runs += [("sg=on", more(SG, by)) for by in (-5, 0, 5)]
-    summary = " ".join(text.section_lines(build(store(result, runs)).section("summary"), 999))
-    assert (
-        "- By profile, sg=on against sg=off: ticks per GiB 3222/2874 = 1.12 by geometric means,"
-        " 95% interval 10.4 to 13.8% more; most by rest +214 ±69, csum_partial_copy_generic +84 ±35, file_read_actor"
-        " +67 ±39."
-    ) in summary
-    assert "__kfree_skb" not in summary, "three are named"
 
 
 def test_few_samples_have_the_interval_of_a_count(result: Path) -> None:
@@ -213,15 +136,6 @@ def test_two_results_are_compared_by_function(result: Path, tmp_path: Path) -> N
     assert "sg=off: B against A" in lines
     assert "total 2874 3222 +348" in [" ".join(line.split()) for line in lines]
     assert "3222/2874 = 1.12; one profile run a cell tells no interval." in lines
-
-
-def test_levels_of_any_factor_are_compared_by_function(result: Path) -> None:
-    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))])
-    compared = api.compare(result, factor="sg", baseline="on")
-    (section,) = [one for one in compared.sections if one.key == "profile"]
-    lines = list(text.section_lines(section, 80))
-    assert "sg=off against sg=on" in lines
-    assert "2874/3222 = 0.89; one profile run a cell tells no interval." in lines
 
 
 def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
@@ -277,13 +191,6 @@ def test_a_damaged_profile_is_told_and_the_rest_is_read(result: Path, damage: st
     assert report.section("cells").blocks
     if name != "runs.jsonl":
         assert ["total", "3222"] in [line.split() for line in lines]
-
-
-def test_a_missing_file_is_told(result: Path) -> None:
-    store(result, [("sg=off", stacks_of(NO_SG)), ("sg=on", stacks_of(SG))])
-    (result / PROFILES / "000002.system.folded").unlink()
-    words = "".join("".join(told(build(result))).split())  # a long path is folded within
-    assert "000002.system.folded" in words
 
 
 def test_why_there_is_no_profile_is_told(result: Path) -> None:
@@ -386,21 +293,3 @@ def test_a_difference_of_a_profile_with_itself_is_nothing(result: Path) -> None:
     change = difference(cell, cell)
     assert (change.ratio, change.low, change.high) == (1.0, 1.0, 1.0)
     assert {one.change.mean for one in change.functions} == {0.0}
-
-
-def test_each_frame_is_resolved_once_however_many_samples_have_it() -> None:
-    worker, frames, kernel = FOLDER / "_native.abi3.so", 2_000, 500
-    lines = ["event cpu-clock", *(f"f u {0x3000 + 80 * i:x} {worker}" for i in range(frames))]
-    lines += [*(f"f k function_{i}" for i in range(kernel)), "p 1 a"]
-    lines += [f"s 1 1 0 {i % frames} {frames + i % kernel}" for i in range(10_000)]
-    text_of_all = "\n".join(lines)
-    asked: list[int] = []
-
-    def find(path: str, at: int) -> str:
-        asked.append(at)
-        return find_symbol("x86_64", path, at)
-
-    folded = fold(parse(text_of_all, "a"), {}, find)
-    assert len(asked) == len(set(asked)) == 2_000
-    assert sum(folded.values()) == 10_000
-    assert any(stack[1].startswith("nb_") for stack in folded), "functions of the worker"

@@ -42,21 +42,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> netbench.Results:
 
 def test_runs_hold_all_runs_with_units(result: netbench.Results) -> None:
     frame = result.runs
-    assert list(frame.columns[:13]) == [
-        "run",
-        "cell",
-        "pair",
-        "block",
-        "boot",
-        "send",
-        "pin",
-        "status",
-        "reason",
-        "engaged",
-        "started",
-        "excluded",
-        "noise",
-    ]
+    columns = "run cell pair block boot send pin status reason engaged started excluded noise"
+    assert list(frame.columns[:13]) == columns.split()
     assert frame["run"].tolist() == list(range(1, 33))
     assert frame.loc[frame["run"] == 7, ["status", "reason"]].to_numpy().tolist() == [
         ["failed", "reset by peer"]
@@ -162,42 +149,6 @@ def test_words_and_previews(result: netbench.Results) -> None:
     assert result.html().startswith("<!doctype html>")
 
 
-def test_cells_are_shown_with_their_intervals(result: netbench.Results) -> None:
-    cells = result.cells
-    shown = cells[cells["metric"] == "throughput"]._repr_html_()
-    rows = re.findall(r"<tr>(.*?)</tr>", shown)[1:]
-    expected = [c.intervals["throughput"] for c in result.source.cells]
-    assert len(rows) == len(expected) == 4
-    for row, interval in zip(rows, expected, strict=True):
-        mean, half = re.findall(r'>([\d.]+) <span class="h">±([\d.]+)</span>', row)[0]
-        assert float(mean) == pytest.approx(interval.mean, rel=1e-2)
-        assert float(half) == pytest.approx(interval.half_width, rel=0.1)
-    every = cells._repr_html_()
-    assert every.count("<tr>") == shown.count("<tr>")
-    assert len(re.findall("<th ", every)) == 2 + len(result.units) + 2  # levels, metrics, n, status
-    with pd.option_context("display.max_rows", 3):
-        assert "The first 3 of 4 cells" in cells._repr_html_()
-
-
-def test_comparisons_are_shown_as_cards(result: netbench.Results) -> None:
-    compared = result.compare("send")
-    shown = compared._repr_html_()
-    assert shown.count("<article") == len(compared) == shown.count("<svg")
-    assert shown.count('class="card better"') == 2
-    for pin, sentence in zip(compared["pin"], compared["sentence"], strict=True):
-        assert f"pin={pin}: {sentence}." in shown
-    low, high = (100 * (compared[name] - 1) for name in ("low", "high"))
-    for ends in zip(low, high, strict=True):
-        assert "({:+.1f} to {:+.1f}%), better</title>".format(*ends) in shown
-
-
-def test_other_frames_are_shown_as_pandas_does(result: netbench.Results) -> None:
-    cells, compared = result.cells, result.compare("send")
-    for frame in (cells[["cell", "mean"]], compared.drop(columns="verdict"), cells.iloc[:0]):
-        assert frame._repr_html_() == pd.DataFrame(frame)._repr_html_()
-        assert "netbench" not in frame._repr_html_()
-
-
 def test_importing_netbench_is_cheap() -> None:
     code = "import sys, netbench; from netbench.base import errors; sys.exit(bool({'pandas', 'numpy', 'matplotlib', 'fabric'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -279,7 +230,7 @@ def test_sosend_is_revisited_on_the_committed_sample() -> None:
         assert f"{size}: today TSO changes the demand by {today:+.1f}% (" in said
         assert f"in 2006 by {before:+.1f}%" in said
     assert sum("image/png" in output.get("data", {}) for output in shown) == 1
-    assert sum("<article" in output.get("data", {}).get("text/html", "") for output in shown) == 2
+    assert sum("sentence" in output.get("data", {}).get("text/html", "") for output in shown) == 2
 
 
 def test_kernels_are_told_from_boots_on_the_committed_sample() -> None:

@@ -1,0 +1,85 @@
+"""Files of the kernel's as settings: any sysctl, any file below /sys, and those with a name."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+
+from netbench.settings.setting import SettingContext, whole
+from netbench.settings.values import Value
+
+CHOICE = re.compile(r"\[([^\]\s]+)\]")
+
+
+class KernelFile(Value):
+    """White space between words is of no account; of a choice such as `always [madvise] never` the
+    level is what is chosen.
+    """
+
+    levels = "what the kernel's file takes"
+
+    @abstractmethod
+    def path(self, what: str) -> str:
+        """The file of a name. Errors: ValueError when it is none."""
+
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("file", self.path(what))]
+
+    def parse(self, level: str) -> str:
+        if not level.strip() or "\0" in level:
+            raise ValueError(self.levels)
+        return " ".join(level.split())
+
+    def decode(self, text: str) -> str:
+        chosen = CHOICE.search(text)
+        return chosen[1] if chosen else " ".join(text.split())
+
+
+class Sysctl(KernelFile):
+    name = "sysctl."
+    about = "Any sysctl by its name, such as sysctl.net.ipv4.tcp_sack."
+
+    def path(self, what: str) -> str:
+        # As sysctl(8): where a slash comes first, dots are part of the names
+        # (net/ipv4/conf/eth0.1/forwarding).
+        name = (
+            what
+            if "/" in what.split(".", 1)[0]
+            else what.replace("/", "\0").replace(".", "/").replace("\0", ".")
+        )
+        if ".." in name.split("/") or name.startswith("/"):
+            raise ValueError("the name of a sysctl such as net.ipv4.tcp_sack")
+        return f"/proc/sys/{name}"
+
+    def is_whole_kernel(self, what: str) -> bool:
+        return not self.path(what).startswith("/proc/sys/net/")
+
+
+class Sysfs(KernelFile):
+    name = "sysfs."
+    about = "Any file below /sys, such as sysfs.kernel/mm/transparent_hugepage/enabled."
+
+    def path(self, what: str) -> str:
+        name = what.removeprefix("/sys/").lstrip("/")
+        if ".." in name.split("/") or not name:
+            raise ValueError("a path below /sys such as class/net/eth1/gro_flush_timeout")
+        return f"/sys/{name}"
+
+    def is_whole_kernel(self, what: str) -> bool:
+        return not self.path(what).startswith("/sys/class/net/")
+
+
+class BusyPoll(Value):
+    name = "busy_poll"
+    about = (
+        "Microseconds that a reader polls the device before it sleeps (net.core.busy_read and"
+        " busy_poll)."
+    )
+    levels = "a whole number of microseconds such as 50, 0 for off"
+    whole_kernel = True
+
+    def parse(self, level: str) -> str:
+        return whole(level, 0, 10**6)
+
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("file", f"/proc/sys/net/core/{name}") for name in ("busy_read", "busy_poll")]
