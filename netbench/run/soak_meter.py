@@ -4,6 +4,7 @@ load runs already or not; and whether what it takes for granted holds on a host.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ from statistics import fmean
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
-from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of, quieter, slow_down
+from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of, quieter
 from netbench.run.single_meter import MeterReading, check_seconds, observe, own_worker, reading_of
 
 SLICES = 20  # of a window, as a rule
@@ -99,11 +100,11 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
 
 def _load(cpu: int, soaked: Soaked, idle: Idle | None) -> CpuLoad:
     share = busy(soaked.share, idle.share if idle else 0.0, soaked.stolen_share)
-    slower = slow_down(soaked.quantum, idle.quantum) if idle else None
+    slower = soaked.quantum / idle.quantum - 1 if idle else math.nan
     return CpuLoad(
         cpu,
         round(min(max(share, 0.0), 1.0), 6),
-        None if slower is None else round(slower, 4),
+        None if math.isnan(slower) else round(slower, 4),
         round(soaked.stolen_share, 6),
     )
 

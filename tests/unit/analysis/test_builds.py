@@ -16,7 +16,6 @@ from netbench import campaign
 from netbench.cli.plan import text as plan_text
 from netbench.cli.power_lines import lines as power_lines
 from netbench.plan.plan import Plan
-from netbench.read.cautions.all_rules import rules
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
@@ -42,7 +41,7 @@ def made(folder: Path, **fields: object) -> Result:
 
 
 def source_of(result: Result) -> Source:
-    return Source(result, rules())
+    return Source(result)
 
 
 # --- where the variance comes from ---
