@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
+from netbench.base.whole_file import is_of_others
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
-    from netbench.run.seconds import Second
+    from netbench.run.transfer import Second
     from netbench.tables.database import Answer
 
 __all__ = [
@@ -153,7 +154,7 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     from netbench.plan.plan import Plan
     from netbench.result.store import Store
     from netbench.run import conductor
-    from netbench.run.resumable import refuse_another
+    from netbench.run.run_history import refuse_another
 
     progress = for_terminal(plain)
     store = Store.open(path)
@@ -238,7 +239,7 @@ def left_changed() -> Mapping[str, list[str]]:
     from netbench.live.tail import is_locked
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     found = {}
     for state in campaign_state.states():
@@ -259,7 +260,7 @@ def _shown_only(result: Path) -> list[str]:
     from netbench.base.json_lines import read_whole
     from netbench.result.journal import Journal
     from netbench.result.store import no_result
-    from netbench.run.restore_plan import restore_plan
+    from netbench.run.restore import restore_plan
 
     file = result / "campaign.yaml"
     if not file.is_file():
@@ -441,7 +442,8 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
 
 def _open_report(path: str, flags: int) -> int:
     """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
-    if os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid()):
+    foreign = os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid())
+    if foreign or is_of_others(Path(path)):
         flags |= os.O_NOFOLLOW
     return os.open(path, flags, 0o644)
 
@@ -472,7 +474,8 @@ def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
     try:
         if file.parent == own_folder:
             own_folder.mkdir(mode=0o755, exist_ok=True)
-        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
+        # what is no character stays as YAML has escaped it
+        with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
             out.write(text)
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error

@@ -3,7 +3,7 @@
  * Accounts are looked up by id(1) and getent(1): a static executable has no name service of its
  * own, so it would miss accounts that are not in /etc/passwd.
  */
-#include "account.h"
+#include "worker.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -24,88 +24,65 @@ static const uint64_t LIMIT_NS = 8000000000;
 
 struct account {
 	uid_t user;
-	gid_t group; /* the first of its groups */
+	gid_t group;
 	gid_t groups[GROUPS_MAX];
 	size_t count;
 	char home[256];
 };
 
-/* Read whole numbers, separated by white space, into `numbers`; how many there are, 0 where the
- * text is something else. */
-static size_t read_numbers(const char *text, gid_t *numbers, size_t room)
-{
-	size_t count = 0;
-	char *end;
-
-	for (text += strspn(text, " \n"); *text; text = end + strspn(end, " \n")) {
-		unsigned long number = strtoul(text, &end, 10);
-
-		if (end == text || count == room || number >= (gid_t)-1)
-			return 0;
-		numbers[count++] = (gid_t)number;
-	}
-	return count;
-}
-
-/* The numbers that `id OPTION USER` prints, `room` at most. */
-static int ask_id(const char *option, const char *user, gid_t *numbers, size_t room, size_t *count,
-		  struct nb_error *error)
-{
-	char words[300], text[4096];
-	int length = snprintf(words, sizeof(words), "id%c%s%c--%c%s", 0, option, 0, 0, user);
-	int status = length < (int)sizeof(words)
-			     ? nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), error)
-			     : 1;
-
-	if (status > 0)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
-			       "name an account of this host: `getent passwd` lists them",
-			       "this host has no user '%.60s'", user);
-	*count = status ? 0 : read_numbers(text, numbers, room);
-	return status || *count ? status
-				: nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand",
-					  "`id %s` printed '%.60s'", option, text);
-}
-
-static int look_up(const char *user, struct account *account, struct nb_error *error)
-{
-	size_t one;
-	int status = ask_id("-u", user, &account->user, 1, &one, error);
-
-	if (!status)
-		status = ask_id("-g", user, &account->group, 1, &one, error);
-	return status ? status
-		      : ask_id("-G", user, account->groups, GROUPS_MAX, &account->count, error);
-}
-
-/* The home in lines of passwd(5), where one is the user's: whether it is. Closes the file. */
-static int take_home(FILE *file, const char *user, struct account *account)
+/* The account in lines of passwd(5), where one is the user's: whether it is. Closes the file. */
+static int take_entry(FILE *file, const char *user, struct account *account)
 {
 	const struct passwd *entry;
 	int found = 0;
 
 	while (file && !found && (entry = fgetpwent(file)))
-		found = !strcmp(entry->pw_name, user) && entry->pw_dir[0] == '/' &&
-			snprintf(account->home, sizeof(account->home), "%s", entry->pw_dir) <
-				(int)sizeof(account->home);
+		if (!strcmp(entry->pw_name, user)) {
+			found = 1;
+			account->user = entry->pw_uid;
+			account->group = entry->pw_gid;
+			if (entry->pw_dir[0] != '/' ||
+			    snprintf(account->home, sizeof(account->home), "%s", entry->pw_dir) >=
+				    (int)sizeof(account->home))
+				strcpy(account->home, "/");
+		}
 	if (file)
 		fclose(file);
 	return found;
 }
 
-/* The user's home: of /etc/passwd, else what getent(1) says, else "/". */
-static void find_home(const char *user, struct account *account)
+/* What a program prints of a user: 0, or not. */
+static int ask(const char *program, const char *what, const char *user, char *text, size_t room)
 {
-	char text[4096], words[300];
-	int length;
+	char words[300];
+	int length = snprintf(words, sizeof(words), "%s%c%s%c--%c%s", program, 0, what, 0, 0, user);
 
-	if (take_home(fopen("/etc/passwd", "re"), user, account))
-		return;
-	length = snprintf(words, sizeof(words), "getent%cpasswd%c%s", 0, 0, user);
-	if (length >= (int)sizeof(words) ||
-	    nb_exec(words, (size_t)length, LIMIT_NS, text, sizeof(text), NULL) || !text[0] ||
-	    !take_home(fmemopen(text, strlen(text), "r"), user, account))
-		strcpy(account->home, "/");
+	text[0] = 0;
+	return length >= (int)sizeof(words) ||
+	       nb_exec(words, (size_t)length, LIMIT_NS, text, room, NULL);
+}
+
+static int look_up(const char *user, struct account *account, struct nb_error *error)
+{
+	char text[4096], *at = text, *end;
+
+	if (!take_entry(fopen("/etc/passwd", "re"), user, account) &&
+	    (ask("getent", "passwd", user, text, sizeof(text)) || !text[0] ||
+	     !take_entry(fmemopen(text, strlen(text), "r"), user, account)))
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION,
+			       "name an account of this host: `getent passwd` lists them",
+			       "this host has no user '%.60s'", user);
+	if (!ask("id", "-G", user, text, sizeof(text)))
+		for (; account->count < GROUPS_MAX; at = end) {
+			gid_t group = (gid_t)strtoul(at, &end, 10);
+
+			if (end == at)
+				break;
+			account->groups[account->count++] = group;
+		}
+	return account->count ? 0
+			      : nb_fail(error, NB_ERR_SYSTEM, OPERATION, "try it by hand",
+					"`id -G` printed '%.60s'", text);
 }
 
 /* Of root's environment nothing stays but the language: also in memory, where the user could read
@@ -138,7 +115,7 @@ static int leave_keyring(void)
 
 int nb_become(const char *user, struct nb_error *error)
 {
-	struct account account;
+	struct account account = { .count = 0 };
 	int status;
 
 	if (!user[0])
@@ -146,7 +123,6 @@ int nb_become(const char *user, struct nb_error *error)
 	status = look_up(user, &account, error);
 	if (status || (geteuid() == account.user && account.user))
 		return status;
-	find_home(user, &account);
 	enter_environment(user, &account);
 	if (setgroups(account.count, account.groups) ||
 	    setresgid(account.group, account.group, account.group) ||

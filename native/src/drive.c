@@ -11,12 +11,10 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "clock.h"
 #include "heartbeat.h"
 #include "method.h"
-#include "pump.h"
 
 static int send_preamble(struct nb_flow *flow)
 {
@@ -258,15 +256,13 @@ void nb_flow_join(struct nb_flow *flow)
 
 int nb_flow_give_up(struct nb_flow *flow, uint64_t deadline)
 {
-	static const struct timespec pause = { .tv_nsec = 1000000 };
-
 	while (flow->started && pthread_tryjoin_np(flow->thread, NULL)) {
 		if (nb_now() >= deadline)
 			return -1;
 		if (flow->method->give_up)
 			flow->method->give_up(flow);
 		nb_heartbeat();
-		nanosleep(&pause, NULL);
+		nb_sleep(1000000);
 	}
 	flow->started = 0;
 	return 0;

@@ -59,6 +59,12 @@ int nb_fail_errno(struct nb_error *error, const char *operation, const char *rem
 	return -(int)code;
 }
 
+int nb_fail_memory(struct nb_error *error, const char *what)
+{
+	return nb_fail(error, NB_ERR_MEMORY, "allocate", "free some memory, or ask for less",
+		       "no memory for %s", what);
+}
+
 const char *nb_strcode(int code)
 {
 	static const char *const words[] = {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "clock.h"
 #include "direct_io.h"
 #include "pattern.h"
 
@@ -104,8 +105,7 @@ void nb_flow_poll(const struct nb_flow *flow, short events)
 
 int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation)
 {
-	const struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
-				       .tv_nsec = (long)(ns % 1000000000) };
+	const struct timespec time = nb_timespec(ns);
 	struct pollfd look = { .fd = flow->socket };
 	int ready = ppoll(&look, 1, &time, NULL), reason = 0;
 	socklen_t length = sizeof(reason);
@@ -128,8 +128,7 @@ void *nb_flow_state(struct nb_flow *flow, size_t size, struct nb_error *error)
 {
 	flow->state = calloc(1, size);
 	if (!flow->state)
-		nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
-			"no memory for the state of a stream");
+		nb_fail_memory(error, "the state of a stream");
 	return flow->state;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "flow_setup.h"
+#include "drive.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "digest.h"
 #include "heartbeat.h"
 #include "method.h"
+#include "pattern.h"
 
 /* Bytes of a file that both sides digest where neither sends them. */
 enum { FETCHED_BYTES = 8 * 1024 * 1024 };

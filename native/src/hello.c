@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "hello.h"
+#include "worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +67,7 @@ int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error 
 	struct nb_hello theirs;
 
 	if (length < sizeof(theirs))
-		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
-			       "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "hello", NB_SAME_VERSION,
 			       "a hello of %zu bytes, expected at least %zu", length,
 			       sizeof(theirs));
 	memcpy(&theirs, payload, sizeof(theirs));

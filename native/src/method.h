@@ -72,4 +72,15 @@ extern const struct nb_method *const nb_receive_methods[];
 /* The method of that kind and name, or NULL. */
 const struct nb_method *nb_method_named(enum nb_row_kind kind, const char *name);
 
+/* The loop that all methods share. */
+
+/* Step the flows of a thread group until the run's stop has come to `until`, each has reached its
+ * limit, or its stream ends. Flows that failed have been ended by nb_pump_fail. */
+void nb_pump(struct nb_flow *flows, int until);
+/* Wait until the connection has taken what a step left of its chunk: flow->moved is negative where
+ * it never will. */
+void nb_pump_rest(struct nb_flow *flow);
+/* End a flow that has failed, with flow->error filled. */
+void nb_pump_fail(struct nb_flow *flow);
+
 #endif

@@ -9,7 +9,6 @@
 #include "clock.h"
 #include "data_socket.h"
 #include "drive.h"
-#include "flow_setup.h"
 #include "heartbeat.h"
 #include "method.h"
 #include "program.h"
@@ -22,8 +21,7 @@ static int open_flows(struct nb_run *run, struct nb_error *error)
 	nb_program_raise_files();
 	run->flows = calloc(run->job.streams, sizeof(*run->flows));
 	if (!run->flows)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer streams",
-			       "no memory for flows");
+		return nb_fail_memory(error, "flows");
 	for (; run->flows_count < run->job.streams; run->flows_count++) {
 		struct nb_flow *flow = &run->flows[run->flows_count];
 		uint64_t share = run->job.bytes / run->job.streams;

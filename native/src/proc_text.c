@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 enum { FIRST_ROOM = 16384, LAST_ROOM = 64 << 20 };
@@ -110,4 +112,48 @@ ssize_t nb_read_file(const char *path, char *text, size_t room)
 	errno = number;
 	text[length > 0 ? length : 0] = 0;
 	return length;
+}
+
+/* The last word of a line of /proc/filesystems, or of a line of an index the module: of
+ * "kernel/fs/nfs/nfs.ko.xz: kernel/..." nfs. */
+static int names(char *line, const char *wanted, int is_index)
+{
+	char *word;
+
+	line[strcspn(line, is_index ? ":\n" : "\n")] = 0;
+	word = strrchr(line, is_index ? '/' : '\t');
+	word = word ? word + 1 : line;
+	if (is_index)
+		return !strncmp(word, wanted, strlen(wanted)) &&
+		       !strncmp(word + strlen(wanted), ".ko", 3);
+	return !strcmp(word, wanted);
+}
+
+static int has_line(const char *path, const char *wanted, int is_index)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int found = 0;
+
+	while (file && !found && getline(&line, &room, file) > 0)
+		found = names(line, wanted, is_index);
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+int nb_kernel_has(const char *filesystem, const char *module)
+{
+	static const char *const indices[] = { "modules.dep", "modules.builtin" };
+	struct utsname name;
+	char path[160];
+	int found = has_line("/proc/filesystems", filesystem, 0);
+
+	for (size_t i = 0; !found && i < sizeof(indices) / sizeof(*indices) && !uname(&name); i++) {
+		snprintf(path, sizeof(path), "/lib/modules/%s/%s", name.release, indices[i]);
+		found = has_line(path, module, 1);
+	}
+	return found;
 }

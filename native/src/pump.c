@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "pump.h"
+#include "method.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "method.h"
 
 void nb_pump_fail(struct nb_flow *flow)
 {
@@ -59,8 +58,7 @@ static void keep_pace(struct nb_flow *flow, int until)
 
 	while (atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until) {
 		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
-		struct timespec at = { .tv_sec = (time_t)(wake / 1000000000),
-				       .tv_nsec = (long)(wake % 1000000000) };
+		struct timespec at = nb_timespec(wake);
 
 		if (now >= due)
 			return;
@@ -342,15 +340,13 @@ static void pump_ready(struct nb_flow *flows, int until)
 
 void nb_pump_rest(struct nb_flow *flow)
 {
-	static const struct timespec pause = { .tv_nsec = 1000000 };
-
 	while (flow->rest_length && !atomic_load(&flow->control->abort)) {
 		ssize_t moved;
 
 		nb_flow_poll(flow, POLLOUT);
 		moved = step(flow);
 		if (moved == NB_NOTHING)
-			nanosleep(&pause, NULL);
+			nb_sleep(1000000);
 		else if (moved < 0)
 			flow->moved = moved;
 		if (moved < 0 && moved != NB_NOTHING)

@@ -8,9 +8,7 @@
 #include <sys/wait.h>
 
 #include "drive.h"
-#include "flow_setup.h"
 #include "method.h"
-#include "readback.h"
 #include "rows.h"
 
 static void put_number(struct nb_writer *writer, size_t readback, int edge, uint64_t number)

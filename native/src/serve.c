@@ -8,13 +8,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "account.h"
 #include "clock.h"
-#include "hello.h"
-#include "ops/permit.h"
 #include "ops/request.h"
 #include "profile/sampler.h"
-#include "scratch_files.h"
+#include "source.h"
 #include "worker.h"
 
 static const uint64_t SECOND = 1000000000;
@@ -50,8 +47,7 @@ static void undo(struct nb_worker *worker, uint16_t tag, const unsigned char *pa
 	if (length == sizeof(scope))
 		memcpy(&scope, payload, sizeof(scope));
 	else if (length)
-		status = nb_fail(&error, NB_ERR_REQUEST, "undo",
-				 "use the same netbench version on both sides",
+		status = nb_fail(&error, NB_ERR_REQUEST, "undo", NB_SAME_VERSION,
 				 "a scope of %zu bytes", length);
 	if (!status)
 		status = nb_undo(&worker->undo, scope, &worker->client, &error);
@@ -70,8 +66,7 @@ static int take_hello(struct nb_worker *worker, const struct nb_frame *frame,
 	if (frame->type == NB_HELLO)
 		status = nb_hello_check(payload, frame->length, &error);
 	else
-		status = nb_fail(&error, NB_ERR_PROTOCOL, "hello",
-				 "use the same netbench version on both sides",
+		status = nb_fail(&error, NB_ERR_PROTOCOL, "hello", NB_SAME_VERSION,
 				 "expected a hello, got frame type %u", frame->type);
 	if (status)
 		nb_reply_error(worker, frame->tag, &error);
@@ -121,8 +116,7 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 		worker->leaving = 1;
 		return 0;
 	default:
-		nb_fail(&error, NB_ERR_PROTOCOL, "read frame",
-			"use the same netbench version on both sides",
+		nb_fail(&error, NB_ERR_PROTOCOL, "read frame", NB_SAME_VERSION,
 			"a worker does not accept frame type %u", frame->type);
 		nb_reply_error(worker, frame->tag, &error);
 		return -NB_ERR_PROTOCOL;
@@ -184,9 +178,7 @@ static void wait_for_events(struct nb_worker *worker, struct pollfd *own)
 		count += nb_run_fds(worker->run, fds + count);
 		due = theirs < due ? theirs : due;
 	}
-	due = due > now ? due - now : 0;
-	wait = (struct timespec){ .tv_sec = (time_t)(due / SECOND),
-				  .tv_nsec = (long)(due % SECOND) };
+	wait = nb_timespec(due > now ? due - now : 0);
 	if (ppoll(fds, count, &wait, NULL) >= 0)
 		memcpy(own, fds, OWN_FDS * sizeof(*own));
 }

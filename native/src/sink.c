@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "digest.h"
 #include "direct_io.h"
+#include "pattern.h"
 
 /* The file of a stream. All streams share a character device: beside /dev/null no file is made. */
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)

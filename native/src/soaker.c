@@ -29,6 +29,19 @@
 #include "program.h"
 
 enum {
+	STEPS = 400,		/* of a quantum: half a microsecond at 3 GHz */
+	LINE = 64,		/* bytes of a cache line */
+	LINES = 16,		/* of the footprint, that a quantum touches */
+	TOLERANCE_NS = 150,	/* beyond a quarter more than usual: a gap */
+	SWITCH_LEAST_NS = 2000, /* a shorter gap is no process's: two switches take longer */
+	LOOK_MOST_NS = 10000,	/* a look at the switches takes 2000 */
+	STALL_LEAST_NS = 50000, /* rarely does an interrupt take so long: the hypervisor */
+	RESPONSE = 256,		/* the usual length moves by 1/RESPONSE of itself a quantum */
+	CALIBRATION = 64,	/* quanta whose shortest is the first usual one */
+	SETTLED = 1024,		/* quanta after which the usual one is known well */
+};
+
+enum {
 	PATIENCE_MS = 200, /* for that: a loaded CPU leaves no time for it */
 	NICEST = 19,
 	AUTOGROUP_TRIES = 100, /* without root the kernel takes one change in 100 ms */
@@ -36,9 +49,33 @@ enum {
 	SOAKER_FAILED = 1
 };
 
+/* What is published besides kinds, in the place of the one that is not and behind it:
+ * CLOCK_MONOTONIC at the end of the latest quantum, and the usual length of a quantum. */
+enum { LAST = NB_SOAK_USED, USUAL, COPIED };
+
+/* The counters of a soaker, whole, in memory that the worker reads. It writes one copy while the
+ * other is read: a lock would be held by whoever has the lowest priority. */
+struct quanta {
+	_Atomic uint64_t versions; /* copies so far; the latest is copies[versions % 2] */
+	_Atomic uint64_t copies[2][COPIED];
+} __attribute__((aligned(256)));
+
+/* Bytes that the quanta go round through. */
+struct footprint {
+	unsigned char *bytes;
+	size_t size, at;
+};
+
+/* In the soaker's own memory. */
+struct own {
+	uint64_t counts[COPIED];
+	uint64_t looked, used; /* when it looked last, and its CPU time then */
+	long switches;
+};
+
 struct soaked {
 	_Atomic pid_t pid; /* whose soaker it is; 0: this CPU has none */
-	struct nb_quanta quanta;
+	struct quanta quanta;
 };
 
 struct nb_soaking {
@@ -51,12 +88,136 @@ struct nb_soaking {
 
 static const char OPERATION[] = "start soaker";
 
-static void pause_ns(long ns)
-{
-	struct timespec pause = { .tv_nsec = ns };
+/* --- quanta of work, each timed --- */
 
-	nanosleep(&pause, NULL);
+/* A chain of dependent steps, and the next lines of the footprint. */
+static uint64_t work(uint64_t number, struct footprint *footprint)
+{
+	for (int i = 0; i < STEPS; i++) {
+		number = number * 6364136223846793005ULL + 1442695040888963407ULL;
+		__asm__ volatile("" : "+r"(number)); /* each step is done */
+	}
+	for (int i = 0; footprint->size && i < LINES; i++) {
+		footprint->bytes[footprint->at] = (unsigned char)number;
+		footprint->at += LINE;
+		if (footprint->at >= footprint->size)
+			footprint->at = 0;
+	}
+	return number;
 }
+
+static void publish(struct quanta *quanta, const uint64_t *counts)
+{
+	uint64_t next = atomic_load_explicit(&quanta->versions, memory_order_relaxed) + 1;
+
+	/* Who reads any of these sees in `versions` that the copy is being written. */
+	for (size_t i = 0; i < COPIED; i++)
+		atomic_store_explicit(&quanta->copies[next % 2][i], counts[i],
+				      memory_order_release);
+	atomic_store_explicit(&quanta->versions, next, memory_order_release);
+}
+
+/* From this length on a quantum was interrupted. */
+static uint64_t gap_from(uint64_t usual)
+{
+	return usual + usual / 4 + TOLERANCE_NS;
+}
+
+/* How often this process was taken off its CPU. */
+static long count_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/* The shortest of some quanta: the usual length, to begin with. */
+static uint64_t calibrate(struct footprint *footprint)
+{
+	uint64_t shortest = UINT64_MAX;
+
+	for (int i = 0; i < CALIBRATION; i++) {
+		uint64_t began = nb_now(), took;
+
+		work(began, footprint);
+		took = nb_now() - began;
+		shortest = took < shortest ? took : shortest;
+	}
+	return shortest;
+}
+
+/* Whose a gap was; it has just ended. Returns the time when that is known. */
+static uint64_t look(struct own *own, uint64_t gap, uint64_t now)
+{
+	long switches = count_switches();
+	uint64_t used = nb_clock(CLOCK_THREAD_CPUTIME_ID), after = nb_now();
+	uint64_t passed = after - own->looked, ran = used - own->used;
+
+	if (switches != own->switches)
+		own->counts[NB_SOAK_SWITCHED] += gap;
+	else if (passed > ran + STALL_LEAST_NS)
+		own->counts[NB_SOAK_STALLED] += passed - ran < gap ? passed - ran : gap;
+	own->switches = switches;
+	own->looked = after;
+	own->used = used;
+	if (after - now >= LOOK_MOST_NS) { /* another gap, in here */
+		own->counts[NB_SOAK_TAKEN] += after - now;
+		own->counts[NB_SOAK_SWITCHED] += after - now;
+	}
+	return after;
+}
+
+static void work_until_killed(struct quanta *quanta, uint64_t began, struct footprint *footprint)
+{
+	struct own own = { .switches = count_switches() };
+	uint64_t *counts = own.counts, number, last, usual;
+
+	number = usual = calibrate(footprint);
+	last = nb_now();
+	counts[NB_SOAK_TAKEN] = counts[NB_SOAK_SWITCHED] = last - began; /* it had no CPU yet */
+	own.looked = last;
+	/* A kernel that knows what its hypervisor takes (steal) leaves that out. */
+	own.used = nb_clock(CLOCK_THREAD_CPUTIME_ID);
+	for (;;) {
+		uint64_t step = usual / RESPONSE + 1, now, took, gap;
+
+		number = work(number, footprint);
+		now = nb_now();
+		took = now - last;
+		gap = took < gap_from(usual) ? 0 : took - usual;
+		counts[NB_SOAK_TAKEN] += gap;
+		counts[NB_SOAK_WORKED] += took - gap;
+		counts[NB_SOAK_QUANTA]++;
+		usual = took > usual ? usual + step : usual - step;
+		last = gap < SWITCH_LEAST_NS ? now : look(&own, gap, now);
+		counts[LAST] = last;
+		counts[USUAL] = usual;
+		publish(quanta, counts);
+	}
+}
+
+/* Read the counters until now, by enum nb_soak_kind, all but NB_SOAK_USED. */
+static void read_quanta(const struct quanta *quanta, uint64_t *counts)
+{
+	uint64_t version, now, copy[COPIED];
+
+	do {
+		version = atomic_load_explicit(&quanta->versions, memory_order_acquire);
+		for (size_t i = 0; i < COPIED; i++)
+			copy[i] = atomic_load_explicit(&quanta->copies[version % 2][i],
+						       memory_order_acquire);
+		now = nb_now();
+	} while (atomic_load_explicit(&quanta->versions, memory_order_relaxed) != version);
+	memcpy(counts, copy, NB_SOAK_USED * sizeof(*counts));
+	/* A gap that has not ended is most likely another process's; its end will tell. */
+	if (now > copy[LAST] && now - copy[LAST] >= gap_from(copy[USUAL])) {
+		counts[NB_SOAK_TAKEN] += now - copy[LAST] - copy[USUAL];
+		counts[NB_SOAK_SWITCHED] += now - copy[LAST] - copy[USUAL];
+	}
+}
+
+/* --- processes --- */
 
 /* A process of its own for each soaker: pinned, and behind all others. Returns what failed. */
 static const char *go_behind(size_t cpu)
@@ -102,7 +263,7 @@ static int lighten_autogroup(void)
 		if (status && errno != EAGAIN)
 			break;
 		if (status)
-			pause_ns(AUTOGROUP_PAUSE_NS);
+			nb_sleep(AUTOGROUP_PAUSE_NS);
 	}
 	close(fd);
 	return status;
@@ -142,7 +303,7 @@ static size_t spread(struct nb_soaking *soaking, const cpu_set_t *usable, size_t
 }
 
 static void lead(struct nb_soaking *soaking, const cpu_set_t *usable, size_t cpus, pid_t worker,
-		 struct nb_footprint *footprint)
+		 struct footprint *footprint)
 {
 	const uint64_t began = nb_now();
 	const char *step;
@@ -153,12 +314,12 @@ static void lead(struct nb_soaking *soaking, const cpu_set_t *usable, size_t cpu
 	if (lighten_autogroup())
 		fail(soaking, "write /proc/self/autogroup");
 	for (cpu = 0; cpu < cpus; cpu++)
-		nb_quanta_begin(&soaking->cpus[cpu].quanta, began);
+		publish(&soaking->cpus[cpu].quanta, (const uint64_t[COPIED]){ [LAST] = began });
 	cpu = spread(soaking, usable, cpus, worker);
 	step = go_behind(cpu);
 	if (step)
 		fail(soaking, step);
-	nb_quanta_work(&soaking->cpus[cpu].quanta, began, footprint);
+	work_until_killed(&soaking->cpus[cpu].quanta, began, footprint);
 }
 
 /* --- the worker --- */
@@ -192,7 +353,7 @@ static int settled(const struct nb_soaker *soaker)
 
 	for (size_t i = 0; count && i < soaker->cpus; i++)
 		if (atomic_load(&soaker->soaking->cpus[i].pid) &&
-		    !nb_quanta_settled(&soaker->soaking->cpus[i].quanta))
+		    atomic_load(&soaker->soaking->cpus[i].quanta.versions) < SETTLED)
 			return 0;
 	return count;
 }
@@ -211,7 +372,7 @@ static int await_soakers(struct nb_soaker *soaker, struct nb_error *error)
 		    (nb_now() > patience && atomic_load(&soaker->soaking->started)))
 			return 0;
 		nb_heartbeat();
-		pause_ns(1000000);
+		nb_sleep(1000000);
 	}
 	errno = step ? atomic_load(&soaker->soaking->error) : ESRCH;
 	return nothing_started(soaker, step ? step : "the soaker has ended", error);
@@ -219,7 +380,7 @@ static int await_soakers(struct nb_soaker *soaker, struct nb_error *error)
 
 int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error *error)
 {
-	struct nb_footprint touched = { .size = footprint };
+	struct footprint touched = { .size = footprint };
 	pid_t worker = getpid();
 	sigset_t all, mask;
 	cpu_set_t usable;
@@ -257,12 +418,9 @@ int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error 
 
 static uint64_t cpu_time(pid_t pid)
 {
-	struct timespec used;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &used))
-		return NB_MISSING;
-	return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+	return clock_getcpuclockid(pid, &clock) ? NB_MISSING : nb_clock(clock);
 }
 
 int nb_soaker_read(const struct nb_soaker *soaker, size_t cpu, uint64_t *counts)
@@ -272,7 +430,7 @@ int nb_soaker_read(const struct nb_soaker *soaker, size_t cpu, uint64_t *counts)
 
 	if (!pid || ended(pid))
 		return -1;
-	nb_quanta_read(&soaked->quanta, counts);
+	read_quanta(&soaked->quanta, counts);
 	counts[NB_SOAK_USED] = cpu_time(pid);
 	return counts[NB_SOAK_USED] == NB_MISSING ? -1 : 0;
 }
@@ -286,7 +444,7 @@ static void await_end(pid_t pid)
 		if (ended)
 			continue;
 		nb_heartbeat(); /* one that is killed needs its CPU once more to end */
-		pause_ns(1000000);
+		nb_sleep(1000000);
 	}
 }
 

@@ -13,7 +13,17 @@
 #include <sys/types.h>
 
 #include "fail.h"
-#include "quanta.h"
+
+/* What the soaker of one CPU counts: all but quanta in ns. */
+enum nb_soak_kind {
+	NB_SOAK_TAKEN,	  /* from it, by whatever else ran */
+	NB_SOAK_SWITCHED, /* of it, in gaps in which another process ran */
+	NB_SOAK_STALLED,  /* of it, while it had its CPU and the CPU stood still */
+	NB_SOAK_QUANTA,	  /* that it did */
+	NB_SOAK_WORKED,	  /* in them */
+	NB_SOAK_USED,	  /* CPU time of its process, as the kernel accounts it */
+	NB_SOAK_KINDS
+};
 
 struct nb_soaking;
 

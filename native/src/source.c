@@ -1,28 +1,132 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "digest.h"
 #include "pattern.h"
-#include "scratch_files.h"
 
 /* A stream's file in memory, unless all streams together would have more than the second: each page
  * has to be written before the window. */
 enum { MEMORY_CHUNK = 64 * 1024, MEMORY_FILE = 1024 * 1024, MEMORY_FILES = 64 * 1024 * 1024 };
+
+/*
+ * The nameless files of NB_SOURCE_FILES: made once, shared by all runs of a worker, gone with it
+ * whatever happens to it. A worker is a thread (nb_serve), so that two of them in one process do
+ * not take each other's files away.
+ */
+static _Thread_local struct {
+	int *fds;
+	uint64_t count;
+	uint64_t size;
+	char directory[4096];
+} made;
+
+static int nameless_file(const char *directory)
+{
+	char path[4200];
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd;
+	snprintf(path, sizeof(path), "%s/netbench-XXXXXX", directory);
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+void nb_scratch_files_close(void)
+{
+	for (uint64_t i = 0; i < made.count; i++)
+		close(made.fds[i]);
+	free(made.fds);
+	memset(&made, 0, sizeof(made));
+}
+
+/* Filling a disk takes long and harms other processes that use it. */
+static int find_room(const struct nb_job *job, const char *directory, struct nb_error *error)
+{
+	struct statvfs disk;
+	uint64_t room;
+
+	if (statvfs(directory, &disk))
+		return 0; /* the error of the first file says why */
+	room = (uint64_t)disk.f_bavail * disk.f_frsize;
+	if (job->source_size <= room / job->source_files)
+		return 0;
+	return nb_fail(error, NB_ERR_SYSTEM, "make files",
+		       "free some space, or use fewer or smaller files",
+		       "%llu files of %llu bytes do not fit in %s: %llu bytes are free",
+		       (unsigned long long)job->source_files, (unsigned long long)job->source_size,
+		       directory, (unsigned long long)room);
+}
+
+/* Make the files that the job asks for, unless they are there already. */
+static int make_scratch_files(const struct nb_job *job, const char *directory,
+			      struct nb_error *error)
+{
+	int status;
+
+	if (made.fds && made.count == job->source_files && made.size == job->source_size &&
+	    !strcmp(made.directory, directory))
+		return 0;
+	nb_scratch_files_close();
+	status = find_room(job, directory, error);
+	if (status)
+		return status;
+	made.fds = calloc(job->source_files, sizeof(*made.fds));
+	if (!made.fds)
+		return nb_fail_memory(error, "descriptors");
+	for (; made.count < job->source_files; made.count++) {
+		int fd = nameless_file(directory);
+
+		if (fd < 0)
+			status = nb_fail_errno(error, "make files",
+					       "use fewer files, raise the limit on open files "
+					       "(ulimit -n), or make the directory writable",
+					       "file %llu in %s", (unsigned long long)made.count,
+					       directory);
+		else if (nb_pattern_file(fd, job->source_size, made.count * job->source_size))
+			status = nb_fail_errno(
+				error, "make files", "free some space or use smaller files",
+				"file %llu of %llu bytes in %s", (unsigned long long)made.count,
+				(unsigned long long)job->source_size, directory);
+		if (status) {
+			if (fd >= 0)
+				close(fd);
+			nb_scratch_files_close();
+			return status;
+		}
+		made.fds[made.count] = fd;
+	}
+	made.size = job->source_size;
+	snprintf(made.directory, sizeof(made.directory), "%s", directory);
+	return 0;
+}
+
+/* Open one of them with an offset of its own. Returns a descriptor, or -1 with errno. */
+static int open_scratch_file(uint64_t index)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", made.fds[index]);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
 
 static int room_for(struct nb_source *source, uint64_t count, struct nb_error *error)
 {
 	source->ranges = calloc(count, sizeof(*source->ranges));
 	if (source->ranges)
 		return 0;
-	return nb_fail(error, NB_ERR_MEMORY, "open source", "use fewer files",
-		       "no memory for %llu files", (unsigned long long)count);
+	return nb_fail_memory(error, "files");
 }
 
 static void add_range(struct nb_source *source, int fd, uint64_t begin, uint64_t end)
@@ -94,7 +198,7 @@ struct files {
 static int open_file(const struct files *files, uint64_t index)
 {
 	return files->path ? open(files->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-			   : nb_scratch_file_open(index);
+			   : open_scratch_file(index);
 }
 
 /* Where the part of a stream begins in all bytes of the files. Parts are equal but for the page
@@ -166,7 +270,7 @@ static int open_scratch_files(struct nb_source *source, const struct nb_job *job
 	if (!files.count || !files.size)
 		return nb_fail(error, NB_ERR_REQUEST, "open source",
 			       "write {files: 60, size: 300K}", "no files or no size");
-	status = nb_scratch_files_make(job, directory, error);
+	status = make_scratch_files(job, directory, error);
 	return status ? status : open_part(source, &files, job, stream, error);
 }
 

@@ -33,6 +33,9 @@ int nb_source_open(struct nb_source *source, const struct nb_job *job, uint32_t 
 /* Why the file of the source would not open. */
 int nb_source_ask(const struct nb_job *job, struct nb_error *error);
 void nb_source_close(struct nb_source *source);
+/* Close the nameless files that the last NB_SOURCE_FILES job of this worker made and that later
+ * ones share: they are gone with it. */
+void nb_scratch_files_close(void);
 
 static inline int nb_source_fd(const struct nb_source *source)
 {

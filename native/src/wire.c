@@ -67,13 +67,11 @@ int nb_reader_next(struct nb_reader *reader, struct nb_frame *frame, const unsig
 		return 0;
 	memcpy(frame, reader->data, sizeof(*frame));
 	if (frame->length > NB_FRAME_MAX)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read frame",
-			       "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read frame", NB_SAME_VERSION,
 			       "a frame of %u bytes is over the limit of %u", frame->length,
 			       (unsigned int)NB_FRAME_MAX);
 	if (!frame->type || frame->type >= NB_FRAME_TYPES)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read frame",
-			       "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read frame", NB_SAME_VERSION,
 			       "unknown frame type %u", frame->type);
 	if (reader->used - sizeof(*frame) < frame->length)
 		return 0;
@@ -173,14 +171,12 @@ int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_
 	if (!left)
 		return 0;
 	if (left < sizeof(*value))
-		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
-			       "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read values", NB_SAME_VERSION,
 			       "%zu bytes follow the last value", left);
 	memcpy(value, *at, sizeof(*value));
 	left -= sizeof(*value);
 	if (value->bytes > left || padded(value->bytes) > left)
-		return nb_fail(error, NB_ERR_PROTOCOL, "read values",
-			       "use the same netbench version on both sides",
+		return nb_fail(error, NB_ERR_PROTOCOL, "read values", NB_SAME_VERSION,
 			       "a text of %u bytes exceeds the %zu that remain", value->bytes,
 			       left);
 	*text = (const char *)*at + sizeof(*value);

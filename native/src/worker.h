@@ -5,8 +5,7 @@
 
 #include "fail.h"
 #include "heartbeat.h"
-#include "ops/client.h"
-#include "ops/undo.h"
+#include "ops/request.h"
 #include "run.h"
 #include "wire.h"
 
@@ -41,5 +40,17 @@ void nb_worker_dispatch(struct nb_worker *worker);
 void nb_worker_leave(struct nb_worker *worker, const char *why);
 /* Give up the run, if there is one; the worker leaves when that is not possible. */
 void nb_worker_end_run(struct nb_worker *worker);
+
+/* The payload of this worker's hello: struct nb_hello, then its rows. */
+void nb_hello_write(struct nb_writer *writer);
+/* Whether a controller's hello fits this worker: 0, or a negative code with the error filled. */
+int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error *error);
+
+/*
+ * Become this user for good, with their groups, in their home, and with no way to more rights;
+ * nothing of the environment, and no key of the session, comes along. "": stay who one is. Takes
+ * root, unless one is that user. 0, or a negative code with the error filled.
+ */
+int nb_become(const char *user, struct nb_error *error);
 
 #endif

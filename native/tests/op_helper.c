@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "op_helper.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static char room[NB_OP_TEXT];
-struct nb_text op_text = { .data = room, .room = sizeof(room) };
+static char *text;
 struct nb_error op_error;
 
 struct order {
@@ -44,17 +44,16 @@ int op_try_get(const char *words)
 	struct order order;
 
 	begin(&order, words);
-	op_text = (struct nb_text){ .data = room, .room = sizeof(room) };
-	room[0] = 0;
-	return order.op->get(&order.target, &op_text, &op_error);
+	free(text);
+	text = nb_op_read(order.op, &order.target, &op_error);
+	return text ? 0 : -(int)op_error.code;
 }
 
 const char *op_get(const char *words)
 {
 	if (op_try_get(words))
 		fail_msg("%s: %s", words, op_error.message);
-	assert_false(op_text.full);
-	return room;
+	return text;
 }
 
 int op_try_set(const char *words, const char *value)
@@ -76,7 +75,7 @@ void op_restore(const char *words, const char *was)
 	struct order order;
 
 	begin(&order, words);
-	if ((order.op->restore ? order.op->restore : order.op->set)(&order.target, was, &op_error))
+	if (nb_op_restore(order.op, &order.target, was, &op_error))
 		fail_msg("%s: %s", words, op_error.message);
 	assert_string_equal(was, op_get(words));
 }

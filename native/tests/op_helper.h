@@ -7,8 +7,7 @@
 #include "ops/op.h"
 #include "test_controller.h"
 
-/* What the last operation read, and what it found wrong. */
-extern struct nb_text op_text;
+/* What the last operation found wrong. */
 extern struct nb_error op_error;
 
 /* Status of an operation. */

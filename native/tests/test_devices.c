@@ -79,7 +79,6 @@ static void what_is_set_comes_back(void **state)
 		{ NULL, "features va", "tx-scatter-gather off\nloopback on" },
 		{ "ip link set va up", "qdisc va", "pfifo" },
 		{ "tc qdisc replace dev va root handle 5: pfifo limit 77", "qdisc va", "mq" },
-		{ "tc qdisc replace dev va root handle 6: htb", "qdisc va", "htb" },
 		{ "tc qdisc replace dev va root handle 7: bfifo limit 7700", "qdisc va", "pfifo" },
 	};
 	char *was;
@@ -106,10 +105,6 @@ static void what_is_no_link_is_refused(void **state)
 	(void)state;
 	op_must_fail("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
 		     "not the name of an interface");
-	op_must_fail("link ../a mtu", NULL, NB_ERR_REQUEST, "not the name of an interface");
-	op_must_fail("link eth99 mtu", NULL, NB_ERR_SYSTEM, "no interface 'eth99' on this host");
-	assert_non_null(strstr(op_error.remedy, "name one of "));
-	assert_non_null(strstr(op_error.remedy, "lo"));
 	op_must_fail("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
 	op_must_fail("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
 	op_must_fail("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");

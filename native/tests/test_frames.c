@@ -203,10 +203,10 @@ static void a_frame_over_the_limit_is_not_sent(void **state)
 
 /* What the walk says of a value that claims `bytes` of text, with `there` bytes behind it. The copy
  * is exact: ASan guards its end. */
-static int judge_value(uint32_t bytes, size_t there)
+static int judge_value(uint32_t bytes, ssize_t there)
 {
 	struct nb_value value = { .row = 1, .bytes = bytes };
-	size_t length = sizeof(value) + there;
+	size_t length = (size_t)((ssize_t)sizeof(value) + there);
 	unsigned char *exact = calloc(1, length);
 	const unsigned char *at = exact;
 	const char *text;
@@ -214,7 +214,7 @@ static int judge_value(uint32_t bytes, size_t there)
 	int status;
 
 	assert_non_null(exact);
-	memcpy(exact, &value, sizeof(value));
+	memcpy(exact, &value, length < sizeof(value) ? length : sizeof(value));
 	status = nb_next_value(&at, exact + length, &value, &text, &error);
 	assert_true(at <= exact + length);
 	free(exact);
@@ -232,23 +232,9 @@ static void values_out_of_bounds_are_refused(void **state)
 	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(9, 8));
 	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(UINT32_MAX, 64));
 	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(UINT32_MAX - 6, 64));
-}
-
-static void a_value_cut_short_is_refused(void **state)
-{
-	struct nb_error error;
-
-	(void)state;
-	for (size_t length = 1; length < sizeof(struct nb_value); length++) {
-		unsigned char *exact = calloc(1, length);
-		const unsigned char *at = exact;
-		struct nb_value value;
-		const char *text;
-
+	for (ssize_t there = 1 - (ssize_t)sizeof(struct nb_value); there < 0; there++)
 		assert_int_equal(-NB_ERR_PROTOCOL,
-				 nb_next_value(&at, exact + length, &value, &text, &error));
-		free(exact);
-	}
+				 judge_value(0, there)); /* it is cut short itself */
 }
 
 int main(void)
@@ -261,7 +247,6 @@ int main(void)
 		cmocka_unit_test(a_large_frame_gets_through_a_narrow_pipe),
 		cmocka_unit_test(a_frame_over_the_limit_is_not_sent),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
-		cmocka_unit_test(a_value_cut_short_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("frames", tests, NULL, NULL);

@@ -44,15 +44,11 @@ static void a_short_buffer_is_not_overrun(void **state)
 	assert_int_equal(0xee, ((unsigned char *)&few[3])[0]);
 }
 
+/* Whether it ends before its last byte: a declaration that fills it was cut, and a word or a reason
+ * with it. */
 static int ends(const char *text, size_t room)
 {
-	return memchr(text, 0, room) != NULL;
-}
-
-/* Full to the last byte: the declaration was cut, and a word or a reason with it. */
-static int cut(const char *text, size_t room)
-{
-	return strlen(text) + 1 == room;
+	return strnlen(text, room) + 1 < room;
 }
 
 static void every_row_is_well_formed(void **state)
@@ -71,43 +67,33 @@ static void every_row_is_well_formed(void **state)
 		assert_true(row->minimum <= row->maximum);
 		assert_true(ends(row->name, sizeof(row->name)) &&
 			    ends(row->about, sizeof(row->about)));
-		assert_true(ends(row->words, sizeof(row->words)) &&
-			    ends(row->why, sizeof(row->why)));
+		assert_true(ends(row->words, sizeof(row->words)));
+		assert_true(strnlen(row->why, sizeof(row->why)) < sizeof(row->why));
 		assert_true(row->name[0] && row->about[0]);
-		assert_false(cut(row->name, sizeof(row->name)) ||
-			     cut(row->about, sizeof(row->about)));
-		assert_false(cut(row->words, sizeof(row->words)));
 		assert_int_equal(row->type == NB_WORD, row->words[0] != 0);
 		assert_int_equal(strlen(row->name),
 				 strspn(row->name, "abcdefghijklmnopqrstuvwxyz0123456789_"));
 	}
 }
 
-static void names_are_unique_in_each_owner(void **state)
+static int may_own(int owner, int kind)
+{
+	return kind == NB_ROW_COUNTER ? owner == NB_ROW_METER
+				      : owner == NB_ROW_SEND || owner == NB_ROW_RECEIVE;
+}
+
+static void rows_are_told_apart_in_the_right_owner(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		for (size_t k = 0; k < i; k++)
 			if (rows[i].owner == rows[k].owner && rows[i].kind == rows[k].kind &&
 			    !strcmp(rows[i].name, rows[k].name))
 				fail_msg("two rows are called %s", rows[i].name);
-}
-
-static void owned_rows_have_the_right_owner(void **state)
-{
-	static const int owners[][3] = {
-		{ NB_ROW_COUNTER, NB_ROW_METER, NB_ROW_METER },
-		{ NB_ROW_PROOF, NB_ROW_SEND, NB_ROW_RECEIVE },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < count; i++)
-		for (size_t o = 0; o < NB_LENGTH(owners); o++)
-			if (rows[i].kind == owners[o][0]) {
-				assert_int_not_equal(NB_NO_ROW, rows[i].owner);
-				assert_true(rows[rows[i].owner].kind == owners[o][1] ||
-					    rows[rows[i].owner].kind == owners[o][2]);
-			}
+		if (rows[i].kind == NB_ROW_COUNTER || rows[i].kind == NB_ROW_PROOF)
+			assert_true(rows[i].owner < count &&
+				    may_own(rows[rows[i].owner].kind, rows[i].kind));
+	}
 }
 
 static void check_method(const struct nb_method *method, int sends)
@@ -208,8 +194,7 @@ int main(void)
 		cmocka_unit_test(the_table_is_large_enough),
 		cmocka_unit_test(a_short_buffer_is_not_overrun),
 		cmocka_unit_test(every_row_is_well_formed),
-		cmocka_unit_test(names_are_unique_in_each_owner),
-		cmocka_unit_test(owned_rows_have_the_right_owner),
+		cmocka_unit_test(rows_are_told_apart_in_the_right_owner),
 		cmocka_unit_test(every_method_can_step_and_prove_it),
 		cmocka_unit_test(every_meter_reads_something),
 		cmocka_unit_test(options_have_a_place_to_go),

@@ -418,46 +418,6 @@ static void streams_share_the_bytes(void **state)
 	close_pair(&pair);
 }
 
-/* The window of a run that counts bytes opens when nothing is under way, and the run ends when
- * nothing is. */
-static void completions_belong_to_the_window_of_their_sends(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	open_pair(&pair);
-	for (int i = 0; i < 4; i++) {
-		struct plan plan = { .send = "zerocopy",
-				     .source = i % 2 ? "files" : "memory",
-				     .bytes = 3000001,
-				     .streams = 3,
-				     .warmup = 5 * MS,
-				     .chunk = 10007,
-				     .preamble = 13,
-				     .verify = 1,
-				     .pinned = i / 2 };
-
-		run(&pair, &plan);
-		for (int edge = NB_EDGE_OPEN; edge <= NB_EDGE_DRAINED; edge += NB_EDGE_DRAINED)
-			for (size_t stream = 0; stream < plan.streams; stream++) {
-				uint64_t sends = vector_number(&pair.sent, "zerocopy",
-							       "zerocopy_sends", edge, stream);
-
-				assert_true(sends > 0 ||
-					    edge == NB_EDGE_OPEN); /* a stream may miss a short
-								      warm-up */
-				assert_true(sends == vector_number(&pair.sent, "zerocopy",
-								   "completions", edge, stream));
-				/* Over loopback all is copied, and the kernel says so. */
-				assert_true(sends == vector_number(&pair.sent, "zerocopy", "copied",
-								   edge, stream));
-				assert_same_digest(&pair, stream);
-			}
-		forget(&pair);
-	}
-	close_pair(&pair);
-}
-
 static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 {
 	struct plan plans[] = {
@@ -563,10 +523,10 @@ static void put_operation(struct nb_writer *writer, const char *op, const char *
 }
 
 /* Whatever a controller says: data moves without the rights that changes take. */
-static void a_mover_only_reads(void **state)
+static void a_mover_only_reads_and_a_helper_moves_no_data(void **state)
 {
 	char *path = temporary_file("before", 6);
-	struct nb_writer change = { 0 }, undo = { 0 }, read = { 0 };
+	struct nb_writer change = { 0 }, undo = { 0 }, read = { 0 }, job = { 0 };
 	struct test_controller controller;
 	struct vectors answer;
 
@@ -586,14 +546,6 @@ static void a_mover_only_reads(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 	assert_true(file_holds(path, "before", 6));
 	forget_file(path);
-}
-
-static void a_helper_moves_no_data(void **state)
-{
-	struct test_controller controller;
-	struct nb_writer job = { 0 };
-
-	(void)state;
 	controller_open_helper(&controller);
 	put_text(&job, "role", "observe");
 	controller_request(&controller, NB_JOB, &job);
@@ -644,36 +596,6 @@ static void a_lost_peer_is_an_error(void **state)
 		assert_int_equal(NB_OK, controller_vanish(dies));
 		assert_int_equal(NB_ERR_PEER, controller_error(stays).code);
 		assert_int_equal(NB_OK, controller_close(stays));
-	}
-}
-
-/* Two workers of one process make their files at the same time, and one of them leaves before the
- * other has sent its own. */
-static void workers_do_not_share_their_files(void **state)
-{
-	struct plan plan = { .send = "sendfile", .source = "files", .bytes = 500000, .verify = 1 };
-	struct pair pairs[2];
-	struct vectors ready;
-
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		open_pair(&pairs[i]);
-		pairs[i].port = prepare_receiver(&pairs[i].receiver, &plan);
-	}
-	for (int i = 0; i < 2; i++)
-		request_sender(&pairs[i].sender, &plan, pairs[i].port);
-	for (int i = 0; i < 2; i++) {
-		ready = controller_await(&pairs[i].sender, NB_READY);
-		assert_int_equal(3 * 100000, vector_number(&ready, "", "source_size", 0, 0));
-		vectors_free(&ready);
-	}
-	for (int i = 0; i < 2; i++) {
-		go(&pairs[i]);
-		open_bounded(&pairs[i]);
-		finish(&pairs[i], &plan);
-		assert_same_digest(&pairs[i], 0);
-		forget(&pairs[i]);
-		close_pair(&pairs[i]);
 	}
 }
 
@@ -779,40 +701,6 @@ static void a_sender_does_not_trust_any_listener(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
-static void a_port_range_is_kept_and_can_be_full(void **state)
-{
-	struct plan plan = { 0 };
-	struct test_controller one, two;
-	uint64_t port;
-
-	(void)state;
-	controller_open(&one);
-	controller_open(&two);
-	port = prepare_receiver(&one, &plan);
-	for (int attempt = 0; attempt < 2; attempt++) {
-		struct nb_writer writer = { 0 };
-		struct vectors ready;
-
-		put_plan(&writer, &plan, "receive", "read");
-		put_number(&writer, "receive_chunk", 1);
-		put_number(&writer, "port_low", port);
-		put_number(&writer, "port_high", attempt ? port + 5 : port);
-		controller_request(&two, NB_JOB, &writer);
-		if (!attempt) {
-			struct nb_error error = controller_error(&two);
-
-			assert_int_equal(EADDRINUSE, error.error);
-			assert_non_null(strstr(error.message, "is taken"));
-			continue;
-		}
-		ready = controller_await(&two, NB_READY);
-		assert_in_range(vector_number(&ready, "", "port", 0, 0), port + 1, port + 5);
-		vectors_free(&ready);
-	}
-	assert_int_equal(NB_OK, controller_close(&one));
-	assert_int_equal(NB_OK, controller_close(&two));
-}
-
 static void orders_out_of_turn_are_errors(void **state)
 {
 	struct plan plan = { 0 };
@@ -837,6 +725,11 @@ static void orders_out_of_turn_are_errors(void **state)
 	prepare_receiver(&controller, &plan);
 	controller_send(&controller, NB_MARK, NULL, 0);
 	assert_int_equal(NB_ERR_PROTOCOL, controller_error(&controller).code);
+	put_text(&writer, "role", "observe");
+	put_text(&writer, "meters", "procstats");
+	put_number(&writer, "duration", 20 * MS);
+	controller_request(&controller, NB_JOB, &writer);
+	assert_non_null(strstr(controller_error(&controller).message, "no meter 'procstats'"));
 	/* A frame that only a worker sends ends the conversation. */
 	controller_send(&controller, NB_RESULT, NULL, 0);
 	assert_non_null(
@@ -874,18 +767,6 @@ static void a_worker_greets_only_its_like(void **state)
 	}
 }
 
-static void a_frame_too_long_ends_the_conversation(void **state)
-{
-	struct nb_frame frame = { .length = NB_FRAME_MAX + 1, .type = NB_JOB };
-	struct test_controller controller;
-
-	(void)state;
-	controller_open(&controller);
-	assert_int_equal(sizeof(frame), write(controller.out, &frame, sizeof(frame)));
-	assert_non_null(strstr(controller_error(&controller).message, "over the limit"));
-	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
-}
-
 /* Tools */
 
 static void request_tool(struct test_controller *controller, const char *argv, size_t length,
@@ -909,33 +790,6 @@ static void prepare_tool(struct test_controller *controller, const char *argv, s
 	ready = controller_await(controller, NB_READY);
 	vectors_free(&ready);
 	controller_send(controller, NB_GO, NULL, 0);
-}
-
-static void a_tool_runs_and_is_listened_to(void **state)
-{
-	struct vectors result;
-	struct test_controller controller;
-	char *output, *errors;
-
-	(void)state;
-	controller_open(&controller);
-	prepare_tool(&controller, "/bin/echo\0two words", 20, 0);
-	result = controller_await(&controller, NB_RESULT);
-	output = vector_text(&result, "tool_output", NB_EDGE_DRAINED);
-	assert_string_equal("two words\n", output);
-	assert_int_equal(0, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
-	assert_true(vector_number(&result, "rusage", "cpu_ns", NB_EDGE_OPEN, 0) <=
-		    vector_number(&result, "rusage", "cpu_ns", NB_EDGE_CLOSE, 0));
-	free(output);
-	vectors_free(&result);
-	prepare_tool(&controller, "sh\0-c\0echo why >&2; exit 7", 27, 0);
-	result = controller_await(&controller, NB_RESULT);
-	errors = vector_text(&result, "tool_errors", NB_EDGE_DRAINED);
-	assert_string_equal("why\n", errors);
-	assert_int_equal(7, vector_number(&result, "", "tool_status", NB_EDGE_DRAINED, 0));
-	free(errors);
-	vectors_free(&result);
-	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
 static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
@@ -963,60 +817,21 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
-static void a_host_can_be_observed_without_a_run(void **state)
-{
-	struct nb_writer writer = { 0 };
-	struct vectors result;
-	struct test_controller controller;
-
-	(void)state;
-	controller_open(&controller);
-	put_text(&writer, "role", "observe");
-	put_bytes(&writer, row_named("", "meters"), "procstat\0cpuidle", 16);
-	put_number(&writer, "duration", 20 * MS);
-	controller_request(&controller, NB_JOB, &writer);
-	free(controller_await(&controller, NB_READY).data);
-	controller_send(&controller, NB_GO, NULL, 0);
-	expect_edge(&controller, NB_EDGE_OPEN);
-	expect_edge(&controller, NB_EDGE_CLOSE);
-	controller_send(&controller, NB_STOP, NULL, 0);
-	result = controller_await(&controller, NB_RESULT);
-	assert_true(vector_number(&result, "procstat", "idle", NB_EDGE_OPEN, 0) <=
-		    vector_number(&result, "procstat", "idle", NB_EDGE_CLOSE, 0));
-	assert_true(vector_number(&result, "cpuidle", "idle_ns", NB_EDGE_OPEN, 0) <=
-		    vector_number(&result, "cpuidle", "idle_ns", NB_EDGE_CLOSE, 0));
-	assert_false(vector_is(&result, "flow", "bytes", NB_EDGE_OPEN));
-	vectors_free(&result);
-	put_text(&writer, "role", "observe");
-	put_text(&writer, "meters", "procstats");
-	put_number(&writer, "duration", 20 * MS);
-	controller_request(&controller, NB_JOB, &writer);
-	assert_non_null(strstr(controller_error(&controller).message, "no meter 'procstats'"));
-	assert_int_equal(NB_OK, controller_close(&controller));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_pair_moves_data_for_a_time),
 		cmocka_unit_test(every_pair_delivers_so_many_bytes),
 		cmocka_unit_test(streams_share_the_bytes),
-		cmocka_unit_test(completions_belong_to_the_window_of_their_sends),
 		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
-		cmocka_unit_test(a_mover_only_reads),
-		cmocka_unit_test(a_helper_moves_no_data),
+		cmocka_unit_test(a_mover_only_reads_and_a_helper_moves_no_data),
 		cmocka_unit_test(a_lost_peer_is_an_error),
-		cmocka_unit_test(workers_do_not_share_their_files),
 		cmocka_unit_test(connections_without_the_token_are_rejected_and_counted),
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
-		cmocka_unit_test(a_port_range_is_kept_and_can_be_full),
 		cmocka_unit_test(orders_out_of_turn_are_errors),
 		cmocka_unit_test(a_worker_greets_only_its_like),
-		cmocka_unit_test(a_frame_too_long_ends_the_conversation),
-		cmocka_unit_test(a_tool_runs_and_is_listened_to),
 		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
-		cmocka_unit_test(a_host_can_be_observed_without_a_run),
 	};
 
 	return cmocka_run_group_tests_name("transfers", tests, NULL, NULL);

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from netbench.run.soak_meter import SoakReading
 
 IDLE_FROM = {
-    "stored": "counted earlier in this boot",
+    "stored": "counted in an earlier window",
     "window": "counted in the quietest parts of this window",
     "none": "not known: no part of this window was quiet",
 }
@@ -28,12 +28,12 @@ def run(options: argparse.Namespace) -> int:
 
     from netbench.read.soak import SOAK
     from netbench.run.single_meter import read_meter
-    from netbench.run.soak_meter import read_soak
+    from netbench.run.soak_meter import watch
 
     if options.watch:
         return _watch(options)
     reading = (
-        read_soak(options.seconds)
+        next(watch(options.seconds))
         if options.name == SOAK
         else read_meter(options.name, options.seconds)
     )

@@ -12,7 +12,7 @@ from netbench.cli.report import render, sections_text
 from netbench.cli.verb import add_json
 
 if TYPE_CHECKING:
-    from netbench.run.seconds import Second
+    from netbench.run.transfer import Second
 
 SECTIONS = ("cells", "settings", "proof", "cautions")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -45,8 +46,7 @@ def up(
     until `down`. Errors: LabRefused when it is impossible here (nothing is left behind),
     RequestError about a kernel's files, LabError when making it failed.
     """
-    spec = _spec_of(kind, hosts, rate, delay, name)
-    spec = _with_kernels(spec, kernels, disk)
+    spec = _spec_of(kind, hosts, rate, delay, name, kernels, disk)
     maker = KINDS[kind]
     _need_root("making a lab")
     if maker.prepare:
@@ -74,7 +74,7 @@ def require_lab(campaign: Campaign) -> None:
     _need_root("making a lab")
     kind, hosts = campaign.lab.kind, list(campaign.hosts)
     maker = KINDS[kind]
-    tools = command.find(maker.needs(_spec_of(kind, hosts, None, None, own_name())))
+    tools = command.find(maker.needs(_spec_of(kind, hosts, name=own_name())))
     if maker.require:
         maker.require(tools)
 
@@ -192,8 +192,15 @@ def _server(lab: Lab, host: LabHost) -> str:
 
 
 def _spec_of(
-    kind: str, hosts: Sequence[str] | int, rate: int | None, delay: int | None, name: str | None
+    kind: str,
+    hosts: Sequence[str] | int,
+    rate: int | None = None,
+    delay: int | None = None,
+    name: str | None = None,
+    kernels: Sequence[Kernel] = (),
+    disk: bool = False,
 ) -> LabSpec:
+    """What is asked for, checked. Errors: LabRefused."""
     if kind not in KINDS:
         raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
     for key, value in (("rate", rate), ("delay", delay)):
@@ -204,20 +211,15 @@ def _spec_of(
             f"the name {name!r} is reserved for the labs of campaigns ({OWN} and a number); choose"
             " another name"
         )
-    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay)
-
-
-def _with_kernels(spec: LabSpec, kernels: Sequence[Kernel], disk: bool) -> LabSpec:
-    if spec.kind != "qemu" and (kernels or disk):
+    if kind != "qemu" and (kernels or disk):
         raise LabRefused(
-            f"a lab of kind {spec.kind} uses this machine's kernel and files; --kernels and --disk"
+            f"a lab of kind {kind} uses this machine's kernel and files; --kernels and --disk"
             " need a lab of kind qemu"
         )
-    names = [kernel.name for kernel in kernels]
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise LabRefused(f"expected each kernel once, got {twice} again")
-    return replace(spec, kernels=tuple(kernels), disk=disk)
+    for twice, number in Counter(kernel.name for kernel in kernels).items():
+        if number > 1:
+            raise LabRefused(f"expected each kernel once, got {twice} again")
+    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay, tuple(kernels), disk)
 
 
 def _need_root(what: str) -> None:

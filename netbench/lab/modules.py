@@ -7,9 +7,10 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from netbench import kernels
@@ -27,9 +28,8 @@ WANTED = re.compile(
     r"|arch/x86/crypto/(aesni-intel|ghash-clmulni-intel|chacha-x86_64|poly1305-x86_64|crc32c-intel|crc32-pclmul)"
 )
 INDEX = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
-MADE = ("modules.dep", "modules.alias", "modules.softdep", "modules.symbols", "modules.devname")
-RECIPE = "3"  # changes with what `pack` makes of the same kernel
-_COMPRESSED = re.compile(r"\.(gz|xz|zst)\Z")
+RECIPE = "4"  # changes with what `pack` makes of the same kernel
+_COMPRESSED = re.compile(r"\.(gz|xz|zst)$", re.MULTILINE)
 
 
 def pack(modules: Path, release: str) -> bytes:
@@ -38,22 +38,24 @@ def pack(modules: Path, release: str) -> bytes:
 
     Errors: RequestError when a module cannot be read.
     """
-    names = select(needs(modules))
     archive = Archive()
-    base = f"usr/lib/modules/{release}"
     with tempfile.TemporaryDirectory() as scratch:
         mirror = Path(scratch, release)
         mirror.mkdir()
-        for name in names:
-            plain = _COMPRESSED.sub("", name)
-            content = _read(modules / name)
-            (mirror / plain).parent.mkdir(parents=True, exist_ok=True)
-            (mirror / plain).write_bytes(content)
-            archive.file(f"{base}/{plain}", content)
-        _indices(modules, mirror, release)
-        for name in (*INDEX, *MADE):
-            if (mirror / name).exists():
-                archive.file(f"{base}/{name}", (mirror / name).read_bytes())
+        for name in select(needs(modules)):
+            file = mirror / _COMPRESSED.sub("", name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(_read(modules / name))
+        for name in INDEX:
+            if (modules / name).exists():
+                shutil.copyfile(modules / name, mirror / name)
+        if (order := mirror / "modules.order").exists():
+            order.write_text(_COMPRESSED.sub("", order.read_text()))
+        kernels.index(mirror, release, release)
+        for file in sorted(mirror.rglob("*")):
+            if file.is_file():
+                place = f"usr/lib/modules/{release}/{file.relative_to(mirror)}"
+                archive.file(place, file.read_bytes())
     return archive.whole()
 
 
@@ -79,22 +81,6 @@ def select(known: Mapping[str, Iterable[str]]) -> list[str]:
         if WANTED.fullmatch(plain):
             chosen |= {name, *others}
     return sorted(chosen)
-
-
-def _indices(modules: Path, mirror: Path, release: str) -> None:
-    for name in INDEX:
-        if (modules / name).exists():
-            (mirror / name).write_bytes((modules / name).read_bytes())
-    order = mirror / "modules.order"
-    if order.exists():
-        order.write_text("".join(_present(order.read_text().splitlines(), mirror)))
-    kernels.index(mirror, release, release)
-
-
-def _present(lines: Iterable[str], mirror: Path) -> Iterator[str]:
-    for line in lines:
-        if (mirror / _COMPRESSED.sub("", line)).exists():
-            yield f"{_COMPRESSED.sub('', line)}\n"
 
 
 def _read(file: Path) -> bytes:

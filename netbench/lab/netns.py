@@ -149,19 +149,15 @@ def _cables(switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str
     namespace.
     """
     for i, host in enumerate(hosts, 1):
-        yield (
-            f"link add {MANAGEMENT} netns {host.namespace} type veth peer name mgmt{i} netns"
-            f" {switch}"
-        )
+        yield _veth(MANAGEMENT, host.namespace, f"mgmt{i}", switch)
         if not direct:
-            yield (
-                f"link add {DATA} netns {host.namespace} type veth peer name data{i} netns {switch}"
-            )
+            yield _veth(DATA, host.namespace, f"data{i}", switch)
     if direct:
-        yield (
-            f"link add {DATA} netns {hosts[0].namespace} type veth peer name {DATA} netns"
-            f" {hosts[1].namespace}"
-        )
+        yield _veth(DATA, hosts[0].namespace, DATA, hosts[1].namespace)
+
+
+def _veth(name: str, space: str, peer: str, other: str) -> str:
+    return f"link add {name} netns {space} type veth peer name {peer} netns {other}"
 
 
 def _bridges(hosts: int, direct: bool, ipv6: bool) -> Iterator[str]:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
+import functools
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from netbench.base.errors import LabError, LabRefused
-from netbench.lab.accelerator import Accelerator
-from netbench.lab.lab import Lab, LabHost, LabKernel
+from netbench.lab.lab import Lab
 
 BASE = Path("/run/netbench/lab")
 NAMESPACES = Path("/run/netns")
@@ -86,7 +85,7 @@ def begin(name: str) -> Path:
 def write(lab: Lab) -> None:
     """Record that a lab is up, by an atomic rename."""
     draft = lab.folder / f"{_STATE}.new"
-    draft.write_text(json.dumps(asdict(lab), default=str))
+    draft.write_bytes(_form().dump_json(lab))
     draft.chmod(0o644)
     draft.rename(lab.folder / _STATE)
 
@@ -94,28 +93,14 @@ def write(lab: Lab) -> None:
 def read(name: str) -> Lab | None:
     """A lab that is up, or None where there is none or its making did not end."""
     try:
-        known = json.loads((folder(name) / _STATE).read_text())
-        return Lab(
-            known["name"],
-            known["kind"],
-            Path(known["folder"]),
-            {host: LabHost(**fields) for host, fields in known["hosts"].items()},
-            Path(known["ssh_config"]),
-            {kernel: _kernel(fields) for kernel, fields in known["kernels"].items()},
-            _accelerator(known["accelerator"]),
-        )
-    except (OSError, ValueError, TypeError, LookupError):  # TypeError: of another netbench
+        return _form().validate_json((folder(name) / _STATE).read_bytes())
+    except (OSError, ValueError):  # ValueError: of another netbench
         return None
 
 
-def _accelerator(fields: dict[str, Any]) -> Accelerator:
-    return Accelerator(**fields | {"cpus": tuple(map(tuple, fields["cpus"]))})
-
-
-def _kernel(fields: dict[str, str]) -> LabKernel:
-    return LabKernel(
-        **{key: Path(word) if key in ("image", "initrd") else word for key, word in fields.items()}  # type: ignore[arg-type]
-    )
+@functools.cache
+def _form() -> TypeAdapter[Lab]:
+    return TypeAdapter(Lab)
 
 
 def namespaces(name: str) -> list[str]:

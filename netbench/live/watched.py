@@ -22,8 +22,8 @@ from netbench.result.files import PlanFile, read_facts, read_plan
 from netbench.result.journal import entry_end
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
+from netbench.run.progress import TimeLeft
 from netbench.run.run_history import new_ledger
-from netbench.run.time_left import TimeLeft
 
 LOG_LINES = 50
 SHARE = 0.05  # of the time, that comparisons may take
@@ -105,7 +105,7 @@ class Watched:
             # While it runs, files change between the reading of one and the next.
         left = None
         if is_running and not ledger.finished:
-            left = TimeLeft(self._plan).seconds(ledger.block, ledger)
+            left = TimeLeft(self._plan).seconds(ledger)
         log = tuple(self._log)
         return Overview(self._plan, ledger, self.folder, self._findings, left, self.state, log)
 

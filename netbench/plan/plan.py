@@ -221,7 +221,7 @@ class Plan:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
-            first = self._rounds.pairs(unit.cell, unit.pair)[0]
+            first = self._rounds.of(unit.cell, unit.pair)[1][0]
             places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
         return sorted(mine, key=lambda unit: places[unit.key])
 
@@ -241,7 +241,9 @@ class Plan:
         """
         first = self._first(number)
         units = self.units if keys is None else [self._by_key[key] for key in keys]
-        for place, wave in enumerate(self._waves(number, units)):
+        ordered = self._order(number, units)
+        waves = groupby(ordered, key=lambda unit: (unit.cell.id, self.round_of(unit)))
+        for place, wave in enumerate(list(side_by_side) for _, side_by_side in waves):
 
             def here(wave: list[Unit] = wave) -> list[Unit]:
                 wanted = any(is_open(unit.key) for unit in wave)
@@ -256,13 +258,7 @@ class Plan:
 
     def round_of(self, unit: Unit) -> int:
         """The round of a unit, from 1."""
-        return self._rounds.number(unit.cell, unit.pair) + 1
-
-    def _waves(self, number: int, units: Iterable[Unit]) -> Iterator[list[Unit]]:
-        """Some units in a block's order, those together that run side by side."""
-        ordered = self._order(number, units)
-        for _, wave in groupby(ordered, key=lambda unit: (unit.cell.id, self.round_of(unit))):
-            yield list(wave)
+        return self._rounds.of(unit.cell, unit.pair)[0] + 1
 
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
@@ -363,7 +359,7 @@ class Plan:
 
     def _share(self, unit: Unit) -> float:
         """A run's share in the time of those that run beside it."""
-        return 1 / len(self._rounds.pairs(unit.cell, unit.pair))
+        return 1 / len(self._rounds.of(unit.cell, unit.pair)[1])
 
     @property
     def _profile_seconds(self) -> float:

@@ -72,29 +72,22 @@ class CampaignRounds:
         self._campaign = campaign
         kernels = _known_kernels(campaign) | dict(boot_ids)
         overlaps = dict.fromkeys(campaign.overlap_of(cell) for cell in campaign.cells)
-        self._rounds: dict[str, Rounds] = {
+        found = {
             overlap: rounds_of(overlap, campaign.pairs, campaign.links, kernels)
             for overlap in overlaps
         }
-        self._number_of: dict[tuple[str, Pair], int] = {
-            (overlap, pair): number
-            for overlap, found in self._rounds.items()
-            for number, pairs in enumerate(found)
+        self.fewest = min(found.values(), key=len)
+        """All rounds; where `overlap` is swept, those in which most pairs are side by side."""
+        self._round_of: dict[tuple[str, Pair], tuple[int, tuple[Pair, ...]]] = {
+            (overlap, pair): (number, pairs)
+            for overlap, rounds_ in found.items()
+            for number, pairs in enumerate(rounds_)
             for pair in pairs
         }
 
-    @property
-    def fewest(self) -> Rounds:
-        """All rounds; where `overlap` is swept, those in which most pairs are side by side."""
-        return min(self._rounds.values(), key=len)
-
-    def number(self, cell: Cell, pair: Pair) -> int:
-        """The number of the round in which a pair runs a cell, from 0."""
-        return self._number_of[self._campaign.overlap_of(cell), pair]
-
-    def pairs(self, cell: Cell, pair: Pair) -> tuple[Pair, ...]:
-        """The pairs of that round."""
-        return self._rounds[self._campaign.overlap_of(cell)][self.number(cell, pair)]
+    def of(self, cell: Cell, pair: Pair) -> tuple[int, tuple[Pair, ...]]:
+        """The round in which a pair runs a cell: its number, from 0, and its pairs."""
+        return self._round_of[self._campaign.overlap_of(cell), pair]
 
 
 def _known_kernels(campaign: Campaign) -> dict[str, str]:

@@ -3,8 +3,14 @@
 Two results ran at different times, so nothing pairs them: the logarithms of their runs (of their
 boots' means, where both have several boots) are independent samples, compared by Welch's t (Welch
 1947, doi:10.1093/biomet/34.1-2.28). That interval holds what the runs differ by, not what the
-campaign's level moves by from one time to another, so it gives no verdict. With earlier results of
-the campaign the interval holds their spread, too (history.py), and gives one.
+campaign's level moves by from one time to another, so it gives no verdict.
+
+Only other campaigns tell by how much two of the same cells differ although nothing was changed
+between them. Each earlier result gives one mean of logarithms for a cell, and the variance T of
+these means holds the campaign's level and the runs of one campaign. Without a change A and B are
+draws as these are, so the variance of B - A is 2 T, and (B - A) / sqrt(2 T) of k earlier results is
+Student's t with k - 1 degrees of freedom: that interval gives a verdict. Cells of one campaign
+share its level, so they are not pooled: that would count the same campaigns again.
 
 Of A, B, A again, B again each A and the B beside it are a pair, the campaign is the unit, and the
 mean of the pairs' log differences has a Student t interval. What drifts from pair to pair cancels.
@@ -15,25 +21,131 @@ steady drift one step is left where B always comes second (A B A B), and none wh
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from netbench.base.units import count
+from netbench.base.errors import NetbenchError
+from netbench.base.opening import open_file
+from netbench.base.units import count, listed
 from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
-from netbench.read.history import FEWEST, History, Level, spread, units
-from netbench.read.matching import A, B, Match, Matching, match
+from netbench.read.load import load
+from netbench.read.matching import NAMED, A, B, Match, Matching, differences, match
 from netbench.read.result import Result
 from netbench.read.verdicts import tested
+from netbench.result.files import read_plan
 from netbench.stats.comparison import CAMPAIGN, RESULT, Comparison
-from netbench.stats.intervals import sequential_confidence, welch_error
-from netbench.stats.pairs import Series
+from netbench.stats.dependence import followed
+from netbench.stats.intervals import Numbers, means_of, sequential_confidence, welch_error
+from netbench.stats.pairs import Series, by_unit
 
 STATES = (A, B)
+
+
+FEWEST = 2  # earlier results that have a spread
+
+
+@dataclass(frozen=True)
+class Level:
+    """What one campaign says of one cell: the mean of its logarithms, the variance of that mean as
+    its own runs (boots, where there are several) show it, and how many of these there are.
+    """
+
+    mean: float
+    variance: float
+    boots: int
+
+
+@dataclass(frozen=True)
+class History:
+    """Earlier results of a campaign below `folder`, and in words what was left out or differs."""
+
+    folder: Path
+    results: tuple[Result, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def levels(self, a: Result, metric: str) -> Mapping[Place, list[Level]]:
+        """What the earlier results say of each cell and pair of A; of those that match several
+        cells of A, nothing.
+        """
+        found: dict[Place, list[Level]] = {}
+        for result in (each for each in self.results if metric in each.metrics):
+            series = by_place(result.ok, metric)
+            matches = match(a, result).matches
+            places = [m.a for m in matches]
+            for m in matches:
+                mine = series.get(m.b)
+                if places.count(m.a) == 1 and mine is not None and (mine.values > 0).all():
+                    found.setdefault(m.a, []).append(_level(mine))
+        return found
+
+
+def _level(series: Series) -> Level:
+    """The level of a cell, by its boots where it has several; one value has no variance (NaN)."""
+    logs, boots = _units(series), len(series.boots)
+    estimate = followed if boots == 1 else means_of
+    variance = float(estimate(logs).error) ** 2 if len(logs) > 1 else np.nan
+    return Level(float(logs.mean()), variance, boots)
+
+
+def _units(series: Series) -> Numbers:
+    """The logarithms of runs, or their means by boot or build where there are several boots."""
+    logs = series.logs
+    return by_unit(series.boot, logs, series.builds)[1] if len(series.boots) > 1 else logs
+
+
+def spread(means: Numbers, within: Numbers, own: Numbers) -> Numbers:
+    """Variance of B - A where nothing was changed, with k - 1 degrees of freedom.
+
+    means: of k earlier results along the last axis; within: the variances of these means by their
+    own runs (NaN: not known); own: the variance of B - A by the runs of A and B alone, below which
+    it never is. Where A and B have fewer runs than the earlier results, what that adds is added.
+    Degrees of freedom that it would add (Satterthwaite) are not taken: with two earlier results
+    that happened to lie close together it would find 10% differences where there are none.
+    """
+    known = np.where(np.isnan(within), np.inf, within)
+    fewer_runs = np.maximum(0.0, own - 2 * known.mean(axis=-1))
+    total: Numbers = np.maximum(2 * means.var(axis=-1, ddof=1) + fewer_runs, own)
+    return total
+
+
+def find(folder: Path, a: Result, b: Result) -> History:
+    """The other results of A's campaign below a folder, in the order of their paths. One that has
+    the records of A, of B or of another is a copy and counts once; those that cannot be read are
+    named, and what others differ in from A: it is part of the spread.
+    """
+    seen = {_records(result.path) for result in (a, b)}
+    results: list[Result] = []
+    notes: list[str] = []
+    for plan in sorted(folder.rglob("plan.json")):
+        path = plan.parent
+        with suppress(NetbenchError):  # it does not say whose it is
+            if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
+                try:
+                    if (content := _records(path)) not in seen:
+                        seen.add(content)
+                        results.append(load(path))
+                except (NetbenchError, OSError) as error:
+                    notes.append(f"left out of the history: {path}: {error}")
+    for result in results:
+        if found := list(dict.fromkeys(d.what for d in differences(a, result))):
+            notes.append(
+                f"{result.path} differs from A in {listed(found, NAMED)}; what that changes is part"
+                " of the spread between earlier results"
+            )
+    return History(folder, tuple(results), tuple(notes))
+
+
+def _records(path: Path) -> bytes:
+    with open_file(path / "records.jsonl") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def independent(
@@ -95,7 +207,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
     if sides.why or mine is None or base is None:
         return empty.but(why=sides.why)
     boots = [len(each.boots) for each in (base, mine)]
-    there, here = units(base), units(mine)
+    there, here = _units(base), _units(mine)
     unit, sizes = ("boot", boots) if max(boots) > 1 else ("run", [len(there), len(here)])
     if unit == "boot" and all(s.builds.keys() >= s.boots for s in (base, mine)):
         unit, sizes = "build", [len(there), len(here)]

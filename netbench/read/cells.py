@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,14 @@ from netbench.read.result import Result
 from netbench.result.files import PlannedCell
 from netbench.stats.by_boot import KERNEL, without_boots
 from netbench.stats.closing import Standing, closings, reached
-from netbench.stats.counts import count_interval
 from netbench.stats.dependence import DOUBT, correlations, run_intervals
-from netbench.stats.intervals import Interval, Numbers, mean_interval, sequential_confidence
+from netbench.stats.intervals import (
+    Interval,
+    Numbers,
+    count_interval,
+    mean_interval,
+    sequential_confidence,
+)
 from netbench.stats.modes import CellModes, Modes, find_modes
 from netbench.stats.pairs import by_unit
 from netbench.stats.series import instabilities
@@ -57,39 +63,39 @@ class CellResult:
     modes: Mapping[str, CellModes] = field(default_factory=dict)
     mean: str = ""
 
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.cell, self.pair
+
 
 def metric_order(names: Sequence[str]) -> list[str]:
     """Metrics as tables list them: METRICS' order, each bare name before its NAME.METER; then
     those that tools print.
     """
-    bare = {name: at for at, name in enumerate(METRICS)}
-    meters = ("", *METER_ORDER)
+    bare, meters = list(METRICS), ("", *METER_ORDER)
 
     def place(name: str) -> tuple[int, int, str]:
         base, _, meter = name.partition(".")
-        return (
-            bare.get(base, len(bare)),
-            meters.index(meter) if meter in meters else len(meters),
-            name,
-        )
+        at = bare.index(base) if base in METRICS else len(bare)
+        return at, meters.index(meter) if meter in meters else len(meters), name
 
     return sorted(names, key=place)
 
 
 def cells_of(result: Result) -> list[CellResult]:
     """All cells of the plan times all its pairs, in that order, those without any run too."""
-    groups = rows_by_cell(result.runs)
+    groups, table = rows_by_cell(result.runs), _Table(result)
     nothing = np.array([], dtype=np.int64)
-    keys = [(cell, pair) for cell in result.cells for pair in result.plan.pairs]
-    places = [_Place(cell, pair, groups.get((cell.cell, pair), nothing)) for cell, pair in keys]
-    table = _Table(result)
-    standings = {place.key: table.standing(place) for place in places}
-    swept = result.swept
+    places = {
+        (cell.cell, pair): _Place(cell, pair, groups.get((cell.cell, pair), nothing))
+        for cell in result.cells
+        for pair in result.plan.pairs
+    }
+    standings = {key: table.standing(place) for key, place in places.items()}
     kernels = result.compare is not None and result.compare.factor == KERNEL
-    closed = closings(
-        standings, swept, result.compare, result.repeat, result.rounds if kernels else None
-    )
-    return [table.cell(place, closed[place.key]) for place in places]
+    rounds = result.rounds if kernels else None
+    closed = closings(standings, result.swept, result.compare, result.repeat, rounds)
+    return [table.cell(place, closed[key]) for key, place in places.items()]
 
 
 @dataclass(frozen=True)
@@ -99,14 +105,6 @@ class _Place:
     cell: PlannedCell
     pair: str
     rows: Rows
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.cell.cell, self.pair
-
-    @property
-    def factors(self) -> dict[str, str]:
-        return dict(self.cell.factors)
 
 
 def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
@@ -122,8 +120,7 @@ def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
     return _Table(result).modes
 
 
-@dataclass(frozen=True)
-class _Measured:
+class _Measured(NamedTuple):
     """A metric of a (cell, pair): its interval over runs, the least and the greatest value."""
 
     interval: Interval
@@ -144,10 +141,8 @@ class _Table:
         self.ok = ((frame["status"] == "ok") & (frame["excluded"] == "")).to_numpy()
         self.boot, self.block = frame["boot"].to_numpy(), frame["block"].to_numpy()
         self.builds = builds_of(frame)
-        self.status, self.reason = (
-            frame["status"].to_numpy(dtype=object),
-            frame["reason"].to_numpy(dtype=object),
-        )
+        self.status = frame["status"].to_numpy(dtype=object)
+        self.reason = frame["reason"].to_numpy(dtype=object)
         self.unmarked = (frame["engaged"] == "").to_numpy()
         described = {name: result.describe(name) for name in self.names}
         self.is_count = [each.is_count for each in described.values()]
@@ -181,14 +176,15 @@ class _Table:
         for mask in {each.tobytes(): each for each in have if each.any()}.values():
             alike = np.flatnonzero((have == mask).all(axis=1))  # they miss the same runs
             series = columns[alike][:, mask]
-            for at, values, interval in zip(
-                alike.tolist(), series, run_intervals(series, confidence), strict=True
-            ):
+            intervals = run_intervals(series, confidence)
+            for at, values, interval in zip(alike.tolist(), series, intervals, strict=True):
                 ends = float(values.min()), float(values.max())
-                if self.is_count[at]:
-                    found[at] = _Measured(count_interval(values, confidence), *ends)
-                else:
-                    found[at] = _Measured(self.in_range(self.names[at], interval, *ends), *ends)
+                found[at] = _Measured(
+                    count_interval(values, confidence)
+                    if self.is_count[at]
+                    else self.in_range(self.names[at], interval, *ends),
+                    *ends,
+                )
         return {self.names[at]: found[at] for at in sorted(found)}
 
     def in_range(self, name: str, interval: Interval, least: float, most: float) -> Interval:
@@ -211,7 +207,7 @@ class _Table:
                 values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
         boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
         return Standing(
-            place.factors,
+            place.cell.factors,
             values,
             self.final(place.rows),
             boots=boots,
@@ -227,20 +223,19 @@ class _Table:
         """The status of a cell that did not arrive where it was going (`verify` failed, or no run
         is ok); else "".
         """
-        if len(rows) and self.ok[rows].all():
-            return ""
-        status, reason = self.status[rows].tolist(), self.reason[rows].tolist()
-        if any(
-            s == "failed" and r.startswith("verify") for s, r in zip(status, reason, strict=True)
-        ):
+        bad = rows[~self.ok[rows]]
+        seen = list(zip(self.status[bad], self.reason[bad], strict=True))
+        if any(s == "failed" and reason.startswith("verify") for s, reason in seen):
             return "failed"
         if self.ok[rows].any():
             return ""
-        return next((s for s in ("refused", "unsupported", "failed") if s in status), "interrupted")
+        statuses = {s for s, _ in seen}
+        final = (s for s in ("refused", "unsupported", "failed") if s in statuses)
+        return next(final, "interrupted")
 
     def cell(self, place: _Place, closed: str) -> CellResult:
         """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
-        rows = place.rows
+        rows, name = place.rows, place.cell.cell
         good = rows[self.ok[rows]]
         measured = self.measured(good)
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
@@ -249,17 +244,17 @@ class _Table:
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
             enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
-            asked = ((name, self.within(name, good)) for name in repeat.metrics if name in measured)
+            asked = ((m, self.within(m, good)) for m in repeat.metrics if m in measured)
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
-                status, signs = "unstable", (*signs, *_modes_in_words(modes, place.key[0]))
-        intervals = {name: each.interval for name, each in measured.items()}
+                status, signs = "unstable", (*signs, *_modes_in_words(modes, name))
+        intervals = {metric: each.interval for metric, each in measured.items()}
         if by_boot:
             intervals = self.over_boots(measured, good)
         return CellResult(
-            cell=place.key[0],
+            cell=name,
             pair=place.pair,
-            factors=place.factors,
+            factors=place.cell.factors,
             status=status,
             n=len(good),
             intervals=intervals,
@@ -267,11 +262,7 @@ class _Table:
             unit=self.unit(good) if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
-            modes={
-                m: found.cells[place.key[0]]
-                for m, found in modes.items()
-                if place.key[0] in found.cells
-            },
+            modes={m: found.cells[name] for m, found in modes.items() if name in found.cells},
             mean=self.mean_status(status, place.pair, good, intervals),
         )
 
@@ -361,34 +352,17 @@ def tidy(result: Result, cells: Sequence[CellResult]) -> pd.DataFrame:
     A cell without any value has a row for each metric that was asked for, with n 0. NaN is "there
     is none".
     """
-    rows = list(_tidy_rows(result, cells))
-    return pd.DataFrame(rows, columns=["cell", "pair", *result.factors, *TIDY])
-
-
-def _tidy_rows(result: Result, cells: Sequence[CellResult]) -> Iterator[tuple[object, ...]]:
-    units = {
-        name: result.describe(name).unit
-        for name in (*result.metrics, *(m for m in result.repeat.metrics if m in METRICS))
-    }
+    known = (*result.metrics, *(name for name in result.repeat.metrics if name in METRICS))
+    units = {name: result.describe(name).unit for name in known}
+    rows: list[tuple[object, ...]] = []
     for cell in cells:
-        head = (
-            cell.cell,
-            cell.pair,
-            *(cell.factors.get(name, "") for name in result.factors),
-        )
+        levels = (cell.factors.get(name, "") for name in result.factors)
+        head = (cell.cell, cell.pair, *levels)
         intervals = cell.intervals or {name: Interval(0) for name in result.repeat.metrics}
         for name, i in intervals.items():
-            yield (
-                *head,
-                name,
-                units.get(name, ""),
-                i.n,
-                i.mean,
-                i.low,
-                i.high,
-                i.precision,
-                cell.status,
-            )
+            numbers = (i.n, i.mean, i.low, i.high, i.precision)
+            rows.append((*head, name, units.get(name, ""), *numbers, cell.status))
+    return pd.DataFrame(rows, columns=["cell", "pair", *result.factors, *TIDY])
 
 
 def finite(value: float) -> float | None:

@@ -150,20 +150,17 @@ def for_factor(
     levels = [str(level) for level in runs[factor].cat.categories]
     if baseline not in levels:
         raise KeyError(baseline)
+    keys = ["pair", *others, factor]
     contexts: dict[tuple[str, ...], dict[str, Series]] = {}
-    of_pair: dict[str, list[Series]] = {}
-    for words, series in by_cell(runs, ["pair", *others, factor], metric):
-        of_pair.setdefault(words[0], []).append(series)
+    for words, series in by_cell(runs, keys, metric):
         contexts.setdefault(words[:-1], {})[words[-1]] = series
-    # by level, whatever the cell: one that failed in a boot leaves the others in step
-    boots = runs.groupby(factor, observed=True, sort=False)["boot"]
-    known = order or rounds(each.unique().tolist() for _, each in boots)
-    wanted = {
-        (*(str(cell.get(name, "")) for name in others), str(cell.get(factor))) for cell in planned
-    }
-    lost: dict[tuple[str, ...], Series] = {}
-    if failed is not None and not failed.empty:
-        lost = dict(by_cell(failed.assign(failed=0.0), ["pair", *others, factor], "failed"))
+    if not order:  # by level, whatever the cell: one that failed in a boot leaves the others
+        boots = runs.groupby(factor, observed=True, sort=False)["boot"]
+        order = rounds(each.unique().tolist() for _, each in boots)
+    known = order
+    wanted = {tuple(str(cell.get(name, "")) for name in (*others, factor)) for cell in planned}
+    bad = runs[:0] if failed is None else failed
+    lost = dict(by_cell(bad.assign(failed=0.0), keys, "failed")) if len(bad) else {}
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [
@@ -178,23 +175,25 @@ def for_factor(
         if level != baseline and (level in by_level or (*context, level) in wanted)
     ]
 
-    def estimate(sides: Sides) -> Comparison:
-        return estimated(*log_differences(sides, repeat.boots, known))
+    def paired(sides: Sides) -> tuple[Comparison, Numbers]:
+        return log_differences(sides, repeat.boots, known)
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
             judged = [_withheld(c) if c.unit == "boot" else c for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
+        of_pair: dict[str, list[Series]] = {}
+        for (pair, *_), by_level in contexts.items():
+            of_pair.setdefault(pair, []).extend(by_level.values())
         apart = {pair: _apart(series) for pair, series in of_pair.items()}
-        values = [log_differences(sides, repeat.boots, known)[1] for sides in family]
-        found = np.array([correlations(each) for each in values]).T
-        rho = in_common(found[0], found[1])
+        values = [paired(sides)[1] for sides in family]
+        rho = in_common(*np.array([correlations(each) for each in values]).T)
         return [
             _flagged(c, each, rho, apart[c.pair]) for c, each in zip(judged, values, strict=True)
         ]
 
-    return compared(family, repeat, estimate, finished)
+    return compared(family, repeat, lambda sides: estimated(*paired(sides)), finished)
 
 
 def by_cell(

@@ -1,7 +1,7 @@
 """Raw counters of one side of a record: values at the edges of the window, and their differences.
 
-A counter that is absent gives None: never 0, never a guess. In the record of several runs
-(`stack.Runs`) a number is an array, and what one run of them lacks is NaN.
+A counter that is absent is NaN, and so is all that follows from it: never 0, never a guess. In the
+record of several runs (`stack.Runs`) a number is an array, and what one run of them lacks is NaN.
 """
 
 from __future__ import annotations
@@ -19,48 +19,62 @@ Number = Any
 """A number of one run, or an array with one of each of several."""
 
 
-def where(condition: Number, value: Number) -> Number | None:
-    """The value where a condition holds; of one run None where it does not."""
+def where(condition: Number, value: Number) -> Number:
+    """The value where a condition holds, else NaN."""
     if isinstance(condition, np.ndarray):
         numbers = value.astype(float) if value.dtype == object else value
         return numbers if condition.all() else np.where(condition, numbers, math.nan)
-    return value if condition else None
+    return value if condition else math.nan
 
 
-def either(value: Number | None, other: Number | None) -> Number | None:
+def either(value: Number, other: Number) -> Number:
     """The value; the other where there is none."""
-    if value is None or other is None:
-        return other if value is None else value
-    return np.where(np.isnan(value), other, value) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return np.where(np.isnan(value), other, value)
+    return other if math.isnan(value) else value
 
 
-def window_seconds(side: SideCounters) -> Number | None:
-    """Length of the measured window of one side in seconds; None when its edges are not there or
-    not in order.
-    """
-    if side.time_ns is None:
-        return None
-    length = side.time_ns[1] - side.time_ns[0]
-    return where(length > 0, length * 1e-9)
+def is_known(value: Number) -> bool:
+    """Whether there is a number, of several runs of any of them."""
+    if isinstance(value, np.ndarray):
+        return not np.isnan(value).all()
+    return not math.isnan(value)
 
 
-def difference(opening: Number, closing: Number) -> Number:
-    """Difference of a counter's values at two edges.
+def total(value: Number) -> Number:
+    """A counter's value at an edge, over all streams: lists hold one number a stream."""
+    return sum(value) if isinstance(value, list) else value
 
-    Lists hold one number a stream and are summed. Whole numbers are subtracted exactly.
-    """
-    if isinstance(opening, (list, tuple)):
-        return sum(closing) - sum(opening)
+
+def edges_of(side: SideCounters, meter: str, name: str) -> tuple[Number, Number]:
+    """The opening and the closing value of a counter, over all streams."""
+    opening, closing = side.meters.get(meter, {}).get(name, (math.nan, math.nan))
+    return total(opening), total(closing)
+
+
+def difference(side: SideCounters, meter: str, name: str) -> Number:
+    """Closing less opening value of a counter; whole numbers are subtracted exactly."""
+    opening, closing = edges_of(side, meter, name)
     return closing - opening
 
 
-def delta(side: SideCounters, meter: str, name: str) -> Number | None:
-    """Closing less opening value of a counter, over all streams; None when it is absent, or went
-    backwards (it was reset).
-    """
-    counters = side.meters.get(meter)
-    edges = counters.get(name) if counters else None
-    if edges is None:
-        return None
-    change = difference(edges[0], edges[1])
+def delta(side: SideCounters, meter: str, name: str) -> Number:
+    """The same; NaN where it went backwards (it was reset)."""
+    change = difference(side, meter, name)
     return where(change >= 0, change)
+
+
+def steady(side: SideCounters, meter: str, name: str) -> Number:
+    """The value of a counter that is equal at both edges, else NaN."""
+    opening, closing = edges_of(side, meter, name)
+    return where(opening == closing, opening)
+
+
+def window_seconds(side: SideCounters) -> Number:
+    """Length of the measured window of one side in seconds; NaN when its edges are not there or not
+    in order.
+    """
+    if side.time_ns is None:
+        return math.nan
+    length = side.time_ns[1] - side.time_ns[0]
+    return where(length > 0, length * 1e-9)

@@ -1,13 +1,17 @@
 """From the raw counters of a record to its metrics: the formulas of METRICS, and nothing else.
 
 A counter that a record lacks makes every metric that needs it absent: never 0, never a guess. The
-formulas are those of one run, and of several at once (analysis/counters.py).
+formulas are those of one run, and of several at once (counters.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
+
+import numpy as np
 
 from netbench.base.units import printed_rate
 from netbench.read.accounts import ACCOUNTS, SECONDS_OF, Account
@@ -16,16 +20,22 @@ from netbench.read.counters import (
     Number,
     delta,
     difference,
+    edges_of,
     either,
+    is_known,
+    steady,
     where,
     window_seconds,
 )
-from netbench.read.ratios import RatioSide, ratios
-from netbench.read.soak import SOAK, cpus_busy, slower
-from netbench.read.who_paid import who_paid
+from netbench.read.ratio_table import BYTES, RATIOS, WINDOW, Ratio
+from netbench.read.soak import SOAK, cpus_busy, pinned_busy, slower
 from netbench.result.record import SIDES, Record, SideCounters, ToolReading
 
 KB = 1024
+PAID_BY = ("cpuidle", SOAK, "procstat")
+"""Meters that tell on which CPUs time was taken, the better first."""
+BESIDE_SOAK = {"perf"}
+"""Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 
 
 def demand(cpus: float, gigabits: Number) -> Number:
@@ -34,6 +44,26 @@ def demand(cpus: float, gigabits: Number) -> Number:
     Netperf's definition (netperf manual, "CPU Utilization"; KB = 1024 bytes).
     """
     return cpus * 1e6 / (gigabits * 1e9 / 8 / KB)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side of a run, or of several: its counters, clock ticks a second, window in seconds and
+    payload in bytes, at the receiver's goodput, as service demand has it.
+    """
+
+    counters: SideCounters
+    ticks: float
+    window: Number
+    payload: Number
+
+    def rate(self, meter: str, name: str, unit: float = 1.0) -> Number:
+        """What a counter counted in a second."""
+        return delta(self.counters, meter, name) * unit / self.window
+
+    def counted(self, names: Iterable[str]) -> Number:
+        """What counters METER.NAME counted together."""
+        return sum((delta(self.counters, *name.split(".")) for name in names), 0.0)
 
 
 def metrics_of(
@@ -49,137 +79,100 @@ def metrics_of(
     and those of the best meter that ran under their bare name too. A record without counters gives
     an empty dict.
     """
-    sender, receiver = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
-    windows = window_seconds(sender), window_seconds(receiver)
-    metrics: dict[str, Number] = {}
-    _put(metrics, "throughput", _throughput(receiver, windows[1]))
-    _put(metrics, "sent", _rate(delta(sender, "flow", "bytes"), windows[0], 8e-9))
-    _put_cpu(metrics, SOAK, cpus_busy(sender), cpus_busy(receiver), together=shared)
-    one, other = slower(sender), slower(receiver)
-    mean = None if one is None or other is None else (one + other) / 2
-    _put(metrics, "slow_down", either(mean, either(one, other)))
+    both = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
+    throughput = _throughput(both[1])
+    windows = [window_seconds(side) for side in both]
+    payloads = [throughput * 1e9 / 8 * window for window in windows]
+    of_hosts = [ticks.get(side.host, math.nan) for side in both]
+    sender, receiver = map(_Side, both, of_hosts, windows, payloads)
+    metrics = {"throughput": throughput, "sent": sender.rate("flow", "bytes", 8e-9)}
+    if any(SOAK in side.meters for side in both):
+        _put_cpu(metrics, SOAK, cpus_busy(both[0]), cpus_busy(both[1]), together=shared)
+        slow = slower(both[0]), slower(both[1])
+        metrics["slow_down"] = either((slow[0] + slow[1]) / 2, either(*slow))
     for meter, account in accounts.items():
-        busy = (
-            _busy(sender, account, ticks, windows[0]),
-            _busy(receiver, account, ticks, windows[1]),
-        )
-        _put_cpu(metrics, meter, *busy, together=account.host_wide and shared)
+        together = account.host_wide and shared
+        _put_cpu(metrics, meter, _busy(sender, account), _busy(receiver, account), together)
     _put_demands(metrics)
-    for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True):
-        for counter, name in (("user_us", "user"), ("system_us", "kernel")):
-            _put(metrics, f"{who}_{name}_cpu", _rate(delta(side, "rusage", counter), window, 1e-6))
-    _put(metrics, "retransmits", delta(sender, "tcp", "retransmits"))
-    _put(metrics, "fsync_time", None if receiver.fsync_ns is None else receiver.fsync_ns * 1e-6)
-    sides = {
-        who: RatioSide(side, ticks.get(side.host), _payload(window, metrics))
-        for who, side, window in zip(SIDES, (sender, receiver), windows, strict=True)
-    }
-    metrics.update(ratios(sides, shared))
-    for name, share in who_paid({"sender": sender, "receiver": receiver}, ticks, shared, metrics):
-        _put(metrics, name, share)
+    for who, side in zip(SIDES, (sender, receiver), strict=True):
+        metrics[f"{who}_user_cpu"] = side.rate("rusage", "user_us", 1e-6)
+        metrics[f"{who}_kernel_cpu"] = side.rate("rusage", "system_us", 1e-6)
+    metrics["retransmits"] = delta(both[0], "tcp", "retransmits")
+    if both[1].fsync_ns is not None:
+        metrics["fsync_time"] = both[1].fsync_ns * 1e-6
+    metrics.update(_ratios(sender, receiver, shared))
+    metrics.update(_who_paid(sender, receiver, shared, metrics))
+    metrics = {name: value * 1.0 for name, value in metrics.items() if is_known(value)}
     for name, capture in record.captures.items():
-        _put(metrics, name, None if name in metrics else capture.value)
-    if "throughput" not in metrics and "bytes" not in sender.meters.get("flow", {}):
-        _put(metrics, "steps", _rate(delta(sender, "flow", "steps"), windows[0]))
+        if capture.value is not None:
+            metrics.setdefault(name, capture.value * 1.0)
+    if "throughput" not in metrics and "bytes" not in both[0].meters.get("flow", {}):
+        steps = sender.rate("flow", "steps")
+        metrics |= {"steps": steps} if is_known(steps) else {}
     return metrics
 
 
-def _payload(window: Number | None, metrics: Mapping[str, Number]) -> Number | None:
-    """Bytes of payload in a side's window, at the receiver's goodput, as service demand has it."""
-    if window is None or "throughput" not in metrics:
-        return None
-    return metrics["throughput"] * 1e9 / 8 * window
-
-
-def _put(metrics: dict[str, Number], name: str, value: Number | None) -> None:
-    if value is not None:
-        metrics[name] = value * 1.0
-
-
-def _rate(change: Number | None, window: Number | None, unit: float = 1.0) -> Number | None:
-    return None if change is None or window is None else change * unit / window
-
-
-def _throughput(receiver: SideCounters, window: Number | None) -> Number | None:
+def _throughput(receiver: SideCounters) -> Number:
     if receiver.tool is None:
-        return _rate(delta(receiver, "flow", "bytes"), window, 8e-9)
+        return delta(receiver, "flow", "bytes") * 8e-9 / window_seconds(receiver)
     return _reported_throughput(receiver.tool)
 
 
-def _reported_throughput(tool: ToolReading) -> Number | None:
-    """Gb/s as an external tool reports it; None when its output cannot be read."""
+def _reported_throughput(tool: ToolReading) -> Number:
+    """Gb/s as an external tool reports it; NaN when its output cannot be read."""
     if tool.rate is not None:
         try:
             return printed_rate(tool.rate) / 1e9
         except ValueError:
-            return None
+            return math.nan
     if tool.bytes is None or tool.seconds is None:
-        return None
-    seconds = where(tool.seconds != 0, tool.seconds)
-    return None if seconds is None else tool.bytes * 8 / seconds / 1e9
+        return math.nan
+    return tool.bytes * 8 / where(tool.seconds != 0, tool.seconds) / 1e9
 
 
-def _busy(
-    side: SideCounters, account: Account, ticks: Mapping[str, int], window: Number | None
-) -> Number | None:
-    """CPUs busy on one side by one meter, but for soakers; None unless every counter, the window
-    and the unit's length are known.
+def _busy(side: _Side, account: Account) -> Number:
+    """CPUs busy on one side by one meter, but for soakers; NaN unless every counter, the window and
+    the unit's length are known.
     """
-    counters = side.meters.get(account.meter, {})
-    cpus = counters.get("cpus") if account.idle else None
-    counted = account.counters if cpus is None else account.idle
-    if window is None or not counted:
-        return None
-    spent, seconds_of = 0.0, _seconds_of(ticks.get(side.host))
+    counters = side.counters.meters.get(account.meter, {})
+    by_idle = bool(account.idle) and "cpus" in counters
+    counted = account.idle if by_idle else account.counters
+    if not counted or not counters.keys() >= {name for name, _ in counted}:
+        return math.nan
+    seconds_of = SECONDS_OF | {"ticks": 1 / side.ticks}
+    spent = 0.0
     for name, unit in counted:
-        if name not in counters or unit not in seconds_of:
-            return None
-        spent += difference(*counters[name]) * seconds_of[unit]
-    busy = where(spent >= 0, spent / window)  # of several, iowait may go back (proc(5))
-    if cpus is not None and busy is not None:
-        busy = where(cpus[0] == cpus[1], cpus[0] - busy)  # around 0 it may be below
-    own = delta(side, SOAK, "used_ns") if account.host_wide else None
-    return busy if busy is None or own is None else either(busy - own * 1e-9 / window, busy)
-
-
-@cache
-def _seconds_of(ticks: int | None) -> Mapping[str, float]:
-    """Seconds in each unit of CPU time, on a host whose clock has so many ticks in a second."""
-    return SECONDS_OF | {"ticks": 1 / ticks} if ticks else SECONDS_OF
+        moved = difference(side.counters, account.meter, name)
+        spent = spent + moved * seconds_of[unit]  # of a u64, no array's type
+    busy = where(spent >= 0, spent / side.window)  # of several, iowait may go back (proc(5))
+    if by_idle:  # around 0 it may be below
+        busy = steady(side.counters, account.meter, "cpus") - busy
+    if not account.host_wide or SOAK not in side.counters.meters:
+        return busy
+    return either(busy - delta(side.counters, SOAK, "used_ns") * 1e-9 / side.window, busy)
 
 
 def _put_cpu(
-    metrics: dict[str, Number],
-    meter: str,
-    sender: Number | None,
-    receiver: Number | None,
-    together: bool,
+    metrics: dict[str, Number], meter: str, sender: Number, receiver: Number, together: bool
 ) -> None:
     """Put NAME.METER of one meter, and the bare names that no better meter has put yet.
 
     `together`: the meter cannot tell the sides apart.
     """
     if together:
-        _put_by_meter(metrics, "system_cpu", meter, either(sender, receiver))
-        return
-    _put_by_meter(metrics, "sender_cpu", meter, sender)
-    _put_by_meter(metrics, "receiver_cpu", meter, receiver)
-    both = None if sender is None or receiver is None else sender + receiver
-    _put_by_meter(metrics, "system_cpu", meter, both)
-
-
-def _put_by_meter(metrics: dict[str, Number], name: str, meter: str, value: Number | None) -> None:
-    if value is not None:
-        metrics[f"{name}.{meter}"] = value
-        metrics[name] = either(metrics.get(name), value)
+        found = {"system_cpu": either(sender, receiver)}
+    else:
+        both = sender + receiver
+        found = {"sender_cpu": sender, "receiver_cpu": receiver, "system_cpu": both}
+    for name, value in found.items():
+        if is_known(value):
+            metrics[f"{name}.{meter}"] = value
+            metrics[name] = either(metrics.get(name, math.nan), value)
 
 
 def _put_demands(metrics: dict[str, Number]) -> None:
-    gigabits = metrics.get("throughput", 0.0)
-    positive = where(gigabits > 0, gigabits)
-    if positive is None:
-        return
-    scale = demand(1.0, positive)
+    gigabits = metrics["throughput"]
+    scale = demand(1.0, where(gigabits > 0, gigabits))
     for name, cpus in list(metrics.items()):
         if demand_name := _demand_of(name):
             metrics[demand_name] = cpus * scale
@@ -190,3 +183,105 @@ def _demand_of(name: str) -> str:
     """The service demand that goes with a CPU metric; "" for any other metric."""
     bare, dot, meter = name.partition(".")
     return f"{bare[:-4]}_demand{dot}{meter}" if bare.endswith("_cpu") else ""
+
+
+def _who_paid(
+    sender: _Side, receiver: _Side, shared: bool, busy: Mapping[str, Number]
+) -> Iterator[tuple[str, Number]]:
+    """Which share of the CPU time of both hosts was taken on the CPU that the sender's flows are
+    pinned to, on the receiver's, and on all others, by the first of PAID_BY that tells them; none
+    where none does. `busy`: metrics, with CPUs busy in all as `system_cpu.METER`.
+
+    A CPU's time is that of the processes on it and of the interrupts that ran there, for whomever:
+    the kernel hands what arrives to any CPU. So it can be told where each side has a CPU of its own
+    alone.
+    """
+    for meter in PAID_BY:
+        total = busy.get(f"system_cpu.{meter}", math.nan)
+        own = (
+            _pinned(meter, sender, "pinned"),
+            (_pinned(meter, sender, "peer") if shared else _pinned(meter, receiver, "pinned")),
+        )
+        positive = where(total > 0, total)
+        if all(map(is_known, (positive, *own))):
+            yield "sender_paid", own[0] / positive
+            yield "receiver_paid", own[1] / positive
+            yield "others_paid", np.round((total - own[0] - own[1]) / positive, 9) + 0.0  # no -0.0
+            return
+
+
+def _pinned(meter: str, side: _Side, which: str) -> Number:
+    """How many CPUs were busy of those that one side's flows are pinned to. `which`: `pinned`, this
+    side's, or `peer`, the other side's.
+    """
+    if meter == SOAK:
+        return pinned_busy(side.counters, which)
+    name, a_second = ("idle_ns", 1e9) if meter == "cpuidle" else ("idle", side.ticks)
+    spent = delta(side.counters, meter, f"{which}_busy") / a_second / side.window
+    if is_known(spent):  # of an earlier version
+        return spent
+    cpus, _ = edges_of(side.counters, meter, f"{which}_cpus")
+    idle = delta(side.counters, meter, f"{which}_{name}")
+    return cpus - idle / a_second / side.window
+
+
+@cache
+def _rows_of(meters: frozenset[str]) -> tuple[Ratio, ...]:
+    """The ratios whose counters are of these meters."""
+    return tuple(
+        row for row in RATIOS if {name.partition(".")[0] for name in row.counters} <= meters
+    )
+
+
+def _ratios(sender: _Side, receiver: _Side, shared: bool) -> Iterator[tuple[str, Number]]:
+    """Name and value of every ratio that the counters of a run, or of several, give. `shared`:
+    both sides run on one kernel.
+    """
+    meters = frozenset((*sender.counters.meters, *receiver.counters.meters))
+    if SOAK in meters:
+        meters -= BESIDE_SOAK
+    namespaces = [edges_of(side.counters, "softirq", "namespace") for side in (sender, receiver)]
+    one_namespace = shared and np.array_equal(*namespaces)
+    for row in _rows_of(meters):
+        tops, belows = zip(*(_parts(row, side) for side in (sender, receiver)), strict=True)
+        values = [top / below for top, below in zip(tops, belows, strict=True)]
+        if shared if row.whole else one_namespace:  # the counters of a side speak of both
+            if not row.side:
+                yield row.name, either(*values)
+        elif row.side:
+            yield row.name, values[SIDES.index(row.side)]
+        else:
+            yield from zip((f"{who}_{row.name}" for who in SIDES), values, strict=True)
+            each = isinstance(row.over, str)
+            yield row.name, sum(values) if each else sum(tops) / sum(belows)
+
+
+def _parts(row: Ratio, side: _Side) -> tuple[Number, Number]:
+    """What is counted, and what it is over, of one side; NaN where it is not known, or over 0."""
+    counted = side.counted(row.counters)
+    if row.less_idle:
+        counted = counted - _idle(row.counters, side)
+    if row.share:
+        enabled, running = (_not_0(side.counted((name,))) for name in row.share)
+        counted = counted * (enabled / running)
+    if row.ticks:
+        counted = counted / side.ticks
+    over: Mapping[str, Callable[[], Number]] = {
+        WINDOW: lambda: side.window,
+        BYTES: lambda: side.payload,
+    }
+    below = over[row.over]() if isinstance(row.over, str) else side.counted(row.over)
+    return counted * row.scale, _not_0(below)
+
+
+def _idle(counters: Iterable[str], side: _Side) -> Number:
+    """What these counters of one meter would have counted in the window if the host were idle, by
+    the idle window before the block.
+    """
+    meters, names = zip(*(name.split(".") for name in counters), strict=True)
+    counted = _not_0(side.counted(f"{meters[0]}.idle_{name}" for name in names))
+    return counted / (_not_0(delta(side.counters, meters[0], "idle_time_ns")) * 1e-9) * side.window
+
+
+def _not_0(value: Number) -> Number:
+    return where(value != 0, value)

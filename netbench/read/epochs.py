@@ -49,7 +49,6 @@ class Epochs:
         self._numbers = {
             host: [known.index(entry) for entry in known] for host, known in self._filled.items()
         }
-        self._descriptions: dict[tuple[str, Epoch, Epoch], str] = {}
         self._from_run = {host: _from_run(entries) for host, entries in hosts.items()}
 
     def of(self, pair: str, run: int, boot: int) -> Epoch:
@@ -70,19 +69,6 @@ class Epochs:
             max((i for i, e in enumerate(self._entries[host]) if e.boot <= boot), default=0)
         ]
 
-    def extend(self, earlier: Epochs) -> bool:
-        """Whether these hosts are those of `earlier`, with more entries perhaps, and the epoch of
-        each run until then is what it was.
-        """
-        return self._filled.keys() == earlier._filled.keys() and all(
-            begun is not None
-            and known is not None
-            and begun[: len(known)] == known
-            and self._numbers[host][: len(known)] == earlier._numbers[host]
-            for host, known in earlier._from_run.items()
-            for begun in (self._from_run[host],)
-        )
-
     def changed(self, host: str) -> list[tuple[str, str, str]]:
         """What is otherwise in a host's last entry than in the one before: (fact, before, now).
 
@@ -98,45 +84,17 @@ class Epochs:
         return any(any(numbers) for numbers in self._numbers.values())
 
     def describe(self, pair: str, one: Epoch, other: Epoch) -> str:
-        """What was otherwise in one epoch than in the other."""
-        key = pair, one, other
-        if key not in self._descriptions:
-            changes = [
-                f"{host}: {comparison.change(*change)}"
-                for host, a, b in zip(pair.split(">"), one, other, strict=True)
-                for change in _changes(self._filled[host][a], self._filled[host][b])
-            ]
-            self._descriptions[key] = BETWEEN.join(dict.fromkeys(changes))
-        return self._descriptions[key]
-
-
-class Latest:
-    """The epoch of the latest ok run of each stratum: what counts there."""
-
-    def __init__(self, epochs: Epochs) -> None:
-        self._epochs = epochs
-        self._latest: dict[Stratum, Epoch] = {}
-
-    def see(self, place: Stratum, epoch: Epoch) -> None:
-        """Take in an ok run that was later than those so far."""
-        self._latest[place] = epoch
-
-    def go_on_with(self, epochs: Epochs) -> None:
-        """Tell runs apart by epochs that extend those so far."""
-        self._epochs = epochs
-
-    def epoch(self, place: Stratum) -> Epoch | None:
-        """That of a stratum; None where no run is ok."""
-        return self._latest.get(place)
-
-    def why_excluded(self, place: Stratum, mine: Epoch) -> str:
-        """Why ok runs of an epoch do not count, or "": `snd: kernel was 6.18.0, then 6.18.1`, more
-        of them with BETWEEN.
+        """What was otherwise in one epoch than in the other: `snd: kernel was 6.18.0, then 6.18.1`,
+        more of them with BETWEEN; "" of one with itself.
         """
-        latest = self._latest.get(place)
-        if latest is None or mine == latest:
+        if one == other:
             return ""
-        return self._epochs.describe(place[0], mine, latest)
+        changes = [
+            f"{host}: {comparison.change(*change)}"
+            for host, a, b in zip(pair.split(">"), one, other, strict=True)
+            for change in _changes(self._filled[host][a], self._filled[host][b])
+        ]
+        return BETWEEN.join(dict.fromkeys(changes))
 
 
 def not_pooled(hosts: Hosts, handled: Iterable[str], last: int) -> list[str]:

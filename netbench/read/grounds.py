@@ -26,8 +26,7 @@ def grounded(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> 
     """The comparison of these cells (of several results, where states were measured in turns),
     without a verdict where its metric has no ground for one. An interval means that all are there.
     """
-    why = "" if math.isnan(c.low) else _doubt(c, level, baseline)
-    return without_verdict(c, why)
+    return c if math.isnan(c.low) else without_verdict(c, _doubt(c, level, baseline))
 
 
 def without_verdict(c: Comparison, why: str) -> Comparison:
@@ -48,20 +47,19 @@ def doubt_of_rate(metric: str, sides: Iterable[tuple[int | None, Sequence[float]
 
 
 def _doubt(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> str:
-    sides = (*level, *baseline)
-    paced = (
-        (offered.rate_of(result, cell.factors), offered.moved_by(cell)) for result, cell in sides
-    )
+    paced = [
+        (offered.rate_of(result, cell.factors), offered.moved_by(cell))
+        for result, cell in (*level, *baseline)
+    ]
     if why := doubt_of_rate(c.metric, paced):
         return why
-    shares = [
+    mine, base = (
         max((_share(*side, c.metric) for side in each), default=0.0) for each in (level, baseline)
-    ]
-    low, high = c.low * (1 - shares[0]), c.high / max(1 - shares[1], 1e-9)
+    )
+    low, high = c.low * (1 - mine), c.high / max(1 - base, 1e-9)
+    stands = low > 1 or high < 1
     if c.verdict == "equivalent" and c.margin is not None:
         stands = 1 - c.margin <= low and high <= 1 + c.margin
-    else:
-        stands = low > 1 or high < 1
     return FOREIGN if c.verdict in SURE and not stands else ""
 
 

@@ -5,10 +5,10 @@ analysis needs is kept. No raw counter stays in memory, and no file is read twic
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,43 +16,38 @@ import numpy.typing as npt
 from netbench.base.json_lines import JsonLines
 from netbench.read.accounts import accounts_of
 from netbench.read.derive import metrics_of
-from netbench.read.epochs import Epoch, Epochs, Latest, Stratum, stratum
+from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
 from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
-from netbench.read.planned import compare_of, factors_of, handled_by, repeat_of
-from netbench.read.proofs import Declared, ProofTally
 from netbench.read.readbacks import ReadbackTally
-from netbench.read.result import Result
+from netbench.read.result import Result, counting, handled_by
 from netbench.read.runs import RunColumns
 from netbench.read.stack import Runs, runs_of
-from netbench.read.usage import UsageTally
+from netbench.read.totals import Declared, Totals
 from netbench.result.bundles import folder_of
 from netbench.result.codec import flawed
 from netbench.result.files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
 from netbench.result.reading import read_campaign
 from netbench.result.store import no_result
 
+TOGETHER = 64 << 20
+"""Bytes of lines whose runs are taken in together."""
+_ALL: tuple[Stratum, Epoch] = (("", ""), ())
+"""Where all ok runs count: no host was ever different."""
 _ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
 _Total = TypeVar("_Total")
 
 
-@runtime_checkable
-class Observer(Protocol):
-    """Who wants to see each record once, while a folder is read."""
-
-    def observe(self, runs: Runs) -> None:
-        """Take in runs of one cell and pair, of whatever status."""
-
-
-def load(path: Path | str, observers: Sequence[Observer] = ()) -> Result:
-    """Read a result folder, or a bundle of one; observers see every record. Errors: ReportError
-    when it is none; StoreError, with file and line, for what cannot be read.
+def load(path: Path | str, observe: Callable[[Runs], None] = lambda runs: None) -> Result:
+    """Read a result folder, or a bundle of one; `observe` sees each record once, as runs of one
+    cell and pair, of whatever status. Errors: ReportError when it is none; StoreError, with file
+    and line, for what cannot be read.
     """
     folder = folder_of(Path(path))
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
     lines = JsonLines(folder / "records.jsonl")
-    reader, batch, size = _Reader(plan, hosts, observers), [], 0
+    reader, batch, size = _Reader(plan, hosts, observe), [], 0
     with no_collector():
         for number, line in lines:
             batch.append((number, line))
@@ -81,34 +76,23 @@ def no_collector() -> Iterator[None]:
             gc.enable()
 
 
-class _Counted:
-    """Tallies over the ok runs of one epoch of a stratum; `rows` are those of the frame."""
-
-    def __init__(self, declared: Declared) -> None:
-        self.proofs = ProofTally(declared)
-        self.usage = UsageTally()
-        self.rows: list[npt.NDArray[np.int64]] = []
-
-
 class _Reader:
     """Takes in records, those of many lines together."""
 
-    def __init__(self, plan: PlanFile, hosts: Hosts, observers: Sequence[Observer]) -> None:
-        self.plan, self.hosts = plan, hosts
-        self.observers = observers
-        self.columns = RunColumns()
-        self.readbacks = ReadbackTally()
-        self.counted: dict[tuple[Stratum, Epoch], _Counted] = {}
+    def __init__(self, plan: PlanFile, hosts: Hosts, observe: Callable[[Runs], None]) -> None:
+        self.plan, self.hosts, self.observe = plan, hosts, observe
+        self.columns, self.readbacks = RunColumns(), ReadbackTally()
+        self.counted: dict[tuple[Stratum, Epoch], tuple[Totals, list[npt.NDArray[np.int64]]]] = {}
+        # of the ok runs of an epoch: their counters, and their rows
         self.seen: set[int] = set()
-        rows = plan.rows
-        self.accounts, self.declared = accounts_of(rows), Declared(rows)
+        self.accounts, self.declared = accounts_of(plan.rows), Declared(plan.rows)
         self.known = {cell.cell for cell in plan.cells}
         self.controls = {cell.cell for cell in plan.cells if cell.control}
         self.boots = {(host, b.boot): b for host, boots in hosts.items() for b in boots}
         self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
-        self.one_kernel: dict[tuple[str, int], bool] = {}
+        self.last_boot: dict[str, int] = {}  # by pair
         self.epochs = Epochs(hosts, handled_by(plan))
-        self.latest = Latest(self.epochs)
+        self.latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}
 
@@ -117,27 +101,23 @@ class _Reader:
         others or the plan.
         """
         for runs in runs_of(batch, lines.where):
-            record = runs.record
-            numbers: Any = record.run
-            for row, run in zip(runs.rows.tolist(), numbers.tolist(), strict=True):
+            record, numbers = runs.record, runs.numbers
+            for row, run in zip(runs.rows.tolist(), numbers, strict=True):
                 if run in self.seen:
-                    why = f"run {run} is recorded twice"
-                elif record.cell not in self.known:
-                    why = f"cell {record.cell!r} is not in plan.json"
-                else:
-                    self.seen.add(run)
-                    continue
-                raise flawed(lines.where(row + 1), "a record", why)
-            metrics = metrics_of(
-                record, self.ticks, self.shared(record.pair, record.boot), self.accounts
-            )
+                    raise flawed(lines.where(row + 1), "a record", f"run {run} is recorded twice")
+                self.seen.add(run)
+            if record.cell not in self.known:
+                where = lines.where(int(runs.rows[0]) + 1)
+                raise flawed(where, "a record", f"cell {record.cell!r} is not in plan.json")
+            shared = self.shared(record.pair, record.boot)
+            self.last_boot[record.pair] = record.boot
+            metrics = metrics_of(record, self.ticks, shared, self.accounts)
             captures = record.captures.items()
             self.units |= {name: each.unit for name, each in captures if each.value is not None}
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
             self.readbacks.add(runs)
-            for observer in self.observers:
-                observer.observe(runs)
+            self.observe(runs)
 
     def _count(self, runs: Runs) -> dict[int, str]:
         """Count ok runs within their epochs; say of which the mechanism did not engage, by their
@@ -147,8 +127,7 @@ class _Reader:
             return self._count_in(_ALL, runs)
         why: dict[int, str] = {}
         record, place = runs.record, stratum(runs.record)
-        numbers: Any = record.run
-        epochs = [self.epochs.of(record.pair, run, record.boot) for run in numbers.tolist()]
+        epochs = [self.epochs.of(record.pair, run, record.boot) for run in runs.numbers]
         for epoch in dict.fromkeys(epochs):
             which = np.array([each == epoch for each in epochs])
             places = np.flatnonzero(which).tolist()
@@ -156,46 +135,31 @@ class _Reader:
             why |= {places[i]: reason for i, reason in mine.items()}
         if runs.rows[-1] >= self.last_row.get(place, 0):
             self.last_row[place] = int(runs.rows[-1])
-            self.latest.see(place, epochs[-1])
+            self.latest[place] = epochs[-1]
         return why
 
     def _count_in(self, epoch: tuple[Stratum, Epoch], runs: Runs) -> dict[int, str]:
-        counted = self.counted.get(epoch)
-        if counted is None:
-            counted = self.counted[epoch] = _Counted(self.declared)
-        counted.rows.append(runs.rows)
-        counted.usage.add(runs.record)
-        return counted.proofs.add(runs.record)
+        if epoch not in self.counted:
+            self.counted[epoch] = Totals(self.declared), []
+        totals, rows = self.counted[epoch]
+        rows.append(runs.rows)
+        return totals.add(runs.record)
 
     def shared(self, pair: str, boot: int) -> bool:
         """Whether a pair's ends are on one kernel: one host, or hosts with equal boot ids."""
-        known = self.one_kernel.get((pair, boot))
-        if known is None:
-            sender, _, receiver = pair.partition(">")
-            ids = [
-                entry.boot_id if (entry := self.boots.get((host, boot))) else None
-                for host in (sender, receiver)
-            ]
-            known = self.one_kernel[pair, boot] = sender == receiver or (
-                ids[0] is not None and ids[0] == ids[1]
-            )
-        return known
+        sender, _, receiver = pair.partition(">")
+        here, there = (self.boots.get((host, boot)) for host in (sender, receiver))
+        one = bool(here and there and here.boot_id) and here.boot_id == there.boot_id
+        return sender == receiver or one
 
-    def _shared(self) -> dict[str, bool]:
-        """By pair whether it is on one kernel: in the last boot in which it ran, else in the
-        first of all.
-        """
-        last = dict(self.one_kernel.keys())
-        return {pair: self.shared(pair, last.get(pair, 0)) for pair in self.plan.pairs}
-
-    def _exclude(self) -> list[_Counted]:
-        """Mark the ok runs of epochs that are not pooled; the tallies of those that are."""
+    def _pooled(self) -> list[Totals]:
+        """The counters of epochs that are pooled; the runs of the others are marked."""
         pooled = []
-        for (place, epoch), counted in self.counted.items():
-            why = self.latest.why_excluded(place, epoch)
+        for (place, epoch), (totals, parts) in self.counted.items():
+            why = self.epochs.describe(place[0], epoch, self.latest.get(place, epoch))
             if not why:
-                pooled.append(counted)
-            for rows in counted.rows if why else ():
+                pooled.append(totals)
+            for rows in parts if why else ():
                 self.columns.exclude(rows, why)
         return pooled
 
@@ -207,45 +171,32 @@ class _Reader:
 
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
-        counted, noise, campaign = (
-            self._exclude(),
-            read_noise(folder / NOISE),
-            read_campaign(folder),
-        )
-        every = self.columns.frame(self.plan, noise, self.ticks)
+        pooled, noise, campaign = self._pooled(), read_noise(folder / NOISE), read_campaign(folder)
+        runs = self.columns.frame(self.plan, noise, self.ticks)
         builds = {boot: entry.build for (_, boot), entry in self.boots.items() if entry.build}
-        every["build"] = every["boot"].map(builds).fillna(0).astype(int)
-        of_control = every["cell"].isin(self.controls)
-        counts = (every["status"] == "ok") & (every["excluded"] == "") & ~of_control
-        contradicted = contradictions(every[counts])
+        runs["build"] = runs["boot"].map(builds).fillna(0).astype(int)
+        of_control = runs["cell"].isin(self.controls)
+        contradicted = contradictions(counting(runs[~of_control]))
         meters = {metric: order_of(metric, contradicted) for metric in SIDES_OF_CPU}
-        every = by_best_meter(every, meters)
+        runs = by_best_meter(runs, meters)
         return Result(
             path=folder,
             plan=self.plan,
             hosts=self.hosts,
             about=campaign.about,
-            repeat=repeat_of(self.plan),
-            compare=compare_of(self.plan),
-            factors=factors_of(self.plan),
             metrics=self.columns.metrics,
-            runs=every[~of_control].reset_index(drop=True) if self.controls else every,
-            control_runs=every[of_control].reset_index(drop=True),
+            runs=runs[~of_control].reset_index(drop=True) if self.controls else runs,
+            control_runs=runs[of_control].reset_index(drop=True),
             meters=meters,
             contradicted=contradicted,
-            proofs=self._without_controls(each.proofs.totals() for each in counted),
+            proofs=self._without_controls(totals.proofs for totals in pooled),
             readbacks=[r for r in self.readbacks.readbacks() if r.cell not in self.controls],
             moved=self._without_controls([self.readbacks.moved()]),
             noise=noise,
-            shared=self._shared(),
-            used=self._without_controls(each.usage.totals() for each in counted),
+            # in the last boot in which a pair ran, else in the first of all
+            shared={p: self.shared(p, self.last_boot.get(p, 0)) for p in self.plan.pairs},
+            used=self._without_controls(totals.used for totals in pooled),
             asked=campaign.asked,
             units=self.units,
             truncated=truncated,
         )
-
-
-TOGETHER = 64 << 20
-"""Bytes of lines whose runs are taken in together."""
-_ALL: tuple[Stratum, Epoch] = (("", ""), ())
-"""Where all ok runs count: no host was ever different."""

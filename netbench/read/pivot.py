@@ -63,21 +63,13 @@ def pivots(result: Result, cells: Sequence[CellResult]) -> list[Pivot]:
         if set(factors) <= cell.factors.keys():
             others = tuple((k, v) for k, v in cell.factors.items() if k not in factors)
             together.setdefault((cell.pair, others), []).append(cell)
-    made = (
-        _pivot(*factors, pair, dict(context), each) for (pair, context), each in together.items()
-    )
-    return [pivot for pivot in made if len(pivot.rows) > 1 and len(pivot.columns) > 1]
-
-
-def _pivot(
-    down: str, across: str, pair: str, context: Mapping[str, str], cells: Sequence[CellResult]
-) -> Pivot:
-    return Pivot(
-        down,
-        across,
-        tuple(dict.fromkeys(cell.factors[down] for cell in cells)),
-        tuple(dict.fromkeys(cell.factors[across] for cell in cells)),
-        pair,
-        context,
-        {(cell.factors[down], cell.factors[across]): cell for cell in cells},
-    )
+    down, across = factors
+    found = []
+    for (pair, others), mine in together.items():
+        rows, columns = (
+            tuple(dict.fromkeys(cell.factors[factor] for cell in mine)) for factor in factors
+        )
+        if len(rows) > 1 and len(columns) > 1:
+            at = {(cell.factors[down], cell.factors[across]): cell for cell in mine}
+            found.append(Pivot(down, across, rows, columns, pair, dict(others), at))
+    return found

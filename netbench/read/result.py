@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -16,13 +16,11 @@ from netbench.model import Compare, Repeat
 from netbench.read.meter_choice import Contradiction
 from netbench.read.metrics import NO_UNITS, Metric, describe
 from netbench.read.noise_labels import foreign_loads
-from netbench.read.planned import handled_by, has_boots
-from netbench.read.proofs import ProofKey, ProofTotal
 from netbench.read.readbacks import Readback
-from netbench.read.usage import UsageKey, Used
+from netbench.read.totals import CounterKey, Total
 from netbench.result.files import HostEntry, Hosts, NoiseEntry, PlanFile, PlannedCell
 from netbench.result.journal import Journal, LeftChanged
-from netbench.stats.by_boot import KERNEL
+from netbench.stats.by_boot import KERNEL, in_boots
 from netbench.stats.pairs import Rounds, rounds
 
 MOST_PAIRS = 8
@@ -44,28 +42,24 @@ class Result:
     one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
     contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
     of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
-    units: of the metrics that tools print. truncated: the last line was cut. repeat: where hosts
-    are booted its `max` is its `min`, since nothing stops early there.
+    units: of the metrics that tools print. truncated: the last line was cut.
     """
 
     path: Path
     plan: PlanFile
     hosts: Hosts
     about: str
-    repeat: Repeat
-    compare: Compare | None
-    factors: tuple[str, ...]
     metrics: tuple[str, ...]
     runs: pd.DataFrame
     control_runs: pd.DataFrame
-    proofs: Mapping[ProofKey, ProofTotal]
+    proofs: Mapping[CounterKey, Total]
     readbacks: Sequence[Readback]
     moved: Mapping[tuple[str, str, str], int]
     noise: Sequence[NoiseEntry]
     shared: Mapping[str, bool]
     meters: Mapping[str, Sequence[str]]
     contradicted: Sequence[Contradiction]
-    used: Mapping[UsageKey, Used]
+    used: Mapping[CounterKey, Total]
     asked: Mapping[str, str] | None = None
     units: Mapping[str, str] = field(default_factory=lambda: NO_UNITS)
     truncated: bool = False
@@ -105,22 +99,39 @@ class Result:
         """CPUs that others used on the kernel of a host in a block, where there were such."""
         return foreign_loads(self.noise, self.ticks)
 
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """The factors of the plan's cells, in the order in which cells name them."""
+        return factors_of(self.plan)
+
     @property
     def handled(self) -> tuple[str, ...]:
         """What the campaign sets itself: factors, and settings that it holds."""
         return handled_by(self.plan)
+
+    @cached_property
+    def repeat(self) -> Repeat:
+        """The plan's `repeat`. Where hosts are booted `max` is `min`, since nothing stops early."""
+        asked = Repeat(**vars(self.plan.repeat))
+        booted = bool(self.plan.boots) or in_boots(asked, self.factors)
+        return replace(asked, max=asked.min) if booted else asked
+
+    @cached_property
+    def compare(self) -> Compare | None:
+        """The plan's `compare`; None where the campaign compares nothing."""
+        return Compare(**vars(self.plan.compare)) if self.plan.compare else None
 
     @property
     def swept(self) -> tuple[str, ...]:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
         does not hold it equal.
         """
-        return self.plan.swept or self.factors
+        return tuple(n for n in self.plan.swept if n in self.factors) or self.factors
 
     @cached_property
     def in_boots(self) -> bool:
         """Whether netbench booted the hosts."""
-        return has_boots(self.plan, self.repeat)
+        return bool(self.plan.boots) or in_boots(self.repeat, self.factors)
 
     @cached_property
     def rounds(self) -> Rounds:
@@ -226,3 +237,13 @@ class Result:
 def counting(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs of a frame that count."""
     return runs[(runs["status"] == "ok") & (runs["excluded"] == "")]
+
+
+def factors_of(plan: PlanFile) -> tuple[str, ...]:
+    """The factors of the plan's cells, in the order in which cells name them."""
+    return tuple(dict.fromkeys(name for cell in plan.cells for name in cell.factors))
+
+
+def handled_by(plan: PlanFile) -> tuple[str, ...]:
+    """What the campaign sets itself: factors, and settings that it holds."""
+    return tuple(dict.fromkeys([*factors_of(plan), *plan.held]))

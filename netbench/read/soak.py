@@ -12,14 +12,15 @@ and idle is a share of what it leaves. All shares are fractions of 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from statistics import quantiles
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from netbench.read.counters import Number, delta, difference, where, window_seconds
+from netbench.read.counters import Number, delta, either, steady, where, window_seconds
 from netbench.result.record import SideCounters
 
 SOAK = "soak"
@@ -48,58 +49,58 @@ class Soaked:
     `worked`: in quanta; `stolen`: by the hypervisor, by /proc/stat.
     """
 
-    elapsed: int
-    taken: int
-    switched: int
-    stalled: int
-    quanta: int
-    worked: int
-    stolen: int
+    elapsed: Number
+    taken: Number
+    switched: Number
+    stalled: Number
+    quanta: Number
+    worked: Number
+    stolen: Number
+    cpus: ClassVar[Number] = 1
 
     @property
-    def stolen_share(self) -> float:
+    def stolen_ns(self) -> Number:
+        """The time that the hypervisor took. Soakers see it to the microsecond (`stalled`), but not
+        while other processes run (`switched`): of that time they have the share of what /proc/stat
+        counts. Its ticks are the bounds of the whole.
+        """
+        seen = self.stalled + self.stolen * (self.switched / self.elapsed)
+        tick = TICK_NS * self.cpus
+        return np.clip(seen, np.maximum(0, self.stolen - tick), self.stolen + tick)
+
+    @property
+    def stolen_share(self) -> Number:
         """What the hypervisor took, of the time."""
-        lost = hypervisor_ns(self.elapsed, self.switched, self.stalled, self.stolen, 1)
-        return float(lost) / self.elapsed
+        return self.stolen_ns / self.elapsed
 
     @property
-    def share(self) -> float:
+    def share(self) -> Number:
         """What all others took, of the time."""
-        return self.taken / self.elapsed - self.stolen_share
+        return (self.taken - self.stolen_ns) / self.elapsed
 
     @property
-    def on_cpu(self) -> int:
+    def on_cpu(self) -> Number:
         """The time in which no other process ran instead of the soaker."""
         return self.elapsed - self.switched
 
     @property
-    def interrupted(self) -> float:
-        """What interrupts took, of the time in which no other process ran, nor the hypervisor."""
-        left = self.on_cpu - self.stalled
-        return max(0, self.taken - self.switched - self.stalled) / left if left > 0 else 0.0
+    def interrupted(self) -> Number:
+        """What interrupts took, of the time in which no other process ran, nor the hypervisor; 0
+        where there was none.
+        """
+        left, taken = self.on_cpu - self.stalled, self.taken - self.switched - self.stalled
+        return either(np.maximum(0, taken) / where(left > 0, left), where(left <= 0, 0.0 * taken))
 
     @property
-    def quantum(self) -> float | None:
-        """The mean length of a quantum, in ns; None without any."""
-        return self.worked / self.quanta if self.quanta > 0 else None
+    def quantum(self) -> Number:
+        """The mean length of a quantum, in ns; NaN without any."""
+        return self.worked / where(self.quanta > 0, self.quanta)
 
 
 def added(parts: Iterable[Soaked]) -> Soaked:
     """All parts together."""
     sums = [sum(numbers) for numbers in zip(*map(astuple, parts), strict=True)]
     return Soaked(*sums) if sums else Soaked(0, 0, 0, 0, 0, 0, 0)
-
-
-def hypervisor_ns(
-    elapsed: Number, switched: Number, stalled: Number, stolen: Number, cpus: Number
-) -> Number:
-    """The time that the hypervisor took of some CPUs, whose `elapsed` is added up. Soakers see it
-    to the microsecond (`stalled`), but not while other processes run (`switched`): of that time
-    they have the share of what /proc/stat counts. Its ticks are the bounds of the whole.
-    """
-    seen = stalled + stolen * (switched / elapsed)
-    tick = TICK_NS * cpus
-    return np.clip(seen, np.maximum(0, stolen - tick), stolen + tick)
 
 
 def busy(share: Number, idle: Number, stolen: Number) -> Number:
@@ -109,103 +110,63 @@ def busy(share: Number, idle: Number, stolen: Number) -> Number:
     return (share - idle * (1 - stolen)) / (1 - idle)
 
 
-class Window(NamedTuple):
-    """What a record says of all CPUs of a host together; in the record of several runs, arrays.
-    `stolen`: what the hypervisor took.
-    """
+@dataclass(frozen=True)
+class HostWindow(Soaked):
+    """What a record says of all CPUs of a host together; in the record of several runs, arrays."""
 
-    cpus: Number
-    elapsed: Number  # ns, over all CPUs
-    taken: Number
-    switched: Number
-    stalled: Number
-    stolen: Number
-    quantum: Number | None
+    cpus: Number  # type: ignore[misc]
 
 
-def window_of(side: SideCounters, prefix: str = "") -> Window | None:
-    """The window of a run, or with the prefix `idle_` the idle one before its block; None where a
+def window_of(side: SideCounters, prefix: str = "") -> HostWindow:
+    """The window of a run, or with the prefix `idle_` the idle one before its block; NaN where a
     counter is missing, or a soaker ended.
     """
-    counters = side.meters.get(SOAK, {})
-    edges = counters.get(f"{prefix}time_ns") if prefix else side.time_ns
-    if edges is None or not {f"{prefix}{name}" for name in COUNTERS} <= counters.keys():
-        return None
-    opening, closing = counters[f"{prefix}cpus"]
-    cpus = where((opening == closing) & (opening >= 1), opening)
-    elapsed = where(edges[1] > edges[0], edges[1] - edges[0])
-    taken = delta(side, SOAK, f"{prefix}taken_ns")
-    stolen = delta(side, SOAK, f"{prefix}stolen_ns")
-    if cpus is None or elapsed is None or taken is None or stolen is None:
-        return None
-    worked = delta(side, SOAK, f"{prefix}worked_ns")
-    quanta = delta(side, SOAK, f"{prefix}quanta")
-    done = None if quanta is None else where(quanta > 0, quanta)
-    quantum = None if worked is None or done is None else worked / done
-    switched = difference(*counters[f"{prefix}switched_ns"])
-    stalled = difference(*counters[f"{prefix}stalled_ns"])
-    elapsed = elapsed * cpus
-    lost = hypervisor_ns(elapsed, switched, stalled, stolen, cpus)
-    return Window(cpus, elapsed, taken, switched, stalled, lost, quantum)
+
+    def counted(name: str) -> Number:
+        return delta(side, SOAK, f"{prefix}{name}")
+
+    cpus = steady(side, SOAK, f"{prefix}cpus")
+    cpus = where(cpus >= 1, cpus)
+    opening, closing = side.time_ns or (math.nan, math.nan)
+    elapsed = counted("time_ns") if prefix else closing - opening
+    elapsed = where(elapsed > 0, elapsed) * cpus
+    return HostWindow(elapsed, *(counted(name) for name in COUNTERS[:-1]), cpus)
 
 
-def idle_share(side: SideCounters) -> Number | None:
+def idle_share(side: SideCounters) -> Number:
     """What interrupts took of idle CPUs, in the time of the idle window in which no other process
-    ran, nor the hypervisor; None where there was none.
+    ran, nor the hypervisor; NaN where there was none.
     """
     idle = window_of(side, "idle_")
-    if idle is None:
-        return None
-    left = idle.elapsed - idle.switched - idle.stalled
-    alone = where(left >= ON_CPU_LEAST * idle.elapsed, left)
-    taken = idle.taken - idle.switched - idle.stalled
-    return None if alone is None else np.maximum(0.0, taken) / alone
+    return where(idle.on_cpu - idle.stalled >= ON_CPU_LEAST * idle.elapsed, idle.interrupted)
 
 
-def cpus_busy(side: SideCounters) -> Number | None:
-    """CPUs that were busy on a host by its soakers, as a record has it; None without an idle
-    window: what an idle CPU loses is not known then. Other processes that ran in the idle window
-    are not idle: what they take counts in every run, as with other meters of a whole host.
+def cpus_busy(side: SideCounters) -> Number:
+    """CPUs that were busy on a host by its soakers, as a record has it; NaN without an idle window:
+    what an idle CPU loses is not known then. Other processes that ran in the idle window are not
+    idle: what they take counts in every run, as with other meters of a whole host.
     """
     watched, idle = window_of(side), idle_share(side)
-    if watched is None or idle is None:
-        return None
-    share = where(idle < 1, (watched.taken - watched.stolen) / watched.elapsed)
-    stolen = watched.stolen / watched.elapsed
-    return None if share is None else watched.cpus * busy(share, idle, stolen)
+    return watched.cpus * busy(watched.share, where(idle < 1, idle), watched.stolen_share)
 
 
-def pinned_busy(side: SideCounters, which: str) -> Number | None:
+def pinned_busy(side: SideCounters, which: str) -> Number:
     """How many CPUs were busy of those that one side's flows are pinned to: `pinned`, this side's,
-    or `peer`, the other side's. None where there are none, or what an idle CPU loses (the mean over
+    or `peer`, the other side's. NaN where there are none, or what an idle CPU loses (the mean over
     CPUs) is not known.
     """
-    elapsed, idle = window_seconds(side), idle_share(side)
-    taken = delta(side, SOAK, f"{which}_taken_ns")
-    stolen = delta(side, SOAK, f"{which}_stolen_ns")
-    count = side.meters.get(SOAK, {}).get(f"{which}_cpus")
-    if elapsed is None or taken is None or stolen is None or idle is None or count is None:
-        return None
-    cpus = where((count[0] == count[1]) & (count[0] >= 1) & (idle < 1), count[0])
-    if cpus is None:
-        return None
-    of_one = 1e-9 / elapsed / cpus
-    return cpus * busy((taken - stolen) * of_one, idle, stolen * of_one)
+    idle, cpus = idle_share(side), steady(side, SOAK, f"{which}_cpus")
+    cpus = where(cpus >= 1, cpus)
+    taken, stolen = (delta(side, SOAK, f"{which}_{name}_ns") for name in ("taken", "stolen"))
+    of_one = 1e-9 / window_seconds(side) / cpus
+    return cpus * busy((taken - stolen) * of_one, where(idle < 1, idle), stolen * of_one)
 
 
-def slower(side: SideCounters) -> Number | None:
-    """The slow-down on a host, as a record has it; None where it is not known."""
-    watched, idle = window_of(side), window_of(side, "idle_")
-    if watched is None or idle is None or watched.quantum is None or idle.quantum is None:
-        return None
-    return watched.quantum / idle.quantum - 1
-
-
-def slow_down(quantum: float | None, alone: float | None) -> float | None:
-    """How much longer than on an idle CPU a quantum took: 0.1 is 10%; None where one of them is
-    not known.
+def slower(side: SideCounters) -> Number:
+    """How much longer than on idle CPUs a quantum took on a host, as a record has it: 0.1 is
+    10%.
     """
-    return None if quantum is None or alone is None else quantum / alone - 1
+    return window_of(side).quantum / window_of(side, "idle_").quantum - 1
 
 
 def quieter(now: Soaked, before: Soaked | None) -> Soaked:
@@ -220,12 +181,12 @@ def quieter(now: Soaked, before: Soaked | None) -> Soaked:
 
 @dataclass(frozen=True)
 class Idle:
-    """What a CPU would lose if it were idle, and how long a quantum takes then, in ns; `origin`:
-    `window` or `stored`.
+    """What a CPU would lose if it were idle, and how long a quantum takes then, in ns (NaN: not
+    known); `origin`: `window` or `stored`.
     """
 
     share: float
-    quantum: float | None
+    quantum: Number
     origin: str
 
 
@@ -253,7 +214,7 @@ def idle_of(
         elif before:
             idle[cpu] = Idle(before.interrupted + background, before.quantum, "stored")
         elif seen:
-            quantum = found.quantum if found else None
+            quantum = found.quantum if found else math.nan
             idle[cpu] = Idle(least, quantum, "window")
     return idle
 

@@ -10,6 +10,7 @@ types of record.py.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import chain, compress
@@ -27,6 +28,8 @@ MEASURED = ("run", "block", "round", "sender", "receiver", "captures", "proof", 
 """Keys of a record whose numbers differ from run to run."""
 _OF_CELL = ("schema", "cell", "pair", "boot")
 _DIGITS = b"0123456789"
+_LONG = re.compile(rb"\d{19}")
+"""A number that an int64 may not hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,11 @@ class Runs:
 
     def __len__(self) -> int:
         return len(self.said)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The number of each run."""
+        return self.record.run.tolist()  # type: ignore[attr-defined, no-any-return]
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
         """Those at which `which` is true."""
@@ -70,10 +78,12 @@ def runs_of(lines: Sequence[tuple[int, bytes]], where: Callable[[int], object]) 
     where: for messages, the place of a line by its number. Errors: StoreError with it.
     """
     # A cell's lines are looked at together, since few at once stay in the processor's caches.
-    layouts: dict[tuple[bytes, bytes], list[tuple[int, bytes]]] = {}
+    layouts: dict[tuple[bytes, bytes, int], list[tuple[int, bytes]]] = {}
     for number, line in lines:
         cell = line[line.find(b'"cell"') : line.find(b'"block"')]
-        layouts.setdefault((line.translate(None, _DIGITS), cell), []).append((number, line))
+        settings = line[line.find(b'"settings"') : line.find(b'"proof"')]
+        alone = number if _LONG.search(settings) else 0  # its numbers are not looked at here
+        layouts.setdefault((line.translate(None, _DIGITS), cell, alone), []).append((number, line))
     found = [runs for alike in layouts.values() for runs in _of_layout(alike, where)]
     return sorted(found, key=lambda runs: int(runs.rows[0]))
 

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-import pandas as pd
 from scipy.special import chdtri, stdtr, stdtrit
 
 from netbench.model import Repeat
@@ -77,23 +76,17 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
     if not family:
         return []
     fixed = all(c.unit in FIXED for c in family)  # their number is not chosen by looking
-    different, equivalent = (
-        holm(
-            np.array([p(c) for c in family]),
-            partial(ratio_confidence, repeat, sides=sides, fixed=fixed),
-        )
-        for sides, p in ((2, lambda c: c.p), (1, outside))
-    )
-    comparisons = [
-        c if math.isnan(c.p) else judged(c, *levels)
-        for c, *levels in zip(family, different.tolist(), equivalent.tolist(), strict=True)
+    levels = [
+        holm(np.array(p), partial(ratio_confidence, repeat, sides=sides, fixed=fixed)).tolist()
+        for sides, p in ((2, [c.p for c in family]), (1, [outside(c) for c in family]))
     ]
-    columns = ["unit", "sd", "freedom"]
-    rows = [(c.unit, c.sd, c.freedom) for c in comparisons if c.n > 1]
-    several = pd.DataFrame(rows, columns=columns)
-    return [
-        c.but(needed=needed) if (needed := _needed(c, several, repeat)) else c for c in comparisons
+    told = [
+        c if math.isnan(c.p) else judged(c, *mine) for c, *mine in zip(family, *levels, strict=True)
     ]
+    several = [c for c in told if c.n > 1]
+    of_all = np.array([(c.sd, c.freedom) for c in several]).reshape(-1, 2)
+    units = np.array([c.unit for c in several], dtype=str)
+    return [c.but(needed=_needed(c, of_all[units == c.unit].T, repeat)) for c in told]
 
 
 def holm(p: Numbers, confidence: Callable[[int], float]) -> Numbers:
@@ -151,33 +144,30 @@ def _quantile(freedom: float, confidence: float) -> float:
     return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
-def _needed(c: Comparison, family: pd.DataFrame, repeat: Repeat) -> tuple[int, int] | None:
+def _needed(c: Comparison, family: Numbers, repeat: Repeat) -> tuple[int, int] | None:
     """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
     where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
-    freedom, boots or builds as units, or beyond MOST_RUNS.
+    freedom, boots or builds as units, or beyond MOST_RUNS. family: of all with its unit, deviations
+    and degrees of freedom.
     """
     if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
         return None
-    sd, freedom = _pooled(c, family)
+    # from all with much the same deviation; those share their baseline, so that they count less
+    sd, free = family[:, (c.sd / ALIKE < family[0]) & (family[0] < c.sd * ALIKE)]
+    freedom = float(free.sum()) / (1 + (len(free) - 1) * SHARED)
     room = math.log1p(repeat.precision)
     if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
         return None
+    spread = math.sqrt(float((free * sd**2).sum()) / float(free.sum()))
     inflation = c.error * math.sqrt(c.n) / c.sd if c.against is None else 1.0
     samples = 1 if c.against is None else 2
-    spreads = (sd * inflation * math.sqrt(freedom / chdtri(freedom, q)) for q in RANGE)
-    low, high = (reaching(spread, c.corrected, room, samples) for spread in spreads)
+    low, high = (
+        reaching(
+            spread * inflation * math.sqrt(freedom / chdtri(freedom, q)), c.corrected, room, samples
+        )
+        for q in RANGE
+    )
     return (max(low, c.n + 1), high) if low and high and high > c.n else None
-
-
-def _pooled(c: Comparison, family: pd.DataFrame) -> tuple[float, float]:
-    """The deviation of a unit's log difference and its degrees of freedom, from all comparisons
-    with much the same deviation. Those share their baseline, so that they count less.
-    """
-    sd, free = family["sd"].to_numpy(), family["freedom"].to_numpy()
-    alike = (c.sd / ALIKE < sd) & (sd < c.sd * ALIKE) & (family["unit"] == c.unit).to_numpy()
-    together = float(free[alike].sum())
-    variance = float((free[alike] * sd[alike] ** 2).sum()) / together
-    return math.sqrt(variance), together / (1 + (alike.sum() - 1) * SHARED)
 
 
 def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:

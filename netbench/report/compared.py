@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from netbench.base.units import listed
-from netbench.read.campaigns import Turns
+from netbench.read.campaigns import History, Turns
 from netbench.read.gates import Gate, Outcome, judge
-from netbench.read.history import History
 from netbench.read.matching import NAMED, A, Difference
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled
@@ -91,8 +91,8 @@ class Compared:
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
                 " times more and name a folder with these results:"
-                f" `compare A B --history {a.path.parent}`; --force judges the intervals as they"
-                " are"
+                f" `compare A B --history {shlex.quote(str(a.path.parent))}`; --force judges the"
+                " intervals as they are"
             )
         firsts = [(text, of[0]) for text, of in unanswered]
         refused = [one for one in firsts if self.turns or one[1].verdict == NO_VERDICT]

@@ -12,9 +12,9 @@ from typing import Any
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
-from netbench.read.proofs import copied
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
+from netbench.read.totals import copied
 from netbench.report.blocks import Column, Table, keyed, tabled
 from netbench.report.build import Report
 from netbench.report.label import explained, label_of

@@ -10,10 +10,10 @@ from pathlib import Path
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
 from netbench.read import campaigns, matching, offered
+from netbench.read.campaigns import find
 from netbench.read.cells import metric_order
 from netbench.read.gates import Gate
 from netbench.read.grounds import grounded, with_processes
-from netbench.read.history import find
 from netbench.read.matching import NAMED
 from netbench.read.offered import METRIC
 from netbench.report.compared import Compared

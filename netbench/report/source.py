@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from netbench.read import offered
 from netbench.read.carry_over import flagged
-from netbench.read.cautions.all_rules import cautions, rules
-from netbench.read.cautions.rule import Caution, CautionRule
+from netbench.read.cautions.rule import Caution, Seen, cautions, observe
 from netbench.read.cells import CellResult, cells_of
 from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
 from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
-from netbench.read.load import Observer, load
+from netbench.read.load import load
 from netbench.read.profile_difference import ProfileDifference, difference
 from netbench.read.profiles import CellProfile, Profiles, profiles_of
 from netbench.read.result import Result
@@ -43,16 +42,14 @@ class Source:
     """A result with everything that is computed from it on demand."""
 
     result: Result
-    rules: Sequence[CautionRule]  # which have seen the records
+    seen: Mapping[str, Seen] = field(default_factory=dict)  # by cautions, in the records
     with_cells: bool = False  # tables of cells, of a fleet, too
 
     @staticmethod
     def of(path: Path | str) -> Source:
-        """Read a result folder. Errors: as analysis.load.load."""
-        observing = rules()
-        return Source(
-            load(path, [rule for rule in observing if isinstance(rule, Observer)]), observing
-        )
+        """Read a result folder. Errors: as read.load.load."""
+        seen: dict[str, Seen] = {}
+        return Source(load(path, partial(observe, seen)), seen)
 
     @cached_property
     def cells(self) -> list[CellResult]:
@@ -65,7 +62,7 @@ class Source:
 
     @cached_property
     def cautions(self) -> list[Caution]:
-        return cautions(self.rules, self.result, self.cells)
+        return cautions(self.result, self.cells, self.seen)
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -92,7 +89,7 @@ class Source:
         rate fixes throughput, it is not compared.
         """
         asked = self.result.compare
-        if asked is None or asked.factor not in self.result.factors:
+        if asked is None or asked.factor not in self.result.swept:
             return {}
 
         def compare(name: str) -> list[Comparison]:

@@ -10,26 +10,26 @@ from dataclasses import replace
 from netbench.base.errors import APT_INSTALL, EngineError, RequestError
 from netbench.base.units import listed
 from netbench.engine.catalogue import Named
-from netbench.model import Campaign, SettingLevel
+from netbench.engine.worker import Worker
+from netbench.model import Campaign, Pair, SettingLevel
 from netbench.plan.plan import Plan, Unit
+from netbench.plan.rounds import rounds_of
 from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
 from netbench.run.boots import boots_of
-from netbench.run.check_ends import check_ends
-from netbench.run.check_files import has_program
-from netbench.run.check_memory import check_memory
-from netbench.run.check_overlap import check_overlap
+from netbench.run.check_ends import check_ends, check_memory
 from netbench.run.check_root import check_root, needing_root, who_reads
-from netbench.run.check_soak import doubts
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
+from netbench.run.held_settings import levels_of
 from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
-from netbench.run.setting_context import context_of
-from netbench.run.sinks import MadeSinks
-from netbench.run.unit_settings import levels_of
+from netbench.run.host_locks import changes_kernel
+from netbench.run.job import MadeSinks
+from netbench.run.own_settings import context_of
+from netbench.run.soak_meter import doubts
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find
 from netbench.settings.setting import SettingContext
@@ -99,9 +99,7 @@ def _hosts(
 
 def _meters(host: str, wanted: Iterable[str], known: Mapping[str, Named]) -> Iterator[Finding]:
     for name in wanted:
-        if name not in known:
-            yield Finding("error", host, f"meters: there is no meter {name}", "run `list meters`")
-        elif known[name].row.why and known[name].accounts:
+        if known[name].row.why and known[name].accounts:
             yield Finding(
                 "error",
                 host,
@@ -156,18 +154,14 @@ def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
     sender, receiver = pool.pair_workers(unit.pair)
     adaptor = adaptor_of(transfer.tool)
     if why := external_tool.unable(transfer, sender, receiver):
-        yield Finding(
-            "warning",
-            "",
-            f"cell {unit.cell.id}: {why}",
-            "`exclude:` the cell, or it is reported as unsupported",
-        )
+        what = f"cell {unit.cell.id}: {why}"
+        yield Finding("warning", "", what, "`exclude:` the cell, or it is reported as unsupported")
         return
     lines = adaptor.commands(transfer, Place("", 1))
     client = receiver if lines.on_receiver else sender
     for worker, argv in ((client, lines.client), (receiver, lines.server)):
         program = adaptor.program or argv[0] if argv else ""
-        if program and not has_program(worker, program):
+        if program and not _has_program(worker, program):
             how = f"{APT_INSTALL} {adaptor.package}" if adaptor.package else "or give its path"
             yield Finding(
                 "warning",
@@ -175,6 +169,18 @@ def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
                 f"{adaptor.name}: there is no program {program}: its runs will fail",
                 f"install it ({how}), or `exclude:` its cells",
             )
+
+
+def _has_program(worker: Worker, program: str) -> bool:
+    """Whether the worker can start a program by this name. Errors: Lost."""
+    argv = ["test", "-x", program]
+    if "/" not in program:
+        argv = ["sh", "-c", 'command -v "$1" >/dev/null', "sh", program]
+    try:
+        worker.operate("exec", argv)
+    except EngineError:
+        return False
+    return True
 
 
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
@@ -217,16 +223,33 @@ def setting_levels(
     for host, key, level in wanted:
         if host not in places:
             places[host] = context_of(campaign, host, who_reads(pool, host))
-        why = _why_no_level(places[host], key, level, campaign)
+        why = "no such setting"
+        if found := find(key, campaign.commands):
+            try:
+                why = found[0].why_not(found[1], level.value, places[host])
+            except (EngineError, ValueError) as error:
+                why = str(error)
         yield host, key, level, places[host], why
 
 
-def _why_no_level(place: SettingContext, key: str, level: SettingLevel, campaign: Campaign) -> str:
-    setting_and_name = find(key, campaign.commands)
-    if setting_and_name is None:
-        return "no such setting"
-    setting, what = setting_and_name
-    try:
-        return setting.why_not(what, level.value, place)
-    except (EngineError, ValueError) as error:
-        return str(error)
+def check_overlap(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
+    """An error where two pairs would set what is of their whole kernel at the same time: the second
+    might take what the first has set for what was there before.
+    """
+    if not changes_kernel(campaign) or "kernel" not in map(campaign.overlap_of, campaign.cells):
+        return
+    kernel = pool.boot_ids()
+    for pairs in rounds_of("kernel", campaign.pairs, campaign.links, {}):
+        first_on: dict[str, Pair] = {}
+        for pair in pairs:
+            for one in {kernel[pair.sender], kernel[pair.receiver]}:
+                other = first_on.setdefault(one, pair)
+                if other is not pair:
+                    yield Finding(
+                        "error",
+                        "",
+                        f"overlap: kernel: {other.name} and {pair.name} share a kernel, and a"
+                        " setting of this campaign is of the whole kernel",
+                        "write `overlap: round`",
+                    )
+                    return

@@ -45,24 +45,14 @@ def _profile(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     if campaign.profile is None:
         return
     operation = f"ready {campaign.profile.frequency}"
-    for host in campaign.roles:
-        if host in pool.refused:
-            continue
-        why = why_not_profiled(pool, host, campaign.profile.frequency)
-        if why:
-            what = f"profile: there will be none: {why.message}"
-            yield Finding("warning", host, what, why.remedy)
+    for host in (host for host in campaign.roles if host not in pool.refused):
+        try:
+            pool.helper(host).ask_permission("profile", "sampling", operation)
+        except EngineError as error:
+            what = f"profile: there will be none: {error.message}"
+            yield Finding("warning", host, what, error.remedy)
         else:
             yield Finding("ok", host, f"needs root: profile sampling '{operation}' (profile)")
-
-
-def why_not_profiled(pool: WorkerPool, host: str, frequency: int) -> EngineError | None:
-    """Why a host allows no profile; None where it does."""
-    try:
-        pool.helper(host).ask_permission("profile", "sampling", f"ready {frequency}")
-    except EngineError as error:
-        return error
-    return None
 
 
 def _needs(campaign: Campaign) -> str:

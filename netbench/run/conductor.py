@@ -34,16 +34,20 @@ from netbench.run.finding import Finding, together
 from netbench.run.held_settings import HeldSettings
 from netbench.run.host_facts import read_all
 from netbench.run.host_locks import HostLocks, refuse_busy, result_name
-from netbench.run.idle_counts import IdleCounts
+from netbench.run.job import MadeSinks
 from netbench.run.noise import NoiseMonitor
-from netbench.run.progress import Progress, Silent
+from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
-from netbench.run.resumable import refuse_another, without_given_up
-from netbench.run.run_history import described, is_finished, profiles_due
+from netbench.run.run_history import (
+    described,
+    is_finished,
+    profiles_due,
+    refuse_another,
+    without_given_up,
+)
 from netbench.run.runner import Runner
-from netbench.run.seconds import Told
-from netbench.run.sinks import MadeSinks
-from netbench.run.unit_settings import UnitSettings
+from netbench.run.single_meter import IdleCounts
+from netbench.run.transfer import Told
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 
 __all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
@@ -80,7 +84,7 @@ def start(
     """Run a campaign into a new folder below `results`. `seconds`: who is told what a run moves
     while it lasts. Errors: RequestError before anything is run; StoreError.
     """
-    progress = progress or Silent()
+    progress = progress or Progress()
     plan = Plan(campaign)
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
@@ -107,7 +111,7 @@ def resume(
     when another controller writes it, when others may have changed it, or when its campaign is no
     longer the one that its records are of.
     """
-    progress = progress or Silent()
+    progress = progress or Progress()
     store = Store.open(path)
     plan = Plan(campaign)
     store.lock()
@@ -173,7 +177,7 @@ class Conductor:
             plan,
             campaign,
             pool,
-            UnitSettings(campaign, self._held),
+            self._held,
             MadeSinks(store.journal),
             self._idle,
             self._recorder,
@@ -282,14 +286,11 @@ class Conductor:
     @contextmanager
     def _limited(self) -> Iterator[None]:
         """What waits for a worker raises LimitReached once the campaign's time is over."""
-        limit = self._campaign.limit
-        if limit is None:
+        if (limit := self._campaign.limit) is None:
             yield
             return
-        left = max(0.0, self._begun + limit / 1e9 - time.monotonic())
-        timer = threading.Timer(
-            min(left, threading.TIMEOUT_MAX), self._pool.interrupt, [LimitReached(LIMIT)]
-        )
+        left = min(max(0.0, self._begun + limit / 1e9 - time.monotonic()), threading.TIMEOUT_MAX)
+        timer = threading.Timer(left, self._pool.interrupt, [LimitReached(LIMIT)])
         timer.daemon = True
         timer.start()
         try:

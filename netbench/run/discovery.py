@@ -50,19 +50,6 @@ class Impossible:
     why: str
 
 
-@dataclass(frozen=True)
-class _Path:
-    """A way between two hosts: the address of either end, whether no gateway is between them, the
-    speed of the slower interface in Mb/s (0: unknown), and whether SSH uses another one.
-    """
-
-    near: str
-    far: str
-    direct: bool
-    speed: int
-    apart: bool
-
-
 def placed(campaign: Campaign, pool: WorkerPool) -> Campaign:
     """The campaign with the addresses of the paths that its first host has to all others. Errors:
     RequestError where there is none; those of reaching a host.
@@ -74,9 +61,9 @@ def placed(campaign: Campaign, pool: WorkerPool) -> Campaign:
         if first.local and other.local:
             hosts[other.name] = other
             continue
-        path = _path(pool.host_worker(first.name), pool.host_worker(other.name))
-        hosts[first.name] = replace(first, address=hosts[first.name].address or path.near)
-        hosts[other.name] = replace(other, address=path.far)
+        near, far = _path(pool.host_worker(first.name), pool.host_worker(other.name))
+        hosts[first.name] = replace(first, address=hosts[first.name].address or near)
+        hosts[other.name] = replace(other, address=far)
     return replace(campaign, hosts=hosts)
 
 
@@ -124,11 +111,11 @@ def installed_kernels(campaign: Campaign, pool: WorkerPool) -> list[str]:
     return sorted(set.intersection(*each), key=version)
 
 
-def _path(near: Worker, far: Worker) -> _Path:
-    """The best path: without a gateway, then the fastest, then one that SSH does not use. Errors:
-    RequestError.
+def _path(near: Worker, far: Worker) -> tuple[str, str]:
+    """The address of either end on the best path: without a gateway, then the one whose slower
+    interface is the fastest, then one that SSH does not use. Errors: RequestError.
     """
-    paths = []
+    paths: dict[tuple[str, str], tuple[bool, int, bool]] = {}
     login = _login_address(far)
     for address, interface in _addresses(far).items():
         route = _route(near, address)
@@ -137,16 +124,14 @@ def _path(near: Worker, far: Worker) -> _Path:
             continue
         back = _route(far, source)
         if back.get("dev") == interface and back.get("type") != "local":
-            speeds = [_speed(near, str(route["dev"])), _speed(far, interface)]
-            paths.append(
-                _Path(source, address, "gateway" not in route, min(speeds), address != login)
-            )
+            speed = min(_speed(near, str(route["dev"])), _speed(far, interface))
+            paths[source, address] = "gateway" not in route, speed, address != login
     if not paths:
         raise RequestError(
             f"init: no IPv4 path from {near.host} to {far.host} and back was found; write their"
             " `address:` by hand"
         )
-    return max(paths, key=lambda path: (path.direct, path.speed, path.apart))
+    return max(paths, key=paths.__getitem__)
 
 
 def _login_address(worker: Worker) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from netbench.base.errors import EngineError
+from netbench.base.errors import EngineError, HostError, RequestError
 from netbench.engine.binding import Vector
 from netbench.engine.worker import Worker
-from netbench.model import NOTHING, Campaign, Host, Pair
+from netbench.model import NOTHING, Campaign, Host, Pair, Pin
 from netbench.plan.plan import Unit
 from netbench.result.record import (
     NO_PROOF,
@@ -22,10 +22,9 @@ from netbench.result.record import (
     SideName,
 )
 from netbench.run import readings
-from netbench.run.cpus import Cpus, Numbers, choose, read_cpus
 from netbench.run.host_facts import data_interface
-from netbench.run.idle_counts import Counters, IdleCounts
 from netbench.run.job import Options
+from netbench.run.single_meter import Counters, IdleCounts
 from netbench.run.worker_pool import WorkerPool
 
 
@@ -64,15 +63,11 @@ class End:
         return options
 
 
-@dataclass(frozen=True)
-class Ends:
+class Ends(NamedTuple):
     """Both sides of a unit, now: after a worker was lost they are others."""
 
     sender: End
     receiver: End
-
-    def __iter__(self) -> Iterator[End]:
-        return iter((self.sender, self.receiver))
 
 
 class EndFinder:
@@ -92,29 +87,21 @@ class EndFinder:
         RequestError where a CPU is not there.
         """
         sender, receiver = self._pool.pair_workers(unit.pair)
-        others = {
+        busy = {
             self._pool.boot_id(host) for pair in beside for host in (pair.sender, pair.receiver)
         }
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
-        cpus = self._pinned(unit, sender, receiver, one_kernel)
-        sending = self._end("sender", sender, unit, cpus[0])
-        if one_kernel and not set(cpus[0]) & set(cpus[1]):
-            sending = replace(sending, peer_cpus=cpus[1])
-        receiving = self._end("receiver", receiver, unit, cpus[1], without_host_wide=one_kernel)
+        mine: Numbers = ()
+        theirs: Numbers = ()
+        if (pin := unit.cell.transfer.pin).kind != "none":
+            there = self._cpus_of(sender), self._cpus_of(receiver)
+            mine, theirs = choose(pin, *there, one_kernel)
+        peer = theirs if one_kernel and not set(mine) & set(theirs) else ()
+        # What is of a whole kernel is read once a kernel, by the sender's worker.
         return Ends(
-            *(
-                replace(end, shared=end.worker.hello.boot_id in others)
-                for end in (sending, receiving)
-            )
+            self._end("sender", sender, unit, busy, cpus=mine, peer_cpus=peer),
+            self._end("receiver", receiver, unit, busy, cpus=theirs, without_host_wide=one_kernel),
         )
-
-    def _pinned(
-        self, unit: Unit, sender: Worker, receiver: Worker, one_kernel: bool
-    ) -> tuple[Numbers, Numbers]:
-        pin = unit.cell.transfer.pin
-        if pin.kind == "none":
-            return (), ()
-        return choose(pin, self._cpus_of(sender), self._cpus_of(receiver), one_kernel)
 
     def _cpus_of(self, worker: Worker) -> Cpus:
         key = worker.host, worker.hello.boot_id
@@ -123,34 +110,23 @@ class EndFinder:
         return self._cpus[key]
 
     def _end(
-        self,
-        side: SideName,
-        worker: Worker,
-        unit: Unit,
-        cpus: Numbers,
-        without_host_wide: bool = False,
+        self, side: SideName, worker: Worker, unit: Unit, busy: Collection[str], **more: Any
     ) -> End:
-        """`without_host_wide`: what is of a whole kernel is read once a kernel, by the sender's
-        worker.
-        """
-        host = self._campaign.hosts[worker.host]
+        """`busy`: kernels on which other pairs run; `more`: the other fields of End."""
+        host, ip = self._campaign.hosts[worker.host], unit.cell.transfer.ip
         known = worker.catalogue.meters
         wanted = self._campaign.meters_of(unit.cell)
-        meters = tuple(name for name in wanted if name in known and not known[name].row.why)
-        ip = unit.cell.transfer.ip
-        interface = self._interface(host, worker, ip)
-        address = host.data_address(ip)
         return End(
             side,
             host,
-            address,
+            host.data_address(ip),
             worker,
-            cpus,
-            meters,
-            interface,
-            without_host_wide,
-            self._campaign.footprint,
-            self._idle.of(worker) if self._idle else NOTHING,
+            meters=tuple(name for name in wanted if name in known and not known[name].row.why),
+            interface=self._interface(host, worker, ip),
+            footprint=self._campaign.footprint,
+            idle=self._idle.of(worker) if self._idle else NOTHING,
+            shared=worker.hello.boot_id in busy,
+            **more,
         )
 
     def _interface(self, host: Host, worker: Worker, ip: int) -> str:
@@ -187,3 +163,87 @@ def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCoun
         if meter in meters:
             meters[meter] = {**meters[meter], **idle}
     return SideCounters(end.host.name, tuple(time_ns) if time_ns else None, meters=meters, **notes)
+
+
+CPUS_MAX = 1 << 16
+STATUS = "/proc/self/status"
+SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """CPUs of one host: those that its worker may use, and for each the CPUs of the same core."""
+
+    allowed: Sequence[int]
+    siblings: Mapping[int, Sequence[int]]
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List
+    format". Errors: ValueError for what is none.
+    """
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        low, _, high = part.partition("-")
+        if int(high or low or 0) >= CPUS_MAX:
+            raise ValueError(f"a list of CPUs beyond {CPUS_MAX}: {text[:40]!r}")
+        if low:
+            cpus |= set(range(int(low), int(high or low) + 1))
+    return tuple(sorted(cpus))
+
+
+def read_cpus(worker: Worker) -> Cpus:
+    """CPUs of a worker's host. Errors: EngineError; HostError; those of losing the worker."""
+    try:
+        status, _ = worker.operate("file", STATUS)
+        label = "Cpus_allowed_list:"
+        allowed = parse_cpu_list(
+            next(line for line in status.splitlines() if line.startswith(label))[len(label) :]
+        )
+        siblings: dict[int, tuple[int, ...]] = {}
+        for cpu in allowed:
+            with contextlib.suppress(EngineError):
+                siblings[cpu] = parse_cpu_list(worker.operate("file", SIBLINGS.format(cpu))[0])
+    except (ValueError, StopIteration) as error:
+        what = f"its list of CPUs cannot be read ({str(error) or 'it is empty'})"
+        raise HostError(f"{worker.host}: {what}; see {STATUS} there") from error
+    return Cpus(allowed, siblings)
+
+
+Numbers = tuple[int, ...]
+"""CPUs in the order in which threads take them; (): not pinned."""
+
+
+def choose(pin: Pin, sender: Cpus, receiver: Cpus, one_machine: bool) -> tuple[Numbers, Numbers]:
+    """CPUs for the sender's and the receiver's flows.
+
+    `same` and `apart` speak of one machine; between two machines both pin each side to its first
+    CPU. `apart` takes another core where there is one, else another CPU of the same core. Errors:
+    RequestError when there is no such CPU.
+    """
+    if pin.kind == "none":
+        return (), ()
+    if pin.kind == "cpus":
+        _check(pin.sender, sender, "sender")
+        _check(pin.receiver, receiver, "receiver")
+        return pin.sender, pin.receiver
+    first = sender.allowed[0]
+    if not one_machine:
+        return (first,), (receiver.allowed[0],)
+    if pin.kind == "same":
+        return (first,), (first,)
+    others = [cpu for cpu in receiver.allowed if cpu != first]
+    if not others:
+        raise RequestError(
+            "pin: apart needs two CPUs, and the worker may use only one; use pin: none or same"
+        )
+    cores = [cpu for cpu in others if cpu not in sender.siblings.get(first, ())]
+    return (first,), ((cores or others)[0],)
+
+
+def _check(wanted: Numbers, cpus: Cpus, side: str) -> None:
+    missing = [str(cpu) for cpu in wanted if cpu not in cpus.allowed]
+    if missing:
+        which = "CPU " + missing[0] if len(missing) == 1 else "CPUs " + ", ".join(missing)
+        allowed = ", ".join(map(str, cpus.allowed))
+        raise RequestError(f"pin: {side}: the worker may not use {which}, only {allowed}")

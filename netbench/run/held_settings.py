@@ -1,4 +1,5 @@
-"""The settings that a campaign holds on its hosts: each host locked, each change journalled.
+"""The settings that a campaign holds on its hosts: each host locked, each change journalled; those
+of a unit before a run, in the run's record, and read again after it.
 
 Below those that the campaign names are its own (own_settings.py). Where they cannot be held the
 campaign goes on without them.
@@ -7,28 +8,67 @@ campaign goes on without them.
 from __future__ import annotations
 
 import threading
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused
+from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
 from netbench.engine.worker import Worker
-from netbench.model import Campaign
+from netbench.model import Campaign, SettingLevel
+from netbench.plan.plan import Unit
 from netbench.result.files import HostEntry
 from netbench.result.journal import Change, Journal, LeftChanged
+from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName, Status
 from netbench.run.host_locks import HostLocks
-from netbench.run.own_settings import own_settings
-from netbench.run.retry import retry
-from netbench.run.setting_context import context_of
-from netbench.run.worker_pool import WorkerPool
+from netbench.run.own_settings import context_of, own_settings
+from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
+from netbench.settings.named import find
 from netbench.settings.put_back import put_back
-from netbench.settings.scope import HostSettings
+from netbench.settings.scope import HostSettings, Levels, Moved, layers
 from netbench.settings.setting import Operation
 from netbench.settings.tcp_metrics import NO_SAVE, SAVED
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
 """The campaign's own change of every host, along with which nothing moves."""
 OWN_SCOPE, NAMED_SCOPE = 0, 1  # of the worker: the campaign's own settings, those that it names
+
+Read = dict[SideName, Mapping[str, str]]
+"""What each side's settings read: side -> setting -> level."""
+
+
+@dataclass(frozen=True)
+class HostLevels:
+    """The layers that a host is to hold for a unit, of one side of its pair or of both."""
+
+    host: str
+    sides: tuple[SideName, ...]
+    layers: tuple[Levels, ...]
+
+
+def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
+    """What the hosts of a unit are to hold: the sender and the receiver, or the one host that is
+    both.
+    """
+    pair = unit.pair
+    if pair.sender == pair.receiver:
+        return [HostLevels(pair.sender, SIDES, _layers(campaign, unit, ""))]
+    return [
+        HostLevels(pair.sender, ("sender",), _layers(campaign, unit, "sender")),
+        HostLevels(pair.receiver, ("receiver",), _layers(campaign, unit, "receiver")),
+    ]
+
+
+def _layers(campaign: Campaign, unit: Unit, side: str) -> tuple[Levels, ...]:
+    def of_side(name: str, level: SettingLevel) -> SettingLevel:
+        setting = find(name, campaign.commands)
+        return replace(level, value=setting[0].level_for(level.value, side)) if setting else level
+
+    return tuple(
+        {name: of_side(name, level) for name, level in layer.items()}
+        for layer in layers(campaign.settings, unit.cell.settings, campaign.commands, side)
+    )
 
 
 @dataclass(frozen=True)
@@ -38,14 +78,6 @@ class _Held:
     worker: Worker
     own: HostSettings
     named: HostSettings
-
-
-@dataclass(frozen=True)
-class _Found:
-    """How a host was before the first change in a boot: what `neighbours` reads of all."""
-
-    boot_id: str
-    text: str
 
 
 class HeldSettings:
@@ -63,11 +95,12 @@ class HeldSettings:
         self._pool = pool
         self._locks = locks
         self._journal = journal
-        self._hosts: dict[str, _Held] = {}
-        self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._say = say
+        self._hosts: dict[str, _Held] = {}
+        self._applied: dict[str, tuple[Read, Moved]] = {}  # by pair, with what else moved
+        self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._learnt: dict[str, dict[Operation, str]] = {}  # by host
-        self._found: dict[str, _Found] = {}
+        self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
         self._number_lock = threading.Lock()
         self._last_change = journal.last_change()
 
@@ -106,25 +139,103 @@ class HeldSettings:
             self._hold_own(host, held.own)
         return held.named
 
-    def renew(self, host: str) -> None:
+    def described(self, entries: Mapping[str, HostEntry]) -> dict[str, HostEntry]:
+        """Entries of facts.json with what of the campaign's own is not held there, and why."""
+
+        def not_held(host: str) -> dict[str, str]:
+            why = self._refused.get(host) or self._pool.no_root.get(host)
+            return dict.fromkeys(own_settings(self._campaign, host), why) if why else {}
+
+        return {host: replace(entry, not_held=not_held(host)) for host, entry in entries.items()}
+
+    # --- of a unit ---
+
+    def wanted(self, unit: Unit) -> bool:
+        """Whether a unit has settings at all."""
+        return bool(unit.cell.settings or self._campaign.settings)
+
+    def renew(self, unit: Unit) -> None:
         """Hold the campaign's own settings again where the helper that held them was lost. A host
         that is not free for that goes without. Errors: EngineError; Lost.
         """
-        if self._pool.has_helper(host) and host not in self._refused:
-            try:
-                self.of(host)
-            except HostBusy as error:
-                self._refused[host] = str(error)
+        for host in dict.fromkeys((unit.pair.sender, unit.pair.receiver)):
+            if self._pool.has_helper(host) and host not in self._refused:
+                try:
+                    self.of(host)
+                except HostBusy as error:
+                    self._refused[host] = str(error)
 
-    def described(self, entries: Mapping[str, HostEntry]) -> dict[str, HostEntry]:
-        """Entries of facts.json with what of the campaign's own is not held there, and why."""
-        return {
-            host: replace(entry, not_held=self._not_held(host)) for host, entry in entries.items()
-        }
+    def enter(self, unit: Unit) -> None:
+        """Bring the hosts to a unit's settings. Errors: SettingRefused where a host does not take a
+        level; HostBusy; EngineError; Lost.
+        """
+        read: Read = {}
+        moved: dict[str, tuple[str, str]] = {}
+        wanted = levels_of(self._campaign, unit)
+        for one in reversed(wanted):  # what a receiver holds may need what its sender holds
+            self.of(one.host).release(one.layers)
+        for one in wanted:
+            held = self.of(one.host).hold(one.layers)
+            moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
+            read |= dict.fromkeys(one.sides, held.levels)
+        self._applied[unit.pair.name] = read, moved
 
-    def _not_held(self, host: str) -> dict[str, str]:
-        why = self._refused.get(host) or self._pool.no_root.get(host)
-        return dict.fromkeys(own_settings(self._campaign, host), why) if why else {}
+    def note(self, unit: Unit, record: Record) -> Record:
+        """A run's record with the unit's settings: asked, read before the run, and read otherwise
+        after it. Such a run has failed.
+        """
+        if not self.wanted(unit):
+            return record
+        before, moved = self._applied[unit.pair.name]
+        record = replace(record, settings=self._noted(unit, record.settings, before, moved))
+        if record.status == "interrupted":
+            return record
+        unread = "settings could not be read after the run: "
+        try:
+            after = self._read_again(unit)
+        except SettingRefused as error:
+            return _ended(record, "failed", f"{unread}{error}")
+        except WorkerLost as error:  # what it held was undone, perhaps within the run
+            earlier = f"{record.reason}; " if record.reason else ""
+            return replace(record, status="interrupted", reason=f"{earlier}{unread}{error}")
+        if any(after[side].keys() != before[side].keys() for side in SIDES):
+            # A worker that is new has not applied them.
+            return _ended(record, "interrupted", "the worker that held the settings was lost")
+        for side in SIDES:
+            for key, level in after[side].items():
+                if level != before[side][key]:
+                    record = _changed(record, side, key, level)
+        return record
+
+    def confirm(self, unit: Unit) -> None:
+        """See whether the helpers that hold the unit's settings are there. Errors: WorkerLost."""
+        if self.wanted(unit):
+            with suppress(SettingRefused):
+                self._read_again(unit)
+
+    def _read_again(self, unit: Unit) -> Read:
+        """What a unit's settings read now. Errors: as enter."""
+        read: Read = {}
+        for one in levels_of(self._campaign, unit):
+            read |= dict.fromkeys(one.sides, self.of(one.host).read_again())
+        return read
+
+    def _noted(self, unit: Unit, settings: Settings, before: Read, moved: Moved) -> Settings:
+        """With what was asked and read of each side before the run."""
+        notes: dict[SideName, dict[str, SettingNote]] = {}
+        for one in levels_of(self._campaign, unit):
+            asked = ChainMap(*map(dict, one.layers))
+            for side in one.sides:
+                notes[side] = {
+                    key: SettingNote(asked[key].value, level) for key, level in before[side].items()
+                }
+        return Settings(
+            {**settings.sender, **notes["sender"]},
+            {**settings.receiver, **notes["receiver"]},
+            moved,
+        )
+
+    # --- there and back ---
 
     def _take_over(self, host: str) -> _Held:
         """Lock a host, and put back what an earlier worker left. Errors: as claim."""
@@ -136,35 +247,28 @@ class HeldSettings:
             self._locks.say(line)
         for _ in put_back(worker, boot_id, changes, self._journal.write):
             pass
-        if self._pool.has_helper(host) and self._boot_of(host) != boot_id:
+        if self._pool.has_helper(host) and self._found.get(host, ("", ""))[0] != boot_id:
             try:
                 text = worker.operate(neighbours.OP, neighbours.ALL)[0]
-                self._found[host] = _Found(boot_id, text)
+                self._found[host] = boot_id, text
             except EngineError as error:
                 self._say(f"{host}: what it is left with is not compared at the end: {error}")
         place = context_of(self._campaign, host, worker)
+        learnt = self._learnt.setdefault(host, {NO_METRICS: ""})
+        commands, write = self._campaign.commands, self._journal.write
         own, named = (
-            HostSettings(
-                place,
-                self._campaign.commands,
-                self._journal.write,
-                self._next_change,
-                boot_id,
-                scope,
-                self._learnt.setdefault(host, {NO_METRICS: ""}),
-            )
+            HostSettings(place, commands, write, self._next_change, boot_id, scope, learnt)
             for scope in (OWN_SCOPE, NAMED_SCOPE)
         )
         self._hosts[host] = _Held(worker, own, named)
         return self._hosts[host]
 
     def _hold_own(self, host: str, settings: HostSettings) -> None:
-        if not self._pool.has_helper(host):
-            return
-        try:
-            settings.hold([own_settings(self._campaign, host)])
-        except (SettingRefused, PlaceError) as error:
-            self._refused[host] = str(error)
+        if self._pool.has_helper(host):
+            try:
+                settings.hold([own_settings(self._campaign, host)])
+            except (SettingRefused, PlaceError) as error:
+                self._refused[host] = str(error)
 
     def restore(self) -> None:
         """Put back everything, on every host, many at the same time; of hosts that share a kernel
@@ -191,19 +295,17 @@ class HeldSettings:
         for host in self._restore_order(failed):
             raise failed[host]
 
-    def _boot_of(self, host: str) -> str:
-        return self._found[host].boot_id if host in self._found else ""
-
     def _look(self, host: str) -> None:
         """Compare a host with how it was found, and say what no setting accounts for, once. Errors:
         as restore.
         """
         worker = self._pool.holder(host)
-        if worker.hello.boot_id != self._boot_of(host):
+        boot_id, before = self._found[host]
+        if worker.hello.boot_id != boot_id:
             return
-        before, text = self._found[host].text, worker.operate(neighbours.OP, neighbours.ALL)[0]
+        text = worker.operate(neighbours.OP, neighbours.ALL)[0]
         moved = neighbours.difference(neighbours.parse(before), neighbours.parse(text))
-        self._found[host] = _Found(worker.hello.boot_id, text)
+        self._found[host] = boot_id, text
         if moved:
             values = {neighbours.name_of(key): values for key, values in moved.items()}
             left = LeftChanged(host, values)
@@ -225,8 +327,15 @@ class HeldSettings:
                 held.own.undo()
             except (Lost, TimeoutError):
                 self._pool.dismiss_holder(host)
-        if self._left(host, held.worker)[0]:
-            retry(lambda: self._take_over(host), lambda _: self._pool.dismiss_holder(host))
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                if self._left(host, held.worker)[0]:
+                    self._take_over(host)
+                return
+            except WorkerLost as error:
+                if attempt == ATTEMPTS:
+                    raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
+                self._pool.dismiss_holder(host)
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
         is_local = self._campaign.hosts[host].ssh is None
@@ -237,3 +346,25 @@ class HeldSettings:
         with self._number_lock:
             self._last_change += 1
             return self._last_change
+
+
+def _changed(record: Record, side: SideName, key: str, level: str) -> Record:
+    """A failed record: a setting read otherwise after the run."""
+    note = record.settings.of(side)[key]
+    notes = {**record.settings.of(side), key: replace(note, after=level)}
+    settings = (
+        replace(record.settings, sender=notes)
+        if side == "sender"
+        else replace(record.settings, receiver=notes)
+    )
+    return _ended(
+        replace(record, settings=settings),
+        "failed",
+        f"{side}: {key} read {note.read} before the run and {level} after it; something else"
+        " changes it",
+    )
+
+
+def _ended(record: Record, status: Status, reason: str) -> Record:
+    """A record that ended so. The first reason is the one that counts."""
+    return replace(record, status=status, reason=record.reason or reason)

@@ -5,9 +5,8 @@ Only reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from netbench.base.errors import EngineError
@@ -28,9 +27,41 @@ LOOKED_FOR = (
     "link",
     "nic",
 )  # signs of noise; the network has other users
-_warning = partial(Finding, "warning")
+# A fact, whether it is of a whole kernel, whether a value is bad, what is said, and what to do.
+DOUBTS: tuple[tuple[str, bool, Callable[[str], bool], str, str], ...] = (
+    (
+        "governor",
+        True,
+        lambda governor: governor != "performance",
+        "the frequency governor is {}",
+        "set it to performance for steadier numbers",
+    ),
+    (
+        "turbo",
+        True,
+        lambda turbo: turbo == "on",
+        "turbo is {}",
+        "turn it off for steadier numbers, or expect drift with temperature",
+    ),
+    (
+        "irqbalance",
+        True,
+        lambda irqbalance: irqbalance == "running",
+        "irqbalance is {} and may move interrupts to other CPUs in mid-campaign",
+        "stop it, and set irq_affinity",
+    ),
+    (
+        "duplex",
+        False,
+        lambda duplex: duplex == "half",
+        "its link runs at {} duplex",
+        "let both ends negotiate, or set full duplex at both",
+    ),
+)
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
+Doubts = Iterator[tuple[str, str, str]]
+"""A host, what was noticed there, and what to do."""
 
 
 def warnings(
@@ -39,22 +70,16 @@ def warnings(
     """Everything noticed. `look`: for how many seconds to watch for noise; 0: not at all. Errors:
     those of losing a host.
     """
-    states = _link_states(pool, entries)
-    spoken: set[str] = set()
-    for host, entry in entries.items():
-        if entry.boot_id not in spoken:  # once a kernel
-            spoken.add(entry.boot_id)
-            yield from _facts(host, entry)
-        yield from _network(host, entry.known, states.get(host, "up"))
-    for pair in campaign.pairs:
-        yield from _ends(pair.sender, pair.receiver, entries)
-    if look:
-        yield from _noise(campaign, pool, entries, look)
+    for doubts in (
+        _of_hosts(pool, entries),
+        _of_pairs(campaign, entries),
+        _noise(campaign, pool, entries, look) if look else (),
+    ):
+        for host, what, remedy in doubts:
+            yield Finding("warning", host, what, remedy)
 
 
-def _noise(
-    campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
-) -> Iterator[Finding]:
+def _noise(campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float) -> Doubts:
     """What disturbs hosts while nothing of the campaign runs there, as around a block."""
     kept: list[Mapping[str, Any]] = []
     with NoiseMonitor(campaign, pool, kept.append).around(0):
@@ -64,7 +89,27 @@ def _noise(
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:
                 what, remedy = KINDS[sign.kind]
-                yield _warning(noise.host, f"{what} within {seconds:g} s: {in_words(sign)}", remedy)
+                yield noise.host, f"{what} within {seconds:g} s: {in_words(sign)}", remedy
+
+
+def _of_hosts(pool: WorkerPool, entries: Entries) -> Doubts:
+    states = _link_states(pool, entries)
+    spoken: set[str] = set()
+    for host, entry in entries.items():
+        facts, first = entry.known, entry.boot_id not in spoken
+        spoken.add(entry.boot_id)
+        load = facts.get("load", "").partition(" ")[0][:20]
+        with suppress(ValueError):  # what a host has answered is no number
+            if first and float(load or 0) > BUSY_SHARE * entry.cpus:
+                remedy = "stop what else runs here, or expect wider intervals"
+                yield host, f"the load average is {load}", remedy
+        for fact, of_kernel, is_bad, what, remedy in DOUBTS:
+            if fact in facts and is_bad(facts[fact]) and (first or not of_kernel):
+                yield host, what.format(facts[fact]), remedy
+        if (state := states.get(host, "up")) != "up":
+            what = f"{facts['interface']} is not up ({state}): no run will get through"
+            remedy = "look at the cable and the other end, bring the link up, or name another"
+            yield host, what, f"{remedy} interface"
 
 
 def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
@@ -80,65 +125,13 @@ def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
     return states
 
 
-def _facts(host: str, entry: HostEntry) -> Iterator[Finding]:
-    facts = entry.facts
-    load = str(facts.get("load") or "").partition(" ")[0][:20]
-    if _number(load) > BUSY_SHARE * entry.cpus:
-        yield _warning(
-            host,
-            f"the load average is {load}",
-            "stop what else runs here, or expect wider intervals",
-        )
-    governor = facts.get("governor")
-    if governor and governor != "performance":
-        yield _warning(
-            host,
-            f"the frequency governor is {governor}",
-            "set it to performance for steadier numbers",
-        )
-    if facts.get("turbo") == "on":
-        yield _warning(
-            host,
-            "turbo is on",
-            "turn it off for steadier numbers, or expect drift with temperature",
-        )
-    if facts.get("irqbalance") == "running":
-        what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
-        yield _warning(host, what, "stop it, and set irq_affinity")
-
-
-def _number(text: str) -> float:
-    """A number that a host has answered; 0 where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
-
-
-def _network(host: str, facts: Mapping[str, str], state: str) -> Iterator[Finding]:
-    name = facts.get("interface")
-    if not name:
-        return
-    if state != "up":
-        yield _warning(
-            host,
-            f"{name} is not up ({state}): no run will get through",
-            "look at the cable and the other end, bring the link up, or name another interface",
-        )
-    if facts.get("duplex") == "half":
-        yield _warning(
-            host,
-            f"{name} runs at half duplex",
-            "let both ends negotiate, or set full duplex at both",
-        )
-
-
-def _ends(sender: str, receiver: str, entries: Entries) -> Iterator[Finding]:
+def _of_pairs(campaign: Campaign, entries: Entries) -> Doubts:
     """Two ends whose links differ."""
-    for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
-        one, other = (str(entries[end].facts.get(fact) or "unknown") for end in (sender, receiver))
-        if "unknown" not in (one, other) and one != other:
-            what = f"its link has {fact} {one}{unit}, that of {receiver} {other}{unit}"
-            yield _warning(
-                sender, what, "the slower end bounds throughput, and a queue on the way may drop"
-            )
+    remedy = "the slower end bounds throughput, and a queue on the way may drop"
+    for pair in campaign.pairs:
+        for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
+            ends = (entries[host].known.get(fact) for host in (pair.sender, pair.receiver))
+            one, other = (end or "unknown" for end in ends)
+            if "unknown" not in (one, other) and one != other:
+                far = f"that of {pair.receiver} {other}{unit}"
+                yield pair.sender, f"its link has {fact} {one}{unit}, {far}", remedy

@@ -5,15 +5,15 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
 from netbench.read.derive import metrics_of
-from netbench.read.epochs import KERNEL, Epoch, Epochs, Latest, Stratum, stratum
+from netbench.read.epochs import KERNEL, Epoch, Epochs, Stratum, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
 from netbench.stats.closing import Assessment, Standing, group_closings, groups, most, target_of
@@ -57,27 +57,21 @@ class Tally:
             self.values.setdefault(name, {})[block] = metrics[name]
 
 
+@dataclass(slots=True)
 class _Account:
-    """What became of one unit, in whatever epoch."""
+    """What became of one unit, in whatever epoch. `lost`: runs that failed and are not repeated,
+    since boots decide how many there are; `given_up`: the reason.
+    """
 
-    __slots__ = ("failures", "given_up", "lost", "place", "tallies", "unit")
+    unit: Unit
+    tallies: defaultdict[Epoch | None, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    failures: int = 0  # in a row
+    lost: int = 0
+    given_up: str = ""
 
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
-        self.place: Stratum = unit.pair.name, unit.cell.factors.get(KERNEL, "")
-        self.tallies: dict[Epoch | None, Tally] = {}
-        self.failures = 0  # in a row
-        self.lost = (
-            0  # runs that failed and are not repeated, since boots decide how many there are
-        )
-        self.given_up = ""  # the reason
-
-    def tally(self, epoch: Epoch | None) -> Tally:
-        """That of an epoch."""
-        tally = self.tallies.get(epoch)
-        if tally is None:
-            tally = self.tallies[epoch] = Tally()
-        return tally
+    @property
+    def place(self) -> Stratum:
+        return self.unit.pair.name, self.unit.cell.factors.get(KERNEL, "")
 
 
 class Bad(NamedTuple):
@@ -101,7 +95,7 @@ class Trail:
         self.counts: Counter[str] = Counter()
         self.recent: deque[float] = deque(maxlen=RECENT)
         self.bad: deque[Bad] = deque(maxlen=LAST_BAD)
-        self.failed: dict[Key, list[tuple[int, int]]] = {}
+        self.failed: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
         self.last: Record | None = None
 
     def add(self, record: Record) -> None:
@@ -112,12 +106,7 @@ class Trail:
             return
         self.bad.append(Bad(record.run, record.cell, record.pair, record.status, record.reason))
         if record.status == "failed":
-            places = self.failed.setdefault((record.cell, record.pair), [])
-            places.append((record.block, record.boot))
-
-    def failures(self, key: Key) -> Sequence[tuple[int, int]]:
-        """Block and boot of the failed runs of a cell on a pair."""
-        return self.failed.get(key, ())
+            self.failed[record.cell, record.pair].append((record.block, record.boot))
 
 
 class Ledger:
@@ -149,7 +138,7 @@ class Ledger:
         for key in self._open:
             self._of_place.setdefault(self._accounts[key].place, []).append(key)
         self._epochs = Epochs(hosts or {}, self._handled)
-        self._latest = Latest(self._epochs)
+        self._latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         factors = {
             key: unit.cell.factors
             for key, unit in self._units.items()
@@ -165,18 +154,6 @@ class Ledger:
         self.runs = 0
         self.trail = Trail()
         self.hosts = hosts or {}
-
-    def go_on_with(self, later: Ledger) -> bool:
-        """Take over what `later`, which has no records, knows of the hosts. Returns False where it
-        would see the runs so far in another light: then they must be replayed.
-        """
-        if (later._ticks, later._shared) != (self._ticks, self._shared):
-            return False
-        if not later._epochs.extend(self._epochs):
-            return False
-        self._epochs, self.hosts = later._epochs, later.hosts
-        self._latest.go_on_with(later._epochs)
-        return True
 
     def add(self, record: Record) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks decided."""
@@ -203,12 +180,12 @@ class Ledger:
         account.failures = 0
         place = stratum(record)
         epoch = self._epochs.of(record.pair, record.run, record.boot)
-        if self._latest.epoch(place) != epoch:
-            self._latest.see(place, epoch)
+        if self._latest.get(place) != epoch:
+            self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
-        account.tally(epoch).add(record.block, record.boot, metrics, self._repeat.metrics)
+        account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
         if SHOWN in metrics:
             self.trail.recent.append(metrics[SHOWN])
 
@@ -223,7 +200,7 @@ class Ledger:
 
     def _tally(self, account: _Account) -> Tally:
         """What counts of a unit now."""
-        return account.tally(self._latest.epoch(account.place))
+        return account.tallies[self._latest.get(account.place)]
 
     def is_open(self, key: Key) -> bool:
         """Whether that unit still wants runs; a control does while its baseline does."""
@@ -272,11 +249,18 @@ class Ledger:
 
     def next_block(self) -> None:
         """Close what is decided and begin the next block."""
+
+        def is_due(account: _Account) -> bool:
+            """Whether an open unit is looked at after this block."""
+            runs = self._tally(account).runs
+            return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
+
         order = self.rounds()
-        due = {self._group_of[key] for key in self._open if self._is_due(self._accounts[key])}
+        due = {self._group_of[key] for key in self._open if is_due(self._accounts[key])}
         for keys in (self._groups[at] for at in sorted(due)):
-            if self._is_early(keys):
-                continue
+            accounts = (self._accounts[key] for key in keys)
+            if all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts):
+                continue  # none has the least number of runs that any could close with
             group = {key: self._standing(self._accounts[key]) for key in keys}
             for key, reason in group_closings(group, self._compare, self._target, order).items():
                 self._tally(self._accounts[key]).closed = reason
@@ -286,16 +270,6 @@ class Ledger:
                     self._open.add(key)
         self.block += 1
         self.done = set()
-
-    def _is_due(self, account: _Account) -> bool:
-        """Whether an open unit is looked at after this block."""
-        runs = self._tally(account).runs
-        return runs % max(runs // LOOKS, 1) == 0 or runs + account.lost >= most(self._repeat)
-
-    def _is_early(self, group: Iterable[Key]) -> bool:
-        """Whether no unit of a group has the least number of runs that any could close with."""
-        accounts = (self._accounts[key] for key in group)
-        return all(self._tally(a).runs + a.lost < self._repeat.min for a in accounts)
 
     @property
     def failed(self) -> bool:

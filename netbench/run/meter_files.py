@@ -8,22 +8,14 @@ from netbench.base.errors import EngineError, RootRefused
 from netbench.engine.worker import Worker
 
 
-def lacking(mover: Worker, meters: Iterable[str]) -> list[str]:
-    """Those of these meters that the mover cannot read, though a helper may open their files."""
-    known = mover.catalogue.meters
-    return [
-        name
-        for name in meters
-        if name in known and known[name].row.why and known[name].has("by_helper")
-    ]
-
-
 def lend(mover: Worker, meters: Iterable[str], helper: Callable[[], Worker]) -> list[str]:
-    """Pass what these meters need from the helper to the mover; from then on its catalogue says
-    what can be read, or, where there is no helper or it refuses, that too. Returns those that can.
-    Errors: Lost.
+    """Pass what these meters need from the helper to the mover, where it cannot read them; from
+    then on its catalogue says what can be read, or, where there is no helper or it refuses, that
+    too. Returns those that can. Errors: Lost.
     """
-    return [name for name in lacking(mover, meters) if _lend(mover, name, helper)]
+    known = mover.catalogue.meters
+    lacking = [name for name in meters if name in known and known[name].row.why]
+    return [name for name in lacking if known[name].has("by_helper") and _lend(mover, name, helper)]
 
 
 def _lend(mover: Worker, name: str, helper: Callable[[], Worker]) -> bool:

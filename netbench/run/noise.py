@@ -3,7 +3,8 @@ kept beside the records. One request a worker.
 
 What is of a whole kernel is read once for all hosts that share it, what is of a network once for
 all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
-entry. docs/records.md has the format, analysis/noise.py the meaning.
+entry. docs/records.md has the format, analysis/noise.py the meaning. Sources: proc(5), proc_net(5),
+the kernel's Documentation/networking/statistics.rst.
 """
 
 from __future__ import annotations
@@ -21,45 +22,107 @@ from netbench.base.errors import EngineError, NetbenchError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.run.host_facts import data_interface, own_boot_id
-from netbench.run.noise_counters import cpu_states, device, interface, process, protocols, softnet
 from netbench.run.worker_pool import WorkerPool
 
 Question = tuple[str, tuple[str, ...]]
 """An operation of a worker that only reads, and its target."""
 Take = tuple[str, Callable[[str], Mapping[str, Any]]]
 """Where the values of a text go (`counters`, `cpu`, `gauges`, or `mhz`, a list), and the parser."""
+Answer = str | EngineError
 CPUS = "/sys/devices/system/cpu"
 IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
 MOST_POLICIES = 4  # whose frequency is read
-GAUGE_LENGTH = 100  # of a gauge that is a text
-MOST_COUNTERS = 20_000  # of one file, or of one interface
+CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+OF_INTERFACE = (  # columns of /proc/net/dev; "": what moves while all is well
+    *("", "", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
+    *("", "", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", ""),
+)
+# Counters of the protocols that stand still while all is well; what ends or probes a connection as
+# it should is not among them.
+TROUBLE = re.compile(
+    "Retrans|Timeout|Loss|Lost|Drop|Discard|Err|Fail|Overflow|Prune|Collapsed|Reneg|Reorder|MemoryPressure|NoRoutes|Unreachs"
+    "|TimeExcds|PAWS|Spurious|AbortOnMemory|AbortOnTimeout|AbortFailed|UnknownProtos|Filter|TooBig|RcvQDrop"
+)
+ALL_WELL = ("TCPLossProbes", "MemoryPressuresChrono")
+OF_DEVICE = re.compile(
+    "pause|drop|err|discard|miss|fifo|overrun|overflow|over_|crc|no_?buf|out_of_buf|timeout",
+    re.IGNORECASE,
+)
+
+
+def cpu_states(text: str) -> dict[str, int]:
+    """Ticks of all CPUs together by state, of /proc/stat. Errors: ValueError."""
+    first = text.partition("\n")[0].split()
+    if not first or first[0] != "cpu":
+        raise ValueError("/proc/stat does not begin with the line of all CPUs")
+    return dict(zip(CPU_STATES, map(int, first[1:]), strict=False))
+
+
+def protocols(text: str) -> dict[str, int]:
+    """Counters of /proc/net/snmp or /proc/net/netstat that should stand still:
+    `TcpExt.TCPTimeouts`.
+    """
+    counters: dict[str, int] = {}
+    lines = text.splitlines()
+    for names, numbers in zip(lines[::2], lines[1::2], strict=False):
+        group, _, rest = names.partition(":")
+        for name, number in zip(rest.split(), numbers.partition(":")[2].split(), strict=False):
+            if TROUBLE.search(name) and not name.endswith(ALL_WELL):
+                counters[f"{group}.{name}"] = int(number)
+    return counters
+
+
+def interface(text: str, name: str) -> dict[str, int]:
+    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError
+    when it is not there.
+    """
+    for line in text.splitlines():
+        key, colon, numbers = line.partition(":")
+        if colon and key.strip() == name:
+            columns = zip(OF_INTERFACE, numbers.split(), strict=False)
+            return {f"{name}.{column}": int(number) for column, number in columns if column}
+    raise ValueError(f"/proc/net/dev has no {name}")
+
+
+def device(text: str, name: str) -> dict[str, int]:
+    """A device's own counters of drops, errors and pauses: `eth1.ethtool rx_pause`."""
+    rows = (line.partition(":") for line in text.splitlines())
+    return {
+        f"{name}.ethtool {key.strip()}": int(value)
+        for key, _, value in rows
+        if OF_DEVICE.search(key) and value.strip().isdecimal()
+    }
+
+
+def softnet(text: str) -> dict[str, int]:
+    """Packets that found a CPU's queue full, of /proc/net/softnet_stat (hexadecimal, a
+    line a CPU).
+    """
+    columns = [line.split() for line in text.splitlines()]
+    return {"softnet.dropped": sum(int(row[1], 16) for row in columns if len(row) > 1)}
+
+
+def process(text: str) -> tuple[int, int]:
+    """The number of a process, and the ticks that it and its children have used, of
+    /proc/self/stat.
+    """
+    numbers = text.rpartition(")")[2].split()
+    return int(text.split(maxsplit=1)[0]), sum(int(number) for number in numbers[11:15])
 
 
 @dataclass
 class Reading:
-    """What one host read at a moment: counters by name, and gauges. `cpu`, `own` and
-    `kernel` where it speaks for its kernel.
+    """What one host read at a moment: counters by name, and gauges. `cpu` and `kernel` where it
+    speaks for its kernel.
     """
 
     ns: int
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, Any] = field(default_factory=dict)
     cpu: dict[str, int] = field(default_factory=dict)
-    workers: dict[int, int] = field(default_factory=dict)  # process -> ticks
+    own: dict[int, int] = field(default_factory=dict)  # ticks of our processes there
     kernel: list[str] = field(default_factory=list)  # hosts of the kernel that it speaks for
-    own: dict[tuple[str, int], int] = field(default_factory=dict)  # ticks of their processes
     missing: dict[str, str] = field(default_factory=dict)
-
-
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Errors: ValueError for numbers, or for more of them, that no kernel has."""
-    numbers = [value for value in values.values() if not isinstance(value, str)]
-    if len(values) > MOST_COUNTERS or not all(abs(number) < 2**63 for number in numbers):
-        raise ValueError(f"{len(values)} values that no kernel has")
-    return {
-        name: value[:GAUGE_LENGTH] if isinstance(value, str) else value
-        for name, value in values.items()
-    }
 
 
 def _file(path: str) -> Question:
@@ -109,58 +172,23 @@ def _of_network(name: str) -> dict[Question, Take]:
     return takes
 
 
-class Watch:
-    """What is read on one host, with one request a worker. What cannot be read the first time is
-    not asked for again.
-    """
-
-    def __init__(self, worker: Worker, name: str, kernel: bool, network: bool) -> None:
-        """`name`: the data interface, "" where it is not known; `kernel`, `network`: whether the
-        host speaks for these.
-        """
-        self.kernel = kernel
-        self._takes: dict[Question, Take] = _of_network(name) if network else {}
-        if kernel:
-            policies = worker.ask([("list", (f"{CPUS}/cpufreq",))])[0]
-            self._takes |= _of_kernel(policies if isinstance(policies, str) else "")
-        self._missing: dict[str, str] = {}
-        if network and not name:
-            self._missing["interface"] = "the host does not say which has its address"
-
-    def read(self, workers: list[Worker]) -> Reading:
-        """Errors: those of losing a worker."""
-        reading = Reading(time.monotonic_ns(), missing=self._missing)
-        self._missing = {}
-        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
-        answers = workers[0].ask([*own, *self._takes])
-        for question, answer in zip(list(self._takes), answers[len(own) :], strict=True):
-            self._take(reading, question, answer)
-        for text in answers[: len(own)]:
-            if isinstance(text, str):
-                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
-                    pid, ticks = process(text)
-                    reading.workers |= {pid: _checked({"ticks": ticks})["ticks"]}
-        return reading
-
-    def _take(self, reading: Reading, question: Question, answer: str | EngineError) -> None:
-        what = " ".join(question[1])
+def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer: Answer) -> None:
+    """Put an answer into a reading. What cannot be read the first time is not asked for again."""
+    path, (where, parse) = " ".join(what[1]), takes[what]
+    try:
         if isinstance(answer, EngineError):
-            if question != IRQBALANCE or answer.errno != errno.ENOENT:
-                reading.missing[what] = answer.message.removeprefix(f"{what}: ")
-                del self._takes[question]
-                return
+            if what != IRQBALANCE or answer.errno != errno.ENOENT:
+                raise ValueError(answer.message.removeprefix(f"{path}: "))
             answer = ""
-        where, parse = self._takes[question]
-        try:
-            values = _checked(parse(answer))
-        except (ValueError, IndexError) as error:
-            reading.missing[what] = str(error)
-            del self._takes[question]
-            return
-        if where == "mhz":
-            reading.gauges.setdefault("mhz", []).append(values["mhz"])
-        else:
-            getattr(reading, where).update(values)
+        values = parse(answer)
+    except (ValueError, IndexError) as error:
+        reading.missing[path] = str(error)
+        del takes[what]
+        return
+    if where == "mhz":
+        reading.gauges.setdefault("mhz", []).append(values["mhz"])
+    else:
+        getattr(reading, where).update(values)
 
 
 def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -177,15 +205,12 @@ class NoiseMonitor:
         self._campaign = campaign
         self._pool = pool
         self._keep = keep
-        known = campaign.roles
-        self._roles = {host: known[host] for host in campaign.hosts if host in known}
-        self._watches: dict[str, Watch] = {}
+        self._hosts = [host for host in campaign.hosts if host in campaign.roles]
+        self._takes: dict[str, tuple[bool, dict[Question, Take]]] = {}
+        """By host, whether it speaks for its kernel, and what is read there."""
         self._last: dict[str, Reading] = {}
         self._lost: dict[str, str] = {}
         self._here = own_boot_id()
-        self._methods = {
-            cell.transfer.send for cell in campaign.cells if not cell.transfer.tool.external
-        }
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
@@ -203,18 +228,18 @@ class NoiseMonitor:
 
     def forget(self) -> None:
         """Drop what was read: the hosts are going to be booted."""
-        self._watches.clear()
+        self._takes.clear()
         self._last = {}
 
     def before(self) -> None:
         """Read, unless the end of the last block was just read."""
-        if self._last.keys() != self._roles.keys():
+        if self._last.keys() != set(self._hosts):
             self._last = self._read()
 
     def after(self, block: int) -> None:
         """Read, and keep what moved since `before`: an entry a host."""
         before, self._last = self._last, self._read()
-        for host in self._roles:
+        for host in self._hosts:
             entry: dict[str, Any] = {"block": block, "host": host, "ns": [0, 0]}
             if host not in self._last:
                 missing = {"all": self._lost.get(host, "no worker is there")}
@@ -222,10 +247,13 @@ class NoiseMonitor:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(before[host], self._last[host])
+                entry |= self._moved(host, before, self._last)
             self._keep(entry | ({"missing": missing} if missing else {}))
 
-    def _moved(self, one: Reading, other: Reading) -> dict[str, Any]:
+    def _moved(
+        self, host: str, before: Mapping[str, Reading], after: Mapping[str, Reading]
+    ) -> dict[str, Any]:
+        one, other = before[host], after[host]
         entry: dict[str, Any] = {"ns": [one.ns, other.ns]}
         pairs = _both(one.counters, other.counters)
         entry["counters"] = {name: pair for name, pair in pairs.items() if pair[1] > pair[0]}
@@ -234,9 +262,10 @@ class NoiseMonitor:
         entry["kernel"] = other.kernel
         if one.cpu and other.cpu:
             entry["cpu"] = _both(one.cpu, other.cpu)
+        own, later = _own(before, one.kernel), _own(after, other.kernel)
         # A worker that was replaced hides the lost one's CPU time.
-        if other.own and one.own.keys() == other.own.keys() and not self._fetches():
-            entry["own"] = [sum(one.own.values()), sum(other.own.values())]
+        if later and own.keys() == later.keys() and not self._fetches():
+            entry["own"] = [sum(own.values()), sum(later.values())]
         entry["gauges"] = _both(one.gauges, other.gauges)
         return entry
 
@@ -244,20 +273,22 @@ class NoiseMonitor:
         """Whether kernel threads move data in some cell: then what is not our workers' may be the
         transfer's all the same.
         """
-        workers = self._pool.workers().values()
-        send = next(iter(workers)).catalogue.send if workers else {}
-        return any(name in send and send[name].has("fetches") for name in self._methods)
+        workers = list(self._pool.workers().values())
+        send = workers[0].catalogue.send if workers else {}
+        transfers = (cell.transfer for cell in self._campaign.cells)
+        methods = {transfer.send for transfer in transfers if not transfer.tool.external}
+        return any(name in send and send[name].has("fetches") for name in methods)
 
     def _workers(self) -> dict[str, list[Worker]]:
         """The workers that each host has now, the one that is asked about the host first."""
-        there = self._pool.workers()
+        there, roles = self._pool.workers(), self._campaign.roles
         return {
             host: [
-                there[host, role],
-                *(one for (name, other), one in there.items() if name == host and other != role),
+                there[host, roles[host]],
+                *(one for key, one in there.items() if key[0] == host and key[1] != roles[host]),
             ]
-            for host, role in self._roles.items()
-            if (host, role) in there
+            for host in self._hosts
+            if (host, roles[host]) in there
         }
 
     def _read(self) -> dict[str, Reading]:
@@ -269,51 +300,69 @@ class NoiseMonitor:
         for host, (first, *_) in workers.items():
             kernels.setdefault(first.hello.boot_id, []).append(host)
         speakers = {hosts[0]: hosts for hosts in kernels.values()}
-        local = [host for host in self._roles if self._campaign.hosts[host].local]
 
         def read(host: str) -> None:
             if host not in workers:
                 return
-            first = workers[host][0]
             try:
-                if host not in self._watches or self._watches[host].kernel != (host in speakers):
-                    network = host not in local[1:]
-                    self._watches[host] = Watch(
-                        first, self._interface(host), host in speakers, network
-                    )
-                readings[host] = self._watches[host].read(workers[host])
+                readings[host] = self._read_host(host, workers[host], host in speakers)
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
-        if len(self._roles) == 1:
-            read(next(iter(self._roles)))
+        if len(self._hosts) == 1:
+            read(self._hosts[0])
         else:
             self._pool.each(read)
         for host in speakers.keys() & readings.keys():
-            self._set_own(readings, host, speakers[host], workers[host][0])
-        return {host: readings[host] for host in self._roles if host in readings}
+            readings[host].kernel = speakers[host]
+            hello = workers[host][0].hello
+            if hello.boot_id == self._here:
+                readings[host].own[os.getpid()] = int(sum(os.times()[:4]) * hello.clock_ticks)
+        return {host: readings[host] for host in self._hosts if host in readings}
 
-    def _set_own(
-        self, readings: Mapping[str, Reading], host: str, mates: list[str], first: Worker
-    ) -> None:
-        """The ticks of our workers on a kernel, and of this process if it runs there; none where
-        not all are known.
+    def _read_host(self, host: str, workers: list[Worker], speaks: bool) -> Reading:
+        """One host's reading, with one request to its first worker. `speaks`: for its kernel.
+        Errors: those of losing a worker.
         """
-        reading = readings[host]
-        reading.kernel = mates
-        if all(mate in readings for mate in mates):
-            reading.own = {
-                (mate, pid): ticks
-                for mate in mates
-                for pid, ticks in readings[mate].workers.items()
-            }
-            if first.hello.boot_id == self._here:
-                ticks = int(sum(os.times()[:4]) * first.hello.clock_ticks)
-                reading.own["", os.getpid()] = ticks
+        reading = Reading(0)
+        if self._takes.get(host, (None,))[0] != speaks:
+            interface = self._interface(host)
+            takes = {} if interface is None else _of_network(interface)
+            if interface == "":
+                reading.missing["interface"] = "the host does not say which has its address"
+            if speaks:
+                policies = workers[0].ask([("list", (f"{CPUS}/cpufreq",))])[0]
+                takes |= _of_kernel(policies if isinstance(policies, str) else "")
+            self._takes[host] = speaks, takes
+        takes = self._takes[host][1]
+        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
+        reading.ns = time.monotonic_ns()
+        answers = workers[0].ask([*own, *takes])
+        for question, answer in zip(list(takes), answers[len(own) :], strict=True):
+            _take(takes, reading, question, answer)
+        for text in answers[: len(own)]:
+            if isinstance(text, str):
+                with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
+                    pid, ticks = process(text)
+                    reading.own[pid] = ticks
+        return reading
 
-    def _interface(self, host: str) -> str:
+    def _interface(self, host: str) -> str | None:
+        """A host's data interface; "" where it is not known, None where another host speaks for
+        the network.
+        """
+        local = [name for name in self._hosts if self._campaign.hosts[name].local]
+        if host in local[1:]:
+            return None
         try:
             worker = self._pool.host_worker(host)
             return data_interface(self._campaign.hosts[host], worker, self._campaign.ip)
         except EngineError:
             return ""
+
+
+def _own(readings: Mapping[str, Reading], hosts: list[str]) -> dict[tuple[str, int], int]:
+    """The ticks of our processes on the kernel of some hosts; none where not all are known."""
+    if not all(host in readings for host in hosts):
+        return {}
+    return {(host, pid): ticks for host in hosts for pid, ticks in readings[host].own.items()}

@@ -4,12 +4,14 @@ so that no run begins with what the runs before it have learnt of its peer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
+from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
 from netbench.settings.files import Sysctl
 from netbench.settings.named import side_of
+from netbench.settings.setting import Peers, SettingContext
 from netbench.settings.tcp_metrics import NO_SAVE, TcpMetrics
 
 OWN: Mapping[str, SettingLevel] = MappingProxyType({TcpMetrics.name: SettingLevel("drop", "drop")})
@@ -18,11 +20,6 @@ NO_ROOT = "the login is not root, and nothing else of the campaign needs root"
 
 def own_settings(campaign: Campaign, host: str) -> Mapping[str, SettingLevel]:
     """What is held on a host; nothing where the campaign itself says what TCP keeps there."""
-    return {} if any(map(_is_tcp_metrics, _names(campaign, host))) else OWN
-
-
-def _names(campaign: Campaign, host: str) -> Iterator[str]:
-    """Settings that the campaign gives a host in some cell."""
     sides = {""} | {
         side
         for pair in campaign.pairs
@@ -31,10 +28,25 @@ def _names(campaign: Campaign, host: str) -> Iterator[str]:
     }
     for levels in (campaign.settings, *(cell.settings for cell in campaign.cells)):
         for side, name in map(side_of, levels):
-            if side in sides:
-                yield name
+            family, _, what = name.partition(".")
+            saves = f"{family}." == Sysctl.name and Sysctl().path(what) == NO_SAVE
+            if side in sides and (name in OWN or saves):
+                return {}
+    return OWN
 
 
-def _is_tcp_metrics(name: str) -> bool:
-    family, _, what = name.partition(".")
-    return name in OWN or (f"{family}." == Sysctl.name and Sysctl().path(what) == NO_SAVE)
+def context_of(campaign: Campaign, host: str, worker: Worker) -> SettingContext:
+    """Where a host's settings are made, and what it has to do with the campaign's other hosts."""
+    ip = campaign.ip
+    files = [
+        cell.transfer.source.path for cell in campaign.cells if cell.transfer.source.kind == "file"
+    ]
+    hosts = campaign.hosts
+    receivers = [
+        hosts[pair.receiver].data_address(ip) for pair in campaign.pairs if pair.sender == host
+    ]
+    senders = [
+        hosts[pair.sender].data_address(ip) for pair in campaign.pairs if pair.receiver == host
+    ]
+    peers = Peers(*(tuple(dict.fromkeys(names)) for names in (files, receivers, senders)))
+    return SettingContext(host, worker, hosts[host].data_address(ip), hosts[host].interface, peers)

@@ -4,9 +4,11 @@ outside the measured runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Literal
 
 from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
@@ -15,16 +17,20 @@ from netbench.engine.worker import Worker
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
 from netbench.read.soak import SOAK
-from netbench.result.profile_files import Folded, KernelProfile, ProfileRecord, ProfileSide
+from netbench.result.profile_files import (
+    KERNEL_MARK,
+    Folded,
+    KernelProfile,
+    ProfileRecord,
+    ProfileSide,
+)
 from netbench.run import external_tool, transfer
 from netbench.run.ends import End, EndFinder, Ends, Measurement
 from netbench.run.exchange import Watch
 from netbench.run.external_tool import ToolFailed
+from netbench.run.job import MadeSinks
 from netbench.run.recorder import empty_profile_record, status_of
-from netbench.run.sampled import Sampled, fold, parse
-from netbench.run.sinks import MadeSinks
 from netbench.run.worker_pool import WorkerPool
-from netbench.run.worker_symbols import find_symbol
 
 ALONE = frozenset({SOAK})  # meters that would be sampled themselves
 IN_A_FILE = (
@@ -71,9 +77,6 @@ class ProfileRunner:
                 for end in self._ends.ends(step.unit)
             )
         )
-        for end in ends:
-            if end.host.name in self._pool.refused:
-                raise self._pool.refused[end.host.name]
         kernels = _kernels(ends)
         helpers = {side: self._pool.helper(of[0].host.name) for side, of in kernels.items()}
 
@@ -92,8 +95,7 @@ class ProfileRunner:
             labels = {helper.hello.pid: HELPER_LABEL} | movers
             sampled = parse(_report(helper), helper.host)
             profiles[side] = replace(_described(helper.host, sampled), file=file)
-            find = partial(find_symbol, helper.hello.architecture)
-            stacks[file] = fold(sampled, labels, find)
+            stacks[file] = fold(sampled, labels)
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
         )
@@ -126,7 +128,7 @@ def _described(host: str, sampled: Sampled) -> KernelProfile:
     """Errors: ProtocolError for a report without what it must have."""
     try:
         event = sampled.head["event"]
-        frequency, begin, end, *counts = (sampled.number(name) for name in NUMBERS)
+        frequency, begin, end, *counts = (int(sampled.head[name]) for name in NUMBERS)
         cpus, samples, lost, throttles, symbols = counts
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"{host}: the helper's profile lacks {error}{SAME}") from error
@@ -134,3 +136,89 @@ def _described(host: str, sampled: Sampled) -> KernelProfile:
     return KernelProfile(
         host, counted, frequency, (begin, end), cpus, samples, lost, throttles, symbols
     )
+
+
+NAME_LENGTH = 200  # of a function or a process that a host names
+ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
+
+
+@dataclass
+class Sampled:
+    """A helper's report. `frames` by their names; `processes`: pid and name; `stacks`: samples,
+    events, and the places of their process and of their frames in those lists, the outermost first.
+    """
+
+    head: dict[str, str] = field(default_factory=dict)
+    frames: list[str] = field(default_factory=list)
+    processes: list[tuple[int, str]] = field(default_factory=list)
+    stacks: list[tuple[int, int, int, list[int]]] = field(default_factory=list)
+
+
+def parse(text: str, host: str) -> Sampled:
+    """Errors: ProtocolError for a text that is no report."""
+    sampled = Sampled()
+    for line in text.splitlines():
+        try:
+            _take_line(sampled, line)
+        except (ValueError, IndexError) as error:
+            what = f"{host}: the helper's profile has a line that means nothing: {line[:80]!r}"
+            raise ProtocolError(f"{what}{SAME}") from error
+    return sampled
+
+
+def _take_line(sampled: Sampled, line: str) -> None:
+    kind, _, rest = line.partition(" ")
+    if kind == "f":
+        whose, _, what = rest.partition(" ")
+        sampled.frames.append(_frame_name(what, whose == "k"))
+    elif kind == "p":
+        pid, _, name = rest.partition(" ")
+        sampled.processes.append((int(pid), name))
+    elif kind == "s":
+        samples, events, process, *frames = map(int, rest.split())
+        if min(samples, events, process, *frames) < 0:
+            raise ValueError(line)
+        if process >= len(sampled.processes) or max(frames, default=0) >= len(sampled.frames):
+            raise IndexError(line)
+        sampled.stacks.append((samples, events, process, frames))
+    elif kind and rest:
+        sampled.head[kind] = rest
+    else:
+        raise ValueError(line)
+
+
+def fold(sampled: Sampled, labels: Mapping[int, str]) -> dict[tuple[str, ...], int]:
+    """The stacks by the names of their frames, below the name of their process or its `labels` (by
+    pid): ticks, or cycles where those were counted.
+    """
+    processes = [labels.get(pid, _plain(name)) for pid, name in sampled.processes]
+    cycles = sampled.head.get("event") == "cycles"
+    folded: dict[tuple[str, ...], int] = {}
+    for samples, events, process, frames in sampled.stacks:
+        key = processes[process], *_merged(sampled.frames[i] for i in frames)
+        folded[key] = folded.get(key, 0) + (events if cycles else samples)
+    return folded
+
+
+def _merged(names: Iterable[str]) -> tuple[str, ...]:
+    """Names without those of files that repeat: what was called within a library is not known."""
+    kept: list[str] = []
+    for name in names:
+        if not (kept and name[:1] == "[" and kept[-1] == name):
+            kept.append(name)
+    return tuple(kept)
+
+
+def _frame_name(what: str, kernel: bool) -> str:
+    """A function of the kernel by its name, or a file that a process has mapped, behind an
+    offset.
+    """
+    if kernel:
+        return _plain(what) + KERNEL_MARK
+    path = what.partition(" ")[2]
+    return _plain(f"[{PurePosixPath(path).name.strip('[]') or path}]")
+
+
+def _plain(name: str) -> str:
+    """A name of a host's that stays one frame of one line."""
+    return ODD.sub("?", name[:NAME_LENGTH]).strip() or "?"

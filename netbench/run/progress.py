@@ -4,15 +4,16 @@ has the view of a terminal.
 
 from __future__ import annotations
 
+import math
 import sys
 import textwrap
 import time
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
-from netbench.plan.plan import Plan
+from netbench.plan.plan import Key, Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger
 from netbench.stats.closing import Assessment
@@ -20,8 +21,8 @@ from netbench.stats.closing import Assessment
 WIDTH = 80
 
 
-class Progress(Protocol):
-    """Who is told what the conductor does."""
+class Progress:
+    """Who is told what the conductor does; by itself it says nothing, for notebooks and tests."""
 
     def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
         """A campaign begins or goes on; the ledger stands where its records end."""
@@ -36,23 +37,7 @@ class Progress(Protocol):
         """The campaign is over."""
 
 
-class Silent:
-    """Says nothing: for notebooks and tests."""
-
-    def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
-        pass
-
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
-        pass
-
-    def say(self, message: str) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class Lines:
+class Lines(Progress):
     """One line a run at most, and no more than one every few seconds: for logs."""
 
     def __init__(self, out: TextIO | None = None, every: float = 5.0) -> None:
@@ -94,9 +79,6 @@ class Lines:
     def say(self, message: str) -> None:
         self._print(message)
 
-    def end(self) -> None:
-        pass
-
 
 def _fold(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip())) * 2
@@ -116,3 +98,39 @@ def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
             unit = METRICS[name.partition(".")[0]].unit if name.partition(".")[0] in METRICS else ""
             return f"{name} {interval.mean:.3g}{width} {unit}".rstrip()
     return "no metric yet"
+
+
+class TimeLeft:
+    """Seconds of the runs and boots to come, if intervals shrink with the square root of the number
+    of runs: added up once a block, and less by each run within it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._repeat = plan.repeat
+        self._run_seconds = {unit.key: plan.run_seconds(unit) for unit in plan.units}
+        self._sum = 0.0
+        self._block: int | None = None  # that the sum is of
+
+    def ran(self, key: Key) -> None:
+        """A unit has one more run."""
+        self._sum -= self._run_seconds.get(key, 0.0)
+
+    def seconds(self, ledger: Ledger) -> float:
+        """Of the runs of all open units, and of the boots after that of the block."""
+        if ledger.block != self._block:
+            self._block = ledger.block
+            self._sum = math.fsum(
+                self._runs_left(ledger.assessment(key)) * self._run_seconds[key]
+                for key in ledger.open_keys
+            )
+        return max(self._sum, 0.0) + self._plan.seconds_of_boots(ledger.block)
+
+    def _runs_left(self, assessment: Assessment) -> int:
+        """Runs of a unit until its least precise metric is as precise as the campaign wants it."""
+        repeat = self._repeat
+        intervals = (assessment.intervals.get(name) for name in repeat.metrics)
+        widths = [interval.precision for interval in intervals if interval and interval.known]
+        ratio = max(widths, default=1.0) / repeat.precision
+        wanted = math.ceil(assessment.n * ratio**2) if assessment.n else repeat.min
+        return max(min(max(wanted, repeat.min), repeat.max) - assessment.n, 0)

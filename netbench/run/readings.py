@@ -57,20 +57,15 @@ def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Nu
     values_by_name: dict[str, list[Number]] = {}
     for row, edges in _edges(vectors, "proof", catalogue):
         if row.per == "length":
-            values_by_name |= _histogram(row, [edges[edge].numbers for edge in sorted(edges)])
+            counts = zip(*(edges[edge].numbers for edge in sorted(edges)), strict=True)
+            for power, counted in enumerate(counts):
+                if counted[-1]:
+                    values_by_name[f"{row.name}.{format_size(2**power)}"] = list(counted)
             continue
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
             values_by_name[row.name] = values
     return values_by_name
-
-
-def _histogram(row: Row, edges: list[tuple[int | None, ...]]) -> dict[str, list[Number]]:
-    return {
-        f"{row.name}.{format_size(2**power)}": list(counted)
-        for power, counted in enumerate(zip(*edges, strict=True))
-        if counted[-1]
-    }
 
 
 def beside(row: Row) -> bool:

@@ -20,9 +20,8 @@ from netbench.result.profile_files import Folded, ProfileRecord
 from netbench.result.record import Record, Status
 from netbench.result.store import Store
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Progress
+from netbench.run.progress import Progress, TimeLeft
 from netbench.run.run_history import described, new_ledger, replay
-from netbench.run.time_left import TimeLeft
 
 REASON_LENGTH = 2000  # it may quote a host
 
@@ -49,8 +48,8 @@ class Recorder:
 
     def keep_facts(self, read: Mapping[str, HostEntry], boot: int | None = None) -> Hosts:
         """Add what was read of hosts to facts.json: an entry for each boot that a host was seen in,
-        and for each change of its facts within one. Replay the records where the ledger cannot go
-        on under it. Returns facts.json. Errors: StoreError.
+        and for each change of its facts within one, and replay the records by these. Returns
+        facts.json. Errors: StoreError.
 
         `boot`: the number of the boot that the campaign has just made. Without it the number goes
         up by one where a host's boot id has changed.
@@ -68,10 +67,8 @@ class Recorder:
                     last_run = max((record.run for record in self.store.records()), default=0)
                 entries.append(replace(entry, from_run=last_run + 1))
         self.store.facts(hosts)
-        ledger = new_ledger(self._plan, hosts, self._rows)
-        if self._number is None or not self.ledger.go_on_with(ledger):
-            replay(self.store, ledger)
-            self.ledger = ledger
+        self.ledger = new_ledger(self._plan, hosts, self._rows)
+        replay(self.store, self.ledger)
         self.boot = max(known[-1].boot for known in hosts.values())
         self._number = max(self.ledger.runs, self._number or 0)
         return hosts
@@ -95,8 +92,7 @@ class Recorder:
         """Keep a profile run, which counts in no mean, and the stacks of its files. Errors:
         StoreError.
         """
-        if len(record.reason) > REASON_LENGTH:
-            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
+        record = replace(record, reason=_shortened(record.reason))
         with self._lock:
             self.store.profile(record, stacks)
         what = f"profile run {record.run}: {record.cell}"
@@ -142,8 +138,7 @@ class Recorder:
             self._keep_record(unit, replace(record, status=status, reason=reason))
 
     def _keep_record(self, unit: Unit, record: Record) -> None:
-        if len(record.reason) > REASON_LENGTH:
-            record = replace(record, reason=f"{record.reason[:REASON_LENGTH]}...")
+        record = replace(record, reason=_shortened(record.reason))
         ledger, cell = self.ledger, unit.cell.id
         self.store.append(record)
         ledger.add(record)
@@ -151,42 +146,28 @@ class Recorder:
             what = f"{record.status}: {record.reason}"
             self.store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
             self._progress.say(f"run {record.run}: {cell}: {what}")
-        assessment = ledger.assessment(unit.key)
-        self._time_left.measured(unit.key, assessment, ledger.is_open(unit.key))
-        left = self._time_left.seconds(ledger.block, ledger)
-        self._progress.ran(record, ledger, left)
+        self._time_left.ran(unit.key)
+        self._progress.ran(record, ledger, self._time_left.seconds(ledger))
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= REASON_LENGTH else f"{reason[:REASON_LENGTH]}..."
 
 
 def empty_record(unit: Unit, number: int, block: int, boot: int) -> Record:
     """The record of a run that has not begun."""
-    return Record(
-        run=number,
-        cell=unit.cell.id,
-        pair=unit.pair.name,
-        block=block,
-        boot=boot,
-        factors=dict(unit.cell.factors),
-        control=unit.cell.control,
-        status="ok",
-        reason="",
-        started=now(),
-    )
+    return Record(**_begun(unit, number, boot), block=block, control=unit.cell.control)
 
 
 def empty_profile_record(step: ProfileRun, number: int) -> ProfileRecord:
     """The record of a profile run that has not begun."""
-    cell = step.unit.cell
-    return ProfileRecord(
-        run=number,
-        cell=cell.id,
-        pair=step.unit.pair.name,
-        round=step.round,
-        boot=step.boot,
-        factors=dict(cell.factors),
-        status="ok",
-        reason="",
-        started=now(),
-    )
+    return ProfileRecord(**_begun(step.unit, number, step.boot), round=step.round)
+
+
+def _begun(unit: Unit, number: int, boot: int) -> dict[str, Any]:
+    cell = unit.cell
+    of_unit = {"cell": cell.id, "pair": unit.pair.name, "factors": dict(cell.factors)}
+    return {**of_unit, "run": number, "boot": boot, "status": "ok", "reason": "", "started": now()}
 
 
 def status_of(error: Exception) -> Status:

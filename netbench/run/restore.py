@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.model import Campaign
 from netbench.result.campaign_state import CampaignState
+from netbench.result.journal import (
+    Back,
+    Change,
+    Entry,
+    ModulesHidden,
+    ModulesShown,
+    OriginalKernel,
+    outstanding,
+)
 from netbench.result.store import Store
 from netbench.run.boots import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -58,7 +68,12 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
 
             def boot_back() -> None:
                 for host in boots.touched():
-                    _refuse_others(locks, host)
+                    try:  # one that another campaign uses is not booted
+                        locks.lock(host)
+                    except HostBusy:
+                        raise
+                    except Lost:  # one that does not answer is used by none
+                        continue
                 lines.extend(boots.back())
 
             acts += [lambda: lines.extend(boots.finish_boots()), boot_back]
@@ -77,13 +92,37 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     return lines
 
 
-def _refuse_others(locks: HostLocks, host: str) -> None:
-    """A host that another campaign uses is not booted; one that does not answer is used by none.
-    Errors: HostBusy.
-    """
-    try:
-        locks.lock(host)
-    except HostBusy:
-        raise
-    except Lost:
-        return
+def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
+    """Each connection, boot and operation that entries of a journal ask for, a line each."""
+    lines: list[str] = []
+    for name, host in campaign.hosts.items():
+        kernel = ""
+        modules: dict[str, str] = {}
+        for entry in entries:
+            if isinstance(entry, OriginalKernel | Back) and entry.host == name:
+                kernel = entry.release if isinstance(entry, OriginalKernel) else ""
+            elif isinstance(entry, ModulesShown) and entry.host == name:
+                what = "unmounts" if entry.mounted else "removes the link"
+                modules[entry.place] = f"{what} {shlex.quote(entry.place)}"
+            elif isinstance(entry, ModulesHidden) and entry.host == name:
+                modules.pop(entry.place, None)
+        by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
+        boots = [f"boots back to {kernel}, where it is not running: {by}"] if kernel else []
+        if acts := [*boots, *modules.values(), *map(_undo, outstanding(entries, name))]:
+            config = f" by {host.ssh_config}" if host.ssh_config else ""
+            way = f"connects to {host.ssh}{config}" if host.ssh else "works on this machine"
+            lines += [f"{name}: {act}" for act in (way, *acts)]
+    return lines
+
+
+def _undo(change: Change) -> str:
+    look = f"runs `{shlex.join(change.look)}`; " if change.look else ""
+    if change.undo:
+        return f"{change.setting}: {look}runs `{shlex.join(change.undo)}`"
+    if change.op == "neighbours":
+        number = change.before.count("\n ")
+        return f"{change.setting}: sets {number} values around it as they were"
+    what = shlex.join((change.op, *change.target))
+    if change.op == "exec":
+        return f"{change.setting}: {look}runs `{shlex.join(change.target)}`"
+    return f"{change.setting}: {look}sets {what} to {change.before.strip()!r}"

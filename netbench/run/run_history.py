@@ -5,16 +5,22 @@ needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
+from netbench.base.errors import StoreError
+from netbench.base.units import listed
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
 from netbench.plan.plan import Key, Plan
+from netbench.plan.plan_json import plan_json
 from netbench.read.accounts import accounts_of
+from netbench.result import codec
 from netbench.result.codec import unreadable
-from netbench.result.files import EngineRow, Hosts
+from netbench.result.files import EngineRow, Hosts, PlanFile
 from netbench.result.store import Store
 from netbench.run.ledger import LOST, Ledger
+from netbench.run.progress import Progress
 
 
 def described(rows: Iterable[Row]) -> list[EngineRow]:
@@ -99,3 +105,57 @@ def profiles_due(store: Store, plan: Plan) -> set[tuple[Key, int]]:
     }
     known = {unit.key for unit in plan.units if unit.pair.name not in lost}
     return {(key, number) for key in wanted & known for number in range(profile.runs)} - done
+
+
+SHOWN = 8  # pairs or hosts that a line names
+
+
+def refuse_another(store: Store, plan: Plan) -> None:
+    """Refuse a result whose campaign or plan are not those that it was begun with, one that this
+    account did not begin, and one that was merged. Errors: StoreError; RequestError.
+    """
+    if parts := [part for part in store.plan().parts if part.ended != "done"]:
+        names = ", ".join(f"{part.number}/{part.of} ({part.result or 'none'})" for part in parts)
+        raise StoreError(
+            f"{store.path} was merged from parts, and is not gone on with: `resume` those that are"
+            f" not finished, {names}, and merge all of them again"
+        )
+    store.refuse_changed()
+    planned, stored = codec.of_json(PlanFile, plan_json(plan)), store.plan()
+    keys = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
+    if stored.rounds == planned.rounds or len(planned.pairs) == 1:
+        keys.append("order")  # else hosts were found to share kernels, which the order follows
+    for name in keys:
+        if getattr(stored, name) != getattr(planned, name):
+            raise StoreError(
+                f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"
+                " restore campaign.yaml, or run the changed campaign as a new one"
+            )
+
+
+def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Campaign:
+    """What of a campaign is gone on with: the pairs that were not given up, and their hosts. Where
+    every pair was, all of it. Errors: StoreError.
+    """
+    lost = {
+        record.pair
+        for record in store.records(having=f'"{LOST}'.encode())
+        if record.status == "failed" and record.reason.startswith(LOST)
+    }
+    pairs = tuple(pair for pair in campaign.pairs if pair.name not in lost)
+    if not lost or not pairs:
+        return campaign
+    there = replace(campaign, pairs=pairs)
+    there = replace(there, hosts={name: campaign.hosts[name] for name in there.roles})
+    left_out = [host for host in campaign.hosts if host not in there.hosts]
+    line = f"given up before, and left out: {listed(sorted(lost), SHOWN, ', ')}"
+    if left_out:
+        line += f"; not connected to: {listed(left_out, SHOWN, ', ')}"
+    if changed := [host for host in left_out if store.journal.outstanding(host)]:
+        line += (
+            f"; `restore {store.path}` puts back what is left changed on"
+            f" {listed(changed, SHOWN, ', ')}"
+        )
+    store.note(line)
+    progress.say(line)
+    return there

@@ -4,8 +4,9 @@ in a run becomes its record; pairs that break are given up while the others go o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,19 +24,16 @@ from netbench.model import Campaign, Pair
 from netbench.plan.plan import Apply, Key, Plan, ProfileRun, Run, Step, Unit, Verify
 from netbench.result.record import Record, Status
 from netbench.run import external_tool, transfer
-from netbench.run.check_files import is_character_device
 from netbench.run.ends import EndFinder, Ends, Measurement
 from netbench.run.external_tool import ToolFailed
-from netbench.run.idle_counts import IdleCounts
+from netbench.run.held_settings import HeldSettings
+from netbench.run.job import MadeSinks
 from netbench.run.ledger import LOST
 from netbench.run.profiler import ProfileRunner
 from netbench.run.recorder import Recorder, empty_record, status_of
-from netbench.run.retry import ATTEMPTS
-from netbench.run.seconds import REPORT_NS, Told, told
-from netbench.run.sinks import MadeSinks
-from netbench.run.start_gate import StartGate
-from netbench.run.unit_settings import UnitSettings
-from netbench.run.worker_pool import WorkerPool
+from netbench.run.single_meter import IdleCounts
+from netbench.run.transfer import REPORT_NS, Told, told
+from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 
 CUT_SECONDS = 4.5  # workers send a heartbeat every three
 
@@ -54,7 +52,7 @@ class Runner:
         plan: Plan,
         campaign: Campaign,
         pool: WorkerPool,
-        settings: UnitSettings,
+        settings: HeldSettings,
         sinks: MadeSinks,
         idle: IdleCounts,
         recorder: Recorder,
@@ -249,34 +247,34 @@ class Runner:
             return transfer.measure(cell, ends, self._sinks, report=REPORT_NS, start=start)
 
     def _verify(self, unit: Unit) -> None:
-        """One verification, and a record where it failed. Errors: Lost."""
+        """Show that what arrives is what was sent, and keep a record where it is not. What an
+        external tool moves cannot be seen. Errors: Lost.
+        """
+        cell = unit.cell.transfer
+        if cell.tool.external:
+            return
+        status: Status = "failed"
         try:
             if unverified := self._why_unverified(unit):
                 self._note(unit, f"not verified: {unverified}")
                 return
-            why = self.verify(unit)
-            status: Status = "failed"
+            why = transfer.verify(cell, self._ends.ends(unit), self._sinks)
         except (EngineError, RequestError, TimeoutError) as error:
             self._settings.confirm(unit)
             why, status = f"verify: {error}", status_of(error)
         if why:
             self._recorder.keep_unmeasured(unit, status, why)
 
-    def verify(self, unit: Unit) -> str:
-        """Show that what arrives is what was sent. What is wrong, or "" (also where that cannot be
-        seen: of an external tool). Errors: those of a transfer.
-        """
-        if unit.cell.transfer.tool.external:
-            return ""
-        return transfer.verify(unit.cell.transfer, self._ends.ends(unit), self._sinks)
-
     def _why_unverified(self, unit: Unit) -> str:
         """Why what arrives is not verified, though the campaign asks for it. Errors: Lost."""
         if self._campaign.verify and unit.key not in self._unverified:
             path, (_, receiver) = unit.cell.transfer.sink.path, self._pool.pair_workers(unit.pair)
-            keeps = not path or not is_character_device(receiver, path)
-            why = f"the sink {path} keeps nothing that could be read again"
-            self._unverified[unit.key] = "" if keeps else why
+            self._unverified[unit.key] = ""
+            with suppress(EngineError):  # it is no device such as /dev/null
+                if path:
+                    receiver.operate("exec", ["test", "-c", path])
+                    why = f"the sink {path} keeps nothing that could be read again"
+                    self._unverified[unit.key] = why
         return self._unverified.get(unit.key, "")
 
 
@@ -286,3 +284,36 @@ def _cuts(ends: Ends) -> dict[str, float]:
     """
     silences = {end.side: end.worker.silence for end in ends}
     return {side: round(seconds, 1) for side, seconds in silences.items() if seconds > CUT_SECONDS}
+
+
+class StartGate:
+    """Where the runs of a wave wait for each other, by the names of their pairs. A run that ends
+    before it has come here, since it failed or was interrupted, `leaves`.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._awaited = set(names)
+        self._there: list[str] = []
+        self._changed = threading.Condition()
+
+    def wait(self, name: str) -> tuple[str, ...]:
+        """Wait until every run is here or has left; the others that are here, in order of names."""
+        with self._changed:
+            self._awaited.discard(name)
+            self._there.append(name)
+            self._open_if_all()
+            self._changed.wait_for(lambda: not self._awaited)
+            return tuple(each for each in self._there if each != name)
+
+    def leave(self, name: str) -> None:
+        """A run does not wait, or no longer: none waits for it."""
+        with self._changed:
+            if name in self._awaited:
+                self._awaited.discard(name)
+                self._open_if_all()
+
+    def _open_if_all(self) -> None:
+        """Wake those that wait, once: hundreds may."""
+        if not self._awaited:
+            self._there.sort()
+            self._changed.notify_all()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from netbench.base.errors import EngineError, RequestError
+from netbench.base.errors import EngineError, Lost, RequestError
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
-from netbench.model import NOTHING, Host
+from netbench.model import NOTHING, Campaign, Host
+from netbench.read.ratio_table import ENERGY, ENERGY_COUNTED
+from netbench.read.soak import COUNTERS, SOAK
 from netbench.run import readings
-from netbench.run.worker_pool import open_channel
+from netbench.run.worker_pool import WorkerPool, open_channel
 
 SECONDS_MIN, SECONDS_MAX = 0.001, 86_400.0
 GRACE_SECONDS = 30.0  # beyond the meter's own time
@@ -102,3 +104,60 @@ def _usable(name: str, meters: Mapping[str, Named]) -> None:
         raise RequestError(f"meter {name!r} cannot run alone; {hint}")
     if why := meters[name].row.why:
         raise EngineError(0, 0, name, why, "run `list meters` to see which meters work here")
+
+
+IDLE_SECONDS = 1.0  # of an idle window
+IDLE_COUNTERS = {SOAK: COUNTERS, ENERGY: (ENERGY_COUNTED,)}
+"""By meter, what is counted in idle windows. Each meter has windows of its own: soakers keep CPUs
+busy.
+"""
+
+Counters = Mapping[str, list[Any]]
+"""Counter -> [opening, closing]."""
+
+
+class IdleCounts:
+    """The latest idle windows of each kernel. `note` gets a line where none could be had."""
+
+    def __init__(self, campaign: Campaign, pool: WorkerPool, note: Callable[[str], None]) -> None:
+        self._campaign = campaign
+        self._pool = pool
+        self._note = note
+        self._meters = [name for name in IDLE_COUNTERS if name in campaign.meters]
+        self._by_boot: dict[str, dict[str, Counters]] = {}
+
+    def measure(self) -> None:
+        """Watch every kernel with each of these meters that a cell has, all kernels at
+        the same time.
+        """
+        if not self._meters:
+            return
+        speakers: dict[str, str] = {}
+        for host in self._campaign.roles:
+            speakers.setdefault(self._pool.boot_id(host), host)
+
+        def watch(host: str) -> None:
+            if host not in speakers.values():
+                return
+            try:
+                worker = self._pool.host_worker(host)
+                usable = (m for m in self._meters if not worker.catalogue.meters[m].row.why)
+                counts = {name: self._count(worker, name) for name in usable}
+                self._by_boot[worker.hello.boot_id] = counts
+            except (EngineError, Lost, TimeoutError) as error:
+                self._note(f"{host}: no idle window: {error}")
+
+        self._pool.each(watch)
+
+    def _count(self, worker: Worker, meter: str) -> Counters:
+        outcome = observe(worker, meter, IDLE_SECONDS, {"footprint": self._campaign.footprint})
+        side = readings.counters(outcome.result, worker.catalogue)
+        names = [name for name in IDLE_COUNTERS[meter] if name in side.get(meter, {})]
+        return {
+            "idle_time_ns": side["time_ns"],
+            **{f"idle_{name}": side[meter][name] for name in names},
+        }
+
+    def of(self, worker: Worker) -> Mapping[str, Counters]:
+        """The latest idle windows of a worker's kernel, by meter; {} where there is none."""
+        return self._by_boot.get(worker.hello.boot_id, {})

@@ -1,9 +1,10 @@
 """The meter soak alone on this machine: how busy each CPU is, from the first moment on, whether a
-load runs already or not.
+load runs already or not; and whether what it takes for granted holds on a host.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,9 +13,7 @@ from statistics import fmean
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
-from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of, slow_down
-from netbench.run import idle_shares
-from netbench.run.check_soak import doubts
+from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of, quieter
 from netbench.run.single_meter import MeterReading, check_seconds, observe, own_worker, reading_of
 
 SLICES = 20  # of a window, as a rule
@@ -29,6 +28,21 @@ COUNTERS = (  # of a Soaked, behind the time
     "cpu_worked_ns",
     "cpu_stolen_ns",
 )
+STOLEN = 0.01  # of all CPU time since the host was booted
+CPUS = "/sys/devices/system/cpu"
+FILES = {
+    "cgroup": "/proc/self/cgroup",
+    "controllers": "/sys/fs/cgroup/cgroup.subtree_control",
+    "smt": f"{CPUS}/smt/active",
+    "isolated": f"{CPUS}/isolated",
+    "nohz_full": f"{CPUS}/nohz_full",
+    "stat": "/proc/stat",
+}
+_idle: dict[tuple[str, int], dict[int, Soaked]] = {}
+"""By boot and footprint, what was counted on idle CPUs in earlier windows of this process."""
+
+Doubt = tuple[str, str]
+"""What does not hold, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +61,9 @@ class CpuLoad:
 @dataclass(frozen=True)
 class SoakReading(MeterReading):
     """`per_cpu` has each CPU that has a soaker. `idle_share`: what an idle CPU loses, the mean over
-    them; `idle_from`: `window`, the quietest parts of this window; `stored`, a window earlier in
-    this boot; `none`: neither was there, and 0 is used. `doubts`: what the meter takes for granted
-    and does not hold here.
+    them; `idle_from`: `window`, the quietest parts of this window; `stored`, an earlier window of
+    this process; `none`: neither was there, and 0 is used. `doubts`: what the meter takes for
+    granted and does not hold here.
     """
 
     per_cpu: list[CpuLoad]
@@ -58,15 +72,8 @@ class SoakReading(MeterReading):
     doubts: list[str]
 
 
-def read_soak(seconds: float, footprint: int = 0) -> SoakReading:
-    """Watch all CPUs for some seconds. Errors: as read_meter."""
-    check_seconds(seconds)
-    with own_worker() as worker:
-        return read_window(worker, seconds, footprint)
-
-
 def watch(seconds: float, footprint: int = 0) -> Iterator[SoakReading]:
-    """Window after window of some seconds, without end. Errors: as read_meter."""
+    """Window after window of some seconds, of all CPUs, without end. Errors: as read_meter."""
     check_seconds(seconds)
     with own_worker() as worker:
         while True:
@@ -79,9 +86,9 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
     sample = min(max(int(seconds * 1e9) // SLICES, low), high)
     outcome = observe(worker, SOAK, seconds, {"sample": sample, "footprint": footprint})
     slices = _slices(outcome, worker.catalogue)
-    boot_id = worker.hello.boot_id
-    idle = idle_of(slices, idle_shares.read(boot_id, footprint))
-    _keep_quiet(boot_id, footprint, slices)
+    stored = _idle.setdefault((worker.hello.boot_id, footprint), {})
+    idle = idle_of(slices, stored)
+    _keep_quiet(stored, slices)
     return SoakReading(
         **vars(reading_of(worker, SOAK, outcome)),
         per_cpu=[_load(cpu, added(parts), idle.get(cpu)) for cpu, parts in slices.items()],
@@ -93,31 +100,38 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
 
 def _load(cpu: int, soaked: Soaked, idle: Idle | None) -> CpuLoad:
     share = busy(soaked.share, idle.share if idle else 0.0, soaked.stolen_share)
-    slower = slow_down(soaked.quantum, idle.quantum) if idle else None
+    slower = soaked.quantum / idle.quantum - 1 if idle else math.nan
     return CpuLoad(
         cpu,
         round(min(max(share, 0.0), 1.0), 6),
-        None if slower is None else round(slower, 4),
+        None if math.isnan(slower) else round(slower, 4),
         round(soaked.stolen_share, 6),
     )
 
 
-def _keep_quiet(boot_id: str, footprint: int, slices: Mapping[int, Sequence[Soaked]]) -> None:
-    """Keep what was counted where all CPUs were idle."""
+def _keep_quiet(stored: dict[int, Soaked], slices: Mapping[int, Sequence[Soaked]]) -> None:
+    """Keep what was counted where all CPUs were idle, with no more of other processes than was kept
+    before.
+    """
     whole = {cpu: added(parts) for cpu, parts in slices.items()}
-    if whole and all(
+    if all(
         one.elapsed >= KEPT_FROM_NS and one.switched <= QUIET * one.elapsed
         for one in whole.values()
     ):
-        idle_shares.keep(boot_id, footprint, whole)
+        stored |= {cpu: quieter(now, stored.get(cpu)) for cpu, now in whole.items()}
 
 
 def _slices(outcome: Outcome, catalogue: Catalogue) -> dict[int, list[Soaked]]:
     """What was counted from each sample to the next, by CPU; CPUs without a soaker are left out."""
-    moments = sorted(_moments(outcome, catalogue).items())
-    cpus = range(len(moments[0][1][COUNTERS[0]]))
+    at_edges = (one for one in outcome.result if one.edge in (Edge.OPEN, Edge.CLOSE))
+    by_time: dict[int, dict[str, Sequence[int | None]]] = {}
+    for vector in (*at_edges, *outcome.samples):
+        row = catalogue.rows[vector.row]
+        if row.owner == SOAK and row.per == "cpu":
+            by_time.setdefault(vector.ns, {})[row.name] = vector.numbers
+    moments = sorted(by_time.items())
     slices: dict[int, list[Soaked]] = {}
-    for cpu in cpus:
+    for cpu in range(len(moments[0][1][COUNTERS[0]])):
         rows = [(ns, [counts[name][cpu] for name in COUNTERS]) for ns, counts in moments]
         parts = [
             Soaked(then - now, *_differences(before, after))
@@ -133,12 +147,60 @@ def _differences(before: Sequence[int | None], after: Sequence[int | None]) -> I
     return (b - a for a, b in zip(before, after, strict=True) if a is not None and b is not None)
 
 
-def _moments(outcome: Outcome, catalogue: Catalogue) -> dict[int, dict[str, Sequence[int | None]]]:
-    """Counters of each CPU at the window's edges and at the samples between, by time."""
-    at_edges = (one for one in outcome.result if one.edge in (Edge.OPEN, Edge.CLOSE))
-    moments: dict[int, dict[str, Sequence[int | None]]] = {}
-    for vector in (*at_edges, *outcome.samples):
-        row = catalogue.rows[vector.row]
-        if row.owner == SOAK and row.per == "cpu":
-            moments.setdefault(vector.ns, {})[row.name] = vector.numbers
-    return moments
+def doubts(worker: Worker) -> Iterator[Doubt]:
+    """What soak takes for granted and does not hold on a worker's host: that soakers get only what
+    nobody else wants, and that what they lose was taken by a load. Errors: those of a worker.
+    """
+    answers = worker.ask([("file", (path,)) for path in FILES.values()])
+    texts = (answer.strip() if isinstance(answer, str) else "" for answer in answers)
+    yield from of_texts(dict(zip(FILES, texts, strict=True)))
+
+
+def of_texts(texts: Mapping[str, str]) -> Iterator[Doubt]:
+    """Of what the FILES say; "" for one that is not there."""
+    if group := _weighted_group(texts["cgroup"], texts["controllers"]):
+        yield (
+            f"the soakers are in the cgroup {group}, and SCHED_IDLE holds only within a cgroup: a"
+            " load in another one is slowed by them, and looks smaller",
+            "run the load and netbench in one cgroup, or boot without the cpu controller",
+        )
+    if texts["smt"] == "1":
+        yield (
+            "SMT is on: a soaker slows the load on its core's other thread, and the load the"
+            " soaker (slow_down), which `busy` does not count",
+            "turn SMT off, or compare with a run without soak",
+        )
+    if texts["isolated"] or texts["nohz_full"] not in ("", "(null)"):
+        cpus = texts["isolated"] or texts["nohz_full"]
+        yield (
+            f"the CPUs {cpus} are isolated from the scheduler or from its tick: with a soaker they"
+            " are not, as two processes run there",
+            "leave soak out where isolation is what you measure",
+        )
+    if (stolen := _stolen(texts["stat"])) >= STOLEN:
+        yield (
+            f"the hypervisor has taken {stolen:.1%} of the CPUs' time since the"
+            " boot: `busy` is without that, to a tick of 10 ms in each window, so short windows"
+            " differ more",
+            "use a machine whose CPUs are not shared",
+        )
+
+
+def _weighted_group(cgroup: str, controllers: str) -> str:
+    """The cgroup whose weight stands between the soakers and other groups; "" where none does.
+    cgroups(7): a line is ID:CONTROLLERS:PATH, of version 2 0::PATH.
+    """
+    for line in cgroup.splitlines():
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        weighs = "cpu" in names.split(",") if names else "cpu" in controllers.split()
+        if weighs and path not in ("", "/"):
+            return path
+    return ""
+
+
+def _stolen(stat: str) -> float:
+    """The share of steal in the line of all CPUs of /proc/stat (proc(5))."""
+    numbers = [int(word) for word in stat.partition("\n")[0].split()[1:9] if word.isdecimal()]
+    total = sum(numbers)
+    return numbers[7] / total if len(numbers) == 8 and total else 0.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from netbench.base.errors import ProtocolError, RequestError
@@ -15,7 +16,7 @@ from netbench.result.record import Proof, SettingNote, Settings
 from netbench.run import job, readings
 from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.exchange import Watch, exchange, give_up
-from netbench.run.sinks import MadeSinks
+from netbench.run.job import MadeSinks
 from netbench.settings import nfs
 
 NOTES = (
@@ -117,42 +118,35 @@ def _asked(
     """What `exchange` is to do: both jobs, with `more` options. Files of the sink are journalled as
     soon as the receiver has made them, whatever becomes of the run.
     """
-    sender, receiver = ends.sender.worker, ends.receiver.worker
-    send, receive = _jobs(transfer, ends, sinks)
-
-    def journal_sinks(ready: tuple[Vector, ...]) -> None:
-        read = readings.readbacks(ready, receiver.catalogue)
-        made = read.get("sink_device"), read.get("sink_inode")
-        sinks.add(receiver, job.sink_paths(transfer), *made)
-
-    return sender, receiver, send | more, receive | more, journal_sinks
-
-
-def _jobs(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> tuple[job.Options, job.Options]:
     sender, receiver = ends
-    send_method = sender.worker.catalogue.send[transfer.send]
-    receive_method = receiver.worker.catalogue.receive[transfer.receive]
-    for side, method in (("send", send_method), ("receive", receive_method)):
+    near, far = sender.worker, receiver.worker
+    sending, receiving = near.catalogue.send[transfer.send], far.catalogue.receive[transfer.receive]
+    for side, method in (("send", sending), ("receive", receiving)):
         if method.row.why:
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
-    send = job.sender_options(
-        transfer, token, sender.cpus, [row.name for row in send_method.options]
-    )
-    receive = job.receiver_options(
-        transfer,
-        token,
-        receiver.cpus,
-        [row.name for row in receive_method.options],
-        sinks.on(receiver.worker),
-    )
-    if receive_method.has("fetches"):
+    declared = [[row.name for row in method.options] for method in (sending, receiving)]
+    send = job.sender_options(transfer, token, sender.cpus, declared[0])
+    receive = job.receiver_options(transfer, token, receiver.cpus, declared[1], sinks.on(far))
+    if receiving.has("fetches"):
         path = nfs.path(sender.address, transfer.source.path)
         receive |= {"source": "file", "source_path": path}
     if sender.host.address:
         send["local_address"] = receive["peer_address"] = sender.address
-    address: job.Options = {"address": receiver.address}
-    return send | address | sender.metering, receive | address | receiver.metering
+
+    def journal_sinks(ready: tuple[Vector, ...]) -> None:
+        read = readings.readbacks(ready, far.catalogue)
+        made = read.get("sink_device"), read.get("sink_inode")
+        sinks.add(far, job.sink_paths(transfer), *made)
+
+    both: job.Options = {"address": receiver.address, **more}
+    return (
+        near,
+        far,
+        send | both | sender.metering,
+        receive | both | receiver.metering,
+        journal_sinks,
+    )
 
 
 def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:
@@ -180,3 +174,57 @@ def _lines(end: End, outcome: Outcome) -> list[Mapping[str, Any]]:
         *readings.edge_lines(end.side, outcome.result, catalogue),
         *readings.sample_lines(end.side, outcome.samples, catalogue),
     ]
+
+
+REPORT_NS = 10**9
+
+
+@dataclass(frozen=True)
+class Second:
+    """About a second of a run: `begin` and `end` in seconds since its window opened, `bytes` that
+    were sent, `retransmits` of its streams (None where the kernel does not say).
+    """
+
+    run: int
+    begin: float
+    end: float
+    bytes: int
+    retransmits: int | None
+
+
+Told = Callable[[Second], None]
+
+
+@contextmanager
+def told(sender: End, run: int, sample: int, tell: Told) -> Iterator[None]:
+    """Tell each second of a run whose sender takes samples every `sample` ns, which is when its
+    window opened before the first.
+    """
+    catalogue = sender.worker.catalogue
+    opened = 0
+    before: tuple[int, int, int | None] = 0, 0, None  # time, bytes, retransmits
+
+    def total(line: readings.Line, meter: str, counter: str) -> int | None:
+        values = line.get(meter, {}).get(counter)
+        return sum(values) if values else None
+
+    def take(vectors: Sequence[Vector]) -> None:
+        nonlocal opened, before
+        samples = [
+            (line["ns"], sent, total(line, "tcp", "retransmits"))
+            for line in readings.sample_lines("", vectors, catalogue)
+            if (sent := total(line, "flow", "bytes")) is not None
+        ]
+        if samples and not opened:
+            before, opened = samples[0], samples[0][0] - sample
+        if samples and samples[-1] != before:
+            (begin, first, old), (end, last, new) = before, samples[-1]
+            again = None if old is None or new is None else new - old
+            tell(Second(run, (begin - opened) / 1e9, (end - opened) / 1e9, last - first, again))
+            before = samples[-1]
+
+    sender.worker.sampled = take
+    try:
+        yield
+    finally:
+        sender.worker.sampled = None

@@ -11,7 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from netbench.base.cancel import side_by_side
-from netbench.base.errors import EngineError, HostGone, HostsLost, Lost, NetbenchError, RootRefused
+from netbench.base.errors import (
+    EngineError,
+    HostGone,
+    HostsLost,
+    Lost,
+    NetbenchError,
+    RootRefused,
+)
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel
@@ -23,12 +30,11 @@ from netbench.run.own_settings import NO_ROOT, own_settings
 ChannelFactory = Callable[[Host], Channel]
 RECONNECT_SECONDS = 60.0  # a host that was lost may be back within
 RECONNECT_PAUSE = 0.5
+ATTEMPTS = 3  # at what loses a worker each time
 INTERRUPT_SECONDS = 2.0  # after Ctrl-C, for threads that wait for a worker
 HELPER = "helper"  # in place of a role
 AT_ONCE = 32  # hosts that are contacted in parallel
-# Open files: a shell allows a process 1,024 as a rule, its hard limit many more.
-A_WORKER = 8  # files: its pipes, or its host's socket, and those of a reconnect beside them
-OTHERS = 512  # of the controller itself: its result, its libraries, an editor's notebook
+FILES = 1 << 16  # open at most: 8 a worker, and those of the controller
 
 
 def open_channel(host: Host) -> Channel:
@@ -44,16 +50,14 @@ def open_channel(host: Host) -> Channel:
     )
 
 
-def allow_files(workers: int) -> None:
-    """Raise this process's limit of open files as far as so many workers may need, and as the hard
-    limit lets it. A limit that is enough stays as it is.
+def allow_files() -> None:
+    """Raise this process's limit of open files, of which a shell allows 1,024 as a rule, as far as
+    the hard limit lets it, for fleets.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OTHERS + A_WORKER * workers
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class WorkerPool:
@@ -73,7 +77,7 @@ class WorkerPool:
         wants = [host for host in self._roles if campaign.wants_root(host)]
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
-        allow_files(len(self._wanted))
+        allow_files()
         self._holding = {host for host in self._roles if own_settings(campaign, host)}
         self._with_helper = set(wants)
         self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
@@ -83,8 +87,8 @@ class WorkerPool:
         self._left: dict[tuple[str, str], int] = {}  # pids of lost workers
         self._boot_ids: dict[str, str] = {}
         self._interrupt: KeyboardInterrupt | None = None
-        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, with why
-        self._rootless: dict[str, RootRefused] = {}  # those that give none for a meter
+        self.refused: dict[str, RootRefused] = {}  # hosts that give no root, which they have to
+        self._rootless: dict[str, RootRefused] = {}  # hosts that give none, with why
         self._meters = campaign.meters
         self.lent: dict[str, list[str]] = {}  # by host, meters whose files a helper has opened
         self._heartbeat = Heartbeat()
@@ -109,18 +113,8 @@ class WorkerPool:
                 worker.interrupt(self._interrupt)
             self._heartbeat.add(worker)
             if role != HELPER:
-                self.lent[host] = lend(worker, self._meters, lambda: self._meter_helper(host))
+                self.lent[host] = lend(worker, self._meters, partial(self.helper, host))
         return self._workers[key]
-
-    def _meter_helper(self, host: str) -> Worker:
-        """The worker that opens what a host's meters need root for. Errors: as worker."""
-        if host in self._rootless:
-            raise self._rootless[host]
-        try:
-            return self.helper(host)
-        except RootRefused as error:
-            self._rootless[host] = error
-            raise
 
     def host_worker(self, host: str) -> Worker:
         """The mover that is asked about a host. Errors: as worker."""
@@ -150,8 +144,14 @@ class WorkerPool:
         if self._interrupt:
             raise self._interrupt
         channel = self.channel(host)
+        if host in self._rootless and role == HELPER:
+            raise self._rootless[host]
         if role == HELPER:
-            return Worker(channel.start_helper(), host)
+            try:
+                return Worker(channel.start_helper(), host)
+            except RootRefused as error:
+                self._rootless[host] = error
+                raise
         return Worker(channel.start_mover(self._hosts[host].run_as), host)
 
     def _restart(self, host: str, role: str) -> Worker:
@@ -289,6 +289,7 @@ class WorkerPool:
     def _forget_boot(self, host: str) -> None:
         self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
+        self._rootless.pop(host, None)
         self._lost.discard(host)
 
     def disconnect(self, host: str) -> None:

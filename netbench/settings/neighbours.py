@@ -17,8 +17,6 @@ ALL = ("all", "")
 """The target that stands for all of a network namespace, and /proc/sys/vm."""
 STATE = "state"
 """Sections of what is only read: addresses, routes, flags."""
-HIDDEN = "(hidden)"
-"""How the value of what only root may read begins: a hash."""
 NONE = "none"
 
 Key = tuple[str, str]
@@ -75,15 +73,8 @@ def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     return {
         key: (value, after.get(key, NONE))
         for key, value in before.items()
-        if _differs(after.get(key), value) and (key[0] in there or key[0].startswith("file /s"))
+        if after.get(key) != value and (key[0] in there or key[0].startswith("file /s"))
     }
-
-
-def _differs(now: str | None, value: str) -> bool:
-    """Whether a value is another one now. Hashes of two processes cannot be compared."""
-    if now and now.startswith(HIDDEN) and value.startswith(HIDDEN):
-        return now.split()[1] == value.split()[1] and now != value
-    return now != value
 
 
 def name_of(key: Key, interface: str = "") -> str:
@@ -111,11 +102,7 @@ def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
 
 def writable(values: Values) -> list[Key]:
     """What can be given its value again."""
-    return [
-        key
-        for key, value in values.items()
-        if key[1] and key[0].split()[0] not in (STATE, "qdisc") and not value.startswith(HIDDEN)
-    ]
+    return [key for key in values if key[1] and key[0].split()[0] not in (STATE, "qdisc")]
 
 
 def lost(keys: Iterable[Key]) -> list[str]:

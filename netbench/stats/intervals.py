@@ -18,13 +18,18 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, stdtr, stdtrit
+from scipy.special import expit, gammaincc, gammaincinv, stdtr, stdtrit
 
 from netbench.model import Repeat
 
 Numbers = npt.NDArray[np.float64]
 NAN = math.nan
 _WIDENING = 3.2, 1.5  # see sequential_confidence
+FEWEST_COUNTS = 5  # runs that tell how unevenly counts fall
+POISSON = (
+    0.3  # the probability that Poisson counts lie so far apart, from which on they are Poisson
+)
+LEAST_K = 0.5  # k >= 1 is seldom estimated below it, and below k = 0.5 coverage is below 90%
 
 
 @dataclass(frozen=True)
@@ -238,3 +243,39 @@ def welch_errors(variances: Numbers, sizes: Numbers) -> tuple[Numbers, Numbers]:
     whole, below = parts.sum(axis=0), (parts**2 / (sizes - 1)).sum(axis=0)
     plain = sizes.sum(axis=0) - 2.0
     return np.sqrt(whole), np.divide(whole**2, below, out=plain, where=below > 0)
+
+
+def count_interval(values: Numbers, confidence: float) -> Interval:
+    """Mean of the counts of n runs (whole, not negative) with its interval at `confidence`; without
+    bounds, and with `why`, where there is none. Errors: as mean_interval.
+
+    Counts, such as retransmitted segments, are few, whole, never below 0, and often uneven, so that
+    Student's t covers them too rarely (63% was seen) and reaches below 0. Where those of runs lie
+    no further apart than chance alone puts them (index of dispersion), the exact Poisson interval
+    (Garwood 1936, Biometrika 28:437) is taken. Else they are negative binomial, with a variance of
+    mean + mean^2 / k, k by moments: Student's t on the logarithm of the mean. What is too few or
+    too uneven has none. Simulated for 95% and 5 to 30 runs, means of 0.3 to 100: at least 96% for
+    Poisson, 91% for k >= 1 (tests/unit/analysis/test_counts.py).
+    """
+    plain = mean_interval(values, confidence)
+    n, mean = plain.n, plain.mean
+    if n < 2:
+        return plain
+
+    def bounded(low: float = NAN, high: float = NAN, why: str = "") -> Interval:
+        return replace(plain, low=low, high=high, half_width=(high - low) / 2, why=why)
+
+    if n < FEWEST_COUNTS:
+        why = f"fewer than {FEWEST_COUNTS} runs do not tell how unevenly it is counted"
+        return bounded(why=why)
+    variance = plain.sd**2
+    dispersion = variance / mean if mean else 1.0
+    if gammaincc((n - 1) / 2, (n - 1) * dispersion / 2) > POISSON:
+        total, tail = round(mean * n), (1 - confidence) / 2
+        low = float(gammaincinv(total, tail)) if total else 0.0
+        return bounded(low / n, float(gammaincinv(total + 1, 1 - tail)) / n)
+    if mean**2 < LEAST_K * (variance - mean):
+        return bounded(why="it is counted too unevenly: a few runs have most of it")
+    error = math.sqrt(max(variance, mean) / n) / mean
+    half = error * plain.half_width / (plain.sd / math.sqrt(n))
+    return bounded(mean * math.exp(-half), mean * math.exp(half))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -14,26 +13,16 @@ if TYPE_CHECKING:
 
 def in_columns(answer: Answer) -> str:
     """Columns as wide as their widest word; numbers are flush right, what is missing is empty."""
-    words = [["" if value is None else str(value) for value in row] for row in answer.rows]
-    rows = [list(answer.columns), *words]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(answer.columns))]
-    right = [_are_numbers([row[i] for row in answer.rows]) for i in range(len(widths))]
-    lines = [
-        "  ".join(
-            word.rjust(width) if to_right else word.ljust(width)
-            for word, width, to_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
-    lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join(lines)
-
-
-def _are_numbers(values: Sequence[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and all(
-        isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in known
-    )
+    columns = []
+    for at, name in enumerate(answer.columns):
+        values = [row[at] for row in answer.rows if row[at] is not None]
+        numbers = (isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
+        words = [name, *("" if row[at] is None else str(row[at]) for row in answer.rows)]
+        width = max(map(len, words))
+        words.insert(1, "-" * width)
+        justify = str.rjust if values and all(numbers) else str.ljust
+        columns.append([justify(word, width) for word in words])
+    return "\n".join("  ".join(words).rstrip() for words in zip(*columns, strict=True))
 
 
 def as_json(answer: Answer) -> list[dict[str, Any]]:
@@ -47,7 +36,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set):
         return [_plain(each) for each in value]
-    if isinstance(value, datetime | date | time):
+    if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
         return float(value)
@@ -55,6 +44,4 @@ def _plain(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from netbench.report.source import Source
 from netbench.result.codec import unreadable
 from netbench.tables.samples import quoted, select_samples
 from netbench.tables.table_frames import FRAMES, result_id
-from netbench.tables.views import VIEWS, create
+from netbench.tables.views import VIEWS, named
 
 SAMPLES = "samples"
 TABLES = (*FRAMES, SAMPLES)
@@ -73,9 +72,9 @@ class Database(ExitStack):
             return
         self._made.add(table)
         if table in VIEWS:
-            for needed in VIEWS[table].needs:
+            for needed in named(VIEWS[table], TABLES):
                 self.make(needed)
-            self.connection.execute(create(table))
+            self.connection.execute(VIEWS[table])
             return
         parts = [self._part(table, number) for number in range(len(self.sources))]
         parts += [select_archived(table, archive) for archive in self._archives]
@@ -100,9 +99,8 @@ class Database(ExitStack):
         RequestError with what DuckDB says.
         """
         with refusing("query"):
-            for table in (*TABLES, *VIEWS):
-                if re.search(rf"\b{table}\b", sql, re.IGNORECASE):
-                    self.make(table)
+            for table in named(sql, (*TABLES, *VIEWS)):
+                self.make(table)
             answer = self.connection.execute(sql)
             if answer is None:
                 raise RequestError(

@@ -22,7 +22,7 @@ from netbench.result.files import read_plan
 from netbench.tables.database import TABLES, Database, refusing, select_archived
 from netbench.tables.samples import name, quoted
 from netbench.tables.table_frames import units_of
-from netbench.tables.views import VIEWS, create
+from netbench.tables.views import VIEWS
 
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""
@@ -64,7 +64,7 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
         files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
         for table, file in files.items():
-            if file.parent.resolve() != folder.resolve() / table / place:
+            if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
         if _is_newer(files.values(), read):
             continue
@@ -82,7 +82,7 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
 def _views() -> str:
     """The statements that make tables and views of a dataset in the working directory."""
     tables = (f"CREATE OR REPLACE VIEW {t} AS {select_archived(t, None)}" for t in TABLES)
-    return "".join(f"{each};\n" for each in (*tables, *map(create, VIEWS)))
+    return "".join(f"{each};\n" for each in (*tables, *VIEWS.values()))
 
 
 def _is_newer(files: Iterable[Path], result: Path) -> bool:
@@ -124,4 +124,4 @@ def _write(
 def write_text(text: str, file: Path) -> None:
     """Write a text, whole or not at all. Errors: PlaceError."""
     with replacing(file, make_folder=True) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")

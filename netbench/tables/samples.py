@@ -18,7 +18,7 @@ from netbench.base.opening import files_inside, open_file
 
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
 INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
-LONG = r'"(\w+)":[\[\d,-]*\d{19}'
+LONG = r'"(\w+)": ?[\[\d, -]*\d{19}'
 """A counter with a value that may need more than 64 bits with a sign."""
 NONE = (
     "SELECT NULL::BIGINT AS run, NULL::VARCHAR AS side, NULL::DOUBLE AS seconds,"
@@ -45,17 +45,16 @@ def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
         f"{{{', '.join(f'{quoted(column)}: {quoted(kind)}' for column, kind in columns.items())}}},"
         f" maximum_object_size={LONGEST})"
     )
-    counters = [
-        (group, counter, kind.endswith("[]"))
+    counters = {
+        f"{group}.{counter}": (f"{name(group)}.{name(counter)}", kind.endswith("[]"))
         for group, types in groups.items()
         for counter, kind in types.items()
-    ]
-    lists = [f"len({_field(group, counter)})" for group, counter, is_list in counters if is_list]
+    }
+    lists = [f"len({field})" for field, is_list in counters.values() if is_list]
     streams = f"coalesce(greatest({', '.join(lists)}), 1)" if lists else "1"
     values = "".join(
-        f", {_field(group, counter)}{'[stream + 1]' if is_list else ''}"
-        f" AS {name(f'{group}.{counter}')}"
-        for group, counter, is_list in counters
+        f", {field}{'[stream + 1]' * is_list} AS {name(counter)}"
+        for counter, (field, is_list) in counters.items()
     )
     return (
         f"WITH lines AS (SELECT parse_filename(filename, true)::BIGINT AS run, * FROM {lines}"
@@ -110,10 +109,6 @@ def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict
         for group, counters in json.loads(structure or "{}").items()
         if isinstance(counters, dict)
     }
-
-
-def _field(group: str, counter: str) -> str:
-    return f"{name(group)}.{name(counter)}"
 
 
 def name(word: str) -> str:

@@ -65,15 +65,8 @@ def test_a_campaign_that_was_killed_goes_on_with_its_control(result: Path) -> No
     assert len(stored_records(result)) == len(whole)
 
 
-def test_its_report_shows_it_beside_the_findings_and_averages_none_of_it(result: Path) -> None:
+def test_its_report_averages_none_of_it(result: Path) -> None:
     found = netbench.load(result)
-    assert len(found.runs) == 12
-    assert len(found.control_runs) == 3
-    assert set(found.cells["n"]) == {3}
-    assert set(found.compare("chunk", "32K")["level"]) == {"16K", "64K", "128K"}
+    assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
     told = " ".join(call("report", result).stdout.split())
-    assert "throughput, control: baseline against itself" in told
-    assert "4 cells" in told
     assert "12 runs and 3 of 1 control" in told
-    assert "32K, measured a second time, differs from itself by" in told
-    assert "control: baseline against itself" in " ".join(call("compare", result).stdout.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import sys
 from dataclasses import replace
 from functools import partial
@@ -17,33 +18,41 @@ from netbench import campaign, load
 from netbench.base.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
+from netbench.report.build import build
 from netbench.run import conductor
 from netbench.run.check import check
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.setting import fields
+from tests.conftest import SMALL
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
-
-
-def records(path: Path) -> list[dict[str, Any]]:
-    return stored_records(path)
 
 
 def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
     conclusion = conductor.start(campaign.parse(text, "c.yaml"), results)
-    return conclusion, records(conclusion.path)
+    return conclusion, stored_records(conclusion.path)
 
 
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
 
 
-def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(
-    small: Campaign, tmp_path: Path
-) -> None:
-    conclusion = conductor.start(small, tmp_path)
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The result of a small campaign."""
+    conclusion = conductor.start(campaign.parse(SMALL, "s.yaml"), tmp_path_factory.mktemp("done"))
     assert (conclusion.why, conclusion.exit_code) == ("done", 0)
-    found = records(conclusion.path)
+    return conclusion.path
+
+
+def lines_of(result: Path) -> list[dict[str, Any]]:
+    """The samples of the first run."""
+    text = (result / "samples" / "000001.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(done: Path) -> None:
+    found = stored_records(done)
     assert [r["run"] for r in found] == [1, 2, 3, 4]
     assert [r["block"] for r in found] == [0, 0, 1, 1]
     for record in found:
@@ -59,13 +68,8 @@ def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(
         assert len(json.dumps(record, separators=(",", ":"))) < 1900
 
 
-def test_samples_tell_bytes_in_time_order(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conductor.start(small, tmp_path)
-    lines = [
-        json.loads(line)
-        for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()
-    ]
-    mine = [line for line in lines if line["side"] == "receiver" and "edge" not in line]
+def test_samples_tell_bytes_in_time_order(done: Path) -> None:
+    mine = [line for line in lines_of(done) if line["side"] == "receiver" and "edge" not in line]
     assert len(mine) >= 2
     assert [m["ns"] for m in mine] == sorted(m["ns"] for m in mine)
     totals = [m["flow"]["bytes"][0] for m in mine]
@@ -73,30 +77,22 @@ def test_samples_tell_bytes_in_time_order(small: Campaign, tmp_path: Path) -> No
     assert all("rtt_us" in m["tcp"] for m in mine)
 
 
-def test_facts_are_kept_by_host_and_boot(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conductor.start(small, tmp_path)
-    facts = json.loads((conclusion.path / "facts.json").read_text())["hosts"]["here"]
-    assert len(facts) == 1
-    assert facts[0]["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert facts[0]["facts"]["kernel"] == Path("/proc/sys/kernel/osrelease").read_text().strip()
-    assert all(
-        facts[0]["missing"].get(name) for name, value in facts[0]["facts"].items() if value is None
-    )
+def test_facts_are_kept_by_host_and_boot(done: Path) -> None:
+    (entry,) = json.loads((done / "facts.json").read_text())["hosts"]["here"]
+    kernel = Path("/proc/sys/kernel")
+    assert entry["boot_id"] == (kernel / "random/boot_id").read_text().strip()
+    assert entry["facts"]["kernel"] == (kernel / "osrelease").read_text().strip()
+    assert all(entry["missing"].get(name) for name, v in entry["facts"].items() if v is None)
 
 
 def test_socket_buffers_are_read_back_beside_what_was_asked(tmp_path: Path) -> None:
-    _, found = run(BASE + f"transfer: {{socket_buffer: 64K, {SHORT}}}\n", tmp_path)
-    assert found[0]["settings"]["sender"]["send_buffer"] == {"asked": 65536, "read": 131072}
-    assert found[0]["settings"]["receiver"]["receive_buffer"] == {"asked": 65536, "read": 131072}
-
-
-def test_a_buffer_over_the_limit_is_seen_clamped(tmp_path: Path) -> None:
+    """One over the limit is clamped; the kernel doubles both."""
     most = int(Path("/proc/sys/net/core/wmem_max").read_text())
-    _, found = run(BASE + f"transfer: {{send_buffer: {most * 2}, {SHORT}}}\n", tmp_path)
-    assert found[0]["settings"]["sender"]["send_buffer"] == {
-        "asked": most * 2,
-        "read": most * 2,
-    }  # clamped to most, doubled
+    buffers = f"send_buffer: {most * 2}, receive_buffer: 64K"
+    _, found = run(BASE + f"transfer: {{{buffers}, {SHORT}}}\n", tmp_path)
+    settings = found[0]["settings"]
+    assert settings["sender"]["send_buffer"] == {"asked": most * 2, "read": most * 2}
+    assert settings["receiver"]["receive_buffer"] == {"asked": 65536, "read": 131072}
 
 
 @pytest.mark.parametrize("warmup", ["0s", "30ms"])
@@ -108,17 +104,6 @@ def test_a_bytes_bounded_run_counts_exactly_what_was_asked(tmp_path: Path, warmu
         opening, closing = found[0][side]["flow"]["bytes"]
         assert sum(closing) - sum(opening) == 5000001
         assert (sum(opening) > 0) == (warmup != "0s")
-
-
-def test_rate_holds_the_offered_load(tmp_path: Path) -> None:
-    conclusion, _ = run(
-        BASE
-        + "transfer: {rate: 200Mb/s, duration: 500ms, warmup: 100ms, chunk: 16K, streams: 2}\n",
-        tmp_path,
-    )
-    reached = load(conclusion.path).runs["throughput"].iloc[0]
-    # Never above; below it where the machine gave the sender no CPU at the window's end.
-    assert 0.1 < reached < 0.21
 
 
 def cpus_of_threads(pid: int) -> list[str]:
@@ -159,10 +144,7 @@ def test_pinned_flows_run_where_they_were_told(
     transfer = f"transfer: {{pin: {pin}, streams: {len(CPUS)}, {SHORT.replace('60ms', '1s')}}}\n"
     conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
     assert seen == ["sender", "receiver"]
-    lines = [
-        json.loads(line)
-        for line in (conclusion.path / "samples" / "000001.jsonl").read_text().splitlines()
-    ]
+    lines = lines_of(conclusion.path)
     edges = {line["edge"]: line["procstat"]["cpu_system"] for line in lines if "procstat" in line}
     assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
 
@@ -188,8 +170,6 @@ def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None
 
 
 def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -235,7 +215,7 @@ def test_verification_finds_what_was_changed_on_the_way(
 
     monkeypatch.setattr(readings, "readbacks", bent)
     conclusion = conductor.start(small, tmp_path)
-    found = records(conclusion.path)
+    found = stored_records(conclusion.path)
     assert conclusion.exit_code == 1
     assert {r["status"] for r in found} == {"failed"}
     assert all(r["reason"].startswith("verify: what arrived is not what was sent") for r in found)
@@ -244,135 +224,71 @@ def test_verification_finds_what_was_changed_on_the_way(
 NO_TAHOE = "set congestion control: tahoe: No such file or directory"
 
 
-def test_a_congestion_control_that_is_not_there_is_an_error_of_check() -> None:
-    found = campaign.parse(BASE + "transfer: {congestion: tahoe}\n", "c.yaml")
-    with WorkerPool(found) as pool:
-        errors = [str(f) for f in check(found, pool) if f.level == "error"]
-    assert len(errors) == 1
-    assert errors[0].startswith(f"error: here: {NO_TAHOE}; choose one of")
-
-
-def test_what_a_setting_may_bring_is_no_error_of_check() -> None:
-    """A sysctl may allow a congestion control; a qdisc does not."""
-    transfer, sweep = "transfer: {congestion: tahoe}\n", "{sysctl.net.ipv4.tcp_sack: [0, 1]}"
-    for setting, level in ((sweep, "ok"), ("{qdisc: [fq, pfifo_fast]}", "error")):
-        found = campaign.parse(f"{BASE}{transfer}sweep: {setting}\n", "c.yaml")
-        with WorkerPool(found) as pool:
-            said = [one for one in check(found, pool) if NO_TAHOE in one.what]
-        assert [one.level for one in said] == [level]
-        assert said[0].what.startswith("cannot be known before") == (level == "ok")
-
-
-def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(tmp_path: Path) -> None:
-    text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: [cubic, tahoe], streams: [1, 2]}}\n"
+@pytest.mark.parametrize(
+    ("setting", "level", "said"),
+    [
+        ("", "error", NO_TAHOE),
+        ("sweep: {qdisc: [fq, pfifo_fast]}", "error", NO_TAHOE),
+        ("sweep: {sysctl.net.ipv4.tcp_sack: [0, 1]}", "ok", "cannot be known before"),
+    ],
+)
+def test_a_congestion_control_that_is_not_there_is_an_error_of_check(
+    setting: str, level: str, said: str
+) -> None:
+    """A sysctl may allow it, a qdisc does not."""
+    text = f"{BASE}transfer: {{congestion: tahoe}}\n{setting}\n"
     found = campaign.parse(text, "c.yaml")
     with WorkerPool(found) as pool:
-        said = [str(f) for f in check(found, pool) if "tahoe" in str(f)]
-    assert len(said) == 1
-    assert said[0].startswith(f"warning: here: {NO_TAHOE}; choose one of")
-    assert said[0].endswith("or load its module, or its cells are unsupported")
-    conclusion, runs = run(text, tmp_path)
-    assert conclusion.exit_code == 0
-    assert {r["cell"]: r["status"] for r in runs} == {
-        f"congestion={name},streams={n}": status
-        for name, status in (("cubic", "ok"), ("tahoe", "unsupported"))
-        for n in (1, 2)
-    }
-    assert all("tahoe: No such file" in r["reason"] for r in runs if r["status"] != "ok")
+        (only,) = [one for one in check(found, pool) if NO_TAHOE in one.what]
+    assert only.level == level
+    assert only.what.startswith(said)
 
 
-def test_a_congestion_control_that_may_not_be_chosen_leaves_the_default_where_that_was_written(
-    tmp_path: Path,
-) -> None:
-    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
-    text = BASE + "transfer: {duration: 60ms, congestion: tahoe or default}\n"
-    found = campaign.parse(text, "c.yaml")
-    with WorkerPool(found) as pool:
-        said = [str(f) for f in check(found, pool) if "tahoe" in str(f)]
-    assert len(said) == 1
-    assert said[0].startswith(f"warning: here: {NO_TAHOE}: it uses its default, {default}; choose")
-    conclusion, runs = run(text, tmp_path)
-    assert conclusion.exit_code == 0
-    for side in ("sender", "receiver"):
-        note = {"asked": "tahoe or default", "read": default}
-        assert all(r["settings"][side]["congestion"] == note for r in runs)
-
-
-@pytest.mark.root
-def test_cells_with_a_congestion_control_that_the_user_may_not_choose_are_unsupported(
-    tmp_path: Path,
-) -> None:
+def barred() -> str:
+    """A congestion control that only CAP_NET_ADMIN may choose."""
     kernel = Path("/proc/sys/net/ipv4")
     free = (kernel / "tcp_allowed_congestion_control").read_text().split()
     known = (kernel / "tcp_available_congestion_control").read_text().split()
-    barred = next((name for name in known if name not in free), None)
-    if barred is None:
-        pytest.skip(f"every congestion control of this kernel is allowed to all: {free}")
+    found = [name for name in known if name not in free]
+    return found[0] if found else pytest.skip(f"this kernel allows all of them: {free}")
+
+
+@pytest.mark.parametrize("may", [True, pytest.param(False, marks=pytest.mark.root)])
+def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(
+    may: bool, tmp_path: Path
+) -> None:
+    """Where `or default` was written, they use the default."""
+    name, why = ("tahoe", "No such file") if may else (barred(), "Operation not permitted")
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     caps = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
-    argv = [*caps, sys.executable, "-m", "netbench.engine"]
-    text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: [{free[0]}, {barred}, {barred} or default]}}\n"
+    argv = [*(() if may else caps), sys.executable, "-m", "netbench.engine"]
+    levels = f"[{default}, {name}, {name} or default]"
+    text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: {levels}}}\n"
     found = campaign.parse(text, "c.yaml")
-    default = (kernel / "tcp_congestion_control").read_text().strip()
-    refused = f"warning: here: set congestion control: {barred}: Operation not permitted"
     with WorkerPool(found, lambda host: LocalChannel(host.name, argv)) as pool:
-        said = [str(f).partition(";")[0] for f in check(found, pool) if barred in str(f)]
-    assert said == [refused, f"{refused}: it uses its default, {default}"]
+        said = [one for one in check(found, pool) if name in one.what]
+    assert [one.level for one in said] == ["warning"] * 2
+    assert all(one.what.startswith(f"set congestion control: {name}: {why}") for one in said)
+    assert said[0].remedy.endswith(", or its cells are unsupported")
+    assert said[1].what.endswith(f": it uses its default, {default}")
     conclusion = conductor.start(
         found, tmp_path, channels=lambda host: LocalChannel(host.name, argv)
     )
     assert conclusion.exit_code == 0
-    assert {r["factors"]["congestion"]: r["status"] for r in records(conclusion.path)} == {
-        free[0]: "ok",
-        barred: "unsupported",
-        f"{barred} or default": "ok",
-    }
-
-
-def test_a_port_range_that_is_taken_says_so(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        _, found = run(BASE + f"verify: off\ntransfer: {{port: {port}, {SHORT}}}\n", tmp_path)
-    assert found[0]["status"] == "failed"
-    assert f"every port from {port} to {port} is taken" in found[0]["reason"]
+    records = {r["factors"]["congestion"]: r for r in stored_records(conclusion.path)}
+    assert [records[level]["status"] for level in (default, name, f"{name} or default")] == [
+        "ok", "unsupported", "ok",
+    ]  # fmt: skip
+    assert f"{name}: {why}" in records[name]["reason"]
+    note = {"asked": f"{name} or default", "read": default}
+    settings = records[f"{name} or default"]["settings"]
+    assert settings["sender"]["congestion"] == settings["receiver"]["congestion"] == note
 
 
 def test_the_limit_ends_a_campaign_with_what_there_is(small: Campaign, tmp_path: Path) -> None:
     conclusion = conductor.start(replace(small, limit=1), tmp_path)
     assert (conclusion.why, conclusion.exit_code) == ("limit", 0)
-    assert records(conclusion.path) == []
-
-
-def test_a_worker_that_is_killed_fails_its_run_and_is_replaced(
-    small: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import os
-    import signal
-
-    from netbench.run.runner import Runner
-
-    honest = Runner._measure
-    killed = []
-
-    def deadly(self: Runner, *args: Any) -> Any:
-        if not killed:
-            killed.append(self._pool.worker("here", "sender").hello.pid)
-            os.kill(killed[0], signal.SIGKILL)
-        return honest(self, *args)
-
-    monkeypatch.setattr(Runner, "_measure", deadly)
-    conclusion = conductor.start(small, tmp_path)
-    found = records(conclusion.path)
-    assert found[0]["status"] == "interrupted"
-    assert "the worker is gone" in found[0]["reason"]
-    assert [r["status"] for r in found[1:]] == ["ok"] * 4
-    assert (found[0]["cell"], found[0]["block"]) == (found[1]["cell"], found[1]["block"]), (
-        "repeated at once"
-    )
-    assert conclusion.exit_code == 0
+    assert stored_records(conclusion.path) == []
 
 
 def test_ipv6(tmp_path: Path) -> None:
@@ -387,40 +303,9 @@ def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path:
     facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"
     (first.path / "facts.json").write_text(json.dumps(facts))
     conductor.resume(first.path, small)
-    assert {r["boot"] for r in records(first.path)} == {1}
+    assert {r["boot"] for r in stored_records(first.path)} == {1}
     after = json.loads((first.path / "facts.json").read_text())["hosts"]["here"]
     assert [entry["boot"] for entry in after] == [0, 1]
-
-
-def test_a_window_of_few_ticks_carries_a_caution(tmp_path: Path) -> None:
-    from netbench.report.build import build
-
-    conclusion, _ = run(BASE + "transfer: {duration: 10ms, warmup: 10ms}\n", tmp_path)
-    assert "resolution" in {each.kind for each in build(conclusion.path).source.cautions}
-    longer, _ = run(BASE + "transfer: {duration: 200ms, warmup: 10ms}\n", tmp_path)
-    assert "resolution" not in {each.kind for each in build(longer.path).source.cautions}
-
-
-def test_a_source_that_was_not_cold_as_asked_carries_a_caution(tmp_path: Path) -> None:
-    """What sockets still hold of an earlier run stays in the page cache, so a first run may be cold
-    and a second one not: what counts is that the record says how much was resident, and that a run
-    which was not cold, or not only, is named.
-    """
-    from netbench.report.build import build
-
-    source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
-    source.write_bytes(b"x" * (1 << 20))
-    try:
-        text = (
-            BASE
-            + f"verify: off\ntransfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
-        )
-        once, found = run(text, tmp_path)
-        warned = "cache" in [caution.kind for caution in build(once.path).source.cautions]
-        assert found[0]["sender"]["source_size"] == 1 << 20
-        assert warned == (found[0]["sender"]["resident"] > 0)
-    finally:
-        source.unlink()
 
 
 @pytest.mark.parametrize("more", ["streams: 1", "streams: 4", "streams: 4, pin: same"])
@@ -428,8 +313,6 @@ def test_what_a_cold_source_gave_twice_is_named(tmp_path: Path, more: str) -> No
     """Whatever the streams: they read each byte of the file once, and what they send of it again
     comes from the page cache.
     """
-    from netbench.report.build import build
-
     source = Path(__file__).parent / f"cold.{os.getpid()}.tmp"  # on a disk, and never sent before
     source.write_bytes(b"x" * (1 << 20))
     transfer = f"send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 2M, {more}"

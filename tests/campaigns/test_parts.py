@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,27 +140,19 @@ def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Seque
     assert found == [timeless(record) for record in stored_records(parts[2])]
 
 
-def ended_late(finished: Path, part: Path, why: Why) -> Path:
-    """The same, interrupted after its last run, or with settings that could not be put back."""
+def ended_late(finished: Path, part: Path, why: Why | None) -> Path:
+    """The same, killed or interrupted after its last run, or with settings that could not be put
+    back.
+    """
     shutil.copytree(finished, part)
+    if why is None:
+        journal = part / "journal.jsonl"
+        journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:-1]))
     store = Store.open(unfinished(part))
     store.lock()
-    store.journal.write(Ended(why))
+    if why:
+        store.journal.write(Ended(why))
     store.close()
-    return part
-
-
-def killed_late(folder: Path) -> Path:
-    """Part 2, whose controller is killed after its last run, before it has ended."""
-    (folder / "fleet.yaml").write_text(TEXT)
-    code = (
-        "import os; from netbench.cli import parser; from netbench.run.conductor import Conductor\n"
-        "Conductor._end = lambda *_: os.kill(os.getpid(), 9)\n"
-        "parser.run(['run', 'fleet.yaml', '--part', '2/4', '--plain', '--results', 'killed'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, check=False)
-    assert done.returncode == -signal.SIGKILL
-    (part,) = (folder / "killed/fleet").glob("[!.]*")
     return part
 
 
@@ -171,7 +160,7 @@ def killed_late(folder: Path) -> Path:
 def test_a_part_that_has_all_runs_and_did_not_end_well_is_ended_by_resume(
     tmp_path: Path, parts: Sequence[Path], why: Why | None
 ) -> None:
-    part = ended_late(parts[1], tmp_path / "part", why) if why else killed_late(tmp_path)
+    part = ended_late(parts[1], tmp_path / "part", why)
     records = stored_records(part)
     assert len(records) == 6
     holes = call("merge", parts[0], part, *parts[2:], tmp_path / "holes")

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import CampaignError, EngineError
+from netbench.base.errors import EngineError
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
+from netbench.plan.plan import Plan
 from netbench.result.journal import Journal
 from netbench.run import conductor
 from netbench.run.held_settings import HeldSettings
@@ -125,11 +126,6 @@ def test_what_tcp_keeps_can_be_swept(tmp_path: Path) -> None:
     assert NO_SAVE.read_text() == "0\n"
 
 
-def test_a_level_is_drop_or_keep() -> None:
-    with pytest.raises(CampaignError, match="drop or keep"):
-        campaign.parse(f"{PLAIN}settings: {{tcp_metrics: off}}\n", "plain.yaml")
-
-
 def test_what_a_killed_campaign_left_is_put_back_by_restore(tmp_path: Path) -> None:
     file = tmp_path / "plain.yaml"
     file.write_text(PLAIN.replace("40ms", "60s"))
@@ -166,7 +162,7 @@ def test_a_helper_that_is_lost_is_replaced_and_holds_it_again() -> None:
         pool.dismiss("here", "helper")
         wait_for(lambda: NO_SAVE.read_text() == "0\n")  # it has undone what it held
         connect()
-        held.renew("here")
+        held.renew(*Plan(plain).units)
         assert pool.helper("here") is not lost
         assert (NO_SAVE.read_text(), learnt()) == ("1\n", [])
         held.restore()

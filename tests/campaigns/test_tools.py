@@ -17,7 +17,7 @@ from netbench import campaign, load
 from netbench.base.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
-from netbench.run import conductor, external_tool, ledger, tool_server
+from netbench.run import conductor, external_tool, ledger
 from netbench.tools import search
 from tests.support.paths import ROOT
 from tests.support.running import Running, stored_records, wait_for
@@ -39,11 +39,7 @@ def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:
     path, found = run(text, tmp_path)
     assert [r["status"] for r in found] == ["ok", "ok"], [r["reason"] for r in found]
     tool = next(r for r in found if r["factors"]["tool"] == "iperf3")
-    said = json.loads(
-        "".join(
-            (path / "samples" / f"{tool['run']:06d}.txt").read_text().splitlines(keepends=True)[1:]
-        )
-    )
+    said = json.loads((path / f"samples/{tool['run']:06d}.txt").read_text().partition("\n")[2])
     received = said["end"]["sum_received"]
     assert tool["receiver"]["tool"] == {"bytes": received["bytes"], "seconds": received["seconds"]}
     runs = load(path).runs.set_index("tool")
@@ -72,14 +68,6 @@ def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str
         assert record["status"] == "ok" or said, record["reason"]
 
 
-def test_bytes_bounded_iperf3(tmp_path: Path) -> None:
-    _, found = run(BASE + "transfer: {bytes: 50M, warmup: 0s, tool: iperf3}\n", tmp_path)
-    assert found[0]["status"] == "ok", found[0]["reason"]
-    # Its server stops when the client has sent enough, and may not have read all of it: what it
-    # says is what is recorded.
-    assert 25 * 2**20 < found[0]["receiver"]["tool"]["bytes"] < 51 * 2**20
-
-
 def test_a_program_of_the_users_and_its_pattern(tmp_path: Path) -> None:
     script = tmp_path / "tool.sh"
     script.write_text("#!/bin/sh\necho moved 2500000 bytes in 0.5 s to $1\n")
@@ -92,32 +80,6 @@ def test_a_program_of_the_users_and_its_pattern(tmp_path: Path) -> None:
     assert "to 127.0.0.1" in (path / "samples" / "000001.txt").read_text()
     said = "".join(text_of(build(path)).split())  # lines may end at hyphens of the path
     assert f"Thetooltool.shis`{script}'{{address}}'`." in said
-
-
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("echo nothing of use", "its output does not match the pattern"),
-        ("echo broken >&2; exit 3", "exit status 3: broken"),
-    ],
-)
-def test_a_program_that_fails_says_what_it_printed(
-    tmp_path: Path, script: str, reason: str
-) -> None:
-    tool = f"{{argv: [sh, -c, '{script}'], pattern: '(?P<rate>[0-9]+ Gb/s)'}}"
-    _, found = run(BASE + f"transfer: {{tool: {tool}}}\n", tmp_path)
-    assert found[0]["status"] == "failed"
-    assert reason in found[0]["reason"]
-
-
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
-    _, found = run(
-        BASE + "transfer: {tool: {argv: [no-such-program], pattern: '(?P<rate>x)'}}\n", tmp_path
-    )
-    assert found[0]["status"] == "failed"
-    assert (
-        "no-such-program: No such file or directory; install it on this host" in found[0]["reason"]
-    )
 
 
 TOOL = "tools: {{mine: {{client: {client}, server: {server}{more}, captures: {{throughput: '(?P<rate>[0-9.]+ Gb/s)'}}}}}}\n"
@@ -182,7 +144,7 @@ def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
     tmp_path: Path, fault: tuple[str, str, str, str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "not ready" in fault[4]:
-        monkeypatch.setattr(tool_server, "READY_SECONDS", 1.0)
+        monkeypatch.setattr(external_tool, "READY_SECONDS", 1.0)
     monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
     monkeypatch.setattr(search, "SECONDS", 1)
     monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)  # each failure would say the same
@@ -233,35 +195,29 @@ def test_a_dying_controller_leaves_no_tool_behind(tmp_path: Path) -> None:
 
 def test_the_reads_and_writes_of_dd_are_cells(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(bytes(3 * 2**20))
-    for name, more in (("in", ""), ("out", f"sink: {{file: {tmp_path}/out}}")):
-        source = f"source: {{file: {tmp_path}/in}}" if name == "in" else "source: zero"
-        body = f"transfer: {{bytes: 3M, warmup: 0s, tool: dd, {source}{', ' + more if more else ''}}}\n"
-        path, found = run(BASE + body, tmp_path / f"r-{name}")
-        assert [r["status"] for r in found] == ["ok"], found[0]["reason"]
-        assert found[0]["receiver"]["tool"]["bytes"] == 3 * 2**20
-        busy = "receiver" if more else "sender"
-        assert found[0][busy]["rusage"]["cpu_ns"][1] > 0
-        assert json.loads((path / "facts.json").read_text())["hosts"]["here"][0]["facts"][
-            "tools"
-        ].startswith("dd (coreutils)")
+    ends = f"source: {{file: {tmp_path}/in}}", f"source: zero, sink: {{file: {tmp_path}/out}}"
+    for busy, more in zip(("sender", "receiver"), ends, strict=True):
+        body = f"transfer: {{bytes: 3M, warmup: 0s, tool: dd, {more}}}\n"
+        path, (record,) = run(BASE + body, tmp_path / busy)
+        assert record["status"] == "ok", record["reason"]
+        assert record["receiver"]["tool"]["bytes"] == 3 * 2**20
+        assert record[busy]["rusage"]["cpu_ns"][1] > 0
+        (entry,) = json.loads((path / "facts.json").read_text())["hosts"]["here"]
+        assert entry["facts"]["tools"].startswith("dd (coreutils)")
     assert (tmp_path / "out").stat().st_size == 3 * 2**20
 
 
 def test_cp_and_cat_copy_a_file_and_take_no_file_of_others(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(os.urandom(2**20))
     (tmp_path / "other").write_text("mine")
-    source = f"source: {{file: {tmp_path}/in}}"
-    for sink, status in (("out", "ok"), ("other", "failed")):
-        text = f"transfer: {{{source}, sink: {{file: {tmp_path}/{sink}}}}}\nsweep: {{tool: [cp, cat]}}\n"
-        campaigns = campaign.parse(BASE + text, "t.yaml")
-        if status == "failed":
-            with pytest.raises(NetbenchError, match="other exists"):
-                conductor.start(campaigns, tmp_path / sink)
-            continue
-        path = conductor.start(campaigns, tmp_path / "r").path
-        assert [r["status"] for r in stored_records(path)] == ["ok", "ok"]
-        assert load(path).runs["throughput"].gt(0).all()
+    text = f"{BASE}transfer: {{source: {{file: {tmp_path}/in}}, sink: {{file: {tmp_path}/SINK}}}}\n"
+    text += "sweep: {tool: [cp, cat]}\n"
+    path, found = run(text.replace("SINK", "out"), tmp_path / "r")
+    assert [r["status"] for r in found] == ["ok", "ok"]
+    assert load(path).runs["throughput"].gt(0).all()
     assert (tmp_path / "out").read_bytes() == (tmp_path / "in").read_bytes()
+    with pytest.raises(NetbenchError, match="other exists"):
+        run(text.replace("SINK", "other"), tmp_path / "r")
     assert (tmp_path / "other").read_text() == "mine"
 
 

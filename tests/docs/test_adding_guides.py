@@ -272,7 +272,7 @@ def test_a_toy_setting_is_swept_read_back_and_put_back(tmp_path: Path) -> None:
 CAUTION = """
 from pathlib import Path
 from tests.support.synthetic import Synth
-from netbench.read.cautions.all_rules import kinds_of_rules
+from netbench.read.cautions.rule import rules
 from netbench.report import build, html, markdown, text
 import netbench.report.json as as_json
 
@@ -285,7 +285,7 @@ def uneven(record):
 sound = build.build(Synth(pairs=("snd>rcv",)).write(Path("sound")))
 report = build.build(Synth(pairs=("snd>rcv",), edit=uneven).write(Path("uneven")))
 answer = [("did not share the link evenly" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
-answer += [[c.evidence for c in report.source.cautions], len(sound.source.cautions), "uneven" in {rule.name for rule in kinds_of_rules()}]
+answer += [[c.evidence for c in report.source.cautions], len(sound.source.cautions), "uneven" in {rule.name for rule in rules()}]
 """
 
 

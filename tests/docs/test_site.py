@@ -96,7 +96,7 @@ def test_the_reference_names_everything_that_the_code_knows(site: Path) -> None:
     from netbench.campaign import json_schema
     from netbench.engine.own_engine import local
     from netbench.facts.registry import FACTS
-    from netbench.read.cautions.all_rules import rules
+    from netbench.read.cautions.rule import rules
     from netbench.read.metrics import METRICS
     from netbench.result.journal import ENTRIES
     from netbench.settings.named import known

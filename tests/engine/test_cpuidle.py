@@ -11,10 +11,8 @@ import pytest
 
 from netbench.engine.binding import Edge
 from netbench.engine.own_engine import local
-from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalChannel
 from tests.engine.test_soak import until
-from tests.support.engine_pair import MS, PATIENCE, WORKER, Side
+from tests.support.engine_pair import MS, PATIENCE, mover, observe
 
 CPU = "/sys/devices/system/cpu"
 CPUS = os.cpu_count() or 1
@@ -35,40 +33,22 @@ here = pytest.mark.skipif(
 )
 
 
-def worker(*before: str) -> Worker:
-    return Worker(LocalChannel("here", (*before, *WORKER)).start_mover(), "here")
-
-
-def pretend(states: str) -> Worker:
-    """A worker whose CPUs have these idle states."""
-    script = f'STATES="{states}"\n{FAKE}'
-    return worker("unshare", "--mount", "sh", "-ec", script, "sh")
-
-
-def observe(one: Worker, meters: str = "cpuidle", ms: int = 20) -> tuple[Side, int]:
-    """A window, and its length in ns."""
-    one.prepare({"role": "observe", "meters": meters, "duration": ms * MS, "sample": 0})
-    one.go()
-    one.await_edge(Edge.CLOSE, PATIENCE)
-    one.stop()
-    side = Side.of(one.catalogue, one.result(PATIENCE).result)
-    opening, closing = (side.vectors["cpuidle", "cpus", edge].ns for edge in (0, 1))
-    return side, closing - opening
+def pretend(states: str) -> tuple[str, ...]:
+    """Words that start a worker whose CPUs have these idle states."""
+    return ("unshare", "--mount", "sh", "-ec", f'STATES="{states}"\n{FAKE}', "sh")
 
 
 @here
 def test_no_cpu_is_idle_for_longer_than_a_window_lasts() -> None:
     """A stay that ends within the window, and began long before, is not of it."""
-    one = worker()
-    try:
+    with mover() as one:
         for _ in range(100):
-            side, elapsed = observe(one, ms=4)
+            side = observe(one, "cpuidle", duration=4 * MS)
+            opened, closed = (side.vectors["cpuidle", "cpus", edge].ns for edge in (0, 1))
             opening, closing = (side.numbers("cpuidle", "cpu_idle_ns", e) for e in (0, 1))
             idle = [after - before for before, after in zip(opening, closing, strict=True)]
-            assert max(idle) <= elapsed + LATE_NS
+            assert max(idle) <= closed - opened + LATE_NS
             assert sum(idle) == side.moved("cpuidle", "idle_ns")
-    finally:
-        one.close()
 
 
 def waits(pid: int) -> dict[int, int]:
@@ -85,8 +65,7 @@ def waits(pid: int) -> dict[int, int]:
 @here
 @pytest.mark.skipif(CPUS < 2, reason="with one CPU every thread is pinned")
 def test_each_cpu_is_woken() -> None:
-    one = worker()
-    try:
+    with mover() as one:
         one.prepare({"role": "observe", "meters": "cpuidle", "duration": MS, "sample": 0})
         until(lambda: sorted(waits(one.hello.pid)) == list(range(CPUS)), "no thread a CPU")
         until(lambda: all(waits(one.hello.pid).values()), "they do not wait")
@@ -97,40 +76,31 @@ def test_each_cpu_is_woken() -> None:
         one.stop()
         one.result(PATIENCE)
         until(lambda: not waits(one.hello.pid), "threads outlive the run")
-    finally:
-        one.close()
 
 
 @here
 def test_it_says_what_proc_stat_says_but_for_its_steps() -> None:
-    one = worker()
-    try:
-        side, _ = observe(one, "procstat\0cpuidle", 300)
+    with mover() as one:
+        side = observe(one, "procstat\0cpuidle", duration=300 * MS)
         assert side.numbers("cpuidle", "cpus", Edge.CLOSE) == [CPUS]
         by_stat = STEP_NS * sum(side.moved("procstat", name) for name in ("idle", "iowait"))
         assert side.moved("cpuidle", "idle_ns") <= by_stat + 2 * STEP_NS + CPUS * LATE_NS
         assert side.moved("cpuidle", "idle_ns") >= by_stat / 2 - 2 * STEP_NS
-    finally:
-        one.close()
 
 
 @pytest.mark.root
 def test_idle_is_the_sum_of_all_states() -> None:
-    one = pretend("0 1 2")
-    try:
-        side, _ = observe(one)
+    with mover(*pretend("0 1 2")) as one:
+        side = observe(one, "cpuidle")
         found = side.numbers("cpuidle", "cpu_idle_ns", Edge.OPEN)
         assert found == [(3000 + 3 * (cpu + 1)) * 1000 for cpu in range(CPUS)]
         assert side.total("cpuidle", "idle_ns", Edge.OPEN) == sum(found)
-    finally:
-        one.close()
 
 
 @pytest.mark.root
 def test_a_kernel_without_idle_states_says_so() -> None:
-    one = pretend("")
-    unread = one.catalogue.meters["cpuidle"].unread
-    one.close()
+    with mover(*pretend("")) as one:
+        unread = one.catalogue.meters["cpuidle"].unread
     assert unread == {"cpuidle": f"0 of {CPUS} CPUs have idle states ({CPU}/cpu*/cpuidle)"}
 
 
@@ -152,11 +122,14 @@ def test_a_cpu_outside_the_cpuset_cannot_be_woken(root: str) -> None:
             (folder / "cpuset.mems").write_text("0")
         (folder / "cpuset.cpus").write_text("0")
         join = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
-        inside, beside = worker("sh", "-ec", join, "sh"), worker("taskset", "--cpu-list", "0")
-        why = inside.catalogue.meters["cpuidle"].row.why
-        assert why == f"1 of {CPUS} CPUs are in this process's cpuset: it cannot wake the others"
-        assert not beside.catalogue.meters["cpuidle"].row.why
-        inside.close()
-        beside.close()
+        with (
+            mover("sh", "-ec", join, "sh") as inside,
+            mover("taskset", "--cpu-list", "0") as beside,
+        ):
+            why = inside.catalogue.meters["cpuidle"].row.why
+            assert (
+                why == f"1 of {CPUS} CPUs are in this process's cpuset: it cannot wake the others"
+            )
+            assert not beside.catalogue.meters["cpuidle"].row.why
     finally:
         folder.rmdir()

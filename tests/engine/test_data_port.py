@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from netbench.base.errors import EngineError
-from netbench.engine.binding import Code, Edge
+from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
-from tests.support.engine_pair import MS, PATIENCE, Pair, open_pair
+from tests.support.engine_pair import Pair
 from tests.support.needs import needs
 from tests.support.running import run
 
 SENDER, OTHER = "127.0.0.2", "127.0.0.3"
 PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 STREAMS = 128
-
-
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    with open_pair() as workers:
-        yield workers
 
 
 def test_the_senders_address_is_accepted(pair: Pair) -> None:
@@ -44,54 +36,6 @@ def test_another_address_is_rejected_though_it_has_the_token(pair: Pair, ip: int
     with pytest.raises(EngineError, match=r"rejected the token.*NAT") as caught:
         pair.run("write", "read", to_sender, {"peer_address": peer}, address=address, bytes=1000)
     assert caught.value.code == Code.PEER
-
-
-def test_rejected_addresses_are_counted_and_hold_up_nothing(pair: Pair) -> None:
-    """More of them than may be pending, in the queue before the sender."""
-    token = os.urandom(16)
-    common = {"token": token, "streams": 1, "address": "127.0.0.1", "meters": "rusage"}
-    ready = pair.receiver.prepare(
-        {
-            **common,
-            "role": "receive",
-            "method": "read",
-            "receive_chunk": 65536,
-            "duration": 10 * MS,
-            "peer_address": SENDER,
-        }
-    )
-    port = next(v.numbers[0] for v in ready if pair.receiver.catalogue.rows[v.row].name == "port")
-    assert port
-    others = [
-        socket.create_connection(("127.0.0.1", port), source_address=(OTHER, 0)) for _ in range(100)
-    ]
-    sender = {
-        **common,
-        "role": "send",
-        "method": "write",
-        "chunk": 65536,
-        "duration": 10 * MS,
-        "peer_port": port,
-        "local_address": SENDER,
-    }
-    pair.sender.prepare(sender)
-    for other in others:
-        with other:
-            assert other.recv(1) == b"", "it is closed at once, without an answer"
-    pair.receiver.go()
-    pair.sender.go()
-    for worker in (pair.sender, pair.receiver):
-        worker.await_edge(Edge.CLOSE, PATIENCE)
-    for worker in (pair.sender, pair.receiver):
-        worker.stop()
-    pair.sender.result(PATIENCE)
-    rows = pair.receiver.catalogue.rows
-    rejected = [
-        vector.numbers
-        for vector in pair.receiver.result(PATIENCE).result
-        if rows[vector.row].name == "rejected_connections"
-    ]
-    assert rejected == [(100,)]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ and compared with it, discard sinks are compared by the digests of both sides.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 
 from netbench.engine.catalogue import Named
 from netbench.engine.own_engine import local
-from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
+from tests.support.engine_pair import MS, Pair, Side, data_methods
 
 BYTES = 16 * 2**20 + 1  # of the pairs in which each method comes once
 FEWER = 8 * 2**20 + 1  # of all others
@@ -84,12 +83,6 @@ class Content:
 @pytest.fixture(scope="module")
 def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
     return Content(tmp_path_factory.mktemp("content"))
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
-    with open_pair() as opened:
-        yield opened
 
 
 def sources(method: Named) -> list[str]:

@@ -17,7 +17,7 @@ from netbench.engine.binding import Code, Edge
 from netbench.engine.own_engine import local
 from netbench.run.exchange import give_up
 from tests.support.disks import ext4_on
-from tests.support.engine_pair import MS, Pair, Side, data_methods, open_pair
+from tests.support.engine_pair import MS, Pair, Side, data_methods
 from tests.support.needs import needs
 
 MIB = 1 << 20
@@ -40,12 +40,6 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def source(disk: Path) -> Path:
     (disk / "source").write_bytes(os.urandom(SIZE))
     return disk / "source"
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
-    with open_pair() as opened:
-        yield opened
 
 
 def cached(path: Path) -> tuple[int, int]:

@@ -19,9 +19,8 @@ from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.facts.registry import BY_NAME
 from netbench.facts.system import irq_time_accounting
-from netbench.hosts.local import LocalChannel
 from netbench.hosts.probe import read_facts
-from tests.support.engine_pair import MS, PATIENCE, WORKER, Side
+from tests.support.engine_pair import MS, PATIENCE, mover, observe, observed
 from tests.support.local import netbench_argv
 from tests.support.needs import needs
 from tests.support.running import stored_records
@@ -35,18 +34,6 @@ FILES = {
     "io_some_us": ("io", "some"),
     "io_full_us": ("io", "full"),
 }
-
-
-def observe(worker: Worker, meter: str) -> Side:
-    worker.prepare({"role": "observe", "meters": meter, "duration": 20 * MS})
-    return finish(worker)
-
-
-def finish(worker: Worker) -> Side:
-    worker.go()
-    worker.await_edge(Edge.CLOSE, PATIENCE)
-    worker.stop()
-    return Side.of(worker.catalogue, worker.result(PATIENCE).result)
 
 
 def pressure() -> dict[str, int]:
@@ -65,10 +52,9 @@ def test_pressure_is_what_proc_says() -> None:
     before = pressure()
     if not before:
         pytest.skip("needs a kernel with /proc/pressure (CONFIG_PSI, psi=1)")
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
-    side = observe(worker, "psi")
-    unread = worker.catalogue.meters["psi"].unread
-    worker.close()
+    with mover() as worker:
+        side = observe(worker, "psi")
+        unread = worker.catalogue.meters["psi"].unread
     after = pressure()
     for name, (file, _) in FILES.items():
         if name in before:
@@ -106,10 +92,8 @@ def script() -> str:
 @needs("root")
 def rapl() -> Iterator[Worker]:
     """A mover where powercap has these zones."""
-    argv = ("unshare", "--mount", "sh", "-ec", script(), "sh", *WORKER)
-    worker = Worker(LocalChannel("here", argv).start_mover(), "here")
-    yield worker
-    worker.close()
+    with mover("unshare", "--mount", "sh", "-ec", script(), "sh") as worker:
+        yield worker
 
 
 def write(worker: Worker, energy: dict[str, int]) -> None:
@@ -121,7 +105,7 @@ def write(worker: Worker, energy: dict[str, int]) -> None:
 def test_energy_goes_on_where_a_zone_begins_again_at_0(rapl: Worker) -> None:
     rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
     write(rapl, {"intel-rapl:0": 10, "intel-rapl:0:1": 57, "intel-rapl:1": 100, "intel-rapl:2": 4})
-    side = finish(rapl)
+    side = observed(rapl)
     opening = {
         name: side.total("energy", name, Edge.OPEN)
         for name in ("package_uj", "dram_uj", "cores_uj", "psys_uj", "counted_uj")
@@ -179,7 +163,7 @@ def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
     rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
     root = Path(f"/proc/{rapl.hello.pid}/root/sys/class/powercap")
     os.truncate(root / "intel-rapl:0:1" / "energy_uj", 0)
-    side = finish(rapl)
+    side = observed(rapl)
     assert side.numbers("energy", "dram_uj", Edge.CLOSE) == []
     assert side.total("energy", "package_uj", Edge.CLOSE) == 0
 
@@ -187,10 +171,8 @@ def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
 @needs("root")
 def test_a_machine_without_rapl_says_so() -> None:
     empty = "mount -t tmpfs tmpfs /sys/class; mkdir /sys/class/powercap"
-    argv = ("unshare", "--mount", "sh", "-ec", f'{empty}; exec "$@"', "sh", *WORKER)
-    worker = Worker(LocalChannel("here", argv).start_mover(), "here")
-    unread = worker.catalogue.meters["energy"].unread
-    worker.close()
+    with mover("unshare", "--mount", "sh", "-ec", f'{empty}; exec "$@"', "sh") as worker:
+        unread = worker.catalogue.meters["energy"].unread
     assert unread == {
         "energy": "this machine has no energy counters (RAPL, in /sys/class/powercap)"
     }
@@ -204,10 +186,9 @@ def test_what_soakers_would_change_is_not_measured_beside_them(meter: str) -> No
 
 def test_the_tick_rate_is_that_of_the_coarse_clock() -> None:
     """Which moves at each tick."""
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
-    worker.close()
     coarse = 6  # CLOCK_MONOTONIC_COARSE, which Python does not name
-    assert worker.hello.tick_rate == round(1 / time.clock_getres(coarse))
+    with mover() as worker:
+        assert worker.hello.tick_rate == round(1 / time.clock_getres(coarse))
 
 
 @pytest.mark.parametrize(
@@ -232,9 +213,8 @@ def test_the_kernels_configuration_is_found() -> None:
     if not config.is_file():
         pytest.skip("needs a kernel with /proc/config.gz (CONFIG_IKCONFIG_PROC)")
     lines = gzip.decompress(config.read_bytes()).decode().splitlines()
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
-    facts, missing = read_facts(worker.ask, {}, [BY_NAME["irq_time_accounting"]])
-    worker.close()
+    with mover() as worker:
+        facts, missing = read_facts(worker.ask, {}, [BY_NAME["irq_time_accounting"]])
     measured = "CONFIG_IRQ_TIME_ACCOUNTING=y" in lines
     assert (facts, missing) == ({"irq_time_accounting": "on" if measured else "off"}, {})
     assert f"CONFIG_HZ={worker.hello.tick_rate}" in lines

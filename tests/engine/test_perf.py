@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine.binding import Edge
-from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalChannel
-from tests.support.engine_pair import MS, PATIENCE, WORKER, Side
+from tests.support.engine_pair import MS, PATIENCE, Side, mover
 
 pytestmark = pytest.mark.root
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -38,18 +36,17 @@ def touch_pages() -> None:
 
 
 def test_software_events_of_all_cpus_are_those_of_proc() -> None:
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
     cpus = os.sysconf("SC_NPROCESSORS_ONLN")
-    before = of_proc()
-    worker.prepare({"role": "observe", "meters": "perf", "duration": 100 * MS})
-    worker.go()
-    worker.await_edge(Edge.OPEN, PATIENCE)
-    touch_pages()
-    worker.await_edge(Edge.CLOSE, PATIENCE)
-    after = of_proc()
-    worker.stop()
-    side = Side.of(worker.catalogue, worker.result(PATIENCE).result)
-    worker.close()
+    with mover() as worker:
+        before = of_proc()
+        worker.prepare({"role": "observe", "meters": "perf", "duration": 100 * MS})
+        worker.go()
+        worker.await_edge(Edge.OPEN, PATIENCE)
+        touch_pages()
+        worker.await_edge(Edge.CLOSE, PATIENCE)
+        after = of_proc()
+        worker.stop()
+        side = Side.of(worker.catalogue, worker.result(PATIENCE).result)
     for name, number in before.items():
         moved = side.moved("perf", name)
         assert 0 < moved <= after[name] - number
@@ -62,9 +59,8 @@ def test_software_events_of_all_cpus_are_those_of_proc() -> None:
 
 
 def test_what_the_cpu_does_not_count_is_missing_with_its_reason() -> None:
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
-    unread = worker.catalogue.meters["perf"].unread
-    worker.close()
+    with mover() as worker:
+        unread = worker.catalogue.meters["perf"].unread
     has_pmu = any(
         path.name.startswith(("cpu", "armv"))
         for path in Path("/sys/bus/event_source/devices").iterdir()
@@ -80,8 +76,6 @@ def test_a_user_is_told_that_root_is_needed() -> None:
     level = int(PARANOID.read_text())
     if level < 1:
         pytest.skip(f"kernel.perf_event_paranoid is {level}: every user may count all CPUs")
-    argv = ("setpriv", "--reuid=47110", "--regid=47110", "--clear-groups", *WORKER)
-    worker = Worker(LocalChannel("here", argv).start_mover(), "here")
-    perf = worker.catalogue.meters["perf"]
-    worker.close()
+    with mover("setpriv", "--reuid=47110", "--regid=47110", "--clear-groups") as worker:
+        perf = worker.catalogue.meters["perf"]
     assert perf.unread == {"perf": f"root is needed: kernel.perf_event_paranoid is {level}"}

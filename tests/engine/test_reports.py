@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import pytest
+from collections.abc import Sequence
 
 from netbench.engine.binding import Edge, Vector
-from tests.support.engine_pair import MS, PATIENCE, Pair, open_pair
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
-    with open_pair() as opened:
-        yield opened
+from tests.support.engine_pair import MS, PATIENCE, Pair
 
 
 def run(pair: Pair, report: int) -> tuple[int, int, int]:

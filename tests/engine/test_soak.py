@@ -11,19 +11,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalChannel
 from netbench.run import readings
 from netbench.run.single_meter import MeterReading, observe, own_worker, read_meter
-from netbench.run.soak_meter import read_soak
-from tests.support.engine_pair import PATIENCE, WORKER
+from netbench.run.soak_meter import watch
+from tests.support.engine_pair import PATIENCE, mover
 
 SPIN = """
 import os, sys, time
@@ -83,16 +82,6 @@ def soakers(worker: Worker) -> list[int]:
     return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
-@contextmanager
-def working(*prefix: str) -> Iterator[Worker]:
-    """A worker, started by these words and its own; ended at the end."""
-    worker = Worker(LocalChannel("here", [*prefix, *WORKER]).start_mover(), "here")
-    try:
-        yield worker
-    finally:
-        worker.close()
-
-
 def give_up(worker: Worker) -> None:
     worker.abort()
     worker.await_idle()
@@ -112,7 +101,7 @@ def numbers(
 
 
 def test_each_cpu_that_may_be_used_has_a_soaker_behind_all_others() -> None:
-    with working() as worker:
+    with mover() as worker:
         pids = start(worker)
         assert [os.sched_getaffinity(pid) for pid in pids] == [{cpu} for cpu in usable()]
         assert {os.sched_getscheduler(pid) for pid in pids} == {os.SCHED_IDLE}
@@ -121,24 +110,15 @@ def test_each_cpu_that_may_be_used_has_a_soaker_behind_all_others() -> None:
         for pid in pids:
             assert Path(f"/proc/{pid}/comm").read_text() == "nb-soaker\n"
             assert not list(Path(f"/proc/{pid}/fd").iterdir()), "it keeps nothing of its worker's"
-
-
-def test_the_soakers_have_the_lightest_autogroup() -> None:
-    groups = [Path(f"/proc/{os.getpid()}/autogroup")]
-    if not groups[0].exists():
-        pytest.skip("this kernel has no autogroups")
-    with working() as worker:
-        groups += [Path(f"/proc/{pid}/autogroup") for pid in start(worker)]
-        own, *theirs = [group.read_text().strip() for group in groups]
-    assert len(set(theirs)) == 1
-    assert theirs[0].endswith(" nice 19")
-    assert theirs[0].partition(" ")[0] != own.partition(" ")[0]
+            group = Path(f"/proc/{pid}/autogroup")
+            if group.exists():  # a kernel may have none
+                assert group.read_text().endswith(" nice 19\n")
 
 
 def test_only_cpus_that_may_be_used_have_a_soaker() -> None:
     if len(usable()) < 2:
         pytest.skip("this machine has one CPU")
-    with working("taskset", "--cpu-list", str(usable()[0])) as worker:
+    with mover("taskset", "--cpu-list", str(usable()[0])) as worker:
         moments = numbers(worker, 0.05)
     for moment in moments:
         for name in COUNTERS:
@@ -147,7 +127,7 @@ def test_only_cpus_that_may_be_used_have_a_soaker() -> None:
 
 
 def test_the_counters_only_grow_and_fit_the_time() -> None:
-    with working() as worker:
+    with mover() as worker:
         moments = numbers(worker, 0.4, {"sample": 5_000_000})
     assert len(moments) > 10
     for cpu in usable():
@@ -179,23 +159,19 @@ def test_the_sums_of_a_record_are_those_of_the_cpus() -> None:
             assert sums[name.removeprefix("cpu_")][edge] == sum(of_cpus)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_soakers_die_with_their_worker(sent: signal.Signals) -> None:
-    with working() as worker:
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, None])
+def test_soakers_die_with_their_worker_or_its_controller(sent: signal.Signals | None) -> None:
+    with mover() as worker:
         pids = start(worker)
-        os.kill(worker.hello.pid, sent)
+        if sent:
+            os.kill(worker.hello.pid, sent)
+        else:
+            worker.abandon()
         until(lambda: not any(map(alive, pids)), "soakers outlive their worker")
 
 
-def test_soakers_die_with_a_controller_that_is_gone() -> None:
-    with working() as worker:
-        pids = start(worker)
-        worker.abandon()
-        until(lambda: not any(map(alive, pids)), "soakers outlive the controller")
-
-
 def test_no_soaker_is_left_after_its_run_nor_there_without_one() -> None:
-    with working() as worker:
+    with mover() as worker:
         assert not soakers(worker)
         observe(worker, "soak", 0.05)
         until(lambda: not soakers(worker), "a soaker outlives its run")
@@ -209,7 +185,7 @@ def test_no_soaker_is_left_after_its_run_nor_there_without_one() -> None:
 @pytest.mark.parametrize("victim", [0, -1])
 def test_a_soaker_that_was_killed_counts_nothing(victim: int) -> None:
     """Its CPU would look busy for the rest of the window."""
-    with working() as worker:
+    with mover() as worker:
         worker.prepare({"role": "observe", "meters": "soak", "duration": 10**9, "sample": 0})
         worker.go()
         pids = by_cpu(worker)
@@ -233,7 +209,7 @@ def test_a_load_of_another_session_is_seen_and_not_slowed() -> None:
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as load,
-        working() as worker,
+        mover() as worker,
     ):
         assert load.stdin is not None
         assert load.stdout is not None
@@ -253,7 +229,7 @@ def _clock(pid: int) -> int:
 
 
 def test_a_footprint_is_touched() -> None:
-    with working() as worker:
+    with mover() as worker:
         first = start(worker, footprint=1 << 22)[0]
         until(lambda: _private(first) >= 1 << 22, "it touches less")
         give_up(worker)
@@ -303,7 +279,10 @@ def test_the_window_opens_half_a_second_after_that_of_another_meter_at_the_most(
             assert load.stdout is not None
             assert load.stdout.readline() == b"ready\n"
         pairs = [
-            (opened(read_soak), opened(lambda seconds: read_meter("procstat", seconds)))
+            (
+                opened(lambda seconds: next(watch(seconds))),
+                opened(lambda seconds: read_meter("procstat", seconds)),
+            )
             for _ in range(3)
         ]
     assert min(soak for soak, _ in pairs) - min(other for _, other in pairs) < 500 * 10**6, pairs

@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine.binding import Edge
-from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalChannel
-from netbench.run.readings import counters
-from tests.support.engine_pair import MS, PATIENCE, WORKER, open_pair
+from tests.support.engine_pair import WORKER, mover, observe, open_pair
 from tests.support.needs import needs
 
 BYTES = 50_000_001
@@ -73,21 +70,15 @@ def of_kernel() -> Numbers:
 
 def read_by_meter(interface: str = "lo", **more: int) -> tuple[Numbers, Numbers]:
     """The same, as the meter reads it at the two edges of a window."""
-    worker = Worker(LocalChannel("here", WORKER).start_mover(), "here")
-    job = {"role": "observe", "meters": "softirq", "duration": 30 * MS, "interface": interface}
-    worker.prepare(job | more)
-    worker.go()
-    worker.await_edge(Edge.CLOSE, PATIENCE)
-    worker.stop()
+    with mover() as worker:
+        side = observe(worker, "softirq", interface=interface, **more)
     edges: tuple[Numbers, Numbers] = ({}, {})
-    for vector in worker.result(PATIENCE).result:
-        row = worker.catalogue.rows[vector.row]
-        if row.owner == "softirq" and vector.edge in (Edge.OPEN, Edge.CLOSE):
+    for (owner, name, edge), vector in side.vectors.items():
+        if owner == "softirq" and edge in (Edge.OPEN, Edge.CLOSE):
             for cpu, number in enumerate(vector.numbers):
-                key = f"{row.name.removeprefix('cpu_')} {cpu}" if row.per == "cpu" else row.name
+                key = f"{name.removeprefix('cpu_')} {cpu}" if name.startswith("cpu_") else name
                 if number is not None:
-                    edges[vector.edge][key] = number
-    worker.close()
+                    edges[edge][key] = number
     return edges
 
 
@@ -199,14 +190,7 @@ def test_packets_of_a_namespace_are_those_that_ip_and_nstat_show(spaces: Spaces,
 
 
 def test_a_veth_has_no_interrupts_of_its_own(spaces: Spaces) -> None:
-    worker = Worker(
-        LocalChannel("here", ("ip", "netns", "exec", spaces[0], *WORKER)).start_mover(), "here"
-    )
-    worker.prepare({"role": "observe", "meters": "softirq", "duration": MS, "interface": "data"})
-    worker.go()
-    worker.await_edge(Edge.CLOSE, PATIENCE)
-    worker.stop()
-    side = counters(worker.result(PATIENCE).result, worker.catalogue)
-    worker.close()
-    assert "link_interrupts" not in side["softirq"]
-    assert "link_rx_packets" in side["softirq"]
+    with mover("ip", "netns", "exec", spaces[0]) as worker:
+        side = observe(worker, "softirq", interface="data")
+    assert side.numbers("softirq", "link_interrupts", Edge.CLOSE) == []
+    assert side.numbers("softirq", "link_rx_packets", Edge.CLOSE) != []

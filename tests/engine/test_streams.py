@@ -36,12 +36,6 @@ CPU = CPUS[0]
 PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
 
 
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
-    with open_pair() as opened:
-        yield opened
-
-
 def threads(pid: int) -> list[set[int]]:
     """The CPUs that each thread of a process may use."""
     return [os.sched_getaffinity(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()]

@@ -1,5 +1,4 @@
-"""The structure of native/src: no circle between files, one file that changes a run's phase, 100
-columns.
+"""The structure of native/src: no circle between files, one file that changes a run's phase.
 
 A file pair (`flow.c` and `flow.h`) is one node, named without its suffix. It depends on the pairs
 whose headers it includes and on those that define the symbols that its object file needs.
@@ -20,7 +19,6 @@ from netbench.engine.build_native import CFLAGS, compiler
 from tests.support.paths import ROOT
 
 SOURCES = ROOT / "native" / "src"
-COLUMNS = 100
 PHASE_OWNER = "phase.c"
 PHASE_CHANGE = re.compile(r"(->|\.)phase\s*(=[^=]|\+\+|--|[-+|&^]=)")
 
@@ -105,16 +103,6 @@ def phase_changes(texts: Mapping[Path, str]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def long_lines(texts: Mapping[Path, str]) -> list[str]:
-    """FILE:LINE of each line that is too long; a tab is 8 columns."""
-    return [
-        f"{path.name}:{number}"
-        for path, text in texts.items()
-        for number, line in enumerate(text.splitlines(), 1)
-        if len(line.expandtabs(8)) > COLUMNS
-    ]
-
-
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Symbols]:
     """The symbols of every node that has a C file."""
@@ -134,38 +122,8 @@ def test_no_file_depends_on_itself_through_others(objects: dict[str, Symbols]) -
     assert circles(edges) == set()
 
 
-@pytest.mark.parametrize(
-    ("leaf", "addition", "circle"),
-    [
-        ("wire.c", "void nb_heartbeat(void);\nvoid leaf(void);\nvoid leaf(void)\n{\n"
-         "\tnb_heartbeat();\n}\n", {"wire", "heartbeat"}),
-        ("job.h", '#include "flow.h"\n', {"job", "flow", "source", "sink", "scratch_files", "direct_io", "page_cache"}),
-    ],
-    ids=["by a symbol", "by an include"],
-)  # fmt: skip
-def test_a_circle_would_be_found(
-    objects: dict[str, Symbols], tmp_path: Path, leaf: str, addition: str, circle: set[str]
-) -> None:
-    texts = files()
-    path = SOURCES / leaf
-    texts[path] += addition
-    if path.suffix == ".c":
-        objects = objects | {node(path): symbols(path, texts[path], tmp_path)}
-    assert circles(graph(texts, objects)) == {frozenset(circle)}
-
-
 def test_one_file_changes_the_phase_of_a_run() -> None:
     texts = files()
     assert phase_changes(texts) == {PHASE_OWNER: 1}
     texts[SOURCES / "orders.c"] += "\trun->phase = NB_DONE;\n"
     assert phase_changes(texts) == {PHASE_OWNER: 1, "orders.c": 1}
-
-
-def test_no_line_is_longer_than_100_columns() -> None:
-    texts = files()
-    tests = [*(ROOT / "native" / "tests").glob("*.[ch]"), *(ROOT / "native").glob("include/*.h")]
-    texts |= {path: path.read_text() for path in tests}
-    assert long_lines(texts) == []
-    assert long_lines({SOURCES / "one.c": "\n\t" + "x" * (COLUMNS - 8) + "\n\t" + "x" * 93}) == [
-        "one.c:3"
-    ]

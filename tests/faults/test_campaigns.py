@@ -19,8 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -33,8 +32,9 @@ from netbench.engine.worker import Worker
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
-from netbench.run import check_memory, conductor
+from netbench.run import conductor
 from netbench.run.check import check
+from netbench.run.check_ends import stream_buffers
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import call, netbench_argv
@@ -462,11 +462,8 @@ def test_a_stream_counts_as_many_buffers_as_its_method_has(
     transfer: str, kib: tuple[int, int]
 ) -> None:
     cell = campaign.parse(BASE + f"transfer: {{{transfer}, {SHORT}}}\n", "f.yaml").cells[0]
-    worker = cast(Worker, SimpleNamespace(catalogue=own_catalogue()))
-    sizes = (
-        check_memory._sent(cell.transfer, worker),
-        check_memory._received(cell.transfer, worker),
-    )
+    known, moved = own_catalogue(), cell.transfer
+    sizes = stream_buffers(moved, known.send[moved.send], known.receive[moved.receive])
     assert sizes == tuple(1024 * size for size in kib)
 
 

@@ -17,7 +17,7 @@ from netbench.base.errors import CampaignError
 from netbench.engine.own_engine import local
 from netbench.lab import Lab
 from netbench.plan.plan import Plan
-from netbench.run.unit_settings import levels_of
+from netbench.run.held_settings import levels_of
 from netbench.settings.nfs import Nfs, path
 from netbench.settings.setting import Peers, SettingContext
 from tests.support.guests import Guests
@@ -316,13 +316,15 @@ def test_a_client_whose_server_is_cut_off_gives_up_alone(guests: Mounting) -> No
         received = guests.received()
         wait_for(lambda: guests.received() > received + 10_000_000)
         guests.ssh("snd", "ip link set data0 down")
-        said = guests.end(process).err
-        assert "is using this host" not in said
-        assert guests.records()[0]["status"] == "failed", said
-        assert "the worker runs, but did not answer in time" in guests.records()[0]["reason"]
+        wait_for(lambda: guests.records() != [], lambda: process.poll() is None, 200)
+        record, *_ = guests.records()
+        assert record["status"] == "failed", record["reason"]
+        assert "the worker runs, but did not answer in time" in record["reason"]
     finally:
-        process.kill()
         guests.ssh("snd", "ip link set data0 up")
+        process.send_signal(signal.SIGINT)
+        said = guests.end(process).err
+    assert "is using this host" not in said
     wait_for(lambda: guests.state() == before)
 
 

@@ -66,7 +66,7 @@ def asked_and_read(record: Record, setting: str) -> set[tuple[str, str]]:
 @pytest.mark.slow
 def test_queueing_disciplines_and_what_the_device_joins(guests: Linked) -> None:
     records = guests.records_of(
-        SHORT + "sweep: {qdisc: [fq, netem, fq_codel], gro_max_size: [16K, 192K]}\n"
+        SHORT + "sweep: {qdisc: [fq, pfifo, fq_codel], gro_max_size: [16K, 192K]}\n"
     )
     assert len(records) == 6
     for record in records:

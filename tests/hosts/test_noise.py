@@ -35,11 +35,11 @@ from netbench.report.source import Source
 from netbench.result.files import parse_noise
 from netbench.result.record import Record
 from netbench.result.store import Store
-from netbench.run import conductor, host_load, noise_counters
+from netbench.run import conductor, host_load, noise
 from netbench.run.check import check
 from netbench.run.host_facts import read_all
 from netbench.run.noise import NoiseMonitor
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import FAR, NEAR, out
 from tests.support.synthetic import Synth
@@ -94,7 +94,7 @@ def busy() -> Iterator[None]:
 
 def test_protocols_are_what_nstat_says() -> None:
     refused_datagram()
-    read = noise_counters.protocols(Path("/proc/net/snmp").read_text()) | noise_counters.protocols(
+    read = noise.protocols(Path("/proc/net/snmp").read_text()) | noise.protocols(
         Path("/proc/net/netstat").read_text()
     )
     said = json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]
@@ -107,16 +107,16 @@ def test_protocols_are_what_nstat_says() -> None:
 
 
 def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> None:
-    read = noise_counters.interface(Path("/proc/self/net/dev").read_text(), interface)
+    read = noise.interface(Path("/proc/self/net/dev").read_text(), interface)
     said = json.loads(out("ip", "-s", "-j", "link", "show", interface))[0]["stats64"]
     for side in ("rx", "tx"):
         assert {read[f"{interface}.{side}_{key}"] for key in ("errors",)} == {said[side]["errors"]}
         assert read[f"{interface}.{side}_dropped"] == said[side]["dropped"]
-    own = noise_counters.device(out("ethtool", "-S", interface).partition("\n")[2], interface)
+    own = noise.device(out("ethtool", "-S", interface).partition("\n")[2], interface)
     assert f"{interface}.ethtool rx_queue_0_drops" in own
     assert not any("packets" in name or "peer" in name for name in own)
     with pytest.raises(ValueError, match="no eth99"):
-        noise_counters.interface(Path("/proc/self/net/dev").read_text(), "eth99")
+        noise.interface(Path("/proc/self/net/dev").read_text(), "eth99")
 
 
 def test_a_devices_bad_news_is_watched() -> None:
@@ -124,18 +124,16 @@ def test_a_devices_bad_news_is_watched() -> None:
         "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed rx_fifo"
     )
     text_ = "".join(f"{name}: 7\n" for name in (*bad.split(), "rx_packets", "tx_bytes"))
-    assert noise_counters.device(text_, "eth1") == {
-        f"eth1.ethtool {name}": 7 for name in bad.split()
-    }
+    assert noise.device(text_, "eth1") == {f"eth1.ethtool {name}": 7 for name in bad.split()}
 
 
 def test_states_processes_and_queues() -> None:
-    states = noise_counters.cpu_states(Path("/proc/stat").read_text())
+    states = noise.cpu_states(Path("/proc/stat").read_text())
     assert set(states) == {"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
-    assert noise_counters.process(Path("/proc/self/stat").read_text())[0] == os.getpid()
+    assert noise.process(Path("/proc/self/stat").read_text())[0] == os.getpid()
     line = "7 (a) b) (c) S " + " ".join(map(str, range(4, 40)))
-    assert noise_counters.process(line) == (7, 14 + 15 + 16 + 17)
-    assert noise_counters.softnet("00ff 0000000a 1\n00ff 00000001 1\n") == {"softnet.dropped": 11}
+    assert noise.process(line) == (7, 14 + 15 + 16 + 17)
+    assert noise.softnet("00ff 0000000a 1\n00ff 00000001 1\n") == {"softnet.dropped": 11}
 
 
 # --- readings around a block ---
@@ -291,7 +289,7 @@ repeat: {min: 4, max: 4}
 """
 
 
-class Mischief(Silent):
+class Mischief(Progress):
     """Disturbs the second run."""
 
     def __init__(self) -> None:

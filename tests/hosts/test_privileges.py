@@ -551,12 +551,10 @@ BOUND_TO_ONE = f"setting mtu gro\nsysctl net.ipv6.icmp.ratemask\ninterface {LINK
 MEANWHILE: Mapping[str, Meanwhile] = {
     "too long to be read again": (
         "", {"target": ("only", f"{OF_VM}\n{OF_RATES * 2200}"), "value": ""}, ROOT_WRITES, swappiness, "61"),
-    "a name behind which a secret's mark stands": (
-        "", {"target": ("only", f"{OF_VM} (hidden) 1\n{OF_RATES * 2200}")}, ROOT_WRITES, swappiness, "61"),
     "a name with a long value": (
         "", {"target": ("only", f"{OF_VM} {'x' * 5000}\n{OF_RATES * 1900}")}, ROOT_WRITES, swappiness, "61"),
     "another interface": (
-        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu (hidden) 1\n{OF_RATES * 2200}")},
+        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu 1\n{OF_RATES * 2200}")},
         SHORT, lambda: mtu(OTHER), "1400"),
     "features that are not named": (
         BOUND_TO_ONE, {"op": "features", "target": LINK, "value": ""},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netbench.run.check_soak import doubts, of_texts
 from netbench.run.single_meter import own_worker
+from netbench.run.soak_meter import doubts, of_texts
 
 QUIET = {
     "cgroup": "0::/",

@@ -138,25 +138,16 @@ def holding(
         worker.close()
 
 
+FOUR = "sysctl.net.ipv4"
+ALL_FOUR, ALL_SIX = f"{FOUR}.conf.all.forwarding", "sysctl.net.ipv6.conf.all.forwarding"
+# What is done before, a setting and its level.
 ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "ratio": (dirty_bytes, "sysctl.vm.dirty_ratio", "30"),
     "bytes": (lambda: write(VM / "dirty_ratio", "21"), "sysctl.vm.dirty_bytes", "256000000"),
     "uppers": (uppers, "mtu", "1300"),
-    "forward": (
-        lambda: write(IPV4 / "conf/all/accept_redirects", "0"),
-        "sysctl.net.ipv4.ip_forward",
-        "1",
-    ),
-    "forward of one": (
-        lambda: write(IPV4 / f"conf/{NEAR}/forwarding", "1"),
-        "sysctl.net.ipv4.conf.all.forwarding",
-        "1",
-    ),
-    "forward six": (
-        lambda: write(IPV6 / f"{NEAR}/forwarding", "1"),
-        "sysctl.net.ipv6.conf.all.forwarding",
-        "1",
-    ),
+    "forward": (lambda: write(IPV4 / "conf/all/accept_redirects", "0"), f"{FOUR}.ip_forward", "1"),
+    "forward of one": (lambda: write(IPV4 / f"conf/{NEAR}/forwarding", "1"), ALL_FOUR, "1"),
+    "forward six": (lambda: write(IPV6 / f"{NEAR}/forwarding", "1"), ALL_SIX, "1"),
     "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
     "offloads": (uppers, "sg", "off"),
     "queues": (steered, "channels", "{rx: 2, tx: 2}"),
@@ -336,19 +327,17 @@ def test_more_interfaces_than_a_text_has_room_for_are_an_error_and_no_loss(veth:
         subprocess.run(("ip", "-batch", "-"), input="\n".join(lines), text=True, check=True)
 
     batch(f"link add many{i} type veth peer name ynam{i}" for i in range(400))
-    worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
-        with pytest.raises(EngineError, match="is longer than 1048575 bytes"):
-            worker.operate("neighbours", ("all", ""))
-        held = holder(SettingContext("here", worker, "10.199.9.1", veth), worker, [])
-        with pytest.raises(SettingRefused, match="is longer than 1048575 bytes"):
-            held.hold(parsed([{}, {f"{SIX}.all.hop_limit": "65"}, {}]))
-        held.hold(parsed([{}, {"mtu": "1300", "sysctl.net.ipv4.ip_forward": "1"}, {}]))
-        assert (IPV4 / "conf/many9/forwarding").read_text() == "1\n"
-        held.undo()
-        assert (IPV4 / "conf/many9/forwarding").read_text() == "0\n"
+        with holding(veth, "10.199.9.1") as (held, worker, _):
+            with pytest.raises(EngineError, match="is longer than 1048575 bytes"):
+                worker.operate("neighbours", ("all", ""))
+            with pytest.raises(SettingRefused, match="is longer than 1048575 bytes"):
+                held.hold(parsed([{}, {f"{SIX}.all.hop_limit": "65"}, {}]))
+            held.hold(parsed([{}, {"mtu": "1300", "sysctl.net.ipv4.ip_forward": "1"}, {}]))
+            assert (IPV4 / "conf/many9/forwarding").read_text() == "1\n"
+            held.undo()
+            assert (IPV4 / "conf/many9/forwarding").read_text() == "0\n"
     finally:
-        worker.close()
         batch(f"link delete many{i}" for i in range(400))
 
 
@@ -378,21 +367,11 @@ def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) ->
     assert "here was not left as it was: net.ipv4.tcp_dsack" in " ".join(report.split())
 
 
-def test_a_trial_that_the_kernel_refuses_is_over(interface: str) -> None:
-    """What was around it is not put back again later."""
-    with holding(interface) as (held, _, journal):
-        with pytest.raises(SettingRefused):
-            held.hold(parsed([{}, {"sysctl.net.ipv4.tcp_congestion_control": "nosuch"}, {}]))
-        assert outstanding(journal, "here") == []
-
-
 @pytest.mark.parametrize("at", [AROUND, CHANGED])
 def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
     interface: str, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """By the journal alone later, what was around it in the campaign would be put back for good."""
-    worker = Worker(open_channel(Host("here")).start_helper(), "here")
-    journal: list[Any] = []
     honest = Worker.undo
 
     def undo(self: Worker, scope: int = 0) -> None:
@@ -400,8 +379,7 @@ def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
             raise KeyboardInterrupt
         honest(self, scope)
 
-    try:
-        held = holder(SettingContext("here", worker, ADDRESS, interface), worker, journal)
+    with holding(interface) as (held, _, journal):
         before = host()
         held.hold(parsed([{"tso": "off"}]))
         monkeypatch.setattr(Worker, "undo", undo)
@@ -410,8 +388,6 @@ def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
         held.undo()
         assert outstanding(journal, "here") == []
         assert host() == before
-    finally:
-        worker.close()
 
 
 def test_what_others_change_meanwhile_is_left(interface: str) -> None:
@@ -469,7 +445,7 @@ def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
         text = worker.operate("neighbours", ("file", str(SECRET)))[0]
-        assert re.search("\n stable_secret .hidden. [0-9]+ [0-9a-f]{16}\n", text)
+        assert "stable_secret" not in text
         for long in ("", f"\nfile {'/x' * 4000}\n x", "\n " + "x" * 60_000):
             keys = sack + long
             assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"

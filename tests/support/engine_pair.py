@@ -142,6 +142,31 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
         yield Pair(*workers)
 
 
+@contextlib.contextmanager
+def mover(*before: str) -> Iterator[Worker]:
+    """A worker that moves data, started by these words and its own."""
+    worker = Worker(LocalChannel("here", (*before, *WORKER)).start_mover(), "here")
+    try:
+        yield worker
+    finally:
+        worker.close()
+
+
+def observe(worker: Worker, meters: str, **more: int | str) -> Side:
+    """What meters count in a window of 20 ms, or of another `duration`."""
+    job = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
+    worker.prepare(job | more)
+    return observed(worker)
+
+
+def observed(worker: Worker) -> Side:
+    """The same of a worker that is prepared."""
+    worker.go()
+    worker.await_edge(Edge.CLOSE, PATIENCE)
+    worker.stop()
+    return Side.of(worker.catalogue, worker.result(PATIENCE).result)
+
+
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
     """Names of the send or receive methods that move data and can run here."""
     table = catalogue.send if kind == "send" else catalogue.receive

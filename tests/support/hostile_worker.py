@@ -156,17 +156,13 @@ BEHAVIOURS = {
         Frame.READY, once(sent(Frame.READY, numbers("", "port", 0, 0)))
     ),
     "no port": Behaviour(Frame.READY, once(sent(Frame.READY))),
-    "ready in one byte a second": Behaviour(Frame.READY, drip(sent(Frame.READY, bytes(4096)))),
-    "the end at ready": Behaviour(Frame.READY, leave),
     "the end at go": Behaviour(Frame.GO, leave),
     "edges without end": Behaviour(Frame.GO, forever(sent(Frame.EDGE, struct.pack("=II", 3, 0)))),
-    "stale tags without end": Behaviour(Frame.GO, forever(sent(Frame.READY, SAMPLE, 60000))),
     "large stale frames without end": Behaviour(
         Frame.GO, forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000))
     ),
     "heartbeats in place of a run": Behaviour(Frame.GO, forever(raw(HEARTBEAT), 0.5)),
     "noise in place of frames": Behaviour(Frame.GO, forever(raw(b"\xff" * 4096))),
-    "noise on standard error in a run": Behaviour(Frame.GO, complain),
     "a result in one byte a second": Behaviour(
         Frame.RESULT, drip(sent(Frame.RESULT, bytes(FRAME_MAX)))
     ),
@@ -175,9 +171,6 @@ BEHAVIOURS = {
     ),
     "a clock that jumps by days in a window": Behaviour(
         Frame.RESULT, once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * DAYS))
-    ),
-    "a clock that jumps by days after the samples": Behaviour(
-        Frame.RESULT, once(retimed(Frame.RESULT, lambda _, ns: ns + DAYS))
     ),
     "samples that run backwards": Behaviour(
         Frame.SAMPLES, once(retimed(Frame.SAMPLES, lambda _, ns: 2**62 - ns))
@@ -192,18 +185,11 @@ BEHAVIOURS = {
         Frame.RESULT, forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576)))
     ),
     "an operation's answer in numbers": Behaviour(Frame.OP_DONE, once(sent(Frame.OP_DONE, SAMPLE))),
-    "digits in answer to all questions": Behaviour(
-        Frame.OP_DONE, once(sent(Frame.OP_DONE, text(0, b"7" * 200_000)))
-    ),
-    "nothing in answer to all questions": Behaviour(
-        Frame.OP_DONE, once(sent(Frame.OP_DONE, text(0, b"")))
-    ),
     "words in answer to all questions": Behaviour(
         Frame.OP_DONE,
         once(sent(Frame.OP_DONE, text(0, b"cpu x-y z,0-9999999999\n\xff: (1) -1 9e999\n" * 9))),
     ),
     "heartbeats after goodbye": Behaviour(Frame.BYE, forever(raw(HEARTBEAT), 0.5)),
-    "a flood after goodbye": Behaviour(Frame.BYE, forever(raw(HEARTBEAT))),
 }
 
 

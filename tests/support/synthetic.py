@@ -259,7 +259,12 @@ class Synth:
 
     def plan(self) -> Record:
         cells = self.cells()
-        repeat: Record = {"min": self.runs, "max": self.runs, "confidence": 0.95, "precision": 0.025}
+        repeat: Record = {
+            "min": self.runs,
+            "max": self.runs,
+            "confidence": 0.95,
+            "precision": 0.025,
+        }
         repeat |= {"metrics": ["throughput"], "boots": self.boots}
         order = [cell["cell"] for _ in range(self.runs) for cell in cells]
         return {

@@ -18,7 +18,7 @@ from netbench.model import Kernel, build_name
 from netbench.plan.plan import Boot, Plan
 from netbench.plan.plan_json import plan_json
 from netbench.result.files import HostEntry
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.kernel_repository import Lines, Repository
 from tests.unit.test_boots import UP, Simulated, booted
@@ -130,7 +130,7 @@ def test_a_campaign_has_each_build_built_of_the_commit_that_it_keeps(
     git = f"{{git: {repository.place}, rev: master, config: tinyconfig, builds: 3}}"
     wanted = pinned(parsed(git, git, boots=3))
     assert "builds: 3" in wanted.text
-    built = with_built_kernels(wanted, Silent().say)
+    built = with_built_kernels(wanted, Progress().say)
     trees = [build.tree for build in built.kernels["a"].each]
     assert len(set(trees)) == 3
     assert [build.tree for build in built.kernels["b"].each] == trees

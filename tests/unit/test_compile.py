@@ -20,7 +20,7 @@ from netbench.kernels.compile import build
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from tests.support.kernel_repository import Lines, Repository, compiled, kernel
 from tests.support.local import call
 
@@ -204,7 +204,7 @@ def test_a_campaign_keeps_the_commits_that_its_revisions_named(
     repository.commit("int segments = 3;\n", "v3")
     later = campaign.parse(kept.text, "campaign.yaml")
     assert commit_of(later.kernels["patched"]) == tip
-    built = with_built_kernels(later, Silent().say)
+    built = with_built_kernels(later, Progress().say)
     assert len({each.tree for each in built.kernels.values()}) == 2
     assert pinned(later).text.count("--set kernels.patched.rev") == 2
 

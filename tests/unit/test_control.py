@@ -1,10 +1,7 @@
-"""The control of a comparison: which campaigns have one, what the plan says of it, and how long it
-gets runs.
-"""
+"""The control of a comparison: which campaigns have one, and what the plan says of it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -13,18 +10,11 @@ from netbench import campaign
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json
-from netbench.read.accounts import ACCOUNTS
-from netbench.result.record import Record, SideCounters, Status, parse_record
-from netbench.result.store import now
-from netbench.run.ledger import FAILURES_IN_A_ROW, Ledger
 from tests.unit.test_plan import runs
 
 FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
 TWO = "sweep: {chunk: [1K, 2K]}\ncompare: {factor: chunk, baseline: 2K}\n"
 REPEAT = "repeat: {min: 3, max: 6, precision: 5%}\n"
-BASE, OTHER, CONTROL = (
-    (cell, "here>here") for cell in ("chunk=2K", "chunk=1K", "chunk=2K,control")
-)
 
 
 def parse(text: str, *sets: str, quick: bool = False) -> Campaign:
@@ -125,79 +115,3 @@ def test_the_control_of_a_kernel_is_in_the_boots_of_its_baseline() -> None:
         assert boot
         expected = [f"kernel={boot.kernel}"] + ["kernel=b,control"] * (boot.kernel == "b")
         assert sorted(ran) == expected
-
-
-def ledger(repeat: str = REPEAT) -> Ledger:
-    plan = Plan(parse(TWO + repeat, "compare.control=on"))
-    return Ledger(plan, {"here": 100}, {"here>here": True}, ACCOUNTS)
-
-
-def record(
-    run: int, key: tuple[str, str], block: int, gigabits: float, status: Status = "ok"
-) -> Record:
-    sides = (
-        SideCounters("here", (0, 10**9), meters={"flow": {"bytes": [[0], [count]]}})
-        for count in (1, int(gigabits * 1e9 / 8))
-    )
-    cell = key[0].removesuffix(",control")
-    reason = "" if status == "ok" else "no route"
-    factors = dict([cell.split("=")])
-    return Record(run, *key, block, 0, factors, status, reason, now(), *sides)
-
-
-def play(book: Ledger, values: dict[tuple[str, str], list[float]]) -> None:
-    """Give each unit its values block by block, while it is open."""
-    run = 0
-    for block in range(max(map(len, values.values()))):
-        for key, mine in values.items():
-            if book.is_open(key) and block < len(mine):
-                run += 1
-                book.add(record(run, key, block, mine[block]))
-        book.next_block()
-
-
-STEADY, WILD = [10, 10.001, 9.999, 10, 10.002, 9.998], [10.0, 30, 5, 22, 50, 7]
-
-
-def test_a_wild_control_keeps_no_campaign_open_and_no_steady_one_closes_it() -> None:
-    book = ledger()
-    play(book, {BASE: STEADY, OTHER: STEADY, CONTROL: WILD})
-    assert book.finished
-    assert not book.is_open(CONTROL)
-    assert book.assessment(CONTROL).n == 3  # repeat.min, as its baseline
-    book = ledger()
-    play(book, {BASE: STEADY[:4], OTHER: WILD[:4], CONTROL: STEADY[:4]})
-    assert {BASE, CONTROL} <= set(book.open_keys)
-    assert book.assessment(CONTROL).n == 4
-
-
-def test_what_counts_cells_leaves_controls_out() -> None:
-    book = ledger()
-    assert (book.size, book.open_count, book.open_keys) == (2, 2, [OTHER, BASE, CONTROL])
-
-
-def test_a_control_that_fails_is_given_up_and_said_to_have_failed() -> None:
-    book = ledger()
-    for block in range(FAILURES_IN_A_ROW):
-        assert book.is_open(CONTROL)
-        book.add(record(2 * block + 1, BASE, block, 10))
-        book.add(record(2 * block + 2, CONTROL, block, 0, "failed"))
-        if block == 0:
-            assert book.failed
-    assert not book.is_open(CONTROL)
-    assert book.failed
-    assert book.is_open(BASE)
-
-
-def test_a_baseline_that_is_given_up_takes_its_control_along() -> None:
-    book = ledger()
-    book.add(record(1, BASE, 0, 0, "unsupported"))
-    assert not book.is_open(CONTROL)
-    assert book.is_open(OTHER)
-
-
-def test_a_record_of_a_control_says_so() -> None:
-    told = replace(record(1, CONTROL, 0, 10), control=True)
-    assert told.to_json()["control"] is True
-    assert "control" not in record(1, BASE, 0, 10).to_json()
-    assert parse_record(json.dumps(told.to_json()).encode(), "r") == told

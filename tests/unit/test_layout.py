@@ -1,5 +1,5 @@
-"""Other layouts of a kernel's code: a real make and a real linker, of a tree of a few lines.
-`tests/guests/test_builds.py` does it with Linux.
+"""Other layouts of a kernel's code: a real make and a real linker, of a tree of a few lines. Guests
+boot those of Linux in `tests/guests/test_builds.py`.
 """
 
 from __future__ import annotations

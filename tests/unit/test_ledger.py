@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from netbench import campaign
-from netbench.plan.plan import Plan
+from netbench.plan.plan import Key, Plan
 from netbench.plan.plan_json import plan_json
 from netbench.read.accounts import ACCOUNTS
 from netbench.result.files import HostEntry
@@ -26,30 +27,50 @@ repeat: {min: 3, max: 6, precision: 5%}
 WRITE, SENDFILE = ("send=write", "here>here"), ("send=sendfile", "here>here")
 
 
-def ledger(extra: str = "", text: str = TEXT) -> Ledger:
-    plan = Plan(campaign.parse(text + extra, "l.yaml"))
+BASE, OTHER, CONTROL = (
+    (cell, "here>here") for cell in ("chunk=2K", "chunk=1K", "chunk=2K,control")
+)
+COMPARED = """\
+netbench: 1
+name: c
+sweep: {chunk: [1K, 2K]}
+compare: {factor: chunk, baseline: 2K, control: on}
+repeat: {min: 3, max: 6, precision: 5%}
+"""
+STEADY, WILD = [10, 10.001, 9.999, 10, 10.002, 9.998], [10.0, 30, 5, 22, 50, 7]
+
+
+def ledger(text: str = TEXT) -> Ledger:
+    plan = Plan(campaign.parse(text, "l.yaml"))
     return Ledger(plan, {"here": 100}, {"here>here": True}, ACCOUNTS)
 
 
 def record(
-    run: int,
-    key: tuple[str, str],
-    block: int,
-    gigabits: float,
-    status: Status = "ok",
-    reason: str = "",
+    run: int, key: Key, block: int, gigabits: float, status: Status = "ok", reason: str = ""
 ) -> Record:
     sides = (
         SideCounters("here", (0, 10**9), meters={"flow": {"bytes": [[0], [count]]}})
         for count in (1, int(gigabits * 1e9 / 8))
     )
-    factors = dict(word.split("=") for word in key[0].split(","))
+    factors = dict(word.split("=") for word in key[0].removesuffix(",control").split(","))
     return Record(run, *key, block, 0, factors, status, reason, now(), *sides)
+
+
+def play(book: Ledger, values: Mapping[Key, Sequence[float]]) -> list[Record]:
+    """Give each unit its values block by block, while it is open."""
+    told: list[Record] = []
+    for block in range(max(map(len, values.values()))):
+        for key, mine in values.items():
+            if book.is_open(key) and block < len(mine):
+                told.append(record(len(told) + 1, key, block, mine[block]))
+                book.add(told[-1])
+        book.next_block()
+    return told
 
 
 def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
     book = ledger()
-    play(book, [10.0, 10.0, 10.0], [10.0, 20.0, 30.0])
+    play(book, {WRITE: [10.0, 10.0, 10.0], SENDFILE: [10.0, 20.0, 30.0]})
     assert (book.status(WRITE), book.is_open(SENDFILE)) == ("converged", True)
     for block in range(3, 6):
         assert book.joins(WRITE)
@@ -78,36 +99,12 @@ def test_a_campaign_with_nothing_but_refusals_has_failed(
     assert book.failed is failed
 
 
-def play(book: Ledger, write: list[float], sendfile: list[float]) -> list[Record]:
-    """Give each cell its values block by block, while it is open."""
-    told, run = [], 0
-    for block in range(max(len(write), len(sendfile))):
-        for key, values in ((WRITE, write), (SENDFILE, sendfile)):
-            if book.is_open(key) and block < len(values):
-                run += 1
-                told.append(record(run, key, block, values[block]))
-                book.add(told[-1])
-        book.next_block()
-    return told
-
-
 def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
     book = ledger()
-    told = play(book, [10, 10.001, 9.999, 10, 10, 10], [10, 20, 15, 12, 18, 11])
+    told = play(book, {WRITE: STEADY, SENDFILE: WILD})
     assert [r.cell for r in told].count("send=write") == 3
     assert [r.cell for r in told].count("send=sendfile") == 6
     assert book.open_keys == []
-
-
-def test_replay_gives_the_same_ledger() -> None:
-    book = ledger()
-    told = play(book, [10, 10.001, 9.999, 10], [10, 20, 15, 12])
-    again = ledger()
-    for entry in told:
-        again.add(entry)
-    again.next_block()
-    assert again.open_keys == book.open_keys == [SENDFILE]
-    assert (again.block, again.runs) == (book.block, book.runs)
 
 
 def test_a_block_under_way_is_taken_up_where_it_stopped() -> None:
@@ -150,18 +147,17 @@ def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> N
 
 def test_compared_cells_close_together_when_their_ratio_is_precise() -> None:
     drift = [10.0, 14.0, 9.0, 13.0, 8.0, 12.0]
-    compare = "compare: {factor: send, baseline: write}\n"
-    together = ledger(compare)
-    told = play(together, drift, [x * 2 * (1 + 0.002 * (i % 2)) for i, x in enumerate(drift)])
+    compare = f"{TEXT}compare: {{factor: send, baseline: write}}\n"
+    alike = [x * 2 * (1 + 0.002 * (i % 2)) for i, x in enumerate(drift)]
+    told = play(ledger(compare), {WRITE: drift, SENDFILE: alike})
     assert len(told) == 6, "each alone is noisy, but the ratio within a block is steady"
-    apart = ledger(compare)
-    told = play(apart, [10, 10.001, 9.999, 10, 10, 10], [20, 30, 25, 22, 28, 21])
+    told = play(ledger(compare), {WRITE: STEADY, SENDFILE: WILD})
     assert len(told) == 12, "the steady baseline goes on as long as the ratio needs it"
 
 
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
     extra = "compare: {factor: send, baseline: write}\ninclude: [{send: write, chunk: 8K}, {send: sendfile, chunk: 64K}]\n"
-    book = ledger(extra)
+    book = ledger(TEXT + extra)
     cells = [unit.cell.id for unit in book._units.values()]
     write, sendfile = (
         next((c, "here>here") for c in cells if name in c)
@@ -172,6 +168,38 @@ def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
             book.add(record(2 * block + 1, key, block, value))
     book.next_block()
     assert book.open_keys == [], "their ratio is steady, though neither is"
+
+
+# --- a control ---
+
+
+def test_a_wild_control_keeps_no_campaign_open_and_no_steady_one_closes_it() -> None:
+    book = ledger(COMPARED)
+    assert (book.size, book.open_count, book.open_keys) == (2, 2, [OTHER, BASE, CONTROL])
+    play(book, {BASE: STEADY, OTHER: STEADY, CONTROL: WILD})
+    assert book.finished
+    assert not book.is_open(CONTROL)
+    assert book.assessment(CONTROL).n == 3  # repeat.min, as its baseline
+    book = ledger(COMPARED)
+    play(book, {BASE: STEADY[:4], OTHER: WILD[:4], CONTROL: STEADY[:4]})
+    assert {BASE, CONTROL} <= set(book.open_keys)
+    assert book.assessment(CONTROL).n == 4
+
+
+def test_a_control_that_fails_is_given_up_and_goes_with_its_baseline() -> None:
+    book = ledger(COMPARED)
+    for block in range(FAILURES_IN_A_ROW):
+        assert book.is_open(CONTROL)
+        book.add(record(2 * block + 1, BASE, block, 10))
+        book.add(record(2 * block + 2, CONTROL, block, 0, "failed"))
+        assert book.failed
+    assert (book.is_open(CONTROL), book.is_open(BASE)) == (False, True)
+    book = ledger(COMPARED)
+    book.add(record(1, BASE, 0, 0, "unsupported"))
+    assert (book.is_open(CONTROL), book.is_open(OTHER)) == (False, True)
+
+
+# --- boots ---
 
 
 BOOTS = """\

@@ -82,17 +82,6 @@ def test_every_block_runs_every_unit_once(
     assert len(set(found)) == len(found)
 
 
-def test_the_same_seed_gives_the_same_order_and_another_seed_another() -> None:
-    sweep = {"x": [str(i) for i in range(20)]}
-    assert Plan(make(sweep, 7)).order() == Plan(make(sweep, 7)).order()
-    assert Plan(make(sweep, 7)).order() != Plan(make(sweep, 8)).order()
-
-
-def test_blocks_differ_in_order() -> None:
-    plan = Plan(make({"x": [str(i) for i in range(20)]}))
-    assert [s.unit for s in runs(plan, 0)] != [s.unit for s in runs(plan, 1)]
-
-
 def test_each_unit_has_every_place_in_the_order_about_equally_often() -> None:
     plan = Plan(make({"x": ["1", "2", "3", "4"]}))
     first = [runs(plan, block)[0].unit.cell.id for block in range(400)]
@@ -107,19 +96,20 @@ def test_costly_factors_are_outermost() -> None:
     assert len({runs(plan, b)[0].unit.cell.factors["mtu"] for b in range(10)}) == 2
 
 
-def test_verification_comes_once_before_the_first_run_of_a_cell() -> None:
-    plan = Plan(make({"x": ["1", "2"]}))
-    first, second = steps_of(plan, 0), steps_of(plan, 1)
-    assert [type(step) for step in first] == [Verify, Run, Verify, Run]
-    assert [type(step) for step in second] == [Run, Run]
-    assert not any(
-        isinstance(step, Verify) for step in steps_of(Plan(make({"x": ["1"]}, verify=False)), 0)
-    )
-
-
-def test_settings_are_applied_before_the_run_that_needs_them() -> None:
-    steps = steps_of(Plan(make({"x": ["1"]}, settings={"mtu": SettingLevel("9000", "9000")})), 1)
-    assert [type(step) for step in steps] == [Apply, Run]
+@pytest.mark.parametrize(
+    ("more", "block", "kinds"),
+    [
+        ({}, 0, [Verify, Run, Verify, Run]),
+        ({}, 1, [Run, Run]),
+        ({"verify": False}, 0, [Run, Run]),
+        ({"settings": {"mtu": SettingLevel("9000", "9000")}}, 1, [Apply, Run, Apply, Run]),
+    ],
+)
+def test_verification_comes_once_and_settings_before_each_run(
+    more: dict[str, Any], block: int, kinds: list[type]
+) -> None:
+    steps = steps_of(Plan(make({"x": ["1", "2"]}, **more)), block)
+    assert [type(step) for step in steps] == kinds
 
 
 def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
@@ -134,32 +124,12 @@ def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
     assert ran == []
 
 
-def test_what_has_run_in_a_block_is_not_run_again() -> None:
-    plan = Plan(make({"x": ["1", "2", "3"]}))
-    order = runs(plan, 0)
-    rest = steps_of(plan, 0, [step.unit.key for step in reversed(order[1:])])
-    assert [step.unit for step in rest if isinstance(step, Run)] == [
-        step.unit for step in order[1:]
-    ]
-
-
 def test_estimated_time_counts_warmup_duration_and_blocks() -> None:
     plan = Plan(make({"x": ["1", "2"]}, verify=False))
     once = run_seconds(plan.units[0])
     assert once > 11
     assert plan.seconds() == pytest.approx((2 * 3 * once, 2 * 5 * once))
     assert Plan(make({"x": ["1", "2"]}, limit=10**10)).seconds() == (10, 10)
-
-
-def test_json_has_the_words_of_the_contract() -> None:
-    found = plan_json(Plan(make({"x": ["1", "2"]})))
-    assert found["cells"] == [
-        {"cell": "x=1", "factors": {"x": "1"}},
-        {"cell": "x=2", "factors": {"x": "2"}},
-    ]
-    assert sorted(found["order"]) == ["x=1", "x=2"]  # type: ignore[call-overload]
-    assert found["runs_total"] == 6
-    assert isinstance(found["seconds"], float)
 
 
 def test_each_round_of_profiles_has_each_due_unit_once_in_an_order_of_its_own() -> None:

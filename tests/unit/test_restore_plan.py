@@ -18,7 +18,7 @@ from netbench.result.journal import (
     OriginalKernel,
     Restored,
 )
-from netbench.run.restore_plan import restore_plan
+from netbench.run.restore import restore_plan
 
 CAMPAIGN = campaign.parse(
     """\

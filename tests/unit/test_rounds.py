@@ -34,20 +34,11 @@ def named(text: str) -> list[Pair]:
 
 def fits(together: Sequence[Pair], links: Mapping[str, Link], kernel: Mapping[str, str]) -> bool:
     """Whether pairs may be in one round, in the contract's words."""
-    used = Counter(
-        chain.from_iterable({("host", h) for h in (p.sender, p.receiver)} for p in together)
-    )
-    used += Counter(
-        chain.from_iterable(
-            {("kernel", kernel[h]) for h in (p.sender, p.receiver) if h in kernel} for p in together
-        )
-    )
-    return all(count == 1 for count in used.values()) and all(
-        sum(
-            len({p.sender, p.receiver} & {*link.hosts}) == 1 and p.sender != p.receiver
-            for p in together
-        )
-        <= link.capacity
+    ends = [{pair.sender, pair.receiver} for pair in together]
+    used = Counter(chain.from_iterable(ends))
+    used += Counter(chain.from_iterable({kernel[h] for h in both if h in kernel} for both in ends))
+    return max(used.values(), default=1) == 1 and all(
+        sum(len(both & {*link.hosts}) == 1 < len(both) for both in ends) <= link.capacity
         for link in links.values()
     )
 
@@ -99,11 +90,9 @@ def test_all_pairs_of_many_hosts_are_in_at_most_twice_the_least_number_of_rounds
 
 def test_overlap_chooses_the_rounds() -> None:
     pairs, kernel = named("a>b c>d"), dict.fromkeys("abcd", "one")
-    assert rounds_of("none", pairs, {}, {}) == ((pairs[0],), (pairs[1],))
-    assert rounds_of("round", pairs, {}, {}) == (tuple(pairs),)
-    assert rounds_of("round", pairs, {}, kernel) == ((pairs[0],), (pairs[1],))
-    assert rounds_of("kernel", pairs, {}, kernel) == (tuple(pairs),)
-    assert rounds_of("kernel", pairs, {"up": Link(("a", "c"))}, kernel) == (
-        (pairs[0],),
-        (pairs[1],),
-    )
+    together, apart = (tuple(pairs),), ((pairs[0],), (pairs[1],))
+    assert rounds_of("none", pairs, {}, {}) == apart
+    assert rounds_of("round", pairs, {}, {}) == together
+    assert rounds_of("round", pairs, {}, kernel) == apart
+    assert rounds_of("kernel", pairs, {}, kernel) == together
+    assert rounds_of("kernel", pairs, {"up": Link(("a", "c"))}, kernel) == apart

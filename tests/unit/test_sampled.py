@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netbench.base.errors import ProtocolError
-from netbench.run.sampled import fold, parse
+from netbench.run.profiler import fold, parse
 
 REPORT = """\
 event cpu-clock
@@ -23,19 +23,15 @@ s 2 20 0 2 0
 """
 
 
-def find(path: str, offset: int) -> str:
-    return ""
-
-
 def test_stacks_are_named_and_those_that_read_alike_are_one() -> None:
-    assert fold(parse(REPORT, "a"), {7: "sender"}, find) == {
+    assert fold(parse(REPORT, "a"), {7: "sender"}) == {
         ("sender", "[libc.so.6]", "tcp_sendmsg_[k]"): 5,
         ("evil?name", "[unknown]", "of_module [toy]_[k]"): 1,
     }
 
 
 def test_cycles_are_counted_where_the_event_is_cycles() -> None:
-    folded = fold(parse(REPORT.replace("cpu-clock", "cycles"), "a"), {}, find)
+    folded = fold(parse(REPORT.replace("cpu-clock", "cycles"), "a"), {})
     assert folded["netbench", "[libc.so.6]", "tcp_sendmsg_[k]"] == 50
 
 
@@ -45,7 +41,6 @@ HOSTILE = {
     "a negative frame": "f k a\np 1 a\ns 1 1 0 -1",
     "a negative count": "f k a\np 1 a\ns -1 1 0 0",
     "no number": "f k a\np 1 a\ns x 1 0 0",
-    "an offset that is none": "f u zz /bin/sh",
     "a stack of nothing": "s 1",
     "an empty line": "event cycles\n\nframes",
     "a word alone": "event",
@@ -62,5 +57,5 @@ def test_what_is_no_report_is_refused(what: str) -> None:
 
 def test_names_of_hosts_are_cut_and_stay_in_their_line() -> None:
     text = f"f k {'x' * 5000}\nf k a;b\tc\np 1 \x1b[2J\ns 1 1 0 0 1"
-    (stack,) = fold(parse(text, "a"), {}, find)
+    (stack,) = fold(parse(text, "a"), {})
     assert stack == ("?[2J", f"{'x' * 200}_[k]", "a?b?c_[k]")

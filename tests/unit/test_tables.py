@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -187,17 +185,6 @@ def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) 
     assert file.read_text() == "old"
     write_table([made], "runs", file)
     assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
-
-
-def test_a_pipe_gets_the_table_and_stays_one(made: Path, tmp_path: Path) -> None:
-    pipe, got = tmp_path / "runs.csv", []
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
-    reader.start()
-    write_table([made], "runs", pipe)
-    assert pipe.is_fifo()
-    reader.join(10)
-    assert got[0].startswith("campaign,result,")
 
 
 def test_a_dataset_grows_by_what_is_new(made: Path, tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +19,13 @@ import pytest
 
 from netbench import campaign
 from netbench.base.cancel import aside, side_by_side
-from netbench.base.errors import HostGone, Lost, WorkerLost
-from netbench.plan.plan import Plan, Run, Step
-from netbench.run.check_overlap import check_overlap
+from netbench.base.errors import HostGone, Lost, SettingRefused, WorkerLost
+from netbench.plan.plan import Apply, Plan, Run, Step, Unit
+from netbench.result.record import Record
+from netbench.run.check import check_overlap
+from netbench.run.ends import Measurement
 from netbench.run.run_history import profiles_due
-from netbench.run.runner import Runner
-from netbench.run.start_gate import StartGate
+from netbench.run.runner import Runner, StartGate
 from tests.support.running import wait_for
 from tests.support.synthetic import Synth
 from tests.unit.conftest import Pressing
@@ -96,20 +99,20 @@ def test_where_the_system_refuses_threads_fewer_do_or_none_begins(
     assert last == str(done)
 
 
-def test_the_first_error_is_raised_when_all_are_done() -> None:
-    failed, done = threading.Event(), list[str]()
+def test_of_several_errors_that_of_the_first_act_is_raised_when_all_are_done() -> None:
+    later, done = threading.Event(), list[int]()
 
-    def fail() -> None:
-        failed.set()
-        raise ValueError("the first")
+    def act(at: int) -> None:
+        if at == 0:
+            later.wait(60)
+        later.set()
+        done.append(at)
+        if at < 2:
+            raise ValueError(f"act {at}")
 
-    def go_on() -> None:
-        failed.wait()
-        done.append("the other")
-
-    with pytest.raises(ValueError, match="the first"):
-        side_by_side([go_on, fail], lambda: None)
-    assert done == ["the other"]
+    with pytest.raises(ValueError, match="act 0"):
+        side_by_side([partial(act, at) for at in range(3)], lambda: None)
+    assert sorted(done) == [0, 1, 2]
 
 
 def test_an_interrupt_while_runs_begin_lets_none_wait_for_one_that_never_does(
@@ -179,59 +182,60 @@ def test_nothing_is_begun_after_an_interrupt_but_what_has_a_thread(pressing: Pre
     assert sorted(done) == [0, 1]
 
 
-def test_of_several_errors_that_of_the_first_act_is_raised() -> None:
-    later = threading.Event()
-
-    def fail(at: int) -> None:
-        if at == 0:
-            later.wait(60)
-        later.set()
-        raise ValueError(f"act {at}")
-
-    with pytest.raises(ValueError, match="act 0"):
-        side_by_side([partial(fail, at) for at in range(3)], lambda: None)
-
-
 # --- pairs that break ---
 
 
-class Losing(Runner):
-    """A runner whose runs lose what `lost` says, by pair; `ran`: those that lose nothing, and
-    `failed`: what units are said to have failed of.
-    """
+class Kept(SimpleNamespace):
+    """A recorder: `records` of runs by pair, and `failed`: what units are said to have failed of."""
 
-    def __init__(self, plan: Plan, lost: Callable[[str], Exception | None]) -> None:
-        self.lost = lost
-        self.ran: list[str] = []
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
         self.failed: dict[str, str] = {}
         self.ledger = SimpleNamespace(is_open=lambda key: key[1] not in self.failed)
-        pool: Any = SimpleNamespace(
-            pair_workers=lambda pair: (None, None),
-            dismiss_pair=lambda pair: None,
-            interrupt=lambda: None,
-            reached=lambda: None,
-        )
-        recorder: Any = SimpleNamespace(
-            ledger=self.ledger,
-            next_number=lambda: 1,
-            keep_unmeasured=self.keep_unmeasured,
-            store=SimpleNamespace(note=lambda line: None),
-        )
-        settings: Any = SimpleNamespace(renew=lambda unit: None, wanted=lambda unit: False)
-        nothing: Any = None
-        super().__init__(
-            plan, plan.campaign, pool, settings, nothing, nothing, recorder, lambda line: None
-        )
+        self.store = SimpleNamespace(note=lambda line: None)
+        self.next_number = itertools.count(1).__next__
 
-    def keep_unmeasured(self, unit: Any, status: str, reason: str) -> None:
-        assert status == "failed"
+    def keep(self, unit: Unit, record: Record, *beside: object) -> None:
+        self.records[unit.pair.name] = record
+
+    def keep_unmeasured(self, unit: Unit, status: str, reason: str) -> None:
         self.failed[unit.pair.name] = reason
+
+
+def runner(plan: Plan, kind: type[Runner] = Runner, **more: Any) -> Any:
+    """A runner without workers; `more`: of its pool and its settings."""
+    names = ("pair_workers", "dismiss_pair", "dismiss_lost", "interrupt", "reached", "renew")
+    fake: Any = SimpleNamespace(
+        **{name: lambda *_: (None, None) for name in names},
+        wanted=lambda unit: "enter" in more,
+        note=lambda unit, record: record,
+    )
+    vars(fake).update(more)
+    kept: Any = Kept()
+    nothing: Any = None
+    return kind(plan, plan.campaign, fake, fake, nothing, nothing, kept, lambda line: None)
+
+
+class Losing(Runner):
+    """A runner whose runs lose what `lost` says, by pair; `ran`: those that lose nothing."""
+
+    lost: Callable[[str], Exception | None]
 
     def _run(self, step: Run, gate: StartGate | None) -> None:
         name = step.unit.pair.name
         if error := self.lost(name):
             raise error
-        self.ran.append(name)
+        self.ran = [*getattr(self, "ran", []), name]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        return dict(vars(self._recorder)["failed"])
+
+
+def losing(plan: Plan, lost: Callable[[str], Exception | None]) -> Any:
+    made = runner(plan, Losing)
+    made.lost = lost
+    return made
 
 
 def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
@@ -242,7 +246,7 @@ def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
 
 def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed = Losing(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
+    executed = losing(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
     for block in range(3):
         executed.execute(runs(plan, block))
         executed.end_block()
@@ -252,17 +256,17 @@ def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> Non
 
 def test_of_a_pair_that_is_given_up_only_units_that_are_open_have_failed() -> None:
     plan = Plan(campaign.parse(f"{PAIRS}sweep: {{chunk: [16K, 32K]}}\n", "w.yaml"))
-    executed = Losing(plan, lambda name: HostGone("gone") if name == "c>d" else None)
+    executed = losing(plan, lambda name: HostGone("gone") if name == "c>d" else None)
     failed = list[str]()
-    executed.ledger.is_open = lambda key: key[0] == "chunk=32K"
-    executed._recorder.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)  # type: ignore[method-assign]
+    executed._recorder.ledger.is_open = lambda key: key[0] == "chunk=32K"
+    executed._recorder.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)
     executed.execute(next(plan.block(0, lambda key: True)))
     assert failed == ["chunk=32K"]
 
 
 def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed = Losing(plan, lambda name: HostGone("no route"))
+    executed = losing(plan, lambda name: HostGone("no route"))
     executed.execute(runs(plan))
     with pytest.raises(Lost, match="no route"):
         executed.end_block()
@@ -272,7 +276,7 @@ def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> No
 def test_a_pair_is_given_up_when_it_loses_a_worker_in_three_runs_in_a_row() -> None:
     plan = Plan(campaign.parse(PAIRS, "w.yaml"))
     losses = iter([True, True, False, True, True, True, True])
-    executed = Losing(plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None)
+    executed = losing(plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None)
     for block in range(5):
         executed.execute(runs(plan, block))
         assert executed.failed == {}
@@ -283,9 +287,55 @@ def test_a_pair_is_given_up_when_it_loses_a_worker_in_three_runs_in_a_row() -> N
 
 def test_the_only_pair_ends_its_campaign() -> None:
     plan = Plan(campaign.parse(PAIRS.replace(", {sender: c, receiver: d}", ""), "w.yaml"))
-    executed = Losing(plan, lambda name: HostGone("gone"))
+    executed = losing(plan, lambda name: HostGone("gone"))
     with pytest.raises(HostGone):
         executed.execute(runs(plan))
+
+
+@pytest.mark.parametrize(
+    ("error", "reached"),
+    [(None, 1), (SettingRefused("mtu: no"), 1), (WorkerLost("here: killed"), 0)],
+)
+def test_hosts_that_are_lost_after_a_step_was_done_are_waited_for_anew(
+    error: Exception | None, reached: int
+) -> None:
+    said = list[str]()
+    one = "netbench: 1\nname: u\nhosts: {here: local}\nsettings: {mtu: 1400}\n"
+    plan = Plan(campaign.parse(one, "u.yaml"))
+
+    def enter(unit: object) -> None:
+        if error:
+            raise error
+
+    executed = runner(plan, reached=lambda: said.append("reached"), enter=enter)
+    lost = isinstance(error, WorkerLost)
+    with pytest.raises(WorkerLost, match="3 times in a row") if lost else nullcontext():
+        executed.execute([Apply(*plan.units)])
+    assert said == ["reached"] * reached
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("error", [TimeoutError("no answer"), WorkerLost("c: killed")])
+def test_no_run_waits_at_the_gate_for_one_that_fails_before_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
+
+    def measure(unit: Unit, ends: object, number: int, start: Callable[[], None]) -> Measurement:
+        if unit.pair.name == "a>b":
+            start()
+            raise ValueError("it began")
+        raise error
+
+    executed = runner(plan)
+    monkeypatch.setattr(executed, "_measure", measure)
+    monkeypatch.setattr(executed, "_ends", SimpleNamespace(ends=lambda unit, beside: ()))
+    executed.execute([Run(unit, 0, 0, 0, round=1) for unit in plan.units])
+    kept = executed._recorder.records
+    assert kept["a>b"].concurrent == ()
+    assert kept["a>b"].reason == "it began"
+    lost = isinstance(error, WorkerLost)
+    assert kept["c>d"].status == ("interrupted" if lost else "failed")
 
 
 # --- settings of the whole kernel ---

@@ -31,7 +31,7 @@ from netbench.report.source import Source
 from netbench.result.record import Record
 from netbench.run import conductor
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import ChannelFactory, open_channel
 from netbench.stats.intervals import Numbers
 from tests.support import fleet_lab
@@ -116,7 +116,7 @@ def _checked(place: Path) -> Row:
 
 
 @dataclass
-class Watched(Silent):
+class Watched(Progress):
     """The controller's CPU time, in seconds, when the last run of each block was kept."""
 
     cpu: dict[int, float] = field(default_factory=dict)
@@ -131,7 +131,7 @@ def _side_by_side() -> list[Row]:
         alone, _ = _measured(hosts, 1, RUNS_ALONE, SHORT)
         beside, _ = _measured(hosts, PAIRS, BLOCKS, SHORT)
     here = {"hosts": {f"h{n}": "local" for n in range(2 * MANY)}}
-    _, spread = _measured(here, MANY, MANY_BLOCKS, PACED, _simulated)
+    _, spread = _measured(here, MANY, MANY_BLOCKS, PACED, simulated)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     windows = f"windows of {MANY} simulated pairs open within"
     return [
@@ -144,7 +144,7 @@ def _side_by_side() -> list[Row]:
     ]
 
 
-def _simulated(host: Host) -> Channel:
+def simulated(host: Host) -> Channel:
     """A host whose workers are single processes of this machine, without an interpreter each."""
     return LocalChannel(host.name, [str(PACKAGE / f"worker-{platform.machine()}")])
 

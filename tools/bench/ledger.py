@@ -25,7 +25,7 @@ from netbench.result import codec
 from netbench.result.files import HostEntry
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import Store
-from netbench.run.progress import Silent
+from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
 from netbench.run.run_history import described, is_finished
 from tools.bench.table import Part, at_most
@@ -80,7 +80,7 @@ def costs(plan: Plan, folder: Path, runs: int) -> Iterator[float]:
     planned = plan_json(plan) | {"rows": codec.to_json(described(rows))}
     store = Store.create(folder, "ledger", text, planned)
     store.lock()
-    recorder = Recorder(store, plan, rows, Silent())
+    recorder = Recorder(store, plan, rows, Progress())
     recorder.keep_facts({"here": HostEntry(0, "x", 100, {})})
     chance, ledger = random.Random(1), recorder.ledger
     spent = 0.0

@@ -8,7 +8,7 @@ from netbench.engine.catalogue import Named, Row
 from netbench.engine.own_engine import local
 from netbench.facts.fact import GROUPS, FactSource
 from netbench.facts.registry import FACTS
-from netbench.read.cautions.all_rules import rules
+from netbench.read.cautions.rule import rules
 from netbench.read.metrics import METRICS
 from netbench.settings.named import known
 from tools.docs.markdown import code, join, prose, sentence, table
@@ -163,13 +163,12 @@ def metrics() -> str:
 def cautions() -> str:
     """A table of every caution, the gravest first."""
     return table(
-        ("Caution", "When", "Looks at", "Evidence", "Remedy"),
+        ("Caution", "When", "Looks at", "Remedy"),
         [
             (
                 " ".join(code(kind) for kind in rule.kinds or (rule.name,)),
                 prose(rule.about),
                 prose(rule.reads),
-                prose(rule.shows),
                 prose(rule.remedy),
             )
             for rule in rules()

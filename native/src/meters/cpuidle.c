@@ -183,8 +183,7 @@ static int open_cpuidle(struct nb_reading *reading, struct nb_error *error)
 
 	reading->state = all;
 	if (!all)
-		return nb_fail(error, NB_ERR_MEMORY, "open meter",
-			       "leave cpuidle out of meters:", "no memory");
+		return nb_fail_memory(error, "a meter");
 	all->users = 1;
 	all->cpus = cpus;
 	sem_init(&all->answers, 0, 0);
@@ -221,8 +220,7 @@ static int answered(const struct wakers *all, unsigned int edge)
 static void ask_all(struct wakers *all, unsigned int edge)
 {
 	uint64_t patience = nb_now() + PATIENCE_NS;
-	const struct timespec until = { .tv_sec = (time_t)(patience / 1000000000),
-					.tv_nsec = (long)(patience % 1000000000) };
+	const struct timespec until = nb_timespec(patience);
 
 	for (size_t cpu = 0; cpu < all->cpus; cpu++)
 		sem_post(&all->of_cpus[cpu].asked);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../meter.h"
+#include "../proc_text.h"
 
 enum { PACKAGE, DRAM, CORES, PSYS, COUNTED, COUNTS, OTHER = -1 };
 enum { ZONES = 64, NAME = 40 };
@@ -67,24 +68,13 @@ static int open_file(const char *zone, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* A short text of a file, without its end of line: how long. */
-static ssize_t read_text(int fd, char *text, size_t room)
-{
-	ssize_t length = fd < 0 ? -1 : pread(fd, text, room - 1, 0);
-
-	text[length > 0 ? length : 0] = 0;
-	text[strcspn(text, "\n")] = 0;
-	return length;
-}
-
 static int kind_of(const char *zone)
 {
-	int fd = open_file(zone, "name");
-	char name[NAME];
+	char path[128], name[NAME];
 
-	read_text(fd, name, sizeof(name));
-	if (fd >= 0)
-		close(fd);
+	snprintf(path, sizeof(path), "%s/%.*s/name", FOLDER, NAME, zone);
+	nb_read_file(path, name, sizeof(name));
+	name[strcspn(name, "\n")] = 0;
 	if (!strncmp(name, "package", strlen("package")))
 		return PACKAGE;
 	return !strcmp(name, "dram")   ? DRAM
@@ -137,9 +127,11 @@ static int probe_energy(char *why, size_t room)
 static int read_number(int fd, uint64_t *number)
 {
 	char text[32];
+	ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-	if (read_text(fd, text, sizeof(text)) <= 0 || !text[0])
+	if (length <= 0 || text[0] < '0' || text[0] > '9')
 		return -1;
+	text[length] = 0;
 	*number = strtoull(text, NULL, 10);
 	return 0;
 }

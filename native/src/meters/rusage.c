@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../clock.h"
 #include "../meter.h"
 #include "../proc_text.h"
 #include "../tool.h"
@@ -38,15 +38,6 @@ static void from_usage(const struct rusage *usage, uint64_t *numbers)
 	numbers[MAJOR] = (uint64_t)usage->ru_majflt;
 	numbers[VOLUNTARY] = (uint64_t)usage->ru_nvcsw;
 	numbers[INVOLUNTARY] = (uint64_t)usage->ru_nivcsw;
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	if (clock_gettime(clock, &time))
-		return NB_MISSING;
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
 /* Fields 10, 12, 14 and 15 of /proc/PID/stat: faults, and times in ticks. */
@@ -83,7 +74,7 @@ static void read_tool(const struct nb_tool *tool, uint64_t *numbers)
 	} else {
 		from_proc(tool->pid, numbers);
 		if (!clock_getcpuclockid(tool->pid, &clock))
-			numbers[CPU] = clock_ns(clock);
+			numbers[CPU] = nb_clock(clock);
 	}
 }
 
@@ -97,7 +88,7 @@ static void read_usage(struct nb_reading *reading, uint64_t *numbers)
 	}
 	getrusage(RUSAGE_SELF, &usage);
 	from_usage(&usage, numbers);
-	numbers[CPU] = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	numbers[CPU] = nb_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 const struct nb_meter nb_meter_rusage = {

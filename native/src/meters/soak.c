@@ -92,8 +92,7 @@ static int open_soak(struct nb_reading *reading, struct nb_error *error)
 
 	reading->state = soak;
 	if (!soak)
-		return nb_fail(error, NB_ERR_MEMORY, "open meter",
-			       "leave soak out of meters:", "no memory for a soaker");
+		return nb_fail_memory(error, "a soaker");
 	soak->tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 	nb_proc_open(&soak->stat, "/proc/stat");
 	return nb_soaker_start(&soak->soaker, reading->job->footprint, error);

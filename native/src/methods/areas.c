@@ -50,8 +50,7 @@ int nb_areas_open(struct nb_areas *areas, struct nb_flow *flow, struct nb_error 
 
 	areas->each = calloc(wanted, sizeof(*areas->each));
 	if (!areas->each)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use fewer files",
-			       "no memory for %zu mappings", wanted);
+		return nb_fail_memory(error, "mappings");
 	for (; !status && areas->count < wanted; areas->count += !status) {
 		struct nb_area *area = &areas->each[areas->count];
 

@@ -6,15 +6,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include "../kernel.h"
 #include "../method.h"
 #include "../proc_text.h"
 
@@ -43,7 +41,7 @@ struct part {
 	uint64_t served; /* by the server since the mount was made, when it was last read */
 	uint64_t first;	 /* the same before the run */
 	uint64_t cached;
-	char mount[512]; /* where it is mounted, as /proc writes it */
+	char mount[4096]; /* where it is mounted */
 	struct nb_proc_text stats;
 };
 
@@ -55,31 +53,6 @@ static int probe(char *why, size_t room)
 		 "this kernel has no NFS client (CONFIG_NFS_FS, CONFIG_NFS_V4): the module nfsv4 "
 		 "is not there");
 	return -1;
-}
-
-/* The mount that a device number belongs to, by /proc/self/mountinfo (proc(5)). */
-static int find_mount(dev_t device, char *mount, size_t room)
-{
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, wanted[32];
-	size_t space = 0;
-	int found = 0;
-
-	snprintf(wanted, sizeof(wanted), "%u:%u", major(device), minor(device));
-	while (file && getline(&line, &space, file) > 0) {
-		char *rest = line, *words[5] = { NULL };
-
-		for (int i = 0; i < 5; i++)
-			words[i] = strsep(&rest, " ");
-		if (!words[4] || strcmp(words[2], wanted) != 0 || strlen(words[4]) >= room)
-			continue;
-		strcpy(mount, words[4]);
-		found = 1;
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
 }
 
 /* Whether a line of mountstats begins the part of our mount: "device SOURCE mounted on PLACE with
@@ -155,7 +128,6 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 {
 	const struct nb_range *range = flow->source.ranges;
 	struct part *part = flow->state;
-	struct stat status;
 
 	if (range->end - range->begin < LEAST && flow->job->streams > 1)
 		return nb_fail(
@@ -164,11 +136,12 @@ static int open_part(struct nb_flow *flow, struct nb_error *error)
 			flow->job->source_path, LEAST, (unsigned long long)flow->job->streams);
 	part->begin = (off_t)range->begin;
 	part->end = (off_t)range->end;
-	if (begin_pass(flow) || fstat(nb_source_fd(&flow->source), &status))
+	if (begin_pass(flow))
 		return nb_fail_errno(error, "open source", "look at `dmesg` on both hosts", "%s",
 				     flow->job->source_path);
-	if (!find_mount(status.st_dev, part->mount, sizeof(part->mount)) ||
-	    nb_proc_open(&part->stats, "/proc/self/mountstats") || read_served(part, &part->first))
+	snprintf(part->mount, sizeof(part->mount), "%s", flow->job->source_path);
+	dirname(part->mount); /* the setting mounts a file's folder */
+	if (nb_proc_open(&part->stats, "/proc/self/mountstats") || read_served(part, &part->first))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "open source", "mount /proc on this host",
 			       "/proc/self/mountstats does not list the mount of %.150s",
 			       flow->job->source_path);

@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "../kernel.h"
 #include "../method.h"
+#include "../proc_text.h"
 
 static int probe(char *why, size_t room)
 {

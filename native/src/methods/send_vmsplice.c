@@ -77,8 +77,7 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 										 : DEPTH_LEAST;
 	state->ends = calloc(state->slots, sizeof(*state->ends));
 	if (!state->ends)
-		return nb_fail(error, NB_ERR_MEMORY, "prepare run", "use a smaller queue_depth",
-			       "no memory for %zu chunks", state->slots);
+		return nb_fail_memory(error, "chunks");
 	status = nb_flow_buffer(flow, state->slots * state->stride, error);
 	for (size_t i = 0; !status && i < state->slots; i++) {
 		unsigned char *slot = (unsigned char *)flow->allocated + i * state->stride;

@@ -74,8 +74,7 @@ static int has_address(const struct ifaddrs *one, const struct address *address)
 	return !memcmp(bytes_of(one->ifa_addr), address->bytes, address->length);
 }
 
-static int get_interface(const struct nb_target *target, struct nb_text *text,
-			 struct nb_error *error)
+static int get_interface(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct ifaddrs *all = NULL;
 	struct address address;
@@ -86,57 +85,38 @@ static int get_interface(const struct nb_target *target, struct nb_text *text,
 	if (getifaddrs(&all))
 		return nb_fail_errno(error, "interface", "look at `dmesg` on that host",
 				     "reading the host's addresses");
-	for (struct ifaddrs *one = all; one && !text->used; one = one->ifa_next)
+	for (struct ifaddrs *one = all; one && !ftell(text); one = one->ifa_next)
 		if (has_address(one, &address))
-			nb_text_add(text, "%s\n", one->ifa_name);
+			fprintf(text, "%s\n", one->ifa_name);
 	freeifaddrs(all);
-	return text->used ? 0
-			  : nb_fail(error, NB_ERR_SYSTEM, "interface",
-				    "see `ip address` there, and correct the host's address",
-				    "no interface of this host has the address %s", address.text);
+	return ftell(text) ? 0
+			   : nb_fail(error, NB_ERR_SYSTEM, "interface",
+				     "see `ip address` there, and correct the host's address",
+				     "no interface of this host has the address %s", address.text);
 }
 
-static void add_address(struct nb_text *text, const char *key, int family, const void *bytes,
-			size_t size)
+static void add_address(FILE *text, const char *key, int family, const void *bytes, size_t size)
 {
 	char word[INET6_ADDRSTRLEN];
 
 	if (size >= (family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr)) &&
 	    inet_ntop(family, bytes, word, sizeof(word)))
-		nb_text_add(text, "%s: %s\n", key, word);
+		fprintf(text, "%s: %s\n", key, word);
 }
 
-/* A gateway of the other family (IPv4 by way of IPv6) is in RTA_VIA. */
-static void add_gateway(struct nb_text *text, int family, const void *attributes, size_t length)
-{
-	size_t size;
-	const unsigned char *found = nb_attribute(attributes, length, RTA_GATEWAY, &size);
-	struct rtvia via;
-
-	if (found) {
-		add_address(text, "gateway", family, found, size);
-		return;
-	}
-	found = nb_attribute(attributes, length, RTA_VIA, &size);
-	if (!found || size < sizeof(via))
-		return;
-	memcpy(&via, found, sizeof(via));
-	if (via.rtvia_family == AF_INET || via.rtvia_family == AF_INET6)
-		add_address(text, "gateway", via.rtvia_family, found + sizeof(via),
-			    size - sizeof(via));
-}
-
-static void add_route(struct nb_text *text, int family, const void *attributes, size_t length)
+static void add_route(FILE *text, int family, const void *attributes, size_t length)
 {
 	char name[IF_NAMESIZE];
-	const void *source;
+	const void *source, *gateway;
 	uint32_t index;
 	size_t size;
 
 	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) &&
 	    if_indextoname(index, name))
-		nb_text_add(text, "interface: %s\n", name);
-	add_gateway(text, family, attributes, length);
+		fprintf(text, "interface: %s\n", name);
+	gateway = nb_attribute(attributes, length, RTA_GATEWAY, &size);
+	if (gateway)
+		add_address(text, "gateway", family, gateway, size);
 	source = nb_attribute(attributes, length, RTA_PREFSRC, &size);
 	if (source)
 		add_address(text, "source", family, source, size);
@@ -166,7 +146,7 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 		"there is no route to %s", address->text);
 }
 
-static int get_route(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_route(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct nb_netlink netlink = { 0 };
 	struct address address;

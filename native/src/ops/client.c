@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
+#include <fcntl.h>
 #include <grp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../program.h"
+
+enum { TEXT_SHOWN = 240 };
 
 static void lift_limits(void)
 {
@@ -90,4 +95,66 @@ void nb_client_begin(struct nb_client *client, int in)
 			 (unsigned int)(client->by_sudo ? client->id : getuid()));
 	if (client->by_sudo)
 		isolate();
+}
+
+/* In quotes, cut: what a terminal obeys is shown as `?`, and a quote in it ends nothing. */
+static void add_quoted(FILE *line, const char *name, const char *text, size_t length)
+{
+	length -= length && text[length - 1] == '\n';
+	fprintf(line, "%s'", name);
+	for (size_t i = 0; i < length && i < TEXT_SHOWN; i++) {
+		char byte = text[i] ? text[i] : ' ';
+
+		if (byte == '\'' || byte == '\\')
+			fputc('\\', line);
+		fputc(byte < ' ' || byte > '~' ? '?' : byte, line);
+	}
+	fprintf(line, length > TEXT_SHOWN ? "...'" : "'");
+}
+
+/* Not by syslog(3), which waits for ever where the system's logger is stopped: an undo must not. */
+static void log_line(const char *line, size_t length)
+{
+	static const struct sockaddr_un logger = { AF_UNIX, "/dev/log" };
+	const struct sockaddr *to = (const struct sockaddr *)&logger;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (sendto(fd, line, length - 1, 0, to, sizeof(logger)) < 0) {
+		close(fd);
+		fd = open("/var/log/netbench.log",
+			  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+			  0600);
+		if (write(fd, line + strlen("<85>"), length - strlen("<85>")) < 0)
+			length = 0; /* there is no log */
+	}
+	close(fd);
+}
+
+void nb_audit(const struct nb_client *client, const struct nb_deed *deed)
+{
+	const char *before = deed->before, *after = deed->after;
+	size_t from = before && after ? nb_text_differs(before, after) : 0, length;
+	time_t now = time(NULL);
+	struct tm parts;
+	char stamp[32], *text;
+	FILE *line = client ? open_memstream(&text, &length) : NULL;
+
+	if (!line)
+		return;
+	strftime(stamp, sizeof(stamp), "%b %e %H:%M:%S", localtime_r(&now, &parts));
+	fprintf(line, "<85>%s netbench[%d]: ", stamp, (int)getpid());
+	add_quoted(line, "campaign=", client->campaign, strlen(client->campaign));
+	add_quoted(line, " user=", client->user, strlen(client->user));
+	fprintf(line, " %s %s ", deed->verb, deed->op->name);
+	add_quoted(line, "", deed->target->words, deed->target->length);
+	if (before)
+		add_quoted(line, " old ", before + from, strlen(before + from));
+	if (after)
+		add_quoted(line, " new ", after + from, strlen(after + from));
+	if (deed->error)
+		add_quoted(line, " failed ", deed->error->message, strlen(deed->error->message));
+	fprintf(line, "\n");
+	if (!fclose(line))
+		log_line(text, length);
+	free(text);
 }

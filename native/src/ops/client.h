@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who asks for operations: the account that started this process, and the campaign. */
+/* Who asks for operations: the account that started this process, and the campaign; what it may ask
+ * for; and what the host's own log tells of it. */
 #ifndef NB_CLIENT_H
 #define NB_CLIENT_H
 
@@ -35,5 +36,24 @@ struct nb_client {
  * no environment, limits or groups of the user's are left. `in` is what it is heard by.
  */
 void nb_client_begin(struct nb_client *client, int in);
+
+/* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
+int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
+		    struct nb_error *error);
+/* A helper does what /etc/netbench/allow lists (docs/explanation/safety.md). */
+int nb_permit_helper(const struct nb_client *client, const struct nb_op_request *request,
+		     struct nb_error *error);
+
+/* What was done to what; what it read before and after, and its error, may each be NULL. */
+struct nb_deed {
+	const char *verb, *before, *after;
+	const struct nb_op *op;
+	const struct nb_target *target;
+	const struct nb_error *error;
+};
+
+/* Write one line to the system's log, or to a file where it has none, without waiting for who reads
+ * it; `client` NULL: nobody is to know. */
+void nb_audit(const struct nb_client *client, const struct nb_deed *deed);
 
 #endif

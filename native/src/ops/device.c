@@ -6,11 +6,8 @@
 
 #include "ethtool.h"
 
-enum { WORDS_MAX = 127, ATTEMPTS = 5, SPARE_NUMBERS = 4096 };
-
-static const char *const ports[] = {
-	"twisted pair", "aui", "mii", "fibre", "bnc", "direct attach"
-};
+/* The number of statistics may grow between two questions. */
+enum { WORDS_MAX = 127, SPARE_NUMBERS = 4096 };
 
 /* An ethtool_link_settings with room for all of its masks. */
 union link_settings {
@@ -18,12 +15,12 @@ union link_settings {
 	uint32_t room[sizeof(struct ethtool_link_settings) / sizeof(uint32_t) + 3 * WORDS_MAX];
 };
 
-static void add_word(struct nb_text *text, const char *key, const char *value, size_t room)
+static void add_word(FILE *text, const char *key, const char *value, size_t room)
 {
 	int length = (int)strnlen(value, room);
 
 	if (length && strncmp(value, "N/A", room) != 0)
-		nb_text_add(text, "%s: %.*s\n", key, length, value);
+		fprintf(text, "%s: %.*s\n", key, length, value);
 }
 
 /* The kernel tells how long its masks are when it is asked with none. Returns 0, or -1 with errno.
@@ -47,23 +44,17 @@ static int read_link(const char *interface, union link_settings *link)
 	return nb_ethtool(interface, link);
 }
 
-static void add_link(struct nb_text *text, const struct ethtool_link_settings *link)
+static void add_link(FILE *text, const struct ethtool_link_settings *link)
 {
 	if (link->speed && link->speed < INT32_MAX && link->speed != UINT16_MAX)
-		nb_text_add(text, "speed: %u\n", link->speed);
+		fprintf(text, "speed: %u\n", link->speed);
 	else
-		nb_text_add(text, "speed: unknown\n");
+		fprintf(text, "speed: unknown\n");
 	if (link->duplex == DUPLEX_HALF || link->duplex == DUPLEX_FULL)
-		nb_text_add(text, "duplex: %s\n", link->duplex == DUPLEX_FULL ? "full" : "half");
-	if (link->port < NB_LENGTH(ports))
-		nb_text_add(text, "port: %s\n", ports[link->port]);
-	else if (link->port == PORT_NONE || link->port == PORT_OTHER)
-		nb_text_add(text, "port: %s\n", link->port == PORT_NONE ? "none" : "other");
-	if (link->autoneg == AUTONEG_DISABLE || link->autoneg == AUTONEG_ENABLE)
-		nb_text_add(text, "autoneg: %s\n", link->autoneg == AUTONEG_ENABLE ? "on" : "off");
+		fprintf(text, "duplex: %s\n", link->duplex == DUPLEX_FULL ? "full" : "half");
 }
 
-static int get_driver(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_driver(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	int index = nb_interface(interface, "driver", error);
@@ -85,47 +76,34 @@ static int get_driver(const struct nb_target *target, struct nb_text *text, stru
 	return 0;
 }
 
-/* Returns 1: names and numbers do not belong together, since their number has just changed; 0, or
- * -1 with errno. */
-static int try_statistics(const char *interface, struct nb_text *text)
+static int get_statistics(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
+	const char *interface = nb_target_word(target, 0);
+	int index = nb_interface(interface, "statistics", error), status = -1;
 	uint32_t count;
-	struct ethtool_gstrings *names = nb_ethtool_names(interface, ETH_SS_STATS, &count);
+	struct ethtool_gstrings *names =
+		index < 0 ? NULL : nb_ethtool_names(interface, ETH_SS_STATS, &count);
 	struct ethtool_stats *numbers =
 		names ? calloc(1, sizeof(*numbers) + (count + SPARE_NUMBERS) * sizeof(uint64_t))
 		      : NULL;
-	int status = -1, number;
 
 	if (numbers) {
 		numbers->cmd = ETHTOOL_GSTATS;
 		numbers->n_stats = count;
 		status = count ? nb_ethtool(interface, numbers) : 0;
-		if (!status && (numbers->n_stats != count || names->len != count))
-			status = 1;
 	}
+	if (!status && numbers->n_stats != count) { /* names and numbers do not belong together */
+		errno = EBUSY;
+		status = -1;
+	}
+	if (status && index >= 0)
+		status = nb_fail_device(error, "statistics", interface, "statistics of its own");
 	for (uint32_t i = 0; !status && i < count; i++)
-		nb_text_add(text, "%.*s: %llu\n", nb_ethtool_name_length(names, i),
-			    nb_ethtool_name(names, i), (unsigned long long)numbers->data[i]);
-	number = errno;
+		fprintf(text, "%.*s: %llu\n", nb_ethtool_name_length(names, i),
+			nb_ethtool_name(names, i), (unsigned long long)numbers->data[i]);
 	free(names);
 	free(numbers);
-	errno = number;
-	return status;
-}
-
-static int get_statistics(const struct nb_target *target, struct nb_text *text,
-			  struct nb_error *error)
-{
-	const char *interface = nb_target_word(target, 0);
-	int index = nb_interface(interface, "statistics", error), status = 1;
-
-	if (index < 0)
-		return index;
-	for (int i = 0; i < ATTEMPTS && status > 0; i++)
-		status = try_statistics(interface, text);
-	if (status > 0)
-		errno = EBUSY;
-	return status ? nb_fail_device(error, "statistics", interface, "statistics of its own") : 0;
+	return index < 0 ? index : status;
 }
 
 const struct nb_op nb_op_driver = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs, without a shell between; also those that prepare and start the boot of a kernel, and
  * look at what is there for it: as root, so whoever may boot a host may do anything there. */
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "../program.h"
@@ -17,32 +16,41 @@ static int exit_status(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int get_exec(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+/* Run a program; what it printed is for free(). Its waitpid status, or a negative code. */
+static int run(const struct nb_target *target, uint64_t limit_ns, char **output,
+	       struct nb_error *error)
 {
-	int status =
-		nb_exec(target->words, target->length, LIMIT_NS, text->data, text->room, error);
+	*output = malloc(NB_OP_TEXT);
+	return *output ? nb_exec(target->words, target->length, limit_ns, *output, NB_OP_TEXT - 4,
+				 error)
+		       : nb_fail_memory(error, "output");
+}
 
-	if (status <= 0)
-		return status;
-	return nb_fail(error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
-		       "%s: exit status %d: %.150s", target->words, exit_status(status),
-		       text->data);
+static int get_exec(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	char *output;
+	int status = run(target, LIMIT_NS, &output, error);
+
+	if (status > 0)
+		status = nb_fail(
+			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
+			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
+	else if (!status)
+		fprintf(text, "%s", output);
+	free(output);
+	return status;
 }
 
 /* The exit status in the first line, and the output behind it. */
-static int get_boot(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_boot(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	char head[] = "000\n";
-	size_t length = strlen(head);
-	int status = nb_exec(target->words, target->length, BOOT_LIMIT_NS, text->data + length,
-			     text->room - length, error);
+	char *output;
+	int status = run(target, BOOT_LIMIT_NS, &output, error);
 
-	if (status < 0)
-		return status;
-	snprintf(head, sizeof(head), "%03d\n", exit_status(status) & 0xff);
-	memcpy(text->data, head, length);
-	text->used = strlen(text->data);
-	return 0;
+	if (status >= 0)
+		fprintf(text, "%03d\n%s", exit_status(status) & 0xff, output);
+	free(output);
+	return status < 0 ? status : 0;
 }
 
 const struct nb_op nb_op_exec = { .name = "exec", .about = "run a program", .get = get_exec };

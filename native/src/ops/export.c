@@ -3,17 +3,23 @@
  * A folder, read-only, by NFS to some addresses. Where the system runs a server, that one exports
  * it, through exportfs(8); otherwise the worker starts a server of its own (nfsd.c).
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../digest.h"
-#include "../kernel.h"
+#include "../pattern.h"
+#include "../proc_text.h"
 #include "../program.h"
 #include "nfsd.h"
-#include "nfsd_files.h"
 
 static const char OPERATION[] = "export", NONE[] = "none";
+
+static struct nb_export_target target_of(const struct nb_target *target)
+{
+	return (struct nb_export_target){ .folder = nb_target_word(target, 0),
+					  .address = nb_target_word(target, 1),
+					  .clients = nb_target_word(target, 2),
+					  .file = nb_target_word(target, 3) };
+}
 
 /* The fsid of the worker's exports of a folder: it tells them from an administrator's. */
 static unsigned int number_of(const char *folder)
@@ -70,7 +76,7 @@ static char *list_exports(struct nb_error *error)
 	char *list = malloc(NB_OP_TEXT);
 
 	if (!list)
-		nb_fail(error, NB_ERR_MEMORY, "export", "free some memory", "no memory for a list");
+		nb_fail_memory(error, "a list");
 	if (list && run_exportfs(words, sizeof(words) - 1, list, NB_OP_TEXT, error)) {
 		free(list);
 		list = NULL;
@@ -84,7 +90,6 @@ static int change_export(const struct nb_export_target *target, const char *clie
 {
 	char words[4096 + 256], output[512];
 	int is_six = memchr(client, ':', length) != NULL, used;
-
 	struct nb_export_reader reader = nb_export_reader(target);
 
 	if (adds)
@@ -136,7 +141,7 @@ static int exportfs_has(const struct nb_export_target *target, struct nb_error *
 
 static int set_export(const struct nb_target *words, const char *value, struct nb_error *error)
 {
-	struct nb_export_target target = nb_export_target(words);
+	struct nb_export_target target = target_of(words);
 	int adds = strncmp(value, NONE, strlen(NONE)) != 0;
 
 	if (nb_nfsd_runs_another(&target))
@@ -144,9 +149,9 @@ static int set_export(const struct nb_target *words, const char *value, struct n
 	return adds ? nb_nfsd_start(&target, error) : nb_nfsd_stop(&target, error);
 }
 
-static int get_export(const struct nb_target *words, struct nb_text *text, struct nb_error *error)
+static int get_export(const struct nb_target *words, FILE *text, struct nb_error *error)
 {
-	struct nb_export_target target = nb_export_target(words);
+	struct nb_export_target target = target_of(words);
 	int runs, exported = 0;
 
 	if (strlen(target.folder) >= 4096 || target.folder[0] != '/')
@@ -164,7 +169,7 @@ static int get_export(const struct nb_target *words, struct nb_text *text, struc
 		exported = exportfs_has(&target, error);
 	if (exported < 0)
 		return exported;
-	nb_text_add(text, "%s\n", exported ? "exported" : runs ? "broken" : NONE);
+	fprintf(text, "%s\n", exported ? "exported" : runs ? "broken" : NONE);
 	return 0;
 }
 

@@ -61,22 +61,21 @@ static const char *word(int on)
 	return on ? "on" : "off";
 }
 
-static void add_feature(const struct features *features, uint32_t index, struct nb_text *text)
+static void add_feature(const struct features *features, uint32_t index, FILE *text)
 {
 	const struct ethtool_get_features_block *block = &features->now.blocks[index / 32];
 	int active = has(block->active, index), requested = has(block->requested, index);
 
-	nb_text_add(text, "%.*s: %s", nb_ethtool_name_length(features->names, index),
-		    nb_ethtool_name(features->names, index), word(active));
+	fprintf(text, "%.*s: %s", nb_ethtool_name_length(features->names, index),
+		nb_ethtool_name(features->names, index), word(active));
 	if (!has(block->available, index) || has(block->never_changed, index))
-		nb_text_add(text, " [fixed]");
+		fprintf(text, " [fixed]");
 	else if (requested != active)
-		nb_text_add(text, " [requested %s]", word(requested));
-	nb_text_add(text, "\n");
+		fprintf(text, " [requested %s]", word(requested));
+	fprintf(text, "\n");
 }
 
-static int get_features(const struct nb_target *target, struct nb_text *text,
-			struct nb_error *error)
+static int get_features(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct features features;
 	int status = open_features(&features, target, error);

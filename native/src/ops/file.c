@@ -3,34 +3,32 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lasting.h"
 
-static int read_whole(int fd, struct nb_text *text)
-{
-	ssize_t got = 1;
+extern const struct nb_op nb_op_file;
 
-	while (got > 0 && text->used < text->room - 1) {
-		got = read(fd, text->data + text->used, text->room - 1 - text->used);
-		if (got < 0 && errno == EINTR)
-			got = 1;
-		else if (got > 0)
-			text->used += (size_t)got;
-	}
-	text->data[text->used] = 0;
-	return got < 0 ? -1 : 0;
-}
-
-static int get_file(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_file(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	int fd = open(target->words, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	int status = 0;
+	char block[BUFSIZ];
+	ssize_t got = fd < 0 ? -1 : 1;
+	int is_text = 1, status = 0;
 
-	if (fd < 0 || read_whole(fd, text))
+	while (got > 0) {
+		do
+			got = read(fd, block, sizeof(block));
+		while (got < 0 && errno == EINTR);
+		if (got > 0)
+			fwrite(block, 1, (size_t)got, text);
+		is_text = is_text && (got < 0 || !memchr(block, 0, (size_t)got)) &&
+			  ftell(text) < NB_OP_TEXT;
+		got = is_text ? got : 0;
+	}
+	if (got < 0)
 		status = nb_fail_errno(
 			error, "read file",
 			"it does not exist on this host, or this user may not read it", "%s",
@@ -38,11 +36,11 @@ static int get_file(const struct nb_target *target, struct nb_text *text, struct
 	if (fd >= 0)
 		close(fd);
 	/* A part of it would be restored in place of the whole. */
-	if (!status && (text->used == text->room - 1 || memchr(text->data, 0, text->used)))
-		status = nb_fail(
-			error, NB_ERR_UNSUPPORTED, "read file", "name a file of /proc or /sys",
-			"%s is not a text of less than %zu bytes", target->words, text->room - 1);
-	return status;
+	return status || is_text ? status
+				 : nb_fail(error, NB_ERR_UNSUPPORTED, "read file",
+					   "name a file of /proc or /sys",
+					   "%s is not a text of less than %d bytes", target->words,
+					   NB_OP_TEXT - 1);
 }
 
 static int write_whole(const char *path, const char *value, size_t size, struct nb_error *error)
@@ -96,11 +94,11 @@ static size_t chosen(const char *text, const char **word)
  * value. */
 static int has_one_end_more(const struct nb_target *target, const char *text, size_t length)
 {
-	char now[256];
-	struct nb_text read = { .data = now, .room = sizeof(now) };
+	char *now = nb_op_read(&nb_op_file, target, NULL);
+	int has = now && strcmp(now, text) != 0 && !strncmp(now, text, length);
 
-	return !get_file(target, &read, NULL) && strcmp(now, text) != 0 &&
-	       !strncmp(now, text, length);
+	free(now);
+	return has;
 }
 
 static int restore_file(const struct nb_target *target, const char *text, struct nb_error *error)
@@ -121,7 +119,7 @@ static int is_entry(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-static int get_list(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_list(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct dirent **entries;
 	int count = scandir(target->words, &entries, is_entry, alphasort);
@@ -131,7 +129,7 @@ static int get_list(const struct nb_target *target, struct nb_text *text, struct
 				     "it does not exist on this host, or this user may not read it",
 				     "%s", target->words);
 	for (int i = 0; i < count; i++) {
-		nb_text_add(text, "%s\n", entries[i]->d_name);
+		fprintf(text, "%s\n", entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);

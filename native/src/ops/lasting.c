@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../digest.h"
+#include "../pattern.h"
 #include "../proc_text.h"
 #include "netlink.h"
 
@@ -20,6 +20,87 @@ enum { MTU_OF_IPV6 = 1280 };
 enum { SIX = 1, SHARED = 2, FOUR = 4, WHOLE = 8, MTU = 16 };
 
 static const char CONF[] = "/proc/sys/net/ipv6/conf/";
+
+static struct nb_link *list(size_t *count)
+{
+	struct ifinfomsg head = { .ifi_family = AF_UNSPEC };
+	struct nb_link *links = NULL, *more;
+	struct nb_netlink netlink;
+	const void *attributes;
+	size_t at = 0, length, size;
+
+	nb_netlink_begin(&netlink, RTM_GETLINK, NLM_F_DUMP, &head, sizeof(head));
+	if (nb_netlink_ask(&netlink))
+		at = netlink.answers.used;
+	while (nb_netlink_next(&netlink, &at, RTM_NEWLINK, &head, sizeof(head), &attributes,
+			       &length)) {
+		const char *name = nb_attribute(attributes, length, IFLA_IFNAME, &size);
+		struct nb_link *link;
+		uint32_t elsewhere;
+
+		if (!name || size > sizeof(link->name) ||
+		    !(more = realloc(links, (*count + 1) * sizeof(*links))))
+			continue;
+		links = more;
+		link = memset(&links[(*count)++], 0, sizeof(*link));
+		memcpy(link->name, name, size);
+		link->index = (uint32_t)head.ifi_index;
+		link->flags = head.ifi_flags & (IFF_UP | IFF_NOARP | IFF_PROMISC | IFF_ALLMULTI);
+		nb_attribute_copy(attributes, length, IFLA_MTU, &link->mtu, sizeof(link->mtu));
+		nb_attribute_copy(attributes, length, IFLA_MASTER, &link->master,
+				  sizeof(link->master));
+		if (!nb_attribute_copy(attributes, length, IFLA_LINK_NETNSID, &elsewhere,
+				       sizeof(elsewhere)))
+			nb_attribute_copy(attributes, length, IFLA_LINK, &link->lower,
+					  sizeof(link->lower));
+	}
+	nb_netlink_free(&netlink);
+	return links;
+}
+
+/* The two ends of a veth name each other as what they stand on. */
+static int is_above(const struct nb_link *link, const struct nb_link *lower)
+{
+	return (link->lower == lower->index && lower->lower != link->index) ||
+	       lower->master == link->index;
+}
+
+static void swap(struct nb_link *one, struct nb_link *other)
+{
+	struct nb_link kept = *one;
+
+	*one = *other;
+	*other = kept;
+}
+
+struct nb_link *nb_links(const char *interface, size_t *count)
+{
+	size_t all = 0, taken = 0;
+	struct nb_link *links = list(&all);
+
+	*count = all;
+	if (!strcmp(interface, "all"))
+		return links;
+	for (size_t i = 0; i < all; i++)
+		if (!strcmp(links[i].name, interface))
+			swap(&links[taken++], &links[i]);
+	for (size_t at = 0; at < taken; at++)
+		for (size_t i = taken; i < all; i++)
+			if (is_above(&links[i], &links[at]) ||
+			    (!at && links[i].master == links[at].index))
+				swap(&links[taken++], &links[i]);
+	*count = taken;
+	return links;
+}
+
+int nb_link_of_path(const char *path, char name[IFNAMSIZ])
+{
+	const char *net = strncmp(path, "/sys/", 5) != 0 ? NULL : strstr(path, "/net/");
+
+	return (net && sscanf(net, "/net/%15[^/]", name) == 1) ||
+	       sscanf(path, "/proc/sys/net/%*[^/]/conf/%15[^/]", name) == 1 ||
+	       sscanf(path, "/proc/sys/net/%*[^/]/neigh/%15[^/]", name) == 1;
+}
 
 /* Whether the kernel makes an address anew by itself, at once. */
 static int comes_back(const struct ifaddrmsg *head, const void *address, const void *attributes,
@@ -34,7 +115,7 @@ static int comes_back(const struct ifaddrmsg *head, const void *address, const v
 	       (IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address) && maker == OF_LINK_LOCAL);
 }
 
-static void add_addresses(const struct nb_netlink *all, uint32_t interface, struct nb_text *text)
+static void add_addresses(const struct nb_netlink *all, uint32_t interface, FILE *text)
 {
 	struct ifaddrmsg head;
 	const void *attributes;
@@ -49,7 +130,7 @@ static void add_addresses(const struct nb_netlink *all, uint32_t interface, stru
 		    size >= (head.ifa_family == AF_INET ? 4 : 16) &&
 		    !comes_back(&head, address, attributes, length) &&
 		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
-			nb_text_add(text, " %s/%u address\n", word, head.ifa_prefixlen);
+			fprintf(text, " %s/%u address\n", word, head.ifa_prefixlen);
 	}
 }
 
@@ -78,8 +159,7 @@ static int goes_out(uint32_t interface, const void *attributes, size_t length, i
 }
 
 /* An mtu that was given to a route and is not locked moves with that of its interface. */
-static void add_mtu(const struct rtmsg *head, const void *attributes, size_t length,
-		    struct nb_text *text)
+static void add_mtu(const struct rtmsg *head, const void *attributes, size_t length, FILE *text)
 {
 	size_t size = 0, room = 0;
 	const void *metrics = nb_attribute(attributes, length, RTA_METRICS, &room);
@@ -94,10 +174,10 @@ static void add_mtu(const struct rtmsg *head, const void *attributes, size_t len
 	if (to && size >= 16)
 		inet_ntop(AF_INET6, to, word, sizeof(word));
 	if (!(lock & (1 << RTAX_MTU)))
-		nb_text_add(text, " %s/%u mtu %u\n", word, head->rtm_dst_len, mtu);
+		fprintf(text, " %s/%u mtu %u\n", word, head->rtm_dst_len, mtu);
 }
 
-static void add_routes(const struct nb_netlink *all, uint32_t interface, struct nb_text *text)
+static void add_routes(const struct nb_netlink *all, uint32_t interface, FILE *text)
 {
 	static const uint16_t parts[] = { RTA_DST, RTA_GATEWAY, RTA_TABLE, RTA_PRIORITY,
 					  RTA_PREFSRC };
@@ -130,7 +210,7 @@ static void add_routes(const struct nb_netlink *all, uint32_t interface, struct 
 	}
 	for (size_t i = 0; i < NB_LENGTH(names); i++)
 		if (counts[i])
-			nb_text_add(text, " %s %llu %016llx\n", names[i], counts[i], sums[i]);
+			fprintf(text, " %s %llu %016llx\n", names[i], counts[i], sums[i]);
 }
 
 static void dump(struct nb_netlink *netlink, uint16_t type)
@@ -143,16 +223,16 @@ static void dump(struct nb_netlink *netlink, uint16_t type)
 		netlink->answers.used = 0;
 }
 
-void nb_lasting_add(struct nb_text *text, const struct nb_link *links, size_t count, int flags)
+void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int flags)
 {
 	struct nb_netlink addresses, routes;
 
 	dump(&addresses, RTM_GETADDR);
 	dump(&routes, RTM_GETROUTE);
 	for (size_t i = 0; i < count; i++) {
-		nb_text_add(text, "state %s\n", links[i].name);
+		fprintf(text, "state %s\n", links[i].name);
 		if (flags)
-			nb_text_add(text, " flags %#x\n", links[i].flags);
+			fprintf(text, " flags %#x\n", links[i].flags);
 		add_addresses(&addresses, links[i].index, text);
 		add_routes(&routes, links[i].index, text);
 	}
@@ -195,12 +275,16 @@ static int check(const char *interface, int above, int losses, uint32_t mtu, str
 {
 	size_t count;
 	struct nb_link *links = nb_links(interface, &count), *next = links, *link = links;
-	struct nb_text text;
-	int status = nb_text_allocate(&text, error);
+	char *text = NULL;
+	size_t length;
+	FILE *lines = open_memstream(&text, &length);
+	int status = lines ? 0 : nb_fail_memory(error, "addresses and routes");
 
-	if (!status)
-		nb_lasting_add(&text, links, above || !count ? count : 1, 0);
-	for (const char *at = text.data; !status && at && *at; at = strchr(at, '\n') + 1) {
+	if (lines) {
+		nb_lasting_add(lines, links, above || !count ? count : 1, 0);
+		fclose(lines);
+	}
+	for (const char *at = text; !status && at && *at; at = strchr(at, '\n') + 1) {
 		if (*at == ' ') {
 			if (is_lost(at + 1, link, losses, mtu))
 				status = fail(link->name, at + 1, error);
@@ -212,7 +296,7 @@ static int check(const char *interface, int above, int losses, uint32_t mtu, str
 		else if (losses & SIX && is_other(link->name, "addr_gen_mode", "0\n"))
 			status = fail(link->name, "addr_gen_mode", error);
 	}
-	free(text.data);
+	free(text);
 	free(links);
 	return status;
 }

@@ -40,8 +40,7 @@ static const struct key *key_named(const char *name, struct nb_error *error)
 	for (size_t i = 0; i < NB_LENGTH(keys); i++)
 		if (!strcmp(keys[i].name, name))
 			return &keys[i];
-	nb_fail(error, NB_ERR_REQUEST, OPERATION, "use the same netbench version on both sides",
-		"a link has no '%.40s'", name);
+	nb_fail(error, NB_ERR_REQUEST, OPERATION, NB_SAME_VERSION, "a link has no '%.40s'", name);
 	return NULL;
 }
 
@@ -59,7 +58,7 @@ static const char *state(unsigned int flags, uint8_t operational)
 }
 
 static void add_key(const struct key *key, const struct ifinfomsg *link, const void *attributes,
-		    size_t length, struct nb_text *text)
+		    size_t length, FILE *text)
 {
 	uint8_t operational = 0;
 	uint32_t number;
@@ -67,9 +66,9 @@ static void add_key(const struct key *key, const struct ifinfomsg *link, const v
 	if (!key->attribute) {
 		nb_attribute_copy(attributes, length, IFLA_OPERSTATE, &operational,
 				  sizeof(operational));
-		nb_text_add(text, "%s\n", state(link->ifi_flags, operational));
+		fprintf(text, "%s\n", state(link->ifi_flags, operational));
 	} else if (nb_attribute_copy(attributes, length, key->attribute, &number, sizeof(number))) {
-		nb_text_add(text, "%u\n", number);
+		fprintf(text, "%u\n", number);
 	}
 }
 
@@ -85,7 +84,7 @@ static int fail_link(struct nb_netlink *netlink, struct nb_error *error, const c
 	return -NB_ERR_SYSTEM;
 }
 
-static int get_link(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_link(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	const struct key *key = key_named(nb_target_word(target, 1), error);
@@ -104,7 +103,7 @@ static int get_link(const struct nb_target *target, struct nb_text *text, struct
 				 &length))
 		add_key(key, &link, attributes, length, text);
 	nb_netlink_free(&netlink);
-	if (!status && !text->used)
+	if (!status && !ftell(text))
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 				 "use a newer kernel, or leave this setting out",
 				 "this kernel does not report %s of %s", key->name, interface);

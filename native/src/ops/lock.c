@@ -16,15 +16,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../clock.h"
 #include "op.h"
 
 enum { HOLDER_MAX = 60, ATTEMPTS = 1000, HINTS = 16 };
 
 static const char OPERATION[] = "lock", NAMELESS[] = "unknown", HINT[] = "netbench.campaign.";
-static const struct timespec PAUSE = { .tv_nsec = 1000000 };
 static char unlocked[HOLDER_MAX + 1]; /* the holder where this account has no place for a lock */
 
 struct lock_request {
@@ -82,7 +81,6 @@ static int name_file(struct lock_request *request)
 }
 
 static const char *const BELOW[] = { "netbench", "locks", NULL };
-static const char *const BELOW_HOME[] = { ".local", "state", "netbench", "locks", NULL };
 
 /* Whether an open folder is this account's, and others cannot write it. */
 static int is_own(int fd)
@@ -122,24 +120,17 @@ static int enter_all(const char *base, const char *const *names, mode_t above)
 
 /*
  * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
- * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, XDG_STATE_HOME or
- * HOME, or else in /tmp/netbench-UID. A descriptor for close(), or -1 with errno: there is no place
- * that only this account writes.
+ * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in
+ * /tmp/netbench-UID: a home may be another host's too. A descriptor for close(), or -1 with errno:
+ * there is no place that only this account writes.
  */
 static int open_folder(void)
 {
-	static const char *const places[] = { "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME" };
+	const char *base = geteuid() ? getenv("XDG_RUNTIME_DIR") : "/run";
 	char own[32];
 	const char *const below_tmp[] = { own, "locks", NULL };
-	int fd = geteuid() ? -1 : enter_all("/run", BELOW, 0755);
+	int fd = base && base[0] == '/' ? enter_all(base, BELOW, geteuid() ? 0700 : 0755) : -1;
 
-	for (size_t i = 0; fd < 0 && i < NB_LENGTH(places); i++) {
-		const char *base = getenv(places[i]);
-
-		errno = ENOENT;
-		if (base && base[0] == '/')
-			fd = enter_all(base, i == 2 ? BELOW_HOME : BELOW, 0700);
-	}
 	snprintf(own, sizeof(own), "netbench-%u", (unsigned int)geteuid());
 	return fd < 0 ? enter_all("/tmp", below_tmp, 0700) : fd;
 }
@@ -207,7 +198,7 @@ static void give_hint(const char *holder)
 }
 
 /* One line for each hint of a holder in this network namespace, true or not. */
-static int read_hints(struct nb_text *text)
+static int read_hints(FILE *text)
 {
 	FILE *file = fopen("/proc/thread-self/net/unix", "re");
 	char name[HOLDER_MAX + 1], *line = NULL;
@@ -221,7 +212,7 @@ static int read_hints(struct nb_text *text)
 			continue;
 		at += sizeof(HINT);
 		copy_name(name, at, strlen(at));
-		nb_text_add(text, "%s\n", name);
+		fprintf(text, "%s\n", name);
 		found++;
 	}
 	free(line);
@@ -237,7 +228,7 @@ static int take(struct lock_request *request, int fd, const char *holder)
 
 	for (int i = 0; !taken && i < ATTEMPTS; i++) {
 		if (i)
-			nanosleep(&PAUSE, NULL);
+			nb_sleep(1000000);
 		taken = lock_file(fd, holder);
 		if (!taken && look(request, fd) > 0 && strcmp(request->found, NAMELESS) != 0)
 			return 0;
@@ -279,7 +270,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 		       "locked by %s, process %ld", request.found, request.pid);
 }
 
-static int get_lock(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_lock(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct lock_request request = { .what = nb_target_word(target, 0), .error = error };
 	int status = 0, fd;
@@ -296,9 +287,9 @@ static int get_lock(const struct nb_target *target, struct nb_text *text, struct
 	if (fd >= 0)
 		close(fd);
 	if (!status && request.found[0])
-		nb_text_add(text, "%s\n", request.found);
+		fprintf(text, "%s\n", request.found);
 	if (!status && request.pid)
-		nb_text_add(text, "%ld\n", request.pid);
+		fprintf(text, "%ld\n", request.pid);
 	return status;
 }
 

@@ -20,7 +20,6 @@
 
 #include "../clock.h"
 #include "../meter.h"
-#include "../meter_files.h"
 #include "../program.h"
 #include "op.h"
 
@@ -30,13 +29,9 @@ static const uint64_t PATIENCE_NS = 2000000000;
 static int listener = -1;
 static char socket_name[48]; /* of the listener; "": there is none */
 
-enum { MESSAGE_FILES = 250 }; /* the kernel takes 253 at most */
-
 struct message {
-	uint32_t total;		       /* places in all messages together */
-	uint32_t last;		       /* whether none follows */
-	uint32_t count;		       /* descriptors in this one */
-	uint32_t place[MESSAGE_FILES]; /* of each of them */
+	uint32_t total; /* places in all messages together */
+	uint32_t place; /* of the descriptor that comes along; `total`: none does, it is the last */
 };
 
 /* The meter of that name whose files a helper opens, or NULL. */
@@ -48,25 +43,24 @@ static const struct nb_meter *meter_by_helper(const char *name)
 	return NULL;
 }
 
-/* Room for the descriptors of a message. */
+/* Room for the descriptor of a message. */
 union control {
 	struct cmsghdr head;
-	char room[CMSG_SPACE(MESSAGE_FILES * sizeof(int))];
+	char room[CMSG_SPACE(sizeof(int))];
 };
 
-static int get_of_meter(const char *meter, const char *line, struct nb_text *text,
-			struct nb_error *error)
+static int get_of_meter(const char *meter, const char *line, FILE *text, struct nb_error *error)
 {
 	if (!meter_by_helper(meter))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, REMEDY,
 			       "no meter '%.31s' needs root", meter);
-	nb_text_add(text, "%s\n", line);
+	fprintf(text, "%s\n", line);
 	return 0;
 }
 
 /* --- the helper --- */
 
-static int get_files(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_files(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	return get_of_meter(target->words, target->words, text, error);
 }
@@ -98,42 +92,28 @@ static int connect_to(const char *name, uid_t user, struct nb_error *error)
 		       (unsigned int)user);
 }
 
-static int send_message(int fd, struct message *message, const int *files)
+static int send_message(int fd, struct message message, const int *file)
 {
-	union control control = { 0 };
-	struct iovec part = { message, sizeof(*message) };
+	union control control = { .head = { .cmsg_level = SOL_SOCKET,
+					    .cmsg_type = SCM_RIGHTS,
+					    .cmsg_len = CMSG_LEN(sizeof(*file)) } };
+	struct iovec part = { &message, sizeof(message) };
 	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
-	size_t length = message->count * sizeof(*files);
 
-	if (message->count) {
+	if (file) {
 		packet.msg_control = control.room;
-		packet.msg_controllen = CMSG_SPACE(length);
-		control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-						 .cmsg_type = SCM_RIGHTS,
-						 .cmsg_len = CMSG_LEN(length) };
-		memcpy(CMSG_DATA(&control.head), files, length);
+		packet.msg_controllen = sizeof(control.room);
+		memcpy(CMSG_DATA(&control.head), file, sizeof(*file));
 	}
-	return sendmsg(fd, &packet, MSG_NOSIGNAL) == (ssize_t)sizeof(*message) ? 0 : -1;
+	return sendmsg(fd, &packet, MSG_NOSIGNAL) == (ssize_t)sizeof(message) ? 0 : -1;
 }
 
-static int send_files(int fd, const int *files, size_t total)
+static int send_files(int fd, const int *files, uint32_t total)
 {
-	struct message message = { .total = (uint32_t)total };
-	int sent[MESSAGE_FILES];
-
-	for (size_t i = 0; i < total; i++) {
-		if (files[i] < 0)
-			continue;
-		if (message.count == MESSAGE_FILES) {
-			if (send_message(fd, &message, sent))
-				return -1;
-			message.count = 0;
-		}
-		message.place[message.count] = (uint32_t)i;
-		sent[message.count++] = files[i];
-	}
-	message.last = 1;
-	return send_message(fd, &message, sent);
+	for (uint32_t i = 0; i < total; i++)
+		if (files[i] >= 0 && send_message(fd, (struct message){ total, i }, &files[i]))
+			return -1;
+	return send_message(fd, (struct message){ total, total }, NULL);
 }
 
 static int pass(const struct nb_meter *meter, int fd, struct nb_error *error)
@@ -144,13 +124,13 @@ static int pass(const struct nb_meter *meter, int fd, struct nb_error *error)
 	char why[200] = "";
 
 	if (!files)
-		return nb_op_fail_memory(error, "descriptors");
+		return nb_fail_memory(error, "descriptors");
 	if (!getrlimit(RLIMIT_NOFILE, &before) && before.rlim_cur < many.rlim_cur)
 		setrlimit(RLIMIT_NOFILE, &many); /* where it fails, opening says so */
 	memset(files, 0xff, count * sizeof(*files));
 	if (meter->open_files(files, cpus, why, sizeof(why)))
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, REMEDY, "%s", why);
-	else if (send_files(fd, files, count))
+	else if (send_files(fd, files, (uint32_t)count))
 		status = nb_fail_errno(error, OPERATION, REMEDY, "sending to the mover");
 	for (size_t i = 0; i < count; i++)
 		if (files[i] >= 0)
@@ -226,7 +206,7 @@ static int open_listener(struct nb_error *error)
 }
 
 /* The socket's name, or nothing. */
-static int get_socket(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_socket(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	return get_of_meter(target->words, socket_name, text, error);
 }
@@ -253,7 +233,7 @@ static int accept_root(void)
 	return -1;
 }
 
-/* Descriptors of one message into their places: 1: more follow; 0: none; -1: it is no message of a
+/* The descriptor of one message into its place: 1: more follow; 0: none; -1: it is no message of a
  * helper's. */
 static int take_message(int fd, int *files, size_t total)
 {
@@ -265,23 +245,22 @@ static int take_message(int fd, int *files, size_t total)
 				 .msg_control = control.room,
 				 .msg_controllen = sizeof(control.room) };
 	ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
-	struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
-	size_t count = head && head->cmsg_type == SCM_RIGHTS
-			       ? (head->cmsg_len - CMSG_LEN(0)) / sizeof(int)
-			       : 0;
-	int bad = got != (ssize_t)sizeof(message) || message.total != total ||
-		  message.count != count || packet.msg_flags & MSG_CTRUNC;
+	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
+	int file = -1;
 
-	for (size_t i = 0; i < count; i++) {
-		int file;
-
-		memcpy(&file, CMSG_DATA(head) + i * sizeof(file), sizeof(file));
-		if (!bad && message.place[i] < total && files[message.place[i]] < 0)
-			files[message.place[i]] = file;
-		else
-			close(file);
+	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(file)))
+		memcpy(&file, CMSG_DATA(head), sizeof(file));
+	if (got == (ssize_t)sizeof(message) && message.total == total && file < 0 &&
+	    message.place == total)
+		return 0;
+	if (got == (ssize_t)sizeof(message) && message.total == total && file >= 0 &&
+	    message.place < total && files[message.place] < 0) {
+		files[message.place] = file;
+		return 1;
 	}
-	return bad ? -1 : !message.last;
+	if (file >= 0)
+		close(file);
+	return -1;
 }
 
 static int take(const struct nb_meter *meter, int fd, struct nb_error *error)
@@ -290,7 +269,7 @@ static int take(const struct nb_meter *meter, int fd, struct nb_error *error)
 	int *files = malloc(total * sizeof(*files)), more = 1;
 
 	if (!files)
-		return nb_op_fail_memory(error, "descriptors");
+		return nb_fail_memory(error, "descriptors");
 	memset(files, 0xff, total * sizeof(*files));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LIMIT, sizeof(LIMIT));
 	while (more > 0)

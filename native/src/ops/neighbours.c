@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "links.h"
+#include "lasting.h"
 #include "sections.h"
 
 enum { ROUNDS = 4, KEYS = 65536 };
 
 static const char NET[] = "/proc/sys/net", VM[] = "/proc/sys/vm";
 
-static void add_around_file(struct nb_text *text, const char *path)
+static void add_around_file(FILE *text, const char *path)
 {
 	int length = (int)(strrchr(path, '/') - path);
 	char folder[PATH_MAX], name[IFNAMSIZ], *queue;
@@ -77,7 +77,7 @@ static const char *find(const char *section, const char *wanted, size_t length, 
 
 /* Lines that are the same in two other texts, or gone in both; where there is only one, those that
  * have their section and name there. */
-static void keep(const char *text, const char *one, const char *other, struct nb_text *kept)
+static void keep(const char *text, const char *one, const char *other, FILE *kept)
 {
 	const char *header = "", *written = "", *in_one = NULL, *in_other = NULL;
 
@@ -97,28 +97,30 @@ static void keep(const char *text, const char *one, const char *other, struct nb
 		if (then && strncmp(then, there, strcspn(then, "\n") + 1) != 0)
 			continue;
 		if (written != header)
-			nb_text_add(kept, "%.*s\n", (int)strcspn(header, "\n"), header);
+			fprintf(kept, "%.*s\n", (int)strcspn(header, "\n"), header);
 		written = header;
-		nb_text_add(kept, "%.*s\n", (int)strcspn(text, "\n"), text);
+		fprintf(kept, "%.*s\n", (int)strcspn(text, "\n"), text);
 	}
 }
 
-static void add_only(struct nb_text *text, const char *keys)
+static void add_only(FILE *text, const char *keys)
 {
-	struct nb_text whole;
+	for (const char *at = keys; *at;) {
+		const char *header = at;
+		char *now, *wanted;
 
-	if (nb_text_allocate(&whole, NULL))
-		return;
-	for (const char *at = keys; *at; at = after(at))
-		if (*at != ' ')
-			nb_section_add(&whole, at);
-	keep(whole.data, keys, NULL, text);
-	text->full |= whole.full;
-	free(whole.data);
+		for (at = after(at); *at == ' ';)
+			at = after(at);
+		now = nb_section_read(header);
+		wanted = strndup(header, (size_t)(at - header));
+		if (now && wanted)
+			keep(now, wanted, NULL, text);
+		free(now);
+		free(wanted);
+	}
 }
 
-static int get_neighbours(const struct nb_target *target, struct nb_text *text,
-			  struct nb_error *error)
+static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	const char *of = nb_target_word(target, 0), *what = nb_target_word(target, 1);
 
@@ -147,36 +149,32 @@ static int get_neighbours(const struct nb_target *target, struct nb_text *text,
 static int restore_neighbours(const struct nb_target *target, const char *saved,
 			      struct nb_error *error)
 {
-	struct nb_text now;
-	int (*set)(const struct nb_target *, const char *, struct nb_error *);
 	size_t differing = 1;
-	int status = nb_text_allocate(&now, error), failed = 0;
+	int status = 0, failed;
 
 	(void)target;
-	for (int round = 0; !status && differing && round < ROUNDS; round++) {
+	for (int round = 0; differing && round < ROUNDS; round++) {
 		struct nb_section_line at = { .next = saved };
 		const char *read = NULL;
+		char *now = NULL;
 
 		differing = 0;
-		failed = 0;
+		status = 0;
 		while (nb_section_next(&at)) {
 			if (read != at.header) {
-				now.used = 0;
-				now.data[0] = 0;
-				nb_section_add(&now, at.header);
+				free(now);
+				now = nb_section_read(at.header);
 				read = at.header;
 			}
-			if (find(now.data, at.line, at.length, "\n") ||
-			    !find(now.data, at.line, at.name, " "))
+			if (!now || find(now, at.line, at.length, "\n") ||
+			    !find(now, at.line, at.name, " "))
 				continue;
 			differing++;
-			set = at.op->restore ? at.op->restore : at.op->set;
-			status = set(&at.target, at.value, error);
-			failed = status ? status : failed;
+			failed = nb_op_restore(at.op, &at.target, at.value, error);
+			status = failed ? failed : status;
 		}
-		status = round + 1 < ROUNDS ? 0 : failed;
+		free(now);
 	}
-	free(now.data);
 	return status;
 }
 

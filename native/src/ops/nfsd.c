@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The kernel's NFS server of this network namespace, by its files (nfsd(7)) at a mount of their
+ * own. The caches in which it looks up clients and exports are filled here, as mountd(8) does
+ * otherwise (Documentation/filesystems/nfs/rpc-cache.rst).
+ */
 #include "nfsd.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
+#include <linux/nfsd/export.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../data_socket.h"
-#include "nfsd_files.h"
+#include "../proc_text.h"
 
 enum {
 	PORT = 2049,
@@ -19,6 +28,261 @@ enum {
 	GRACE = 10,	 /* seconds; the kernel takes no less */
 	BLOCK = 1048576, /* most that a read may ask for */
 };
+
+enum {
+	FSID_NUM = 1,
+	SQUASHED = NFSEXP_READONLY | NFSEXP_ROOTSQUASH | NFSEXP_ALLSQUASH | NFSEXP_FSID,
+	WAY = NFSEXP_V4ROOT | NFSEXP_NOSUBTREECHECK
+};
+
+enum { NOBODY = 65534 };
+
+static const char DOMAIN_NAME[] = "netbench";
+static const char *const caches[] = { "auth.unix.ip", "nfsd.export", "nfsd.fh" };
+
+size_t nb_export_next_client(const char **at, const char **client)
+{
+	size_t length;
+
+	*client = *at + strspn(*at, " ");
+	length = strcspn(*client, " ");
+	*at = *client + length;
+	return length;
+}
+
+void nb_export_escape(char *to, const char *path, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if (strchr(" \t\n\\", path[i]))
+			to += sprintf(to, "\\%03o", (unsigned char)path[i]);
+		else
+			*to++ = path[i];
+	}
+	*to = 0;
+}
+
+/* Whether users other than the owner get to a file, through all folders above it. */
+static int is_open_to_all(const char *file)
+{
+	char path[4096];
+	struct stat found;
+
+	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path) || stat(path, &found) ||
+	    !(found.st_mode & S_IROTH))
+		return 0;
+	for (char *end = strrchr(path, '/'); end && end > path; end = strrchr(path, '/')) {
+		*end = 0;
+		if (stat(path, &found) || !(found.st_mode & S_IXOTH))
+			return 0;
+	}
+	return 1;
+}
+
+struct nb_export_reader nb_export_reader(const struct nb_export_target *target)
+{
+	struct nb_export_reader nobody = { NOBODY, NOBODY };
+	struct stat found;
+
+	if (stat(target->file, &found) || (!found.st_uid && is_open_to_all(target->file)))
+		return nobody;
+	return (struct nb_export_reader){ found.st_uid, found.st_gid };
+}
+
+struct nfsd {
+	const struct nb_export_target *target;
+	char place[96];		/* where the files are mounted */
+	char saved[104];	/* what they read before, for stop of a later worker */
+	struct nb_error *error; /* where failures go; may be NULL */
+};
+
+/* Where the files are for a server at the address of a target. */
+static struct nfsd at_address(const struct nb_export_target *target, struct nb_error *error)
+{
+	struct nfsd nfsd = { .target = target, .error = error };
+
+	snprintf(nfsd.place, sizeof(nfsd.place), "/run/netbench.nfsd-%.64s", target->address);
+	snprintf(nfsd.saved, sizeof(nfsd.saved), "%s.was", nfsd.place);
+	return nfsd;
+}
+
+static int fail(const struct nfsd *nfsd, const char *what)
+{
+	return nb_fail_errno(nfsd->error, "export", "run as root, and look at `dmesg`", "%s", what);
+}
+
+/* Read the first line of a file. 0, or -1 with errno. */
+static int read_line(const char *place, const char *name, char *text, size_t room)
+{
+	char path[160];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "%s/%s", place, name);
+	got = nb_read_file(path, text, room);
+	text[strcspn(text, "\n")] = 0;
+	return got < 0 ? -1 : 0;
+}
+
+/* Write a text in one piece. 0, or -1 with errno. */
+static int write_path(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t length = (ssize_t)strlen(text),
+		written = fd >= 0 ? write(fd, text, (size_t)length) : -1;
+	int number = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = number;
+	return written == length ? 0 : -1;
+}
+
+/* Write a file. 0, or a negative code with the error filled. */
+__attribute__((format(printf, 3, 4))) static int write_file(const struct nfsd *nfsd,
+							    const char *name, const char *format,
+							    ...)
+{
+	char path[160], text[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(path, sizeof(path), "%s/%s", nfsd->place, name);
+	return write_path(path, text) ? fail(nfsd, path) : 0;
+}
+
+static int is_mounted(const struct nfsd *nfsd)
+{
+	char text[8];
+
+	return !read_line(nfsd->place, "threads", text, sizeof(text));
+}
+
+/* Mount them, which loads the kernel's module. */
+static int mount_files(const struct nfsd *nfsd)
+{
+	if (is_mounted(nfsd))
+		return nb_fail(nfsd->error, NB_ERR_REQUEST, "export",
+			       "run `netbench restore`: it removes what an earlier run left",
+			       "%s is mounted already", nfsd->place);
+	if ((mkdir(nfsd->place, 0700) && errno != EEXIST) ||
+	    mount("nfsd", nfsd->place, "nfsd", 0, NULL))
+		return fail(nfsd, nfsd->place);
+	return 0;
+}
+
+/* Unmount them, and remove the folder. */
+static int unmount_files(const struct nfsd *nfsd)
+{
+	if (is_mounted(nfsd) && umount(nfsd->place))
+		return fail(nfsd, nfsd->place);
+	if ((unlink(nfsd->saved) && errno != ENOENT) || (rmdir(nfsd->place) && errno != ENOENT))
+		return fail(nfsd, nfsd->place);
+	return 0;
+}
+
+/* Write a line to one of the caches. */
+__attribute__((format(printf, 3, 4))) static int write_line(const struct nfsd *nfsd,
+							    const char *cache, const char *format,
+							    ...)
+{
+	char path[64], text[NB_ESCAPED_PATH + 255];
+	va_list args;
+	int length;
+
+	va_start(args, format);
+	length = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(path, sizeof(path), "/proc/net/rpc/%s/channel", cache);
+	errno = ENAMETOOLONG;
+	if (length < (int)sizeof(text) && !write_path(path, text))
+		return 0;
+	return nb_fail_errno(
+		nfsd->error, "export",
+		"export a folder of a file system that NFS can serve (ext4, xfs, btrfs, tmpfs)",
+		"%s to %s", nfsd->target->folder, path);
+}
+
+/* One folder, `length` bytes of the path, with the number by which file handles name its export. */
+static int allow_path(const struct nfsd *nfsd, size_t length, uint32_t number, unsigned int flags,
+		      long long until)
+{
+	struct nb_export_reader reader = nb_export_reader(nfsd->target);
+	unsigned char id[sizeof(number)];
+	char path[NB_ESCAPED_PATH];
+	int status;
+
+	memcpy(id, &number, sizeof(id));
+	nb_export_escape(path, nfsd->target->folder, length);
+	status = write_line(nfsd, "nfsd.export", "%s %s %lld %u %d %d %u\n", DOMAIN_NAME, path,
+			    until, flags | SQUASHED, (int)reader.user, (int)reader.group, number);
+	if (status)
+		return status;
+	return write_line(nfsd, "nfsd.fh", "%s %d \\x%02x%02x%02x%02x %lld %s\n", DOMAIN_NAME,
+			  FSID_NUM, id[0], id[1], id[2], id[3], until, path);
+}
+
+/* Of the folders above an exported one only the way to it is visible. */
+static int allow_folder(const struct nfsd *nfsd, long long until)
+{
+	const char *folder = nfsd->target->folder;
+	size_t length = strlen(folder);
+	uint32_t number = 0;
+	int status = 0;
+
+	/* Those above are only the way to it: of V4ROOT nothing but other exports can be seen. */
+	if (length > 1)
+		status = allow_path(nfsd, 1, number++, WAY, until);
+	for (size_t at = 1; !status && at < length; at++)
+		if (folder[at] == '/')
+			status = allow_path(nfsd, at, number++, WAY, until);
+	return status ? status : allow_path(nfsd, length, number, 0, until);
+}
+
+/* Clients first: they make the domain that folders name. */
+static int allow_clients(const struct nfsd *nfsd, long long until)
+{
+	const char *at = nfsd->target->clients, *client;
+	size_t length;
+	int status = 0;
+
+	while (!status && (length = nb_export_next_client(&at, &client)) > 0)
+		status = write_line(nfsd, "auth.unix.ip", "nfsd %.*s %lld %s\n", (int)length,
+				    client, until, DOMAIN_NAME);
+	return status;
+}
+
+int nb_nfsd_is_allowed(const struct nb_export_target *target)
+{
+	FILE *file = fopen("/proc/net/rpc/nfsd.export/content", "re");
+	char wanted[NB_ESCAPED_PATH + 32], *line = NULL;
+	size_t room = 0, length;
+	int found = 0;
+
+	nb_export_escape(wanted, target->folder, strlen(target->folder));
+	length = strlen(wanted);
+	length += (size_t)snprintf(wanted + length, 32, "\t%s(", DOMAIN_NAME);
+	while (file && !found && getline(&line, &room, file) > 0)
+		found = !strncmp(line, wanted, length);
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Empty the caches. */
+static int flush(const struct nfsd *nfsd)
+{
+	char path[64], text[24];
+
+	snprintf(text, sizeof(text), "%lld\n", (long long)time(NULL));
+	for (size_t i = 0; i < NB_LENGTH(caches); i++) {
+		snprintf(path, sizeof(path), "/proc/net/rpc/%s/flush", caches[i]);
+		if (write_path(path, text))
+			return fail(nfsd, path);
+	}
+	return 0;
+}
 
 /* What nfsd's files read before the start. */
 struct saved {
@@ -28,7 +292,7 @@ struct saved {
 };
 
 /* A socket that listens on this host's data address. Returns it, or a negative code. */
-static int listen_here(const struct nb_nfsd *nfsd)
+static int listen_here(const struct nfsd *nfsd)
 {
 	union nb_address address;
 	socklen_t length = nb_address_parse(&address, nfsd->target->address, PORT);
@@ -46,17 +310,16 @@ static int listen_here(const struct nb_nfsd *nfsd)
 	return status;
 }
 
-static int add_socket(const struct nb_nfsd *nfsd)
+static int add_socket(const struct nfsd *nfsd)
 {
-	int fd = listen_here(nfsd),
-	    status = fd < 0 ? fd : nb_nfsd_write(nfsd, "portlist", "%d\n", fd);
+	int fd = listen_here(nfsd), status = fd < 0 ? fd : write_file(nfsd, "portlist", "%d\n", fd);
 
 	if (fd >= 0)
 		close(fd); /* the kernel has its own hold on it */
 	return status;
 }
 
-static int save(const struct nb_nfsd *nfsd, const struct saved *before)
+static int save(const struct nfsd *nfsd, const struct saved *before)
 {
 	FILE *file = fopen(nfsd->saved, "we");
 	int bad = !file ||
@@ -64,12 +327,12 @@ static int save(const struct nb_nfsd *nfsd, const struct saved *before)
 
 	if (file && fclose(file))
 		bad = 1;
-	return bad ? nb_nfsd_fail(nfsd, nfsd->saved) : 0;
+	return bad ? fail(nfsd, nfsd->saved) : 0;
 }
 
 /* Read what was saved; 0: nothing was, since nothing had been changed yet. What is not known yet,
  * as it failed early, is empty. */
-static int load_saved(const struct nb_nfsd *nfsd, struct saved *before)
+static int load_saved(const struct nfsd *nfsd, struct saved *before)
 {
 	FILE *file = fopen(nfsd->saved, "re");
 
@@ -88,72 +351,71 @@ static int load_saved(const struct nb_nfsd *nfsd, struct saved *before)
  * learned from a server that no client can use yet, since what the file reads before that, 0,
  * cannot be written again.
  */
-static int allow_blocks(const struct nb_nfsd *nfsd, struct saved *saved)
+static int allow_blocks(const struct nfsd *nfsd, struct saved *saved)
 {
 	int status = add_socket(nfsd);
 
 	if (status)
 		return status;
-	if (nb_nfsd_read(nfsd->place, "max_block_size", saved->block, sizeof(saved->block)))
-		return nb_nfsd_fail(nfsd, "max_block_size");
+	if (read_line(nfsd->place, "max_block_size", saved->block, sizeof(saved->block)))
+		return fail(nfsd, "max_block_size");
 	status = save(nfsd, saved);
 	if (status)
 		return status;
-	status = nb_nfsd_write(nfsd, "threads", "0\n");
+	status = write_file(nfsd, "threads", "0\n");
 	if (status || atol(saved->block) >= BLOCK)
 		return status;
-	return nb_nfsd_write(nfsd, "max_block_size", "%d\n", BLOCK);
+	return write_file(nfsd, "max_block_size", "%d\n", BLOCK);
 }
 
 /* Versions 2 and 3 would need rpcbind(8) and mountd(8). */
-static int configure(const struct nb_nfsd *nfsd)
+static int configure(const struct nfsd *nfsd)
 {
 	struct saved saved = { .block = "" };
 	int status;
 
-	if (nb_nfsd_read(nfsd->place, "versions", saved.versions, sizeof(saved.versions)) ||
-	    nb_nfsd_read(nfsd->place, "nfsv4gracetime", saved.grace, sizeof(saved.grace)))
-		return nb_nfsd_fail(nfsd, "the files of nfsd");
-	if ((status = save(nfsd, &saved)) ||
-	    (status = nb_nfsd_write(nfsd, "versions", "-2 -3\n")) ||
-	    (status = nb_nfsd_write(nfsd, "nfsv4gracetime", "%d\n", GRACE)))
+	if (read_line(nfsd->place, "versions", saved.versions, sizeof(saved.versions)) ||
+	    read_line(nfsd->place, "nfsv4gracetime", saved.grace, sizeof(saved.grace)))
+		return fail(nfsd, "the files of nfsd");
+	if ((status = save(nfsd, &saved)) || (status = write_file(nfsd, "versions", "-2 -3\n")) ||
+	    (status = write_file(nfsd, "nfsv4gracetime", "%d\n", GRACE)))
 		return status;
 	return allow_blocks(nfsd, &saved);
 }
 
-/* No client has anything to reclaim after a restart; a kernel without this file waits for GRACE. */
-static void end_grace(const struct nb_nfsd *nfsd)
+/* No client has anything to reclaim after a restart; a kernel without this file, or one that does
+ * not take it yet, waits for GRACE. */
+static void end_grace(const struct nfsd *nfsd)
 {
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/v4_end_grace", nfsd->place);
-	(void)nb_nfsd_write_path(path, "Y\n");
+	(void)write_path(path, "Y\n");
 }
 
-static int start(const struct nb_nfsd *nfsd)
+static int start(const struct nfsd *nfsd)
 {
 	long long until = (long long)time(NULL) + 10LL * 365 * 24 * 3600;
 	int status;
 
 	if ((status = configure(nfsd)) || (status = add_socket(nfsd)) ||
-	    (status = nb_nfsd_allow_clients(nfsd, until)) ||
-	    (status = nb_nfsd_allow_folder(nfsd, until)) ||
-	    (status = nb_nfsd_write(nfsd, "threads", "%d\n", THREADS)))
+	    (status = allow_clients(nfsd, until)) || (status = allow_folder(nfsd, until)) ||
+	    (status = write_file(nfsd, "threads", "%d\n", THREADS)))
 		return status;
 	end_grace(nfsd);
 	return 0;
 }
 
-static int restore_file(const struct nb_nfsd *nfsd, const char *name, const char *text)
+static int restore_file(const struct nfsd *nfsd, const char *name, const char *text)
 {
 	char now[96];
 
-	if (!text[0] || (!nb_nfsd_read(nfsd->place, name, now, sizeof(now)) && !strcmp(now, text)))
+	if (!text[0] || (!read_line(nfsd->place, name, now, sizeof(now)) && !strcmp(now, text)))
 		return 0;
-	return nb_nfsd_write(nfsd, name, "%s\n", text);
+	return write_file(nfsd, name, "%s\n", text);
 }
 
-static int restore_files(const struct nb_nfsd *nfsd)
+static int restore_files(const struct nfsd *nfsd)
 {
 	struct saved saved;
 	int status;
@@ -167,31 +429,30 @@ static int restore_files(const struct nb_nfsd *nfsd)
 }
 
 /* A server without a socket that is asked for no threads makes a socket first, at any address. */
-static int end_threads(const struct nb_nfsd *nfsd)
+static int end_threads(const struct nfsd *nfsd)
 {
 	char port[64], threads[16];
-	int is_idle = !nb_nfsd_read(nfsd->place, "portlist", port, sizeof(port)) && !port[0] &&
-		      !nb_nfsd_read(nfsd->place, "threads", threads, sizeof(threads)) &&
+	int is_idle = !read_line(nfsd->place, "portlist", port, sizeof(port)) && !port[0] &&
+		      !read_line(nfsd->place, "threads", threads, sizeof(threads)) &&
 		      !strcmp(threads, "0");
 
-	return is_idle ? 0 : nb_nfsd_write(nfsd, "threads", "0\n");
+	return is_idle ? 0 : write_file(nfsd, "threads", "0\n");
 }
 
-static int stop(const struct nb_nfsd *nfsd)
+static int stop(const struct nfsd *nfsd)
 {
 	int status;
 
-	if (nb_nfsd_is_mounted(nfsd) &&
-	    ((status = nb_nfsd_flush(nfsd)) || (status = end_threads(nfsd)) ||
-	     (status = restore_files(nfsd))))
+	if (is_mounted(nfsd) && ((status = flush(nfsd)) || (status = end_threads(nfsd)) ||
+				 (status = restore_files(nfsd))))
 		return status;
-	return nb_nfsd_unmount(nfsd);
+	return unmount_files(nfsd);
 }
 
 int nb_nfsd_start(const struct nb_export_target *target, struct nb_error *error)
 {
-	struct nb_nfsd nfsd = nb_nfsd_at(target, error);
-	int status = nb_nfsd_mount(&nfsd);
+	struct nfsd nfsd = at_address(target, error);
+	int status = mount_files(&nfsd);
 
 	if (status)
 		return status;
@@ -203,16 +464,16 @@ int nb_nfsd_start(const struct nb_export_target *target, struct nb_error *error)
 
 int nb_nfsd_stop(const struct nb_export_target *target, struct nb_error *error)
 {
-	struct nb_nfsd nfsd = nb_nfsd_at(target, error);
+	struct nfsd nfsd = at_address(target, error);
 
 	return stop(&nfsd);
 }
 
 int nb_nfsd_runs(const struct nb_export_target *target)
 {
-	struct nb_nfsd nfsd = nb_nfsd_at(target, NULL);
+	struct nfsd nfsd = at_address(target, NULL);
 
-	return nb_nfsd_is_mounted(&nfsd);
+	return is_mounted(&nfsd);
 }
 
 /* Each network namespace has a server of its own; /proc/fs/nfsd is that of the first one. */
@@ -229,6 +490,6 @@ int nb_nfsd_runs_another(const struct nb_export_target *target)
 	char threads[16];
 
 	return in_first_namespace() && !nb_nfsd_runs(target) &&
-	       !nb_nfsd_read("/proc/fs/nfsd", "threads", threads, sizeof(threads)) &&
+	       !read_line("/proc/fs/nfsd", "threads", threads, sizeof(threads)) &&
 	       strcmp(threads, "0") != 0;
 }

@@ -6,6 +6,8 @@
 #ifndef NB_OP_H
 #define NB_OP_H
 
+#include <stdio.h>
+
 #include "fail.h"
 #include "field.h"
 
@@ -17,15 +19,6 @@ struct nb_target {
 	size_t length;
 };
 
-/* What an operation reads. Adding to a text that is full only marks it: the caller of `get` makes
- * an error of that. */
-struct nb_text {
-	char *data; /* with its end */
-	size_t used;
-	size_t room;
-	int full;
-};
-
 struct nb_op {
 	const char *name;
 	const char *about;
@@ -33,7 +26,7 @@ struct nb_op {
 	int lasting;  /* what it sets is never undone: it ends with the process */
 	int lines;    /* each line of its text needs permission to be written */
 	/* Read. */
-	int (*get)(const struct nb_target *target, struct nb_text *text, struct nb_error *error);
+	int (*get)(const struct nb_target *target, FILE *text, struct nb_error *error);
 	/* Change; optional. Takes what `get` read too, unless there is a `restore`. */
 	int (*set)(const struct nb_target *target, const char *value, struct nb_error *error);
 	/* Make `get` read that text again; left out: `set`. */
@@ -41,7 +34,7 @@ struct nb_op {
 	/* Of an operation that is held beside others: the lines of a text that are the same in two
 	 * later ones. It is put back as far as it is there, and as its `restore` sees what differs.
 	 */
-	void (*keep)(const char *text, const char *after, const char *now, struct nb_text *kept);
+	void (*keep)(const char *text, const char *after, const char *now, FILE *kept);
 };
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */
@@ -62,19 +55,16 @@ extern const struct nb_field nb_op_arguments[]; /* indexed by enum nb_op_argumen
 extern const size_t nb_op_arguments_count;
 
 const char *nb_target_word(const struct nb_target *target, size_t index);
-void nb_text_add(struct nb_text *text, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
 /* A copy with an end behind it, or NULL. */
 char *nb_text_copy(const char *text, size_t length);
 /* The first line in which two texts differ: where it begins in both. */
 size_t nb_text_differs(const char *one, const char *other);
-int nb_op_fail_memory(struct nb_error *error, const char *what);
-/* Room for what an operation reads; data is to be freed. */
-int nb_text_allocate(struct nb_text *text, struct nb_error *error);
-/* Read from the beginning of the text; one that is full is an error. */
-int nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_text *text,
-	       struct nb_error *error);
+/* What an operation reads, for free(). NULL with the error filled: also where it is longer than
+ * NB_OP_TEXT. */
+char *nb_op_read(const struct nb_op *op, const struct nb_target *target, struct nb_error *error);
+/* Write what was read again, as an undo does. */
+int nb_op_restore(const struct nb_op *op, const struct nb_target *target, const char *text,
+		  struct nb_error *error);
 
 /* A line of what `set` takes: "NAME VALUE", or "NAME: VALUE AND MORE" as `get` writes it. */
 struct nb_line {

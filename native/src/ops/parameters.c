@@ -129,14 +129,14 @@ static int read_family(const struct family *family, const char *interface, union
 		       : 0;
 }
 
-static int get_family(const struct family *family, const struct nb_target *target,
-		      struct nb_text *text, struct nb_error *error)
+static int get_family(const struct family *family, const struct nb_target *target, FILE *text,
+		      struct nb_error *error)
 {
 	union command command;
 	int status = read_family(family, nb_target_word(target, 0), &command, error);
 
 	for (const struct parameter *p = family->parameters; !status && p->name; p++)
-		nb_text_add(text, "%s: %u\n", p->name, *number(&command, p));
+		fprintf(text, "%s: %u\n", p->name, *number(&command, p));
 	return status;
 }
 
@@ -199,11 +199,11 @@ static int set_family(const struct family *family, const struct nb_target *targe
 		       : 0;
 }
 
-#define FAMILY_OP(family, text)                                                                    \
-	static int get_##family(const struct nb_target *target, struct nb_text *into,              \
+#define FAMILY_OP(family, what_it_is)                                                              \
+	static int get_##family(const struct nb_target *target, FILE *text,                        \
 				struct nb_error *error)                                            \
 	{                                                                                          \
-		return get_family(&family, target, into, error);                                   \
+		return get_family(&family, target, text, error);                                   \
 	}                                                                                          \
 	static int set_##family(const struct nb_target *target, const char *value,                 \
 				struct nb_error *error)                                            \
@@ -212,7 +212,7 @@ static int set_family(const struct family *family, const struct nb_target *targe
 	}                                                                                          \
 	const struct nb_op nb_op_##family = {                                                      \
 		.name = #family,                                                                   \
-		.about = text,                                                                     \
+		.about = what_it_is,                                                               \
 		.words = 1,                                                                        \
 		.get = get_##family,                                                               \
 		.set = set_##family,                                                               \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "permit.h"
-
+/* What a process does for its client: nothing that its duty, or its host, does not allow. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -12,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "links.h"
+#include "client.h"
+#include "lasting.h"
 #include "sections.h"
 
 enum { ROOM = 8 << 10, WORDS = FNM_PATHNAME | FNM_PERIOD };

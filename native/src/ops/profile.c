@@ -24,21 +24,21 @@ static int number_of(const char *text, uint64_t *number)
 	return *text >= '0' && *text <= '9' && !*end ? 0 : -1;
 }
 
-static void add_state(struct nb_text *text)
+static void add_state(FILE *text)
 {
 	switch (nb_sampler_state()) {
 	case NB_SAMPLER_READY:
-		nb_text_add(text, "ready %" PRIu64 "\n", nb_sampler_frequency());
+		fprintf(text, "ready %" PRIu64 "\n", nb_sampler_frequency());
 		break;
 	case NB_SAMPLER_ON:
-		nb_text_add(text, "on at %" PRIu64 " Hz\n", nb_sampler_frequency());
+		fprintf(text, "on at %" PRIu64 " Hz\n", nb_sampler_frequency());
 		break;
 	default:
-		nb_text_add(text, "off\n");
+		fprintf(text, "off\n");
 	}
 }
 
-static int get_profile(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_profile(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	size_t length;
 	const char *report = nb_sampler_report(&length);
@@ -52,7 +52,7 @@ static int get_profile(const struct nb_target *target, struct nb_text *text, str
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "read sampling, or a part",
 			       "'%.20s' is no part of a profile", target->words);
 	if (part < length / PART + 1)
-		nb_text_add(text, "%.*s", (int)PART, report + part * PART);
+		fprintf(text, "%.*s", (int)PART, report + part * PART);
 	return 0;
 }
 

@@ -1,23 +1,167 @@
 /* SPDX-License-Identifier: MIT */
-/* Setting and restoring the root qdisc of an interface. */
+/*
+ * The root qdisc of an interface (tc(8), linux/pkt_sched.h): read with all others of the interface,
+ * replaced by a kind with its own defaults, and put back. The text has one line for each qdisc,
+ * "root KIND HANDLE OPTIONS" or with its parent in place of `root`: the handle is `default` where
+ * the kernel made it by itself, the options are its own bytes in hex, so that any simple kind can
+ * be put back. What another program has built of several parts is left alone.
+ */
 #include "qdisc.h"
 
 #include <errno.h>
 #include <linux/pkt_sched.h>
-#include <stdio.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "qdisc_text.h"
+#include "netlink.h"
 
-enum { ATTEMPTS = 4, HANDLES = 0x8000 };
+enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, ATTEMPTS = 4, HANDLES = 0x8000 };
 
-static const char OPERATION[] = "qdisc", DEFAULT_FILE[] = "/proc/sys/net/core/default_qdisc";
+static const char OPERATION[] = "qdisc";
 
-extern const struct nb_op nb_op_file;
+extern const struct nb_op nb_op_qdisc;
 
-static int fail_qdisc(const struct nb_netlink *netlink, const struct nb_place *place,
-		      const char *kind, struct nb_error *error)
+/* The qdisc at the root of an interface. */
+struct root {
+	char kind[KIND];	/* "": there is none */
+	uint32_t handle;	/* 0: the kernel's own */
+	unsigned char *options; /* to be freed */
+	size_t size;
+};
+
+/* Their classes are another program's, and so are the numbers of packets in htb's options. */
+static int is_classful(const char *kind)
+{
+	static const char *const kinds[] = { "htb", "hfsc", "drr", "qfq", "cbq", "dsmark", "atm" };
+	size_t i = 0;
+
+	while (i < NB_LENGTH(kinds) && strcmp(kinds[i], kind) != 0)
+		i++;
+	return i < NB_LENGTH(kinds);
+}
+
+/* Ask for everything of a type; to be freed, whether or not it failed. */
+static int dump(struct nb_netlink *netlink, int index, uint16_t type, uint32_t parent,
+		struct nb_error *error)
+{
+	struct tcmsg head = { .tcm_ifindex = index, .tcm_parent = parent };
+
+	nb_netlink_begin(netlink, type, NLM_F_DUMP, &head, sizeof(head));
+	if (!nb_netlink_ask(netlink) || errno == EOPNOTSUPP) /* a kernel without it has none */
+		return 0;
+	return nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
+			     "reading the qdiscs of interface %d", index);
+}
+
+/* As nb_netlink_next: the next answer that is about this interface. */
+static int next(const struct nb_netlink *netlink, int index, size_t *at, uint16_t type,
+		struct tcmsg *head, const void **attributes, size_t *length)
+{
+	while (nb_netlink_next(netlink, at, type, head, sizeof(*head), attributes, length))
+		if (head->tcm_ifindex == index)
+			return 1;
+	return 0;
+}
+
+static void add_qdisc(FILE *text, const struct tcmsg *head, const void *attributes, size_t length)
+{
+	size_t size = 0;
+	char kind[KIND] = "";
+	const unsigned char *found = nb_attribute(attributes, length, TCA_KIND, &size);
+
+	if (found)
+		memcpy(kind, found, size < sizeof(kind) ? size : sizeof(kind) - 1);
+	if (head->tcm_parent == TC_H_ROOT)
+		fprintf(text, "root %s", kind);
+	else
+		fprintf(text, "%x:%x %s", TC_H_MAJ(head->tcm_parent) >> 16,
+			TC_H_MIN(head->tcm_parent), kind);
+	if (head->tcm_handle)
+		fprintf(text, " %x:", TC_H_MAJ(head->tcm_handle) >> 16);
+	else
+		fprintf(text, " default");
+	found = is_classful(kind) ? NULL : nb_attribute(attributes, length, TCA_OPTIONS, &size);
+	for (size_t i = 0; found && i < size; i++)
+		fprintf(text, "%s%02x", i ? "" : " ", found[i]);
+	fprintf(text, "\n");
+}
+
+static int get_qdisc(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	int index = nb_interface(target->words, OPERATION, error), status;
+	struct nb_netlink netlink;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length;
+
+	if (index < 0)
+		return index;
+	status = dump(&netlink, index, RTM_GETQDISC, 0, error);
+	while (!status && next(&netlink, index, &at, RTM_NEWQDISC, &head, &attributes, &length))
+		add_qdisc(text, &head, attributes, length);
+	nb_netlink_free(&netlink);
+	return status;
+}
+
+static int fail_text(const char *text, struct nb_error *error)
+{
+	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write the name of a kind such as fq",
+		       "'%.60s' is not a qdisc", text);
+}
+
+static int read_options(const char *hex, struct root *root)
+{
+	size_t digits = strspn(hex, "0123456789abcdef");
+
+	if (!digits)
+		return 0;
+	root->options = digits % 2 || digits / 2 > OPTIONS_MAX ? NULL : malloc(digits / 2);
+	if (!root->options)
+		return -1;
+	for (; root->size < digits / 2; root->size++) {
+		const char pair[3] = { hex[2 * root->size], hex[2 * root->size + 1], 0 };
+
+		root->options[root->size] = (unsigned char)strtoul(pair, NULL, 16);
+	}
+	return 0;
+}
+
+/* The root that a text describes. */
+static int parse(const char *text, struct root *root, struct nb_error *error)
+{
+	const char *line = strncmp(text, "root ", 5) ? strstr(text, "\nroot ") : text;
+	char handle[16];
+	int end = 0;
+
+	memset(root, 0, sizeof(*root));
+	if (!line)
+		return 0;
+	line += *line == '\n';
+	if (sscanf(line, "root %15s %15s%n", root->kind, handle, &end) != 2)
+		return fail_text(text, error);
+	if (strcmp(handle, "default") != 0)
+		root->handle = (uint32_t)strtoul(handle, NULL, 16) << 16;
+	line += end;
+	return read_options(line + (*line == ' '), root) ? fail_text(text, error) : 0;
+}
+
+/* What the interface has now: its text, for free(), and the root in it; NULL with the error filled.
+ */
+static char *read_now(const char *interface, struct root *root, struct nb_error *error)
+{
+	struct nb_target target = { interface, strlen(interface) };
+	char *text = nb_op_read(&nb_op_qdisc, &target, error);
+
+	memset(root, 0, sizeof(*root));
+	if (!text || !parse(text, root, error))
+		return text;
+	free(text);
+	return NULL;
+}
+
+static int fail_qdisc(const struct nb_netlink *netlink, const char *interface, const char *kind,
+		      struct nb_error *error)
 {
 	int number = errno;
 
@@ -27,30 +171,36 @@ static int fail_qdisc(const struct nb_netlink *netlink, const struct nb_place *p
 			       "this kernel has no qdisc '%s'", kind);
 	if (number == EOPNOTSUPP)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use another kind",
-			       "%s cannot have the qdisc %s at its root", place->interface, kind);
+			       "%s cannot have the qdisc %s at its root", interface, kind);
 	return nb_fail_errno(
 		error, OPERATION,
 		number == EPERM ? "run as root, or leave this setting out"
 				: "use another kind, or set it by a command of the campaign's own",
-		"%s of %s%s%s", kind, place->interface, netlink->why[0] ? ": " : "", netlink->why);
+		"%s of %s%s%s", kind, interface, netlink->why[0] ? ": " : "", netlink->why);
 }
 
-/* What tc(8) gives with a kind that the kernel takes with options only. */
-static const struct tc_prio_qopt prio = { 3, { 1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1 } };
-static const struct tc_netem_qopt netem = { .limit = 1000 };
-static const struct {
-	struct rtattr head;
-	struct tc_htb_glob options;
-} htb = { { RTA_LENGTH(sizeof(struct tc_htb_glob)), TCA_HTB_INIT },
-	  { .version = 3, .rate2quantum = 10 } };
+/* A new root in place of the one that is there; or none, and the kernel makes its default one. */
+static int replace(const char *interface, const struct root *root, struct nb_error *error)
+{
+	struct tcmsg head = { .tcm_ifindex = nb_interface(interface, OPERATION, error),
+			      .tcm_parent = TC_H_ROOT,
+			      .tcm_handle = root ? root->handle : 0 };
+	struct nb_netlink netlink;
+	int status = 0;
 
-static const struct {
-	const char *kind;
-	const void *options;
-	size_t size;
-} defaults[] = { { "prio", &prio, sizeof(prio) },
-		 { "netem", &netem, sizeof(netem) },
-		 { "htb", &htb, sizeof(htb) } };
+	if (head.tcm_ifindex < 0)
+		return head.tcm_ifindex;
+	nb_netlink_begin(&netlink, root ? RTM_NEWQDISC : RTM_DELQDISC,
+			 root ? NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL : 0, &head, sizeof(head));
+	if (root)
+		nb_netlink_put(&netlink, TCA_KIND, root->kind, strlen(root->kind) + 1);
+	if (root && root->size)
+		nb_netlink_put(&netlink, TCA_OPTIONS, root->options, root->size);
+	if (nb_netlink_ask(&netlink))
+		status = fail_qdisc(&netlink, interface, root ? root->kind : "the root", error);
+	nb_netlink_free(&netlink);
+	return status;
+}
 
 /* Below those that the kernel gives out. A root of the kind that is there is only changed, unless
  * it is given a handle. */
@@ -64,65 +214,68 @@ static uint32_t free_handle(const char *text, uint32_t below)
 	return below;
 }
 
-/* A new root in place of the one that is there. */
-static int replace(const struct nb_place *place, const struct nb_root *root, struct nb_error *error)
+/* Whether another program has added anything below the root, or beside it. */
+static int has_children(const char *text)
 {
-	struct tcmsg head = { .tcm_ifindex = place->index,
-			      .tcm_parent = TC_H_ROOT,
-			      .tcm_handle = root->handle };
-	struct nb_netlink netlink;
-	int status = 0;
+	char parent[24], kind[KIND], handle[16];
 
-	nb_netlink_begin(&netlink, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL, &head,
-			 sizeof(head));
-	nb_netlink_put(&netlink, TCA_KIND, root->kind, strlen(root->kind) + 1);
-	if (root->size)
-		nb_netlink_put(&netlink, TCA_OPTIONS, root->options, root->size);
-	for (size_t i = 0; !root->size && i < NB_LENGTH(defaults); i++)
-		if (!strcmp(defaults[i].kind, root->kind))
-			nb_netlink_put(&netlink, TCA_OPTIONS, defaults[i].options,
-				       defaults[i].size);
-	if (nb_netlink_ask(&netlink))
-		status = fail_qdisc(&netlink, place, root->kind, error);
-	nb_netlink_free(&netlink);
-	return status;
+	for (; *text; text += *text == '\n') {
+		if (sscanf(text, "%23s %15s %15s", parent, kind, handle) == 3 &&
+		    strcmp(parent, "root") != 0 && strcmp(parent, "ffff:fff1") != 0 &&
+		    strcmp(handle, "default") != 0)
+			return 1;
+		text += strcspn(text, "\n");
+	}
+	return 0;
 }
 
-/* Take the root away; the kernel then makes its default one. */
-static int remove_root(const struct nb_place *place, struct nb_error *error)
+/* Whether the root has filters, a table of sizes or a shared block, which are no options; or a
+ * negative code. */
+static int has_extras(int index, uint32_t handle, struct nb_error *error)
 {
-	struct tcmsg head = { .tcm_ifindex = place->index, .tcm_parent = TC_H_ROOT };
+	static const uint16_t extras[] = { TCA_STAB, TCA_INGRESS_BLOCK, TCA_EGRESS_BLOCK };
 	struct nb_netlink netlink;
-	int status = 0;
+	struct tcmsg head;
+	const void *attributes;
+	size_t at = 0, length, size;
+	int status = dump(&netlink, index, RTM_GETTFILTER, handle, error), found = 0;
 
-	nb_netlink_begin(&netlink, RTM_DELQDISC, 0, &head, sizeof(head));
-	if (nb_netlink_ask(&netlink))
-		status = fail_qdisc(&netlink, place, "the root", error);
+	while (!status && next(&netlink, index, &at, RTM_NEWTFILTER, &head, &attributes, &length))
+		found = 1;
 	nb_netlink_free(&netlink);
-	return status;
+	if (status || found)
+		return status ? status : found;
+	status = dump(&netlink, index, RTM_GETQDISC, at = 0, error);
+	while (!status && next(&netlink, index, &at, RTM_NEWQDISC, &head, &attributes, &length))
+		for (size_t i = 0; head.tcm_parent == TC_H_ROOT && i < NB_LENGTH(extras); i++)
+			found |= nb_attribute(attributes, length, extras[i], &size) != NULL;
+	nb_netlink_free(&netlink);
+	return status ? status : found;
 }
 
 /*
  * Check, before a root that another program has set is lost, that it could be restored: replace it
  * with a copy. The kernel makes the new one before it frees the old one, which stays on failure.
  */
-static int check_restorable(const struct nb_place *place, const struct nb_root *root,
-			    const char *text, struct nb_error *error)
+static int check_restorable(const char *interface, const struct root *root, const char *text,
+			    struct nb_error *error)
 {
-	struct nb_root like = *root;
+	int extras = has_extras(nb_interface(interface, OPERATION, error), root->handle, error);
+	const char *lost = has_children(text)	     ? "it has qdiscs below it"
+			   : is_classful(root->kind) ? "its classes are another program's"
+			   : extras ? "it has filters, a size table or a shared block"
+				    : NULL;
+	struct root like = *root;
 	struct nb_error why;
-	int status = 0;
-	const char *lost = nb_qdisc_dependents(place, root, text, &status, error);
 
-	if (status)
-		return status;
+	if (extras < 0)
+		return extras;
 	like.handle = free_handle(text, HANDLES) << 16;
-	if (!lost && replace(place, &like, &why))
+	if (!lost && replace(interface, &like, &why))
 		lost = why.message;
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 			      "remove it by hand, or leave this setting out",
-			      "the %s of %s could not be restored: %s", root->kind,
-			      place->interface, lost)
+			      "the %s of %s could not be restored: %s", root->kind, interface, lost)
 		    : 0;
 }
 
@@ -154,185 +307,106 @@ int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned
 }
 
 /* Make a root that reads as it is wanted, where no other program has set one. */
-static int make_root(const struct nb_place *place, const struct nb_root *wanted,
-		     struct nb_text *text, struct nb_error *error)
+static int make_root(const char *interface, const struct root *wanted, struct nb_error *error)
 {
-	struct nb_root aim = *wanted, now = { 0 };
+	struct root aim = *wanted, now;
 	int status = 0, again = 1;
 
 	aim.options = wanted->size ? malloc(wanted->size) : NULL;
 	if (aim.options)
 		memcpy(aim.options, wanted->options, wanted->size);
 	for (int i = 0; !status && again && i < ATTEMPTS; i++) {
-		if (i)
-			status = remove_root(place, error);
+		char *text;
+
+		status = i ? replace(interface, NULL, error) : 0;
 		if (!status)
-			status = replace(place, &aim, error);
-		if (!status)
-			status = nb_qdisc_read_now(place, text, &now, error);
-		again = !status && aim.options && now.size == wanted->size &&
+			status = replace(interface, &aim, error);
+		if (status)
+			break;
+		text = read_now(interface, &now, error);
+		status = text ? 0 : -(int)error->code;
+		again = text && aim.options && now.size == wanted->size &&
 			nb_qdisc_aim(aim.options, wanted->options, now.options, wanted->size);
 		free(now.options);
-		now.options = NULL;
+		free(text);
 	}
 	free(aim.options);
 	return status;
 }
 
-/* The kind that the kernel made by itself: of a multiqueue device, that of its queues. "": none. */
-static void default_kind(const char *text, char *kind)
+/* The kernel makes its default root where the last one is removed. */
+static int restore_default(const char *interface, const struct root *now, struct nb_error *error)
 {
-	char parent[24], made[NB_QDISC_KIND], handle[16];
-
-	kind[0] = 0;
-	for (; *text; text += *text == '\n') {
-		if (sscanf(text, "%23s %15s %15s", parent, made, handle) == 3 &&
-		    !strcmp(handle, "default") && strcmp(made, "mq") != 0 &&
-		    strcmp(made, "noqueue") != 0 && !kind[0])
-			strcpy(kind, made);
-		text += strcspn(text, "\n");
-	}
-}
-
-/* Let the kernel make its default of that kind from now on; keeps what it was. Returns whether it
- * does, and did not before. */
-static int aim_default(const struct nb_target *file, const char *kind, struct nb_text *was)
-{
-	if (!kind[0] || nb_op_file.get(file, was, NULL))
-		return 0; /* in a network namespace the file is not there */
-	was->data[strcspn(was->data, "\n")] = 0;
-	return strcmp(was->data, kind) != 0 && !nb_op_file.set(file, kind, NULL);
-}
-
-/* The kernel makes its default of the kind that net.core.default_qdisc names at that time, which
- * may differ from the kind that was there. */
-static int restore_default(const struct nb_place *place, const char *text,
-			   const struct nb_root *now, struct nb_error *error)
-{
-	static const struct nb_root any = { .kind = "pfifo" };
-	struct nb_target file = { DEFAULT_FILE, sizeof(DEFAULT_FILE) - 1 };
-	char kind[NB_QDISC_KIND], before[64];
-	struct nb_text was = { .data = before, .room = sizeof(before) };
-	int aimed, status = 0;
+	static const struct root any = { .kind = "pfifo" };
+	int status = 0;
 
 	if (!now->kind[0])
 		return 0;
 	if (!now->handle)
-		status = replace(place, &any, error); /* so that there is one to remove */
-	if (status)
+		status = replace(interface, &any, error); /* so that there is one to remove */
+	return status ? status : replace(interface, NULL, error);
+}
+
+static int restore_qdisc(const struct nb_target *target, const char *text, struct nb_error *error)
+{
+	const char *interface = target->words;
+	struct root now, wanted;
+	char *reads = read_now(interface, &now, error);
+	int status = reads ? parse(text, &wanted, error) : -(int)error->code;
+
+	if (!reads)
 		return status;
-	default_kind(text, kind);
-	aimed = aim_default(&file, kind, &was);
-	status = remove_root(place, error);
-	if (aimed && nb_op_file.set(&file, before, status ? NULL : error))
-		status = -NB_ERR_SYSTEM;
-	return status;
-}
-
-static int restore_from(const struct nb_place *place, const char *text,
-			const struct nb_root *wanted, struct nb_text *scratch,
-			struct nb_error *error)
-{
-	struct nb_root now;
-	int status = nb_qdisc_read_now(place, scratch, &now, error);
-
-	if (status || !strcmp(scratch->data, text))
-		goto out;
-	if (!wanted->handle) {
-		status = restore_default(place, text, &now, error);
-		goto out;
+	if (!status && strcmp(reads, text) != 0) {
+		if (!wanted.handle)
+			status = restore_default(interface, &now, error);
+		else if (!now.handle || !(status = replace(interface, NULL, error)))
+			status = make_root(interface, &wanted, error);
 	}
-	if (now.handle)
-		status = remove_root(place, error);
-	if (status)
-		goto out;
-	status = make_root(place, wanted, scratch, error);
-out:
-	free(now.options);
-	return status;
-}
-
-static int restore_root(const struct nb_place *place, const char *text, struct nb_text *scratch,
-			struct nb_error *error)
-{
-	struct nb_root wanted;
-	int status = nb_qdisc_read(text, &wanted, error);
-
-	if (!status)
-		status = restore_from(place, text, &wanted, scratch, error);
 	free(wanted.options);
+	free(now.options);
+	free(reads);
 	return status;
 }
 
-static int set_kind(const struct nb_place *place, const char *value, struct nb_text *scratch,
-		    struct nb_error *error)
+static int set_kind(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	struct nb_root now, wanted = { 0 };
+	const char *interface = target->words;
+	struct root now, wanted = { 0 };
 	size_t length = strcspn(value, "\n");
 	struct nb_error ignored;
-	char *before = NULL;
+	char *before;
 	int status;
 
 	if (length >= sizeof(wanted.kind))
-		return nb_qdisc_fail_text(value, error);
+		return fail_text(value, error);
 	memcpy(wanted.kind, value, length);
-	status = nb_qdisc_read_now(place, scratch, &now, error);
-	if (status)
-		goto out;
-	before = nb_text_copy(scratch->data, strlen(scratch->data));
-	if (!before) {
-		status = nb_op_fail_memory(error, "the present qdisc");
-		goto out;
+	before = read_now(interface, &now, error);
+	if (!before)
+		return -(int)error->code;
+	status = now.handle ? check_restorable(interface, &now, before, error) : 0;
+	if (!status) {
+		if (!strcmp(now.kind, wanted.kind)) /* a handle that the check has not used */
+			wanted.handle = free_handle(before, free_handle(before, HANDLES)) << 16;
+		status = replace(interface, &wanted, error);
+		if (status && now.handle) /* the check has left a copy there */
+			restore_qdisc(target, before, &ignored);
 	}
-	if (now.handle)
-		status = check_restorable(place, &now, before, error);
-	if (status)
-		goto out;
-	if (!strcmp(now.kind, wanted.kind)) /* a handle that the check has not used */
-		wanted.handle = free_handle(before, free_handle(before, HANDLES)) << 16;
-	status = replace(place, &wanted, error);
-	if (status && now.handle) /* the check has left a copy there */
-		restore_root(place, before, scratch, &ignored);
-out:
 	free(before);
 	free(now.options);
 	return status;
 }
 
-static int with_scratch(int (*what)(const struct nb_place *, const char *, struct nb_text *,
-				    struct nb_error *),
-			const struct nb_target *target, const char *value, struct nb_error *error)
-{
-	struct nb_text scratch;
-	struct nb_place place;
-	int status = nb_text_allocate(&scratch, error);
-
-	if (status)
-		return status;
-	status = nb_qdisc_place(&place, target, error);
-	if (!status)
-		status = what(&place, value, &scratch, error);
-	free(scratch.data);
-	return status;
-}
-
-static int restore_qdisc(const struct nb_target *target, const char *text, struct nb_error *error)
-{
-	return with_scratch(restore_root, target, text, error);
-}
-
 static int set_qdisc(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	int is_kind = value[0] && !strchr(value, ' ');
-
-	return with_scratch(is_kind ? set_kind : restore_root, target, value, error);
+	return value[0] && !strchr(value, ' ') ? set_kind(target, value, error)
+					       : restore_qdisc(target, value, error);
 }
 
 const struct nb_op nb_op_qdisc = {
 	.name = "qdisc",
 	.about = "queueing disciplines of an interface; a kind replaces the root",
 	.words = 1,
-	.get = nb_qdisc_get,
+	.get = get_qdisc,
 	.set = set_qdisc,
 	.restore = restore_qdisc,
 };

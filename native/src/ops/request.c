@@ -2,14 +2,10 @@
 #include "request.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../rows.h"
-#include "audit.h"
-
-static const char SAME_VERSION[] = "use the same netbench version on both sides";
 
 static const struct nb_op *op_named(const char *name, size_t length)
 {
@@ -25,7 +21,7 @@ static int take_words(struct nb_target *target, const char *text, size_t length,
 	free((char *)target->words);
 	target->words = nb_text_copy(text, length);
 	target->length = length;
-	return target->words ? 0 : nb_op_fail_memory(error, "a target");
+	return target->words ? 0 : nb_fail_memory(error, "a target");
 }
 
 static int take_value(struct nb_op_request *request, const char *text, size_t length,
@@ -36,7 +32,7 @@ static int take_value(struct nb_op_request *request, const char *text, size_t le
 			       "the value contains a NUL byte");
 	free(request->value);
 	request->value = nb_text_copy(text, length);
-	return request->value ? 0 : nb_op_fail_memory(error, "a value");
+	return request->value ? 0 : nb_fail_memory(error, "a value");
 }
 
 static int take_argument(struct nb_op_request *request, size_t argument,
@@ -46,7 +42,7 @@ static int take_argument(struct nb_op_request *request, size_t argument,
 	case NB_OP_KIND:
 		request->op = op_named(text, value->bytes);
 		return request->op ? 0
-				   : nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+				   : nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 					     "no operation '%.*s'",
 					     (int)(value->bytes < 40 ? value->bytes : 40), text);
 	case NB_OP_TARGET:
@@ -101,10 +97,10 @@ static int check_request(const struct nb_op_request *request, struct nb_error *e
 	const struct nb_op *op = request->op;
 
 	if (!op || !request->target.words)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "an operation needs a kind and a target");
 	if (op->words && count_words(&request->target) != op->words)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "the target of %s is %zu words, not %zu", op->name, op->words,
 			       count_words(&request->target));
 	if (request->value && !op->set)
@@ -132,7 +128,7 @@ int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, si
 		size_t argument = argument_of(nb_row(value.row));
 
 		if (argument == nb_op_arguments_count)
-			return nb_fail(error, NB_ERR_REQUEST, "operation", SAME_VERSION,
+			return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 				       "number %u is not an argument of an operation", value.row);
 		status = take_argument(request, argument, &value, text, error);
 		if (status)
@@ -151,87 +147,54 @@ void nb_op_request_free(struct nb_op_request *request)
 /* The edges of the two texts of an answer. */
 enum reading { BEFORE = 0, AFTER = 1 };
 
-/* Run a program that has an undo. */
-static int run_program(const struct nb_op_request *request, struct nb_text *text,
-		       struct nb_undo_entry **stack, struct nb_error *error)
+static void answer_text(struct nb_writer *answer, enum reading reading, const char *text)
 {
-	int status = nb_undo_push(stack, request->scope, request->op, &request->undo, "", error);
-
-	if (status)
-		return status;
-	status = nb_op_read(request->op, &request->target, text, error);
-	/* A program that failed has changed nothing that is its own to undo; one that was stopped
-	 * may have. */
-	if (status && error->error != ETIMEDOUT)
-		nb_undo_release(stack);
-	return status;
+	nb_put_text(answer, nb_row_of_op_argument(NB_OP_VALUE), reading, text, strlen(text));
 }
 
-/* Held before it is changed: a change that fails half-way is undone too. */
-static int read_and_hold(const struct nb_op_request *request, struct nb_text *text,
-			 struct nb_undo_entry **stack, struct nb_error *error)
-{
-	int status = nb_op_read(request->op, &request->target, text, error);
-
-	return status ? status
-		      : nb_undo_push(stack, request->scope, request->op, &request->target,
-				     text->data, error);
-}
-
-static int read_before(const struct nb_op_request *request, struct nb_text *text,
-		       struct nb_undo_entry **stack, struct nb_error *error)
-{
-	int holds = request->hold && (request->value || request->op->keep) && !request->op->lasting;
-	int status = holds || request->undo.words
-			     ? nb_undo_check_scope(*stack, request->scope, error)
-			     : 0;
-
-	if (status)
-		return status;
-	if (request->undo.words)
-		return run_program(request, text, stack, error);
-	if (holds)
-		return read_and_hold(request, text, stack, error);
-	return nb_op_read(request->op, &request->target, text, error);
-}
-
-static void answer_text(struct nb_writer *answer, enum reading reading, const struct nb_text *text)
-{
-	nb_put_text(answer, nb_row_of_op_argument(NB_OP_VALUE), reading, text->data,
-		    strlen(text->data));
-}
-
-static int change(const struct nb_op_request *request, struct nb_text *text, struct nb_error *error)
+/* Read, or run the program; what is held is held before it is changed: a change that fails half-way
+ * is undone too. NULL with the error filled. */
+static char *read_before(const struct nb_op_request *request, struct nb_undo_entry **stack,
+			 struct nb_error *error)
 {
 	const struct nb_op *op = request->op;
-	int status = (request->restore && op->restore ? op->restore : op->set)(
-		&request->target, request->value, error);
+	int holds = request->hold && (request->value || op->keep) && !op->lasting;
+	int undone = request->undo.words != NULL;
+	char *text;
 
-	return status ? status : nb_op_read(request->op, &request->target, text, error);
+	if ((holds || undone) && nb_undo_check_scope(*stack, request->scope, error))
+		return NULL;
+	if (undone && nb_undo_push(stack, request->scope, op, &request->undo, "", error))
+		return NULL;
+	text = nb_op_read(op, &request->target, error);
+	/* A program that failed has changed nothing that is its own to undo; one that was stopped
+	 * may have. */
+	if (!text && undone && error->error != ETIMEDOUT)
+		nb_undo_release(stack);
+	if (text && holds && !undone &&
+	    nb_undo_push(stack, request->scope, op, &request->target, text, error)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
 }
 
-static int perform(const struct nb_op_request *request, struct nb_text *text,
-		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_deed *deed,
-		   struct nb_error *error)
+/* Make the change between two notes of what is held beside it. What it reads then; NULL with the
+ * error filled. */
+static char *change(const struct nb_op_request *request, struct nb_undo_entry *held,
+		    struct nb_error *error)
 {
-	int status = read_before(request, text, stack, error);
+	const struct nb_op *op = request->op;
+	char *after = NULL;
 
-	if (status)
-		return status;
-	answer_text(answer, BEFORE, text);
-	if (!request->value)
-		return 0;
-	deed->before = nb_text_copy(text->data, strlen(text->data));
 	if (request->hold)
-		nb_undo_note(*stack, 0);
-	status = change(request, text, error);
+		nb_undo_note(held, 0);
+	if (!(request->restore ? nb_op_restore(op, &request->target, request->value, error)
+			       : op->set(&request->target, request->value, error)))
+		after = nb_op_read(op, &request->target, error);
 	if (request->hold)
-		nb_undo_note(*stack, 1);
-	if (status)
-		return status;
-	deed->after = text->data;
-	answer_text(answer, AFTER, text);
-	return 0;
+		nb_undo_note(held, 1);
+	return after;
 }
 
 /* The name under which a campaign locks the host stands in the host's log from then on. */
@@ -249,27 +212,38 @@ static int is_logged(const struct nb_op_request *request)
 
 /* Execute what the client may ask for, with what the host's log is to tell of it. */
 static int execute(const struct nb_op_request *request, struct nb_client *client,
-		   struct nb_text *text, struct nb_undo_entry **stack, struct nb_writer *answer,
-		   struct nb_error *error)
+		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
 {
-	struct nb_deed deed = { .verb = "set", .op = request->op, .target = &request->target };
 	int status = client->permit ? client->permit(client, request, error) : 0;
 	int refused = status != 0;
+	char *before = NULL, *after = NULL;
+	struct nb_deed deed = { .verb = refused		     ? "refuse"
+					: request->op->words ? "set"
+							     : "run",
+				.op = request->op,
+				.target = &request->target };
 
 	if (request->ask) {
-		text->data[0] = 0;
-		answer_text(answer, BEFORE, text);
+		answer_text(answer, BEFORE, "");
 		return status;
 	}
 	remember_campaign(request, client);
-	if (!status)
-		status = perform(request, text, stack, answer, &deed, error);
-	if (refused || !request->op->words)
-		deed.verb = refused ? "refuse" : "run";
+	if (!refused) {
+		before = read_before(request, stack, error);
+		after = before && request->value ? change(request, *stack, error) : NULL;
+		status = before && (after || !request->value) ? 0 : -(int)error->code;
+	}
+	if (before)
+		answer_text(answer, BEFORE, before);
+	if (after)
+		answer_text(answer, AFTER, after);
+	deed.before = request->value ? before : NULL;
+	deed.after = after;
 	deed.error = status ? error : NULL;
 	if (client->permit && (refused || is_logged(request)))
 		nb_audit(client, &deed);
-	free((char *)deed.before);
+	free(before);
+	free(after);
 	return status;
 }
 
@@ -277,15 +251,10 @@ int nb_op_execute(const unsigned char *payload, size_t length, struct nb_client 
 		  struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
 {
 	struct nb_op_request request = { 0 };
-	struct nb_text text;
-	int status = nb_text_allocate(&text, error);
+	int status = nb_op_decode(&request, payload, length, error);
 
-	if (status)
-		return status;
-	status = nb_op_decode(&request, payload, length, error);
 	if (!status)
-		status = execute(&request, client, &text, stack, answer, error);
+		status = execute(&request, client, stack, answer, error);
 	nb_op_request_free(&request);
-	free(text.data);
 	return status;
 }

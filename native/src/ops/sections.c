@@ -2,13 +2,10 @@
 #include "sections.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,48 +34,7 @@ const struct nb_op *nb_section_op(const char *header)
 	return NULL;
 }
 
-static uint64_t rotated(uint64_t word, int by)
-{
-	return word << by | word >> (64 - by);
-}
-
-static void mix(uint64_t *v, int rounds)
-{
-	for (; rounds > 0; rounds--) {
-		v[0] += v[1], v[2] += v[3];
-		v[1] = rotated(v[1], 13) ^ v[0], v[3] = rotated(v[3], 16) ^ v[2];
-		v[0] = rotated(v[0], 32) + v[3], v[2] += v[1];
-		v[3] = rotated(v[3], 21) ^ v[0], v[1] = rotated(v[1], 17) ^ v[2];
-		v[2] = rotated(v[2], 32);
-	}
-}
-
-/* SipHash-2-4 (Aumasson and Bernstein, 2012) by a key of this process: who knows one value and its
- * hash learns nothing of others. */
-static uint64_t keyed(const char *value, size_t length)
-{
-	static uint64_t key[2];
-	uint64_t v[4] = { 0x736f6d6570736575, 0x646f72616e646f6d, 0x6c7967656e657261,
-			  0x7465646279746573 };
-
-	while (!key[0] && getrandom(key, sizeof(key), 0) < 0 && errno == EINTR)
-		;
-	for (int i = 0; i < 4; i++)
-		v[i] ^= key[i % 2];
-	for (size_t at = 0; at <= length; at += 8) {
-		uint64_t block = at + 8 > length ? (uint64_t)length << 56 : 0;
-
-		memcpy(&block, value + at, at + 8 > length ? length - at : 8);
-		v[3] ^= block;
-		mix(v, 2);
-		v[0] ^= block;
-	}
-	v[2] ^= 0xff;
-	mix(v, 4);
-	return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
-static void add_file(struct nb_text *text, int folder, const char *name)
+static void add_file(FILE *text, int folder, const char *name)
 {
 	char value[VALUE];
 	struct stat status;
@@ -88,7 +44,7 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 	/* To read the first one acts, and the other moves by itself. */
 	if (!strcmp(name, "stat_refresh") || !strcmp(name, "ns_last_pid") ||
 	    fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) || !S_ISREG(status.st_mode) ||
-	    !(status.st_mode & S_IWUSR) || !(status.st_mode & S_IRUSR))
+	    !(status.st_mode & S_IWUSR) || !(status.st_mode & S_IROTH))
 		return;
 	fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (fd >= 0) {
@@ -101,12 +57,7 @@ static void add_file(struct nb_text *text, int folder, const char *name)
 	    memchr(value, 0, (size_t)length))
 		return;
 	value[length] = 0;
-	if (status.st_mode & S_IROTH) {
-		nb_text_add(text, " %s %s\n", name, value);
-		return;
-	}
-	nb_text_add(text, " %s %s%d %016llx\n", name, NB_HIDDEN, (int)getpid(),
-		    (unsigned long long)keyed(value, (size_t)length));
+	fprintf(text, " %s %s\n", name, value);
 }
 
 static int is_entry(const struct dirent *entry)
@@ -125,7 +76,7 @@ int nb_section_is_kernels(const char *path)
 	       file.st_dev == top.st_dev;
 }
 
-void nb_section_folder(struct nb_text *text, const char *path, int depth)
+void nb_section_folder(FILE *text, const char *path, int depth)
 {
 	struct dirent **entries;
 	int count = nb_section_is_kernels(path) ? scandir(path, &entries, is_entry, alphasort) : -1;
@@ -133,7 +84,7 @@ void nb_section_folder(struct nb_text *text, const char *path, int depth)
 	char child[PATH_MAX];
 
 	if (folder >= 0)
-		nb_text_add(text, "file %s\n", path);
+		fprintf(text, "file %s\n", path);
 	for (int i = 0; folder >= 0 && i < count; i++)
 		if (entries[i]->d_type == DT_REG)
 			add_file(text, folder, entries[i]->d_name);
@@ -151,43 +102,40 @@ void nb_section_folder(struct nb_text *text, const char *path, int depth)
 }
 
 /* What an operation reads of an interface, as a section; nothing where it has no such thing. */
-static void add_read(struct nb_text *text, const struct nb_op *op, const char *interface)
+static void add_read(FILE *text, const struct nb_op *op, const char *interface)
 {
 	struct nb_target target = { interface, strlen(interface) };
-	struct nb_text read;
+	char *read = nb_op_read(op, &target, NULL);
 
-	if (nb_text_allocate(&read, NULL))
-		return;
-	if (!nb_op_read(op, &target, &read, NULL)) {
-		nb_text_add(text, "%s %s\n", op->name, interface);
-		for (const char *at = read.data; *at; at += strcspn(at, "\n"), at += *at == '\n') {
-			int length = (int)strcspn(at, "\n"), name = (int)strcspn(at, ": \n");
-			int skip = name + (at[name] == ':');
+	if (read)
+		fprintf(text, "%s %s\n", op->name, interface);
+	for (const char *at = read; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+		int length = (int)strcspn(at, "\n"), name = (int)strcspn(at, ": \n");
+		int skip = name + (at[name] == ':');
 
-			skip += at[skip] == ' ';
-			nb_text_add(text, " %.*s %.*s\n", name, at, length - skip, at + skip);
-		}
+		skip += at[skip] == ' ';
+		fprintf(text, " %.*s %.*s\n", name, at, length - skip, at + skip);
 	}
-	free(read.data);
+	free(read);
 }
 
-static void add_numbers(struct nb_text *text, const char *interface)
+static void add_numbers(FILE *text, const char *interface)
 {
-	char words[IFNAMSIZ + 64], value[64];
-	struct nb_text read = { .data = value, .room = sizeof(value) };
+	char words[IFNAMSIZ + 64];
 
-	nb_text_add(text, "link %s\n", interface);
+	fprintf(text, "link %s\n", interface);
 	for (size_t i = 0; i < NB_LENGTH(numbers); i++) {
 		int length = snprintf(words, sizeof(words), "%s%c%s", interface, 0, numbers[i]);
 		struct nb_target target = { words, (size_t)length };
+		char *read = nb_op_read(&nb_op_link, &target, NULL);
 
-		if (!nb_op_read(&nb_op_link, &target, &read, NULL))
-			nb_text_add(text, " %s %.*s\n", numbers[i], (int)strcspn(read.data, "\n"),
-				    read.data);
+		if (read)
+			fprintf(text, " %s %s", numbers[i], read);
+		free(read);
 	}
 }
 
-static void add_link(struct nb_text *text, const char *name, int wide)
+static void add_link(FILE *text, const char *name, int wide)
 {
 	char path[PATH_MAX];
 
@@ -207,19 +155,19 @@ static void add_link(struct nb_text *text, const char *name, int wide)
 	}
 }
 
-void nb_section_links(struct nb_text *text, const char *interface, int wide)
+void nb_section_links(FILE *text, const char *interface, int wide)
 {
 	size_t count;
 	struct nb_link *links = nb_links(interface, &count);
 
-	for (size_t i = 0; i < count && !text->full; i++)
+	for (size_t i = 0; i < count; i++)
 		if (wide || strcmp(interface, "all") != 0)
 			add_link(text, links[i].name, wide);
 	nb_lasting_add(text, links, count, wide);
 	free(links);
 }
 
-void nb_section_add(struct nb_text *text, const char *header)
+static void add_section(FILE *text, const char *header)
 {
 	const struct nb_op *op = nb_section_op(header);
 	char of[PATH_MAX];
@@ -234,6 +182,19 @@ void nb_section_add(struct nb_text *text, const char *header)
 		add_numbers(text, of);
 	else if (op)
 		add_read(text, op, of);
+}
+
+char *nb_section_read(const char *header)
+{
+	char *read = NULL;
+	size_t length;
+	FILE *text = open_memstream(&read, &length);
+
+	if (!text)
+		return NULL;
+	add_section(text, header);
+	fclose(text);
+	return read;
 }
 
 int nb_section_next(struct nb_section_line *at)
@@ -251,8 +212,7 @@ int nb_section_next(struct nb_section_line *at)
 		}
 		name = (int)strcspn(++line, " \n");
 		value = line + name + (line[name] == ' '); /* "": a name alone */
-		if (!at->op || at->op == &nb_op_qdisc ||
-		    !strncmp(value, NB_HIDDEN, strlen(NB_HIDDEN)))
+		if (!at->op || at->op == &nb_op_qdisc)
 			continue;
 		at->length = (size_t)length;
 		at->name = (size_t)name + 1;

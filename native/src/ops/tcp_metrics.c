@@ -47,8 +47,7 @@ static uint16_t ask(struct nb_netlink *netlink, uint8_t what, uint16_t flags)
 	return nb_netlink_ask(netlink) ? 0 : family;
 }
 
-static int get_tcp_metrics(const struct nb_target *target, struct nb_text *text,
-			   struct nb_error *error)
+static int get_tcp_metrics(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct nb_netlink netlink = { 0 };
 	struct genlmsghdr head;
@@ -64,9 +63,9 @@ static int get_tcp_metrics(const struct nb_target *target, struct nb_text *text,
 		count++;
 	nb_netlink_free(&netlink);
 	if (!status && count)
-		nb_text_add(text, "%zu\n", count);
+		fprintf(text, "%zu\n", count);
 	else if (!status)
-		nb_text_add(text, "%s\n", NONE);
+		fprintf(text, "%s\n", NONE);
 	return status;
 }
 

@@ -2,12 +2,10 @@
 #include "undo.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../heartbeat.h"
-#include "audit.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
@@ -61,7 +59,7 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 		return 0;
 	}
 	free_entry(entry);
-	return nb_op_fail_memory(error, "what was read");
+	return nb_fail_memory(error, "what was read");
 }
 
 void nb_undo_release(struct nb_undo_entry **stack)
@@ -112,91 +110,96 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 		       shown(was), was);
 }
 
-/* Of a text whose lines each need permission those that have it; a line of a section is asked for
- * below its header. */
-static void add_permitted(const struct nb_undo_entry *entry, const struct nb_client *client,
-			  struct nb_text *text)
+/* Of a text whose lines each need permission those that have it, for free(); a line of a section is
+ * asked for below its header. */
+static char *permitted_lines(const struct nb_undo_entry *entry, const struct nb_client *client)
 {
 	const char *header = "", *line = entry->value;
 	struct nb_op_request request = { .op = entry->op, .target = entry->target, .hold = 1 };
 	struct nb_error ignored;
+	char *permitted = NULL;
+	size_t room;
+	FILE *text = open_memstream(&permitted, &room);
 
-	for (; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+	for (; text && *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		int length = (int)strcspn(line, "\n");
 
 		header = *line == ' ' ? header : line;
 		if (asprintf(&request.value, "%.*s\n%.*s\n", (int)strcspn(header, "\n"), header,
 			     *line == ' ' ? length : 0, line) < 0)
-			return;
+			break;
 		if (!client->permit(client, &request, &ignored))
-			nb_text_add(text, "%.*s\n", length, line);
+			fprintf(text, "%.*s\n", length, line);
 		free(request.value);
 	}
+	if (text)
+		fclose(text);
+	return permitted;
 }
 
 static int write_back(const struct nb_undo_entry *entry, const struct nb_client *client,
 		      struct nb_error *error)
 {
-	const struct nb_op *op = entry->op;
-	int (*set)(const struct nb_target *, const char *, struct nb_error *) =
-		op->restore ? op->restore : op->set;
 	struct nb_op_request whole = {
-		.op = op, .target = entry->target, .value = entry->value, .hold = 1
+		.op = entry->op, .target = entry->target, .value = entry->value, .hold = 1
 	};
 	struct nb_error ignored;
-	struct nb_text text;
+	char *permitted;
 	int status;
 
-	if (!op->lines || !client || !client->permit || !client->permit(client, &whole, &ignored))
-		return set(&entry->target, entry->value, error);
-	status = nb_text_allocate(&text, error);
-	if (status)
-		return status;
-	add_permitted(entry, client, &text);
-	status = set(&entry->target, text.data, error);
-	free(text.data);
+	if (!entry->op->lines || !client || !client->permit ||
+	    !client->permit(client, &whole, &ignored))
+		return nb_op_restore(entry->op, &entry->target, entry->value, error);
+	permitted = permitted_lines(entry, client);
+	status = permitted ? nb_op_restore(entry->op, &entry->target, permitted, error)
+			   : nb_fail_memory(error, "what may be written");
+	free(permitted);
 	return status;
 }
 
-/* `was`: what it read before, for free(), where that differs. */
-static int restore(const struct nb_undo_entry *entry, const struct nb_client *client,
-		   struct nb_text *text, char **was, struct nb_error *error)
+/* `was` and `now`: what it read before, where that differs, and what it reads, both for free(). */
+static int restore(const struct nb_undo_entry *entry, const struct nb_client *client, char **was,
+		   char **now, struct nb_error *error)
 {
 	const struct nb_op *op = entry->op;
 	int status;
 
 	if (op->keep)
 		return entry->armed ? write_back(entry, client, error) : 0;
-	if (!nb_op_read(op, &entry->target, text, NULL)) {
-		if (!strcmp(text->data, entry->value))
-			return 0;
-		*was = nb_text_copy(text->data, strlen(text->data));
+	*was = nb_op_read(op, &entry->target, NULL);
+	if (*was && !strcmp(*was, entry->value)) {
+		*now = *was;
+		*was = NULL;
+		return 0;
 	}
 	status = write_back(entry, client, error);
-	if (!status)
-		status = nb_op_read(op, &entry->target, text, error);
-	if (!status && strcmp(text->data, entry->value) != 0)
-		status = fail_difference(entry, text->data, error);
-	return status;
+	if (status)
+		return status;
+	*now = nb_op_read(op, &entry->target, error);
+	if (!*now)
+		return -(int)error->code;
+	return strcmp(*now, entry->value) != 0 ? fail_difference(entry, *now, error) : 0;
 }
 
 static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *client,
 		    struct nb_error *error)
 {
 	struct nb_deed deed = { .verb = "undo", .op = entry->op, .target = &entry->target };
-	struct nb_text text;
-	char *was = NULL;
-	int status = nb_text_allocate(&text, error);
+	char *was = NULL, *now = NULL;
+	int status;
 
-	if (!status)
-		status = entry->op->words ? restore(entry, client, &text, &was, error)
-					  : nb_op_read(entry->op, &entry->target, &text, error);
+	if (entry->op->words) {
+		status = restore(entry, client, &was, &now, error);
+	} else {
+		now = nb_op_read(entry->op, &entry->target, error);
+		status = now ? 0 : -(int)error->code;
+	}
 	deed.before = was;
-	deed.after = entry->op->set && !status ? text.data : NULL;
+	deed.after = entry->op->set && !status ? now : NULL;
 	deed.error = status ? error : NULL;
 	nb_audit(client, &deed);
 	free(was);
-	free(text.data);
+	free(now);
 	return status;
 }
 
@@ -216,24 +219,11 @@ static int is_beside(const struct nb_undo_entry *entry)
 	return entry && entry->op->keep;
 }
 
-static char *read_copy(const struct nb_undo_entry *entry)
-{
-	char *copy = NULL;
-	struct nb_text text;
-
-	if (nb_text_allocate(&text, NULL))
-		return NULL;
-	if (!nb_op_read(entry->op, &entry->target, &text, NULL))
-		copy = nb_text_copy(text.data, text.used);
-	free(text.data);
-	return copy;
-}
-
 void nb_undo_note(struct nb_undo_entry *top, int is_after)
 {
 	struct nb_undo_entry *beside = top ? top->before : NULL;
 	char **noted = beside && is_after ? &beside->after : beside ? &beside->value : NULL;
-	char *now = is_beside(beside) ? read_copy(beside) : NULL;
+	char *now = is_beside(beside) ? nb_op_read(beside->op, &beside->target, NULL) : NULL;
 
 	if (now) {
 		free(*noted);
@@ -246,19 +236,22 @@ void nb_undo_note(struct nb_undo_entry *top, int is_after)
 /* Before a change is undone: of what is held beside it, leave what others have changed since. */
 static void arm(struct nb_undo_entry *beside)
 {
-	char *now = is_beside(beside) && beside->after && !beside->armed ? read_copy(beside) : NULL;
-	struct nb_text kept;
+	int is_due = is_beside(beside) && beside->after && !beside->armed;
+	char *now = is_due ? nb_op_read(beside->op, &beside->target, NULL) : NULL, *kept = NULL;
+	size_t length;
+	FILE *text = now ? open_memstream(&kept, &length) : NULL;
 
-	if (!now || nb_text_allocate(&kept, NULL)) {
-		free(now);
-		return;
+	if (text) {
+		if (strcmp(now, beside->after) != 0)
+			beside->op->keep(beside->value, beside->after, now, text);
+		else
+			fprintf(text, "%s", beside->value);
+		if (!fclose(text)) {
+			free(beside->value);
+			beside->value = kept;
+			beside->armed = 1;
+		}
 	}
-	if (strcmp(now, beside->after) != 0) {
-		beside->op->keep(beside->value, beside->after, now, &kept);
-		strcpy(beside->value, kept.data); /* never longer */
-	}
-	beside->armed = 1;
-	free(kept.data);
 	free(now);
 }
 

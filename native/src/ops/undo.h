@@ -4,7 +4,6 @@
 #define NB_UNDO_H
 
 #include "client.h"
-#include "op.h"
 
 enum { NB_UNDO_ENTRIES = 4096, NB_UNDO_BYTES = 16 << 20 };
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "../clock.h"
 #include "../proc_text.h"
 #include "op.h"
 
@@ -72,7 +72,7 @@ static void wake_sudo(int parent)
 	}
 }
 
-static int get_worker(const struct nb_target *target, struct nb_text *text, struct nb_error *error)
+static int get_worker(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	const char *pid = target->words;
 	int parent = 0;
@@ -82,16 +82,15 @@ static int get_worker(const struct nb_target *target, struct nb_text *text, stru
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "give a pid",
 			       "'%.20s' is not a pid", pid);
 	state = is_worker(pid) ? state_of(pid, &parent) : 0;
-	nb_text_add(text, "%s\n",
-		    !state			   ? ENDED
-		    : state == 'T' || state == 't' ? "stopped"
-						   : "running");
+	fprintf(text, "%s\n",
+		!state			       ? ENDED
+		: state == 'T' || state == 't' ? "stopped"
+					       : "running");
 	return 0;
 }
 
 static int set_worker(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	static const struct timespec pause = { .tv_nsec = 1000000 };
 	const char *pid = target->words;
 	int parent = 0;
 	char state = is_worker(pid) ? state_of(pid, &parent) : 0;
@@ -104,7 +103,7 @@ static int set_worker(const struct nb_target *target, const char *value, struct 
 	if (state)
 		wake_sudo(parent);
 	for (int i = 0; i < ATTEMPTS && is_worker(pid); i++)
-		nanosleep(&pause, NULL);
+		nb_sleep(1000000);
 	return 0;
 }
 

@@ -83,10 +83,7 @@ int nb_kernel_symbols_read(struct nb_kernel_symbols *symbols, const char *path,
 	fclose(file);
 	if (got < 0)
 		return nb_fail_errno(error, OPERATION, "look at `dmesg` of that host", "%s", path);
-	return take_lines(symbols, (size_t)got)
-		       ? nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
-				 "no memory for the kernel's symbols")
-		       : 0;
+	return take_lines(symbols, (size_t)got) ? nb_fail_memory(error, "the kernel's symbols") : 0;
 }
 
 void nb_kernel_symbols_free(struct nb_kernel_symbols *symbols)

@@ -179,7 +179,7 @@ static int open_rings(int clock, uint64_t frequency, struct nb_error *error)
 
 	sampler.rings = calloc(cpus, sizeof(*sampler.rings));
 	if (!sampler.rings)
-		return nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory", "no memory");
+		return nb_fail_memory(error, "rings");
 	for (size_t i = 0; i < cpus; i++) {
 		struct ring *ring = &sampler.rings[sampler.count];
 		int status = ring_open(ring, (int)i, clock, frequency, error);
@@ -312,9 +312,7 @@ int nb_sampler_stop(struct nb_error *error)
 	close_rings();
 	nb_profile_free(&sampler.profile);
 	sampler.state = NB_SAMPLER_IDLE;
-	return sampler.report ? 0
-			      : nb_fail(error, NB_ERR_MEMORY, OPERATION, "free some memory",
-					"no memory for the profile");
+	return sampler.report ? 0 : nb_fail_memory(error, "the profile");
 }
 
 enum nb_sampler_state nb_sampler_state(void)

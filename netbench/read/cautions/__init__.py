@@ -1,3 +1,3 @@
-"""Cautions: what a reader must know before trusting a number. One file each; `catalogue.py` finds
+"""Cautions: what a reader must know before trusting a number. One function each; `rule.py` finds
 them, docs/adding-a-caution.md adds one.
 """

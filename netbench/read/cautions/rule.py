@@ -1,44 +1,55 @@
-"""What a caution is, what it is made from, and the rule that reports it."""
+"""What a caution is, what it is made from, and the rules that report them: the functions of this
+folder that `caution` marks.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from netbench.read.cells import CellResult, Rows, rows_by_cell
 from netbench.read.result import Result
+from netbench.read.stack import Runs
 from netbench.stats.by_boot import without_boots
 from netbench.stats.intervals import Numbers
+
+NAMED = 4
+"""Things of one kind that a sentence names; the rest are counted."""
 
 
 @dataclass(frozen=True)
 class Caution:
-    """`kind` is one word, `what` a sentence, `where` cells, pairs or hosts, `evidence` the numbers,
-    `remedy` what to do.
+    """`what` is a sentence, `where` cells, pairs or hosts, `evidence` the numbers, `remedy` what to
+    do, `kind` one word; these two are those of its rule where they are not given.
     """
 
-    kind: str
+    kind: str = field(default="", kw_only=True)
     what: str
-    where: tuple[str, ...]
-    evidence: str
-    remedy: str
+    where: tuple[str, ...] = ()
+    evidence: str = ""
+    remedy: str = ""
+
+
+Cautions = Iterator[Caution]
+Seen = dict[Any, list[Any]]
+"""What a rule saw in the records: values by whatever they are of."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What rules look at: a result, and its cells with their intervals."""
+    """What rules look at: a result, its cells with their intervals, and what the rule `saw`."""
 
     result: Result
     cells: Sequence[CellResult]
-
-    def ticks(self, host: str) -> int:
-        """Clock ticks of a host in a second."""
-        return self.result.ticks(host)
+    saw: Seen
 
     def values(self, metric: str) -> Iterator[tuple[CellResult, Rows, Numbers]]:
         """Of each cell the rows of `result.ok` that have a metric, with their values, free of what
@@ -48,7 +59,7 @@ class Evidence:
         column = runs[metric].to_numpy(dtype=float) if metric in runs else np.empty(0)
         rows, boots = rows_by_cell(runs) if len(column) else {}, runs["boot"].to_numpy()
         for cell in self.cells:
-            mine = rows.get((cell.cell, cell.pair), np.empty(0, dtype=np.int64))
+            mine = rows.get(cell.place, np.empty(0, dtype=np.int64))
             if len(mine := mine[~np.isnan(column[mine])]):
                 yield cell, mine, without_boots(column[mine], boots[mine])
 
@@ -58,55 +69,77 @@ class Evidence:
 
     def labels(self, places: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         """The labels of (cell, pair)s, each once, in their order."""
-        return tuple(dict.fromkeys(self.label(cell, pair) for cell, pair in places))
+        return tuple(dict.fromkeys(self.label(*place) for place in places))
 
     def labels_of(self, runs: pd.DataFrame) -> tuple[str, ...]:
         """The labels of the cells that some rows of the frame of runs are of."""
-        return self.labels(
-            (str(cell), str(pair)) for cell, pair in zip(runs["cell"], runs["pair"], strict=True)
-        )
+        return self.labels(zip(runs["cell"].astype(str), runs["pair"].astype(str), strict=True))
 
 
-Cautions = Iterator[Caution]
+@dataclass(frozen=True)
+class Rule:
+    """When a caution is due. `name`: one word; that of its cautions, unless `kinds` says otherwise.
+    `severity`: its place in a report, the gravest, with the highest number, first. `about`: one
+    sentence, when it is reported and what that means. `reads`: keys of records or facts, columns of
+    the frame of runs. `remedy`: what a reader can do.
 
-
-class CautionRule(ABC):
-    """When a caution is due. A rule with a method `observe(runs)` (load.Observer) sees each run
-    once, before `report`; a report has rules of its own, so they may keep what they saw.
+    `report` yields the cautions that are due. `observe` sees each record once before, and yields
+    what of it `report` shall have as `evidence.saw`: keys, each with a value.
     """
 
-    name: ClassVar[str]
-    """One word; that of its cautions, unless `kinds` says otherwise."""
-    kinds: ClassVar[tuple[str, ...]] = ()
-    """The kinds of its cautions where they are not `name`."""
-    severity: ClassVar[int]
-    """Its place in a report: the gravest, with the highest number, comes first."""
-    about: ClassVar[str]
-    """One sentence: when it is reported and what that means; the class's docstring, unless it is
-    written here.
-    """
-    reads: ClassVar[str]
-    """What it looks at: keys of records or facts, columns of the frame of runs."""
-    shows: ClassVar[str]
-    """What its evidence holds."""
-    remedy: ClassVar[str]
-    """What a reader can do."""
+    name: str
+    severity: int
+    about: str
+    reads: str
+    remedy: str
+    kinds: tuple[str, ...]
+    report: Callable[[Evidence], Cautions]
+    observe: Callable[[Runs], Iterable[tuple[Any, Any]]] | None
 
-    def __init_subclass__(cls) -> None:
-        cls.about = vars(cls).get("about") or " ".join((cls.__doc__ or "").split())
 
-    @abstractmethod
-    def report(self, evidence: Evidence) -> Cautions:
-        """The cautions that are due."""
+_MARKED: list[Rule] = []
 
-    def caution(
-        self,
-        what: str,
-        where: Iterable[str] = (),
-        evidence: str = "",
-        *,
-        remedy: str = "",
-        kind: str = "",
-    ) -> Caution:
-        """A caution of this rule; its remedy and its name, where no other is given."""
-        return Caution(kind or self.name, what, tuple(where), evidence, remedy or type(self).remedy)
+
+def caution(
+    severity: int,
+    *,
+    reads: str,
+    remedy: str,
+    about: str = "",
+    kinds: tuple[str, ...] = (),
+    observe: Callable[[Runs], Iterable[tuple[Any, Any]]] | None = None,
+) -> Callable[[Callable[[Evidence], Cautions]], Callable[[Evidence], Cautions]]:
+    """Mark a function as the `report` of a Rule of its name; its docstring is `about`."""
+
+    def mark(report: Callable[[Evidence], Cautions]) -> Callable[[Evidence], Cautions]:
+        said = about or " ".join((report.__doc__ or "").split())
+        _MARKED.append(Rule(report.__name__, severity, said, reads, remedy, kinds, report, observe))
+        return report
+
+    return mark
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """Every rule there is, the gravest first."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+    return tuple(sorted(_MARKED, key=lambda rule: -rule.severity))
+
+
+def observe(seen: dict[str, Seen], runs: Runs) -> None:
+    """Add what rules see in some records, by the rule's name."""
+    for rule in rules():
+        for key, value in rule.observe(runs) if rule.observe else ():
+            seen.setdefault(rule.name, {}).setdefault(key, []).append(value)
+
+
+def cautions(
+    result: Result, cells: Sequence[CellResult], seen: Mapping[str, Seen]
+) -> list[Caution]:
+    """What all rules report, the gravest first."""
+    return [
+        replace(each, kind=each.kind or rule.name, remedy=each.remedy or rule.remedy)
+        for rule in rules()
+        for each in rule.report(Evidence(result, cells, seen.get(rule.name, {})))
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from netbench.read.cells import CellResult
 from netbench.read.pivot import NO_TOOL, Pivot, pivots
-from netbench.read.proofs import copied_shares
+from netbench.read.totals import copied_shares
 from netbench.report.blocks import (
     Block,
     Column,

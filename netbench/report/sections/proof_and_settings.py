@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netbench.base.units import count, format_size, parse_size
-from netbench.read.proofs import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
 from netbench.read.readbacks import BUFFERS
 from netbench.read.shown_levels import shown
+from netbench.read.totals import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
 from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 

@@ -1,11 +1,8 @@
-"""Intervals, p values and effects of 200 random data sets, against scipy's; slow: against R's, which
-is installed where it is missing.
-"""
+"""Intervals, p values and effects of 200 random data sets, against scipy's."""
 
 from __future__ import annotations
 
 import math
-import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from types import SimpleNamespace
@@ -23,7 +20,6 @@ from netbench.read.matching import Match
 from netbench.stats.by_boot import split
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Numbers, mean_interval
-from tests.support.outside import installed
 
 SETS = 200
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
@@ -170,35 +166,3 @@ def test_families_are_holms() -> None:
             assert (c.low > 1 or c.high < 1) == (p < 1 - confidence), (c, p)
             outcomes.add(p < 1 - confidence)
     assert outcomes == {True, False}
-
-
-R_SCRIPT = """
-options(digits = 17)
-for (line in readLines(file("stdin"))) {
-  parts <- strsplit(line, ";")[[1]]
-  confidence <- as.numeric(parts[1])
-  a <- as.numeric(strsplit(parts[2], " ")[[1]])
-  b <- as.numeric(strsplit(parts[3], " ")[[1]])
-  p <- as.numeric(strsplit(parts[4], " ")[[1]])
-  one <- t.test(a, conf.level = confidence)
-  two <- t.test(log(b), log(a), conf.level = confidence)
-  cat(one$conf.int, two$conf.int, two$parameter, two$p.value, p.adjust(p, "holm"), "\\n")
-}
-"""
-
-
-@pytest.mark.slow
-def test_r_says_the_same() -> None:
-    program = installed("Rscript", "r-base-core")
-    asked, known = [], []
-    for seed, ((a, b), confidence) in enumerate(samples(2)):
-        words = (" ".join(repr(float(v)) for v in values) for values in (a, b))
-        p = (np.random.default_rng(seed).random(6) ** 3).tolist()
-        asked.append(";".join((repr(confidence), *words, " ".join(map(repr, p)))))
-        mean, (ratio,) = mean_interval(a, confidence), unpaired([[a, b]], confidence)
-        logs = math.log(ratio.low), math.log(ratio.high)
-        known.append([mean.low, mean.high, *logs, ratio.freedom, ratio.p, *holm(p)])
-    argv, lines = [program, "-e", R_SCRIPT], "\n".join(asked) + "\n"
-    said = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True).stdout
-    for line, ours in zip(said.split("\n")[:SETS], known, strict=True):
-        assert [float(word) for word in line.split()] == pytest.approx(ours, rel=1e-7, abs=1e-12)

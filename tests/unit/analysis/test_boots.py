@@ -21,9 +21,7 @@ from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
 from netbench.stats.by_boot import (
-    Split,
     half_width,
-    pooled,
     runs_a_boot,
     split,
     what_boots_buy,
@@ -89,17 +87,6 @@ def test_what_cannot_be_split_is_not() -> None:
     assert alike is not None
     assert (alike.between, alike.within) == (0, 0)
     assert math.isnan(alike.share)
-
-
-def test_several_cells_are_split_together_relative_to_their_means() -> None:
-    whole = pooled([Split(4, 3, 10.0, 0.1, 0.3), Split(4, 3, 100.0, 7.0, 1.0)])
-    assert whole is not None
-    assert whole.between == pytest.approx(math.sqrt((0.01**2 + 0.07**2) / 2))
-    assert whole.within == pytest.approx(math.sqrt((0.03**2 + 0.01**2) / 2))
-    assert whole.half_width(4, 3, 0.95) == pytest.approx(
-        half_width(4) * math.hypot(whole.between, whole.within / math.sqrt(3))
-    )
-    assert pooled([]) is None
 
 
 def test_values_without_their_boots() -> None:
@@ -185,12 +172,6 @@ def test_a_cell_is_judged_by_its_boots(tmp_path: Path, between: float, status: s
     (cell,) = cells(tmp_path, between=between, **asked)
     assert cell.status == status
     assert (cell.intervals["throughput"].precision > 0.02) == (status == "max")
-
-
-@pytest.mark.parametrize(("between", "status"), [(0.06, "max"), (0.001, "converged")])
-def test_ratios_of_kernels_are_judged_by_boots(tmp_path: Path, between: float, status: str) -> None:
-    asked = {"factors": KERNELS, "runs": 12, "boots": 4, "spread": 0.002, "compare": COMPARE}
-    assert {c.status for c in cells(tmp_path, between=between, **asked)} == {status}
 
 
 def test_a_failed_run_leaves_a_cell_judged_and_a_boot_that_is_missing_does_not(

@@ -16,7 +16,6 @@ from netbench import campaign
 from netbench.cli.plan import text as plan_text
 from netbench.cli.power_lines import lines as power_lines
 from netbench.plan.plan import Plan
-from netbench.read.cautions.all_rules import rules
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
@@ -26,7 +25,7 @@ from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
 from netbench.report.text import render
-from netbench.stats.by_boot import split, what_boots_buy
+from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)
@@ -42,7 +41,7 @@ def made(folder: Path, **fields: object) -> Result:
 
 
 def source_of(result: Result) -> Source:
-    return Source(result, rules())
+    return Source(result)
 
 
 # --- where the variance comes from ---
@@ -106,6 +105,18 @@ def test_what_has_no_builds_is_not_split() -> None:
     for none in ({}, {**builds, 1: 0}, dict.fromkeys(builds, 1)):
         assert split(values, boots, builds=none) is None
     assert split(values[::3], boots[::3], builds=builds) is None, "one run a boot"
+
+
+def test_cells_are_split_together_relative_to_their_means() -> None:
+    one = Split(2, 3, 10.0, 0.5, 0.1, 2, 1.0)
+    both = pooled([one, Split(2, 3, 20.0, 1.0, 0.2, 2, 4.0)])
+    assert both
+    assert both.apart == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
+    assert both.half_width(2, 3, 0.95, 4) == pytest.approx(
+        scipy.stats.t.ppf(0.975, 3)
+        * math.sqrt((both.apart**2 + both.between**2 / 2 + both.within**2 / 6) / 4)
+    )
+    assert pooled([]) is None
 
 
 # --- comparisons and cells ---

@@ -22,7 +22,7 @@ from netbench.read.verdicts import corrected, judged, reaching
 from netbench.read.verdicts import tested as estimated
 from netbench.stats.comparison import Comparison
 from netbench.stats.pairs import Series, complete, differences
-from netbench.stats.words import amount, bounds, percent
+from netbench.stats.words import bounds
 from tests.support.synthetic import Record, Synth, failed, scaled
 
 FIXED = Repeat(min=10, max=10)
@@ -252,18 +252,6 @@ def test_all_other_factors_equal(tmp_path: Path) -> None:
     for c in found:
         assert c.ratio == pytest.approx(33 / 18, rel=0.02)
         assert c.verdict == "better"
-
-
-# time(1) of seed rows 3a 3b (18.2%, 6.2% CPU) and 4a 4b (14.5%, 5.1%), and what the post says of
-# them.
-@pytest.mark.parametrize(
-    ("new", "old", "less", "times"), [(6.2, 18.2, 66, 2.9), (5.1, 14.5, 65, 2.8)]
-)
-def test_ratio_statements_of_2006(new: float, old: float, less: int, times: float) -> None:
-    said = amount(new / old)
-    assert round(-percent(new / old)) == less
-    assert said.endswith(f"% less ({times} times)")
-    assert round(float(said.split("%")[0])) == less
 
 
 def made(

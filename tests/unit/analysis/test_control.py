@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import csv
 import json
 import re
 import shutil
@@ -97,6 +96,10 @@ def test_its_ratio_is_that_of_paired_runs_with_an_interval_of_its_own(source: So
     assert control.low == pytest.approx(np.exp(d.mean() - half))
     assert control.high == pytest.approx(np.exp(d.mean() + half))
     assert holds(control)
+    mine = results.load(source.result.path)
+    assert (list(mine.controls()["holds"]), set(mine.cells["n"])) == ([True], {10})
+    assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
+    assert "40 runs of 4 cells" in repr(mine)
 
 
 def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: Source) -> None:
@@ -123,26 +126,6 @@ def test_it_is_printed_beside_the_findings_in_every_form(folder: Path, source: S
     assert by_metric["throughput"]["low"] == control.low
     assert "4 cells" in told
     assert "40 runs and 10 of 1 control" in told
-
-
-def test_csv_and_notebooks_have_no_control_in_what_they_average(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(folder), "--csv", str(tmp_path / "r.csv")]) == 0
-    capsys.readouterr()
-    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
-    assert {row["cell"] for row in rows} == {f"send={level}" for level in LEVELS}
-    assert {row["n"] for row in rows} == {"10"}
-    mine = results.load(folder)
-    assert len(mine.runs) == 40
-    assert len(mine.control_runs) == 10
-    assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
-    assert list(mine.runs.columns) == list(mine.control_runs.columns)
-    assert set(mine.cells["n"]) == {10}
-    assert list(mine.compare("send", "readwrite")["level"]) == [*LEVELS[1:]]
-    frame = mine.controls()
-    assert list(frame["holds"]) == [True]
-    assert "40 runs of 4 cells" in repr(mine)
 
 
 def test_compare_shows_it_where_its_own_baseline_is_asked_for(

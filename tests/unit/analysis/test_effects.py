@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.crossing import crossing
-from netbench.read.effects import Effect, Effects, effects_of
+from netbench.read.effects import Effect, Effects, crossing, effects_of
 from netbench.read.load import load
 from netbench.result.files import PlannedCell
 from tests.support.synthetic import Record, Synth, failed

@@ -164,35 +164,10 @@ def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
         assert group.low < 1 < group.high
 
 
-def test_one_odd_run_makes_no_slow_host() -> None:
-    o = drawn(bisection(names(40), 10), 1, np.random.default_rng(4))
-    o.mean[17] -= 0.6
-    assert found(o) == set()
-
-
 def test_pairs_without_a_value_are_told_with_their_reason(tmp_path: Path) -> None:
     pairs = ring(names(12))
     fleet = fleet_of(MadeFleet(pairs=pairs, lost=pairs[3:4]), tmp_path / "result")
     assert fleet.unmeasured == {pairs[3]: "failed: connection refused"}
-
-
-def test_what_all_pairs_of_a_block_share_is_no_noise_of_a_pair(tmp_path: Path) -> None:
-    quiet = fleet_of(MadeFleet(pairs=ring(names(20))), tmp_path / "quiet")
-    swinging = MadeFleet(pairs=ring(names(20)))
-    edited = swinging.edit
-
-    def edit(record: dict[str, object]) -> dict[str, object] | None:
-        moved = edited(record) if edited else record
-        assert moved is not None
-        for side in ("sender", "receiver"):
-            (first,), (last,) = moved[side]["flow"]["bytes"]  # type: ignore[index]
-            scale = 1 - 0.5 * (int(moved["block"]) % 2)  # type: ignore[call-overload]
-            moved[side]["flow"]["bytes"] = [[first], [first + round((last - first) * scale)]]  # type: ignore[index]
-        return moved
-
-    swinging.edit = edit
-    swung = fleet_of(swinging, tmp_path / "swinging")
-    assert swung.observed.error == pytest.approx(quiet.observed.error, rel=0.5)
 
 
 def test_a_pair_that_has_few_runs_is_held_against_the_blocks_that_it_was_in() -> None:
@@ -244,10 +219,6 @@ def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:
     assert {(g.name, g.kind) for g in groups} == {("old", SENDER), ("old", RECEIVER)}
     (sends,) = [g for g in groups if g.kind == SENDER]
     assert sends.low < np.exp(-0.1) < sends.high < 1
-
-
-def test_a_ring_of_one_run_each_names_none() -> None:
-    assert found(drawn(ring(names(10)), 1, np.random.default_rng(1))) == set()
 
 
 def test_a_noisy_pair_answers_for_its_own_noise() -> None:

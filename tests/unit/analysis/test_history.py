@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.campaigns import independent
+from netbench.read.campaigns import find, independent, spread
 from netbench.read.gates import judge, parse
-from netbench.read.history import find, spread
 from netbench.read.load import load
 from netbench.read.matching import match
 from netbench.read.result import Result

@@ -22,7 +22,7 @@ from netbench.stats.intervals import sequential_confidence
 from netbench.stats.power import smallest_difference, units_needed, upper_deviation
 from tests.support.local import call
 from tests.support.paths import ROOT, SAMPLE
-from tests.support.synthetic import Record, Synth
+from tests.support.synthetic import Record, Synth, scaled
 
 PAIR = ("snd>rcv",)
 TRIALS = 20_000
@@ -113,16 +113,13 @@ def test_paired_differences_of_the_pilot_are_what_varies(tmp_path: Path) -> None
 
 def test_the_family_is_corrected_and_what_varies_most_counts(tmp_path: Path) -> None:
     def noisy(record: Record) -> Record:
-        if record["factors"] == {"send": "splice", "pin": "same"}:
-            counted = record["receiver"]["flow"]["bytes"]
-            counted[1][0] += int((counted[1][0] - counted[0][0]) * 0.1 * (record["block"] % 2))
-        return record
+        is_noisy = record["factors"] == {"send": "splice", "pin": "same"}
+        return scaled(record, 1 + 0.1 * (record["block"] % 2)) if is_noisy else record
 
     factors = {"send": ("readwrite", "sendfile", "splice"), "pin": ("same", "apart")}
     result = pilot(tmp_path / "r", factors=factors, edit=noisy)
-    (one,) = outlook(
-        asked(sweep={name: list(levels) for name, levels in factors.items()}), result
-    ).metrics
+    swept = {name: list(levels) for name, levels in factors.items()}
+    (one,) = outlook(asked(sweep=swept), result).metrics
     assert (one.family, one.of) == (4, "send=splice,pin=same against send=readwrite,pin=same")
     assert one.confidence == pytest.approx(sequential_confidence(1 - 0.05 / 4, 8, 20))
 
@@ -156,13 +153,8 @@ def test_what_does_not_match_is_said(tmp_path: Path) -> None:
         "system_cpu.soak was not measured there",
     ):
         assert what in said
-    nothing = outlook(
-        asked(
-            sweep={"send": ["splice", "sendfile"]}, compare={"factor": "send", "baseline": "splice"}
-        ),
-        pilot(tmp_path / "one", factors={"send": ("write", "zerocopy")}),
-    )
-    assert nothing.metrics == ()
+    other = pilot(tmp_path / "one", factors={"send": ("write", "zerocopy")})
+    assert outlook(asked(), other).metrics == ()
 
 
 def test_without_compare_each_cell_stands_for_itself(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from netbench.read.proofs import ProofTotal, copied_shares
 from netbench.read.shown_levels import shown
+from netbench.read.totals import Total, copied_shares
 from netbench.report import csv, json, text
 from netbench.report.blocks import Prose, Table
 from netbench.report.build import Report, build
@@ -160,7 +160,7 @@ COUNTED: list[tuple[str, dict[str, float], float | None]] = [
 def test_what_was_copied_is_a_share_of_what_a_method_counts(
     side: str, counted: dict[str, float], share: float | None
 ) -> None:
-    totals = {("c", "p", side, name): ProofTotal(1, total) for name, total in counted.items()}
+    totals = {("c", "p", side, name): Total(1, total) for name, total in counted.items()}
     assert copied_shares(totals, ROWS) == ({} if share is None else {("c", "p", side): share})
 
 

@@ -28,8 +28,6 @@ from netbench.result.profile_files import (
     folded_text,
 )
 from netbench.result.record import SideCounters
-from netbench.run.sampled import fold, parse
-from netbench.run.worker_symbols import FOLDER, find_symbol
 from tests.support.synthetic import Synth
 
 SECOND = 10**9
@@ -40,7 +38,7 @@ SG = {"file_read_actor": 615, "csum_partial_copy_generic": 520, "__kfree_skb": 9
 
 
 def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
-    own = {("sender", "nb_pump", f"{name}_[k]"): ticks for name, ticks in functions.items()}
+    own = {("sender", "[worker-x86_64]", f"{name}_[k]"): ticks for name, ticks in functions.items()}
     return own | {
         ("swapper", "do_idle_[k]", "default_idle_[k]"): 5000,
         ("python", "[libc.so.6]"): 700,
@@ -295,21 +293,3 @@ def test_a_difference_of_a_profile_with_itself_is_nothing(result: Path) -> None:
     change = difference(cell, cell)
     assert (change.ratio, change.low, change.high) == (1.0, 1.0, 1.0)
     assert {one.change.mean for one in change.functions} == {0.0}
-
-
-def test_each_frame_is_resolved_once_however_many_samples_have_it() -> None:
-    worker, frames, kernel = FOLDER / "_native.abi3.so", 2_000, 500
-    lines = ["event cpu-clock", *(f"f u {0x3000 + 80 * i:x} {worker}" for i in range(frames))]
-    lines += [*(f"f k function_{i}" for i in range(kernel)), "p 1 a"]
-    lines += [f"s 1 1 0 {i % frames} {frames + i % kernel}" for i in range(10_000)]
-    text_of_all = "\n".join(lines)
-    asked: list[int] = []
-
-    def find(path: str, at: int) -> str:
-        asked.append(at)
-        return find_symbol("x86_64", path, at)
-
-    folded = fold(parse(text_of_all, "a"), {}, find)
-    assert len(asked) == len(set(asked)) == 2_000
-    assert sum(folded.values()) == 10_000
-    assert any(stack[1].startswith("nb_") for stack in folded), "functions of the worker"

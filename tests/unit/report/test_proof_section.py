@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from netbench.read.proofs import ProofTotal
+from netbench.read.totals import Total
 from netbench.report.sections.proof_and_settings import _lengths
 from netbench.report.source import Source
 from netbench.result.files import EngineRow
@@ -27,7 +27,7 @@ def test_lengths_are_of_the_method_that_counted_them() -> None:
         *rows_of("vmsplice", "vmsplice_calls", "splice_out", "short_splices"),
     ]
     proofs = {
-        (cell, "a>b", "receiver", name): ProofTotal(1, total)
+        (cell, "a>b", "receiver", name): Total(1, total)
         for cell, each in counted.items()
         for name, total in each.items()
     }

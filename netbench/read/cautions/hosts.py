@@ -1,0 +1,232 @@
+"""Hosts that are no real machines, changed during the campaign, or did something else beside it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from netbench.base.units import listed, said_of
+from netbench.facts.comparison import change, same
+from netbench.facts.registry import BY_NAME
+from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.epochs import OF_KERNEL, Epochs
+from netbench.read.noise_labels import disturbances
+from netbench.read.stack import Runs
+from netbench.stats.by_boot import KERNEL
+
+VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # by nature
+
+
+@caution(
+    230,
+    reads="the fact `emulated`",
+    remedy="check functions and the kernel's behaviour with it; measure speed on hardware",
+)
+def emulated(evidence: Evidence) -> Cautions:
+    """A host's CPU is emulated by a program, so that times and rates are of no real machine."""
+    if evidence.result.emulated:
+        yield Caution(
+            "The CPU is emulated by a program. What was moved, refused and counted holds; times"
+            " and rates are of no real machine.",
+            evidence.result.emulated,
+            "the fact `emulated`",
+        )
+
+
+@caution(
+    228,
+    reads="the fact `lab_guest`",
+    remedy="take differences between kernels from it; measure what hardware costs on hardware",
+)
+def virtual_machine(evidence: Evidence) -> Cautions:
+    """A host is a lab's guest under KVM, so that costs are those of a virtual machine."""
+    if evidence.result.virtual_machines:
+        yield Caution(
+            "Guests of one machine under KVM: packets, interrupts and timers cost what they"
+            " cost in a virtual machine, and guests share the machine with the controller.",
+            evidence.result.virtual_machines,
+            "the fact `lab_guest`",
+        )
+
+
+@caution(
+    205,
+    reads="`left_changed` of journal.jsonl",
+    remedy="find out what else changed it (another program, or the kernel along with a setting),"
+    " and put it back by hand where it matters",
+)
+def left_changed(evidence: Evidence) -> Cautions:
+    """After everything was put back, sysctls of the network or of memory, or numbers of an
+    interface, were not as before the first change, and no setting accounts for that.
+    """
+    for left in evidence.result.left_changed:
+        changes = [f"{name} {was} -> {now}" for name, (was, now) in left.values.items()]
+        yield Caution(
+            f"{left.host} was not left as it was: {listed(sorted(left.values), NAMED, ', ')}.",
+            (left.host,),
+            listed(changes, NAMED, "; "),
+        )
+
+
+@caution(
+    110,
+    kinds=("facts",),
+    reads="facts.json, without facts that vary by nature and those that the campaign sweeps",
+    remedy="keep these facts equal, or sweep what changes them",
+)
+def changed_facts(evidence: Evidence) -> Cautions:
+    """A fact that does not decide about pooling changed during the campaign."""
+    result = evidence.result
+    pooling = Epochs(result.hosts, result.handled).names
+    for host, entries in result.hosts.items():
+        # entries of a host on one kernel, that follow each other
+        for kernel in dict.fromkeys(result.kernels.values()) or ("",):
+            alike = [entry for entry in entries if result.kernel_of(entry) == kernel]
+            for before, after in itertools.pairwise(alike):
+                was, now = before.known, after.known
+                changed = [
+                    name
+                    for name in was
+                    if name in now
+                    and name not in pooling
+                    and not same(name, was[name], now[name])
+                    and not _may_change(name, result.factors)
+                ]
+                if changed:
+                    names, run = listed(changed, NAMED, ", "), after.from_run
+                    when = " between boots" if run is None else f" before run {run}"
+                    yield Caution(
+                        f"{names} of {host} changed{when}; no run is excluded for that.",
+                        (host,),
+                        "; ".join(change(name, was[name], now[name]) for name in changed[:NAMED]),
+                        f"keep {names} equal, or sweep what changes it",
+                        kind="facts",
+                    )
+
+
+def _may_change(name: str, swept: tuple[str, ...]) -> bool:
+    """Whether a fact changes by itself, or by what the campaign sweeps."""
+    fact = BY_NAME.get(name)
+    by_itself = name.startswith(VARYING) or (fact is not None and fact.varies)
+    of_swept = name in swept or (fact is not None and fact.setting in swept)
+    return by_itself or of_swept or (KERNEL in swept and name.startswith(OF_KERNEL))
+
+
+@caution(
+    100,
+    reads="the facts that must match, of each kernel's last boot",
+    remedy="a comparison of these kernels includes all that: hold it equal by settings unless it is"
+    " intended",
+)
+def kernels(evidence: Evidence) -> Cautions:
+    """A host differs under two swept kernels in more than the kernel."""
+    result = evidence.result
+    names = Epochs(result.hosts, result.handled).names
+    for host, entries in result.hosts.items():
+        by_kernel = {result.kernel_of(entry): entry.known for entry in entries}
+        by_kernel.pop("", None)
+        for (one, was), (other, now) in itertools.pairwise(by_kernel.items()):
+            changed = [
+                name
+                for name in names
+                if name in was and name in now and was[name] != now[name]
+                if not name.startswith(OF_KERNEL)
+                # a driver whose version is the kernel's release is part of the kernel
+                and (was[name], now[name]) != (was.get(KERNEL), now.get(KERNEL))
+            ]
+            if changed:
+                yield Caution(
+                    f"On {host}, {one} and {other} differ in more than the kernel:"
+                    f" {listed(changed, NAMED, ', ')}.",
+                    (host,),
+                    "; ".join(change(name, was[name], now[name]) for name in changed[:NAMED]),
+                )
+
+
+@caution(
+    90,
+    kinds=("facts",),
+    reads="`engine` and `layout` of facts.json",
+    remedy="deploy one engine to all hosts",
+)
+def engines(evidence: Evidence) -> Cautions:
+    """The hosts ran different engines."""
+    last = {host: entries[-1] for host, entries in evidence.result.hosts.items() if entries}
+    engine_of = {host: f"{entry.engine} {entry.layout}" for host, entry in last.items()}
+    if len(set(engine_of.values())) > 1:
+        each = "; ".join(f"{host} {engine}" for host, engine in engine_of.items())
+        yield Caution("The hosts ran different engines.", tuple(engine_of), each, kind="facts")
+
+
+@caution(
+    60,
+    reads="samples/noise.jsonl: counters and gauges before and after each block",
+    remedy="stop what else runs; see the remedy of each kind of disturbance",
+)
+def noise(evidence: Evidence) -> Cautions:
+    """Something else used a host, its clock or its network during blocks."""
+    if not evidence.result.noise:
+        return
+    runs = evidence.result.runs
+    ends = runs["pair"].astype(str).str.split(">")
+    for disturbance in disturbances(evidence.result.noise, evidence.result.ticks):
+        on_host = ends.map(lambda names, hosts=disturbance.hosts: not hosts.isdisjoint(names))
+        labelled = int((on_host & runs["block"].isin(disturbance.blocks)).sum())
+        yield Caution(
+            f"{disturbance.what}; the {said_of(labelled, 'run', 'there are labelled, and count')}.",
+            tuple(sorted(disturbance.hosts)),
+            disturbance.evidence,
+            disturbance.remedy,
+        )
+
+
+def _beside(runs: Runs) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
+    if beside := {tuple(raw["concurrent"]) for raw in runs.said if raw["concurrent"]}:
+        yield runs.record.pair, beside
+
+
+@caution(
+    12,
+    reads="`concurrent` of records, boot ids of the hosts",
+    remedy="overlap: round, in which no kernel is used twice, for CPU with softirq",
+    observe=_beside,
+)
+def side_by_side(evidence: Evidence) -> Cautions:
+    """Pairs on one kernel ran side by side: meters of the whole kernel were not read."""
+    kernel = {host: known[-1].boot_id for host, known in evidence.result.hosts.items() if known}
+    kernels_of = {
+        pair: {kernel[host] for host in pair.split(">") if host in kernel}
+        for pair in evidence.result.plan.pairs
+    }
+    most = {
+        pair: max(
+            sum(not kernels_of[pair].isdisjoint(kernels_of.get(other, ())) for other in others)
+            for others in set().union(*beside)
+        )
+        for pair, beside in evidence.saw.items()
+        if pair in kernels_of
+    }
+    if where := tuple(pair for pair, number in most.items() if number):
+        yield Caution(
+            "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat,"
+            " cpuidle, soak, softirq, perf, psi, energy) would have counted all of them, and"
+            " were not read: CPU is that of the processes (rusage), without softirq.",
+            where,
+            f"equal boot ids; {max(most.values())} beside one of them at most",
+        )
+
+
+@caution(
+    10,
+    reads="boot ids of the hosts of a pair",
+    remedy="read system_cpu for the whole cost; two hosts tell the sides apart",
+)
+def shared(evidence: Evidence) -> Cautions:
+    """Sender and receiver share one kernel: CPU of a side is that of its process alone."""
+    if pairs := tuple(pair for pair, is_shared in evidence.result.shared.items() if is_shared):
+        yield Caution(
+            "Sender and receiver share one kernel: sender_cpu and receiver_cpu are those of"
+            " the processes (rusage), without softirq.",
+            pairs,
+            "equal boot ids",
+        )

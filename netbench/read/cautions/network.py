@@ -1,0 +1,199 @@
+"""What the network, TCP and sockets did that a run did not ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from netbench.base.units import count, listed
+from netbench.model import OR_DEFAULT
+from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.readbacks import BUFFERS, Readback
+from netbench.read.stack import Runs
+from netbench.result.files import HostEntry
+
+OPTIONS = (*BUFFERS, "congestion")
+CONGESTION = {"congestion", "sysctl.net.ipv4.tcp_congestion_control"}
+TCP_METRICS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
+
+
+@caution(
+    200,
+    kinds=("buffers", "setting"),
+    reads="`settings` of records; socket buffers read twice what was asked (socket(7))",
+    remedy="raise net.core.wmem_max or rmem_max, or find out what else sets the option",
+)
+def read_back(evidence: Evidence) -> Cautions:
+    """A socket has another buffer size or congestion control than was asked first."""
+    # a setting of a host that reads otherwise than asked is refused, and nothing is run
+    by_side: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+    algorithms: dict[str, set[str]] = {}  # of both ends, by place
+    for r in evidence.result.readbacks:
+        place = evidence.label(r.cell, r.pair)
+        if r.name in OPTIONS and r.asked and r.read and not _as_asked(r):
+            places = by_side.setdefault((r.name, r.asked, r.read), {})
+            places.setdefault(r.side, set()).add(place)
+        if r.name == "congestion":
+            algorithms.setdefault(place, set()).add(r.read)
+    for (name, asked, read), places in by_side.items():
+        side, where = " and ".join(places), tuple(sorted(set().union(*places.values())))
+        if name in BUFFERS:
+            limit = "wmem_max" if name == "send_buffer" else "rmem_max"
+            yield Caution(
+                f"The {side}'s {name} was clamped: {asked} bytes were asked, which the kernel"
+                f" doubles, and {read} were read back.",
+                where,
+                f"read {read}",
+                f"raise sysctl net.core.{limit} in settings:",
+                kind="buffers",
+            )
+        else:
+            wanted = asked.removesuffix(OR_DEFAULT)
+            why = f"but {asked} was asked"
+            if wanted != asked:
+                why = f"the host's default: {wanted} could not be chosen"
+            others = sorted(set().union(*(algorithms[place] for place in where)) - {read})
+            yield Caution(
+                f"The {side}'s {name} is {read}, {why}.",
+                where,
+                f"read {read}" + "".join(f", and {other} at the other end" for other in others),
+                "`check` says what the host supports, and what this user may choose",
+                kind="setting",
+            )
+
+
+def _as_asked(r: Readback) -> bool:
+    if r.name in BUFFERS and r.asked.isdigit() and r.read.isdigit():
+        return int(r.read) == 2 * int(r.asked)
+    return r.asked.removesuffix(OR_DEFAULT) == r.read
+
+
+@caution(
+    80,
+    reads="`settings.sender.congestion` of records",
+    remedy="set transfer.congestion, or sweep it",
+)
+def congestion(evidence: Evidence) -> Cautions:
+    """Cells ran with bbr, or with different congestion control that is not a factor."""
+    used: dict[str, set[str]] = {}
+    for r in evidence.result.readbacks:
+        if r.name == "congestion" and r.side == "sender" and r.read:
+            used.setdefault(r.read, set()).add(evidence.label(r.cell, r.pair))
+    for name in sorted(name for name in used if name.startswith("bbr")):
+        yield Caution(
+            f"{name} paces by the bandwidth that it probed: throughput depends on when it probes,"
+            " and CPU includes its pacing timers.",
+            tuple(sorted(used[name])),
+            f"read back in {count(len(used[name]), 'cell')}",
+            "runs of 30 s or more, or cubic where the network is not what is tested",
+        )
+    if len(used) > 1 and not CONGESTION & set(evidence.result.factors):
+        each = (f"{name} in {count(len(cells), 'cell')}" for name, cells in sorted(used.items()))
+        yield Caution(
+            "Cells ran with different congestion control, which is not a factor.",
+            evidence="; ".join(each),
+        )
+
+
+@caution(
+    75,
+    reads="the facts `tcp_no_metrics_save` and `tcp_metrics`, and `not_held` of facts.json",
+    remedy="write `settings: {tcp_metrics: drop}`, which needs root or `sudo -n`; or as root on"
+    " each host `sysctl net.ipv4.tcp_no_metrics_save=1 && ip tcp_metrics flush`",
+)
+def tcp_metrics(evidence: Evidence) -> Cautions:
+    """TCP kept what it learnt in one run (round-trip time, reordering, ssthresh) for the
+    connections of the next, so runs may depend on the run before.
+    """
+    handled = evidence.result.handled
+    if TCP_METRICS & {key.removeprefix("sender.").removeprefix("receiver.") for key in handled}:
+        return
+    first = {
+        host: next(filter(_is_used, entries), None)
+        for host, entries in evidence.result.hosts.items()
+    }
+    kept = {host: _in_words(entry) for host, entry in first.items() if entry}
+    if kept:
+        yield Caution(
+            "What TCP learnt in one run was handed to the connections of the next.",
+            tuple(kept),
+            "; ".join(f"{host}: {words}" for host, words in kept.items()),
+        )
+
+
+def _is_used(entry: HostEntry) -> bool:
+    """Whether connections begin with what others have left; not where that is not known."""
+    saved, known = entry.facts.get("tcp_no_metrics_save"), entry.facts.get("tcp_metrics")
+    return saved == "0" or (bool(entry.not_held) and known not in (None, "none"))
+
+
+def _in_words(entry: HostEntry) -> str:
+    facts = ("tcp_no_metrics_save", "tcp_metrics")
+    shown = ", ".join(f"{name} {entry.facts[name]}" for name in facts if entry.facts.get(name))
+    why = entry.not_held.get("tcp_metrics", "")
+    return f"{shown} ({why})" if why else shown
+
+
+@caution(
+    70,
+    reads="the metric `retransmits` of ok runs",
+    remedy="look for drops (`ethtool -S`, `nstat`), check flow control and ring sizes, or send less"
+    " with rate",
+)
+def retransmits(evidence: Evidence) -> Cautions:
+    """The sender retransmitted: the network may bound the transfer."""
+    runs = evidence.result.ok
+    lossy = runs[runs["retransmits"] > 0] if "retransmits" in runs else ()
+    if len(lossy):
+        total, most = int(lossy["retransmits"].sum()), int(lossy["retransmits"].max())
+        yield Caution(
+            "The sender retransmitted.",
+            evidence.labels_of(lossy),
+            f"{count(total, 'segment')} in {len(lossy)} of {count(len(runs), 'run')}, most in one"
+            f" run {most}",
+        )
+
+
+@caution(
+    50,
+    reads="`settings.moved` of records",
+    remedy="a difference between such levels includes everything that moved",
+)
+def moved(evidence: Evidence) -> Cautions:
+    """The kernel changed something else together with a setting."""
+    places: dict[str, set[str]] = {}
+    for cell, pair, change in evidence.result.moved:
+        places.setdefault(change, set()).add(evidence.label(cell, pair))
+    together: dict[tuple[str, ...], list[str]] = {}
+    for change, where in places.items():
+        together.setdefault(tuple(sorted(where)), []).append(change)
+    for cells, changes in together.items():
+        yield Caution(
+            f"Something else moved with a setting: {listed(sorted(changes), NAMED, ', ')}.",
+            cells,
+            f"in {count(len(cells), 'cell')}; the table of what else moved has them all",
+        )
+
+
+def _rejected(runs: Runs) -> Iterator[tuple[str, int]]:
+    receiver = runs.record.receiver
+    if receiver and (rejected := int(np.sum(receiver.rejected_connections))):
+        yield runs.record.cell, rejected
+
+
+@caution(
+    20,
+    reads="`rejected_connections` of the receiver",
+    remedy="find out what scans this network; set port: to a range that nothing else uses",
+    observe=_rejected,
+)
+def rejected_connections(evidence: Evidence) -> Cautions:
+    """Connections to the data port did not show the run's token, or met a tool's server."""
+    if evidence.saw:  # by cell, whatever the pair
+        total = sum(map(sum, evidence.saw.values()))
+        yield Caution(
+            "Something else connected to the data port.",
+            tuple(evidence.saw),
+            count(total, "connection"),
+        )

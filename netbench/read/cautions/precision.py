@@ -1,0 +1,304 @@
+"""Intervals that are wider than asked, or say less than they seem to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netbench.base.units import count, listed, said_of
+from netbench.read import carry_over as carried
+from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.cells import CellResult, modes_of
+from netbench.read.control import control_family, holds
+from netbench.stats import series
+from netbench.stats.by_boot import ENOUGH, KERNEL, half_width
+from netbench.stats.words import signed
+
+ENOUGH_RUNS = 5
+SIGNS_NAMED = 3
+DRIFT_SIZE = 0.01  # of the mean, over the whole campaign: less does not matter
+PUBLISHED = (
+    "Linux 09c60546f04f: forced alignment of functions alone moved TCP_RR by 2 to 18%, TCP_STREAM"
+    " by -1 to +2%"
+)
+
+
+@caution(
+    184,
+    reads="runs of cells that end in `,control` and of their baselines, in the metrics of `repeat`",
+    remedy="believe no difference of that size; find what a run leaves behind for the next one, or"
+    " what changes during the campaign; more and longer runs",
+)
+def control(evidence: Evidence) -> Cautions:
+    """A control differs from its baseline, though both are the same: what is called a difference
+    may be none.
+    """
+    result = evidence.result
+    places, told = [], []
+    for metric in result.repeat.metrics:
+        for c in control_family(result, metric):
+            if c.low > 0 and not holds(c):
+                cell = next(
+                    each.cell
+                    for each in result.controls
+                    if all(each.factors.get(k, "") == level for k, level in c.context.items())
+                )
+                places.append((cell, c.pair))
+                told.append(f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%")
+    if told:
+        yield Caution(
+            "The baseline differs from itself, measured a second time as a control.",
+            evidence.labels(places),
+            "; ".join(told),
+        )
+
+
+@caution(
+    180,
+    kinds=("unstable", "max", "interrupted"),
+    reads="the status of cells, and their intervals in the metrics of `repeat`",
+    remedy="raise repeat.max, transfer.duration or limit; find what changes during the campaign",
+)
+def not_converged(evidence: Evidence) -> Cautions:
+    """Cells have wider intervals than the campaign asked for, or too few runs."""
+    repeat = evidence.result.repeat
+    in_boots = "boots (the table of boots says what that buys)"
+    more = in_boots if evidence.result.in_boots else "max"
+    for status, what, remedy in (
+        (
+            "unstable",
+            "are not precise enough, with runs that are not independent",
+            "find what changes during the campaign; longer runs",
+        ),
+        (
+            "max",
+            "did not reach the precision that was asked for",
+            f"raise repeat.{more} or transfer.duration, or accept a wider interval",
+        ),
+        ("interrupted", f"have fewer than {count(repeat.min, 'run')}", "resume the campaign"),
+    ):
+        cells = [
+            c
+            for c in evidence.cells
+            if c.status == status and (c.n or status != "interrupted" or not c.reasons)
+        ]
+        if not cells or (status == "max" and repeat.max == 1):
+            continue  # where one run was asked for, no precision was
+        out_of_time = evidence.result.ended == "limit" and status != "unstable"
+        because = ": the time limit was reached" if out_of_time else ""
+        yield Caution(
+            f"{said_of(len(cells), 'cell', what)}{because}.",
+            evidence.labels(c.place for c in cells),
+            _widest(evidence, cells),
+            "raise limit, or run fewer or shorter cells" if out_of_time else remedy,
+            kind=status,
+        )
+
+
+def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
+    """The widest interval of the cells, what was asked for, and what makes them unstable."""
+    repeat = evidence.result.repeat
+    widths = [
+        (c.intervals[metric].precision, metric)
+        for c in cells
+        for metric in repeat.metrics
+        if metric in c.intervals and c.intervals[metric].known
+    ]
+    widest = max(widths, default=None)
+    of = " of the ratio to the baseline" if evidence.result.compare else ""
+    text = f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else ""
+    signs = sorted({sign for c in cells for sign in c.signs})[:SIGNS_NAMED]
+    return "; ".join((f"{text}asked ±{repeat.precision:.1%}{of}", *signs))
+
+
+@caution(
+    175,
+    reads="the metrics of `repeat`, of all cells of a pair",
+    remedy="find what switches (which CPU serves the interrupt, which queue a port number falls"
+    " on): sweep or fix `pin` and ports; else many more runs, and judge the modes apart",
+)
+def modes(evidence: Evidence) -> Cautions:
+    """Runs of a pair lie in two modes, seen over all its cells: a mean is between them, and a cell
+    may have runs of one mode by chance. No cell counts as converged.
+    """
+    for (pair, metric), two in modes_of(evidence.result).items():
+        labels = {cell: evidence.label(cell, pair) for cell in two.cells}
+        yield Caution(
+            f"{two.share:.0%} of the {two.runs} runs lie {1 - two.ratio:.0%} apart from the others"
+            f" in {metric}: two modes, of which a mean tells little.",
+            tuple(labels.values()),
+            listed([f"{labels[cell]}: {each}" for cell, each in two.cells.items()], NAMED),
+        )
+
+
+@caution(
+    170,
+    about=f"All cells together rise or fall by {DRIFT_SIZE:.0%} or more over the campaign.",
+    reads="the metrics of `repeat`, by block or by boot in order of execution",
+    remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
+    " cooling, repeat",
+)
+def drift(evidence: Evidence) -> Cautions:
+    """Each run over its cell's mean, against the order of execution. Blocks of one boot are not
+    independent: where there are several boots they are the unit.
+    """
+    runs = evidence.result.ok
+    unit = "boot" if len(evidence.result.kernels) > 1 else "block"
+    for metric in (m for m in evidence.result.repeat.metrics if m in runs):
+        means = runs.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
+        for pair, relative in (runs[metric] / means).groupby(runs["pair"], observed=True):
+            units = relative.groupby(runs[unit]).mean().dropna()
+            if min(len(relative), len(units)) < series.FEWEST:
+                continue
+            tau, p = series.drift(units.to_numpy(dtype=float))
+            if p >= series.ALPHA:
+                continue
+            slope = float(np.polyfit(np.arange(len(units)), units, 1)[0])
+            change = slope * (len(units) - 1)
+            if abs(change) >= DRIFT_SIZE:
+                yield Caution(
+                    f"{metric} of all cells together {'rises' if tau > 0 else 'falls'} by"
+                    f" {abs(change):.1%} over the campaign.",
+                    (str(pair),),
+                    f"{len(units)} {unit}s, Kendall's tau {tau:+.2f}, p {p:.1g}",
+                )
+
+
+@caution(
+    165,
+    reads="the metrics of `repeat` in order of execution, and the levels of the run before",
+    remedy="hold `sysctl.net.ipv4.tcp_no_metrics_save: 1` in `settings`, lengthen"
+    " `transfer.warmup`, or compare the two levels in a campaign without the one that carries",
+)
+def carry_over(evidence: Evidence) -> Cautions:
+    """Runs of a level differ with the level of the run before: something outlives a run, such as
+    what TCP keeps of an address, a warm cache or a hot CPU.
+    """
+    for c in carried.carried_over(evidence.result):
+        yield Caution(
+            f"{c.metric} of {c.factor}={c.level} is {c.ratio - 1:+.1%} in runs that came after"
+            f" {c.factor}={c.before}, against those after other levels.",
+            (c.pair,),
+            f"{c.low - 1:+.1%} to {c.high - 1:+.1%}, {c.n} such runs; chance of such a finding"
+            f" {carried.ALPHA:.0%} for all levels together",
+        )
+
+
+@caution(
+    160,
+    reads="the metrics of `repeat`, of each converged cell in order of execution",
+    remedy="the interval is too narrow: run longer or warm up longer, or find what switches",
+)
+def dependence(evidence: Evidence) -> Cautions:
+    """Runs of a converged cell drift or follow each other."""
+    for metric in evidence.result.repeat.metrics:
+        signs = [
+            (evidence.label(*c.place), sign)
+            for c, _, values in evidence.values(metric)
+            if c.status == "converged"
+            for sign in series.instabilities(values)
+        ]
+        if signs:
+            where = tuple(dict.fromkeys(label for label, _ in signs))
+            yield Caution(
+                f"The runs of {count(len(where), 'converged cell')} are not independent in"
+                f" {metric}.",
+                where,
+                listed([f"{label} {sign}" for label, sign in signs], SIGNS_NAMED),
+            )
+
+
+@caution(
+    140,
+    about=f"A cell has fewer than {ENOUGH_RUNS} runs.",
+    reads="the number of ok runs of each cell, where the run is the unit",
+    remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
+)
+def few(evidence: Evidence) -> Cautions:
+    """With few runs the interval rests on the assumption of normal noise; one run has none."""
+    for low, high, what in (
+        (1, 1, "have one run, which has no interval"),
+        (2, ENOUGH_RUNS - 1, f"have fewer than {ENOUGH_RUNS} runs"),
+    ):
+        cells = [c for c in evidence.cells if low <= c.n <= high and c.unit == "run"]
+        if cells:
+            yield Caution(
+                f"{said_of(len(cells), 'cell', what)}.",
+                evidence.labels(c.place for c in cells),
+                "n is in the table of cells",
+            )
+
+
+@caution(
+    130,
+    about=f"Each kernel was booted fewer than {ENOUGH} times, or a host was rebooted in between.",
+    reads="boot ids, the factor `kernel`, repeat.boots",
+    remedy=f"repeat.boots: {ENOUGH} or more",
+)
+def boots(evidence: Evidence) -> Cautions:
+    """What lies between boots is in no interval over runs of one boot."""
+    result = evidence.result
+    if KERNEL in result.factors and result.repeat.boots == 1:
+        yield Caution(
+            "Each kernel was booted once. Any two boots of one kernel differ too, so a difference"
+            " between kernels cannot be told from that.",
+            evidence="one boot has no interval",
+            remedy=f"repeat.boots: {ENOUGH} or more; the intervals here are over runs of one boot"
+            " each",
+        )
+    by_boots: dict[int, list[tuple[str, str]]] = {}
+    for c in evidence.cells:
+        if c.unit == "boot" and c.intervals:
+            most = max(interval.n for interval in c.intervals.values())
+            by_boots.setdefault(most, []).append(c.place)
+    for n, places in sorted(by_boots.items()):
+        cells = f"{count(len(places), 'cell')} {'was' if len(places) == 1 else 'were'}"
+        if not result.in_boots:
+            yield Caution(
+                f"{cells} run in {n} boots that the campaign did not ask for: the means are over"
+                " boots, no precision closes a cell, and comparisons have no verdict.",
+                evidence.labels(places),
+                "boot ids",
+                f"run the campaign anew without a reboot, or with repeat.boots: {ENOUGH}",
+            )
+        elif n < ENOUGH:
+            width = half_width(n, result.repeat.confidence)
+            yield Caution(
+                f"{cells} run in {count(n, 'boot')}, which proves little.",
+                evidence.labels(places),
+                "one boot has no interval"
+                if n == 1
+                else f"an interval over {n} boots is ±{width:.1f} standard deviations of a boot's"
+                " mean",
+            )
+
+
+@caution(
+    125,
+    about=f"Compared kernels have one build each, or fewer than {ENOUGH}.",
+    reads="the factor `kernel`, the builds of plan.json",
+    remedy="`builds: 4` of each kernel from git, or a list of builds",
+)
+def builds(evidence: Evidence) -> Cautions:
+    """Any change of the source moves the code behind it, and where code lies is measured too."""
+    result = evidence.result
+    booted = set(result.kernels.values())
+    if KERNEL not in result.factors or len(booted) < 2:
+        return
+    levels = [str(level) for level in result.runs[KERNEL].cat.categories]
+    number = {level: result.builds.get(level, 1) for level in levels if level in booted}
+    if single := [level for level, n in number.items() if n == 1]:
+        yield Caution(
+            f"One build of {listed(single, NAMED, ', ')}: a difference between kernels holds what"
+            " the layout of their code happens to be.",
+            evidence=PUBLISHED,
+        )
+    fewest = min(number.values())
+    if 1 < fewest < ENOUGH:
+        width = half_width(fewest, result.repeat.confidence)
+        yield Caution(
+            f"The kernels have {fewest} builds, which proves little.",
+            evidence=f"an interval over {fewest} builds is ±{width:.1f} standard deviations of a"
+            " build's mean",
+        )

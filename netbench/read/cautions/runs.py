@@ -1,0 +1,259 @@
+"""Runs that were lost, are left out, or are not what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from netbench.base.units import count, listed, said_of
+from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.cells import rows_by_cell
+from netbench.read.epochs import BETWEEN
+from netbench.read.offered import BOTH, TOLERANCE, rate_of
+from netbench.read.stack import Runs
+from netbench.stats.failures import failing_levels
+from netbench.stats.series import outliers
+
+REMEDIES = {
+    "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
+    "refused": "choose a level that the host accepts, or exclude the cell",
+    "unsupported": "exclude the cell, or use a host that can run it (`netbench check` says why)",
+    "interrupted": "resume the campaign",
+}
+
+
+@caution(
+    240,
+    reads="whether records.jsonl ends with a newline",
+    remedy="resume the campaign: it repeats the run",
+)
+def truncated(evidence: Evidence) -> Cautions:
+    """The last line of records.jsonl is incomplete, so that its run is left out."""
+    if evidence.result.truncated:
+        yield Caution(
+            "The last line of records.jsonl is incomplete and is left out: the controller was"
+            " killed while it wrote the line.",
+            evidence="one run is lost",
+        )
+
+
+@caution(
+    225,
+    reads="`status` of records, by the levels of factors (Fisher's exact test, Holm)",
+    remedy="see the reasons of the failed runs and log.txt, remove the cause and repeat; until then"
+    " trust only verdicts that say `even if`",
+)
+def failing_level(evidence: Evidence) -> Cautions:
+    """A level's runs fail more often than those of the other levels of its factor: what is left of
+    them may be a choice of the fast ones.
+    """
+    result = evidence.result
+    for found in failing_levels(result.runs, result.factors):
+        mine = result.failed[result.failed[found.factor] == found.level]
+        yield Caution(
+            f"Runs of {found.factor}={found.level} fail more often than those of its other levels.",
+            evidence.labels_of(mine),
+            f"{found.failed} of {found.runs} against {found.others_failed} of {found.others_runs},"
+            f" p = {found.p:.2g}",
+        )
+
+
+@caution(
+    220,
+    kinds=tuple(REMEDIES),
+    reads="`status` and `reason` of records",
+    remedy="; ".join(f"{status}: {remedy}" for status, remedy in REMEDIES.items()),
+)
+def bad_runs(evidence: Evidence) -> Cautions:
+    """Runs failed, were refused, unsupported or interrupted, and count in no number."""
+    runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
+    bad = runs[runs["status"] != "ok"]
+    first_lines = [str(reason).partition("\n")[0] for reason in bad["reason"]]
+    # what follows is a console's output, which differs from run to run
+    groups = bad.assign(reason=first_lines).groupby(["status", "reason"], observed=True, sort=True)
+    for (status, reason), group in groups:
+        what = said_of(len(group), "run", "failed" if status == "failed" else f"were {status}")
+        yield Caution(
+            f"{what}: {reason or 'no reason was recorded'}.",
+            evidence.labels_of(group),
+            f"of {count(len(runs), 'run')}",
+            REMEDIES[str(status)],
+            kind=str(status),
+        )
+
+
+@caution(
+    210,
+    reads="`proof` of records, by the flags `must_move` and `must_not_move` of the counters",
+    remedy="do not read these cells as the cost of this method; `netbench check` says what the host"
+    " lacks",
+)
+def mechanism(evidence: Evidence) -> Cautions:
+    """A method's proof counters show that its mechanism was not used."""
+    runs = evidence.result.ok
+    marked = runs[runs["engaged"] != ""]
+    # how far a counter moved differs from run to run
+    alike = marked["engaged"].astype(str).str.replace(r" counted \d+", " moved", regex=True)
+    for reason, group in marked.groupby(alike, sort=True):
+        yield Caution(
+            f"The mechanism did not engage in {count(len(group), 'run')} ({reason}). These runs"
+            " count; their cells are marked.",
+            evidence.labels_of(group),
+            f"{len(group)} of {count(len(runs), 'ok run')}",
+        )
+
+
+@caution(
+    190,
+    reads="the metrics `throughput` and `steps` of ok runs",
+    remedy="see samples/, and the tool's pattern",
+)
+def missing(evidence: Evidence) -> Cautions:
+    """An ok run moved data, but its throughput could not be computed."""
+    runs = evidence.result.ok
+    if "throughput" not in runs:
+        return
+    no_steps = runs["steps"].isna() if "steps" in runs else True
+    lacking = runs[runs["throughput"].isna() & no_steps]
+    if len(lacking):
+        no_number = "have no throughput: their counters, or a tool's output, could not be read."
+        yield Caution(
+            said_of(len(lacking), "ok run", no_number),
+            evidence.labels_of(lacking),
+            f"{len(lacking)} of {count(len(runs), 'ok run')}",
+        )
+
+
+@caution(
+    155,
+    about=f"Runs moved over {TOLERANCE:.0%} less or more than their `rate` in the window of a side:"
+    " their CPU is of another load.",
+    reads="`rate`, and the metrics `throughput` and `sent` of each ok run",
+    remedy="find what stood still then (`top`, other guests); a rate that link and hosts carry; a"
+    " window of a hundred chunks or more",
+)
+def rate(evidence: Evidence) -> Cautions:
+    """One caution for all runs; those of a cell that misses its rate altogether are among them."""
+    result, runs = evidence.result, evidence.result.ok
+    missed: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    rows, paced = rows_by_cell(runs), 0
+    sides = [name for name in BOTH if name in runs]
+    for c in evidence.cells if sides else ():
+        asked, mine = rate_of(result, c.factors), rows.get(c.place)
+        if asked is None or mine is None:
+            continue
+        paced += len(mine)
+        off = np.nan_to_num(runs[sides].to_numpy(dtype=float)[mine] * 1e9 / asked - 1)
+        worst = off[np.arange(len(mine)), np.abs(off).argmax(axis=1)]
+        for run, by in zip(runs["run"].to_numpy()[mine], worst, strict=True):
+            if abs(by) > TOLERANCE:
+                missed.setdefault(c.place, []).append((abs(by), f"run {run}: {by:+.1%}"))
+    if missed:
+        told = sorted((each for of_cell in missed.values() for each in of_cell), reverse=True)
+        yield Caution(
+            f"{said_of(len(told), 'run', 'missed')} the rate by over {TOLERANCE:.0%}, and"
+            f" {'counts' if len(told) == 1 else 'count'} like all others.",
+            evidence.labels(missed),
+            f"of {count(paced, 'run')} at a rate; {listed([each for _, each in told], NAMED)}",
+        )
+
+
+@caution(
+    150,
+    reads="the metrics of `repeat`, of each cell",
+    remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
+)
+def outlier(evidence: Evidence) -> Cautions:
+    """A run lies far from the median of its cell; it counts like all others."""
+    runs = evidence.result.ok
+    for metric in evidence.result.repeat.metrics:
+        apart: list[tuple[str, str]] = []
+        for c, rows, within in evidence.values(metric):
+            values, numbers = runs[metric].to_numpy(float)[rows], runs["run"].to_numpy()[rows]
+            middle = float(np.median(values))
+            for i in outliers(within):
+                off = values[i] / middle - 1 if middle else 0.0
+                text = f"run {numbers[i]}: {values[i]:.4g} ({off:+.1%} of the median)"
+                apart.append((evidence.label(*c.place), text))
+        if apart:
+            yield Caution(
+                f"{said_of(len(apart), 'run', 'lie')} far from the other runs of the cell in"
+                f" {metric}, and {'counts' if len(apart) == 1 else 'count'} like all others.",
+                tuple(dict.fromkeys(label for label, _ in apart)),
+                listed([text for _, text in apart], NAMED),
+            )
+
+
+@caution(
+    120,
+    kinds=("facts",),
+    reads="facts.json, and in which run or boot its entries begin (read/epochs.py)",
+    remedy="the records are kept: to go on with them, restore these facts and resume; else run the"
+    " campaign anew",
+)
+def not_pooled(evidence: Evidence) -> Cautions:
+    """Facts that must match changed, so that ok runs made before are excluded."""
+    runs = evidence.result.runs
+    excluded = runs[runs["excluded"] != ""]
+    for (pair, why), group in excluded.groupby(["pair", "excluded"], observed=True, sort=False):
+        ok = int(((runs["status"] == "ok") & (runs["pair"] == pair)).sum())
+        changes = str(why).split(BETWEEN)
+        first, last = int(group["run"].min()), int(group["run"].max())
+        yield Caution(
+            f"{len(group)} of {count(ok, 'ok run')} (between run {first} and run {last}) are"
+            " excluded from all means, intervals and comparisons: these facts differed from"
+            " those at the end of the campaign.",
+            tuple(dict.fromkeys(change.partition(":")[0] for change in changes)),
+            listed(changes, NAMED),
+            kind="facts",
+        )
+
+
+def _cuts(runs: Runs) -> Iterator[tuple[tuple[str, str], tuple[int, float]]]:
+    record = runs.record
+    if record.cut:
+        longest = max(float(np.max(seconds)) for seconds in record.cut.values())
+        yield (record.cell, record.pair), (len(runs), longest)
+
+
+@caution(
+    40,
+    reads="`cut` of records: seconds by side",
+    remedy="look at the management link to the hosts; where data shares it, compare these runs with"
+    " the others",
+    observe=_cuts,
+)
+def cut(evidence: Evidence) -> Cautions:
+    """The controller lost its connection to a worker for a while during a run."""
+    if cuts := [each for of_cell in evidence.saw.values() for each in of_cell]:
+        yield Caution(
+            "The controller lost its connection to a worker for a while in"
+            f" {count(sum(runs for runs, _ in cuts), 'run')}. The data went on, and these runs"
+            " count.",
+            evidence.labels(evidence.saw),
+            f"for {max(seconds for _, seconds in cuts):.3g} s at most; `cut` in records.jsonl says"
+            " in which runs",
+        )
+
+
+def _whys(runs: Runs) -> Iterator[tuple[tuple[str, str], str]]:
+    if runs.record.unverified:
+        yield (runs.record.cell, runs.record.pair), runs.record.unverified
+
+
+@caution(
+    25,
+    reads="`unverified` of records",
+    remedy="a sink that keeps the data (discard, a file), or verify: off",
+    observe=_whys,
+)
+def unverified(evidence: Evidence) -> Cautions:
+    """`verify` was asked for, and what arrived could not be read again."""
+    if evidence.saw:
+        yield Caution(
+            "Whether what arrived is what was sent was not verified.",
+            evidence.labels(evidence.saw),
+            "; ".join(dict.fromkeys(whys[-1] for whys in evidence.saw.values())),
+        )
