@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
+from netbench.base.whole_file import is_of_others
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -441,7 +442,8 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
 
 def _open_report(path: str, flags: int) -> int:
     """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
-    if os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid()):
+    foreign = os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid())
+    if foreign or is_of_others(Path(path)):
         flags |= os.O_NOFOLLOW
     return os.open(path, flags, 0o644)
 
@@ -472,7 +474,8 @@ def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
     try:
         if file.parent == own_folder:
             own_folder.mkdir(mode=0o755, exist_ok=True)
-        with open(file, "w", encoding="utf-8", opener=_open_report) as out:
+        # what is no character stays as YAML has escaped it
+        with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
             out.write(text)
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error

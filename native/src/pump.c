@@ -19,7 +19,7 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* Until when a paced sender sleeps; 0: it sends on. It sleeps once a PACE_QUANTUM_NS, as iperf3 does
+/* Until when a paced sender sleeps; 0: it sends on. It does once a PACE_QUANTUM_NS, as iperf3 does
  * with its --pacing-timer, or a longer chunk: once a chunk would add sleeps to the price of small
  * chunks. A sender that is behind sends at full speed, which no rate is: it catches up with
  * PACE_DEBT_NS at most, and with nothing from before its window. */

@@ -81,7 +81,7 @@ void controller_open_socket(struct test_controller *controller)
 	exchange_hellos(controller);
 }
 
-static int part(struct test_controller *controller)
+int controller_vanish(struct test_controller *controller)
 {
 	close(controller->out);
 	if (controller->in != controller->out)
@@ -94,12 +94,7 @@ static int part(struct test_controller *controller)
 int controller_close(struct test_controller *controller)
 {
 	nb_send_frame(controller->out, NB_BYE, 0, NULL, 0);
-	return part(controller);
-}
-
-int controller_vanish(struct test_controller *controller)
-{
-	return part(controller);
+	return controller_vanish(controller);
 }
 
 void controller_send(struct test_controller *controller, enum nb_frame_type type,
@@ -300,15 +295,6 @@ uint64_t vector_ns(const struct vectors *vectors, const char *owner, const char 
 
 	must_find(vectors, owner, name, edge, &head);
 	return head.ns;
-}
-
-char *vector_text(const struct vectors *vectors, const char *name, int edge)
-{
-	struct nb_vector head;
-	const unsigned char *body = must_find(vectors, "", name, edge, &head);
-
-	assert_true(head.text);
-	return strndup((const char *)body, head.bytes);
 }
 
 void vectors_free(struct vectors *vectors)

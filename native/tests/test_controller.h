@@ -67,13 +67,11 @@ void put_number(struct nb_writer *writer, const char *name, uint64_t number);
 void put_text(struct nb_writer *writer, const char *name, const char *text);
 void put_bytes(struct nb_writer *writer, uint16_t row, const void *bytes, size_t length);
 
-/* Whether a vector is there; one of its numbers; its text (with an end, to be freed). Missing ones
- * fail the test. */
+/* Whether a vector is there; one of its numbers. Missing ones fail the test. */
 int vector_is(const struct vectors *vectors, const char *owner, const char *name, int edge);
 uint64_t vector_number(const struct vectors *vectors, const char *owner, const char *name, int edge,
 		       size_t item);
 uint64_t vector_ns(const struct vectors *vectors, const char *owner, const char *name, int edge);
-char *vector_text(const struct vectors *vectors, const char *name, int edge);
 void vectors_free(struct vectors *vectors);
 
 /* A file under the temporary directory with that content; the path is to be freed with forget_file,

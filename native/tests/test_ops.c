@@ -402,28 +402,16 @@ static void a_program_that_fails_has_nothing_to_undo(void **state)
 
 static void a_program_that_hangs_is_stopped(void **state)
 {
-	char output[64];
+	char output[5]; /* what does not fit is cut */
 	struct nb_error error;
 
 	(void)state;
-	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 100000000, output, sizeof(output),
-			    &error) < 0);
+	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 1000000000, output,
+			    sizeof(output), &error) < 0);
 	assert_int_equal(ETIMEDOUT, error.error);
-	assert_string_equal("begun\n", output);
+	assert_string_equal("begu", output);
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG)); /* nothing is left behind */
 	assert_int_equal(ECHILD, errno);
-}
-
-static void output_over_the_room_is_cut(void **state)
-{
-	char output[8];
-	struct nb_error error;
-
-	(void)state;
-	assert_int_equal(0, nb_exec("echo\0"
-				    "123456789abcdef",
-				    20, 5000000000ULL, output, sizeof(output), &error));
-	assert_string_equal("1234567", output);
 }
 
 int main(void)
@@ -440,7 +428,6 @@ int main(void)
 		cmocka_unit_test(wrong_requests_are_refused),
 		cmocka_unit_test(a_program_that_fails_has_nothing_to_undo),
 		cmocka_unit_test(a_program_that_hangs_is_stopped),
-		cmocka_unit_test(output_over_the_room_is_cut),
 	};
 
 	return cmocka_run_group_tests_name("ops", tests, NULL, NULL);

@@ -599,36 +599,6 @@ static void a_lost_peer_is_an_error(void **state)
 	}
 }
 
-/* Two workers of one process make their files at the same time, and one of them leaves before the
- * other has sent its own. */
-static void workers_do_not_share_their_files(void **state)
-{
-	struct plan plan = { .send = "sendfile", .source = "files", .bytes = 500000, .verify = 1 };
-	struct pair pairs[2];
-	struct vectors ready;
-
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		open_pair(&pairs[i]);
-		pairs[i].port = prepare_receiver(&pairs[i].receiver, &plan);
-	}
-	for (int i = 0; i < 2; i++)
-		request_sender(&pairs[i].sender, &plan, pairs[i].port);
-	for (int i = 0; i < 2; i++) {
-		ready = controller_await(&pairs[i].sender, NB_READY);
-		assert_int_equal(3 * 100000, vector_number(&ready, "", "source_size", 0, 0));
-		vectors_free(&ready);
-	}
-	for (int i = 0; i < 2; i++) {
-		go(&pairs[i]);
-		open_bounded(&pairs[i]);
-		finish(&pairs[i], &plan);
-		assert_same_digest(&pairs[i], 0);
-		forget(&pairs[i]);
-		close_pair(&pairs[i]);
-	}
-}
-
 static int connect_raw(uint64_t port, const void *bytes, size_t length)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -755,6 +725,11 @@ static void orders_out_of_turn_are_errors(void **state)
 	prepare_receiver(&controller, &plan);
 	controller_send(&controller, NB_MARK, NULL, 0);
 	assert_int_equal(NB_ERR_PROTOCOL, controller_error(&controller).code);
+	put_text(&writer, "role", "observe");
+	put_text(&writer, "meters", "procstats");
+	put_number(&writer, "duration", 20 * MS);
+	controller_request(&controller, NB_JOB, &writer);
+	assert_non_null(strstr(controller_error(&controller).message, "no meter 'procstats'"));
 	/* A frame that only a worker sends ends the conversation. */
 	controller_send(&controller, NB_RESULT, NULL, 0);
 	assert_non_null(
@@ -842,21 +817,6 @@ static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 	assert_int_equal(NB_OK, controller_close(&controller));
 }
 
-static void a_meter_that_is_none_is_refused(void **state)
-{
-	struct nb_writer writer = { 0 };
-	struct test_controller controller;
-
-	(void)state;
-	controller_open(&controller);
-	put_text(&writer, "role", "observe");
-	put_text(&writer, "meters", "procstats");
-	put_number(&writer, "duration", 20 * MS);
-	controller_request(&controller, NB_JOB, &writer);
-	assert_non_null(strstr(controller_error(&controller).message, "no meter 'procstats'"));
-	assert_int_equal(NB_OK, controller_close(&controller));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -867,13 +827,11 @@ int main(void)
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
 		cmocka_unit_test(a_mover_only_reads_and_a_helper_moves_no_data),
 		cmocka_unit_test(a_lost_peer_is_an_error),
-		cmocka_unit_test(workers_do_not_share_their_files),
 		cmocka_unit_test(connections_without_the_token_are_rejected_and_counted),
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
 		cmocka_unit_test(orders_out_of_turn_are_errors),
 		cmocka_unit_test(a_worker_greets_only_its_like),
 		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
-		cmocka_unit_test(a_meter_that_is_none_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("transfers", tests, NULL, NULL);

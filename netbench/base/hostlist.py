@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 NAMES_MAX = 10_000
-NOTATION = re.compile(r"[\w.-]*\[[\w,-]+\](?:[\w.-]|\[[\w,-]+\])*", re.ASCII)
+NOTATION = re.compile(r"(?<![\w.-])[\w.-]*\[[\w,-]+\](?:[\w.-]|\[[\w,-]+\])*", re.ASCII)
 """A word of a text that stands for several names."""
 _ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\[\]]*\][^,\[\]\s]*)*")
 _SLURM = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
@@ -61,16 +61,17 @@ def _values(inner: str, word: str) -> Sequence[str]:
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], f"[{part.strip()}] in {word!r}")
+        values += _range(ends[1], ends[2] or ends[1], part, word)
     return values
 
 
-def _range(low: str, high: str, where: str) -> list[str]:
+def _range(low: str, high: str, part: str, word: str) -> list[str]:
     """Numbers as wide as the lowest is written. Errors: ValueError."""
     if int(low) > int(high):
-        raise ValueError(f"expected a range that goes up, got {where}")
+        raise ValueError(f"expected a range that goes up, got [{part.strip()}] in {word!r}")
     if int(high) - int(low) >= NAMES_MAX:
-        raise ValueError(f"expected at most {NAMES_MAX} names, got more in {where}")
+        what = f"expected at most {NAMES_MAX} names, got more in [{part.strip()}] in {word!r}"
+        raise ValueError(what)
     return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1)]
 
 

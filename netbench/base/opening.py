@@ -19,16 +19,34 @@ WHOLE = 64 << 20
 """The most bytes of a file that is read as a whole, such as facts.json of a large fleet."""
 
 
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_held: dict[Path, int] = {}
+
+
+def hold(folder: Path, path: Path) -> None:
+    """Open what is in a folder by this path from now on, whatever is put there: the folder above
+    may be another account's. Errors: OSError.
+    """
+    _held[path] = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+
+
+def let_go(path: Path) -> None:
+    """Hold it no more."""
+    if path in _held:
+        os.close(_held.pop(path))
+
+
 def open_inside(path: Path, below: int = 1, flags: int = os.O_RDONLY) -> int:
     """A descriptor of a result's file; `below`: how many of the path's last names are within the
     result. Errors: OSError with the path.
     """
     *folders, name = path.parts[-below:]
-    here = os.open(path.parents[below - 1], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    top = path.parents[below - 1]
+    here = os.dup(_held[top]) if top in _held else os.open(top, _FOLDER)
     try:
         for folder in folders:
-            above, how = here, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            here = os.open(folder, how, dir_fd=above)
+            above = here
+            here = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
             os.close(above)
         # A pipe without a writer would be waited for, a terminal become this process's own.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import stat
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def refuse_foreign(path: Path, private: bool = False) -> None:
         what = "read" if private else "write"
         raise StoreError(
             f"others may {what} {path} (mode {stat.S_IMODE(info.st_mode):04o}); look whether it is"
-            f" as you left it, then `chmod {'go=' if private else 'go-w'} {path}`"
+            f" as you left it, then `chmod {'go=' if private else 'go-w'} {shlex.quote(str(path))}`"
         )
 
 

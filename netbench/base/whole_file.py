@@ -14,17 +14,23 @@ from pathlib import Path
 from netbench.base.errors import PlaceError, RequestError
 
 
+def is_of_others(file: Path) -> bool:
+    """Whether it is a link of another account's: it may lead to what that one may not write."""
+    return file.is_symlink() and file.lstat().st_uid not in (0, os.geteuid())
+
+
 @contextmanager
 def replacing(
     file: Path, remedy: str = "choose another place", make_folder: bool = False
 ) -> Iterator[Path]:
     """A name to write to, whose file is at `file` in the end. What a symbolic link names is
-    replaced, not the link. A device or a pipe stays one, and gets the contents. Errors: PlaceError
-    with `remedy`.
+    replaced, not the link, unless that is another account's. A device or a pipe stays one, and gets
+    the contents. Errors: PlaceError with `remedy`.
     """
     try:
-        place = Path(os.path.realpath(file))
-        is_stream = file.exists() and not file.is_file() and not file.is_dir()
+        others = is_of_others(file)
+        place = file if others else Path(os.path.realpath(file))
+        is_stream = not others and file.exists() and not file.is_file() and not file.is_dir()
         if make_folder and not file.parent.exists():
             file.parent.mkdir(parents=True)
         beside = None if is_stream else place.parent

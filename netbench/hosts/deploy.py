@@ -36,6 +36,8 @@ ATTEMPTS = 11  # to send and to build: one of each a folder; and to install
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 PLACE = "/usr/local/libexec/netbench"
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
+# Of PLACE, or a worker there: no other path that a host names is to be made root's.
+_PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?)?")
 # Root copies the worker $1, and looks at its copy: only that of SHA-256 $2 gets a name that sudo
 # starts. Until then nobody reads it: the user may have put a link to another file there.
 _INSTALL = (
@@ -228,7 +230,7 @@ def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
             )
         case ["nosudo"]:
             return shell.refusal("settings need root, and the host has no `sudo`; connect as root")
-        case ["others", path, *line] if path == shlex.quote(path):
+        case ["others", path, *line] if _PART.fullmatch(path):
             return shell.refusal(
                 f"sudo starts nothing below {path}, which others than root can change"
                 f" ({' '.join(line[:4])}); connect as root, or make it a folder or file of root's"

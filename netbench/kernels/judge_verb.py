@@ -55,18 +55,24 @@ def _earlier(question: Question, results: Path) -> Boots | None:
     """
     from netbench.base.errors import NetbenchError
     from netbench.kernels import judge
+    from netbench.read.load import load
+    from netbench.read.outlook import outlook
     from netbench.read.overview import folders
 
     asked = judge.asked(question)
     every = [f for f in folders(results) if f.parent.name.startswith("judge-")]
     for folder in sorted(every, key=lambda f: f.parent.name != asked.name):
         try:
-            metrics = api.power(asked, folder).metrics
+            result = load(folder)
+            metrics = outlook(asked, result).metrics
         except NetbenchError:
             continue  # a result that nobody can read
-        if known := [one for one in metrics if one.boots]:
-            one = min(known, key=lambda each: each.sd)
-            seconds = one.boots.boot_seconds if one.boots else 0.0
+        runs = result.runs[["started", "boot"]].dropna().sort_values("started")
+        gaps = runs["started"].diff().dt.total_seconds()[1:]
+        booted = runs["boot"].diff()[1:] != 0
+        if metrics and booted.any() and not booted.all():
+            one = min(metrics, key=lambda each: each.sd)
+            seconds = max(float(gaps[booted].median() - gaps[~booted].median()), 0.0)
             return judge.Boots(one.between, one.within, seconds, str(folder))
     return None
 

@@ -109,7 +109,7 @@ def find(names: Iterable[str], *inherited: int) -> Tools:
     return Tools({name: path for name, path in paths.items() if path}, inherited)
 
 
-def together(call: Callable[[_T], None], items: Iterable[_T]) -> None:
+def together(call: Callable[[_T], object], items: Iterable[_T]) -> None:
     """Call for every item, in parallel. Errors: the first item's that failed, after all
     have ended.
     """

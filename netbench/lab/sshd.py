@@ -18,9 +18,8 @@ from netbench.lab.lab import LabHost
 PORT = 22
 PROGRAMS = ("sshd", "qemu-system")
 PAM_SERVICE = Path("/etc/pam.d/sshd")
-_PRIVILEGE_SEPARATION = Path(
-    "/run/sshd"
-)  # compiled into Debian's sshd, which starts only where it exists
+# compiled into Debian's sshd, which starts only where it exists
+_PRIVILEGE_SEPARATION = Path("/run/sshd")
 _PENALTIES_SINCE = (9, 8)
 _DEADLINE = 20.0
 _POLL = 0.01
@@ -87,8 +86,11 @@ def prepare(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     hosts = list(hosts)
     config = keys(folder, hosts, tools)
     extra = "PerSourcePenalties no\n" if _version(tools) >= _PENALTIES_SINCE else ""
+    words = {"folder": folder, "pam": "yes" if PAM_SERVICE.exists() else "no"}
     for host in hosts:
-        (place(folder, host.name) / "sshd_config").write_text(_server(folder, host) + extra)
+        here = place(folder, host.name)
+        text = _SERVER.format(address=host.management, place=here, **words)
+        (here / "sshd_config").write_text(text + extra)
     (folder / "pam").write_text(_PAM)
     return config
 
@@ -102,7 +104,8 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
         part.mkdir()
         part.chmod(0o755)  # whatever the umask: `lab status` needs no root
     key_files = [folder / "client_key", *(place(folder, host.name) / "host_key" for host in hosts)]
-    together(lambda key: _keygen(key, tools), key_files)
+    keygen = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f")
+    together(lambda key: tools.run((*keygen, str(key))), key_files)
     client, *servers = (key.with_suffix(".pub").read_text().strip() for key in key_files)
     (folder / "known_hosts").write_text(
         "".join(f"{h.management} {key}\n" for h, key in zip(hosts, servers, strict=True))
@@ -111,23 +114,12 @@ def keys(folder: Path, hosts: Iterable[LabHost], tools: Tools) -> Path:
     authorized.write_text(f"{client}\n")
     authorized.chmod(0o644)  # sshd reads it as the user that logs in
     config = folder / "ssh_config"
-    config.write_text("".join(_client(folder, host) for host in hosts))
-    return config
-
-
-def _keygen(key: Path, tools: Tools) -> None:
-    tools.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)))
-
-
-def _server(folder: Path, host: LabHost) -> str:
-    pam = "yes" if PAM_SERVICE.exists() else "no"
-    return _SERVER.format(
-        address=host.management, place=place(folder, host.name), folder=folder, pam=pam
+    config.write_text(
+        "".join(
+            _CLIENT.format(alias=host.ssh, address=host.management, folder=folder) for host in hosts
+        )
     )
-
-
-def _client(folder: Path, host: LabHost) -> str:
-    return _CLIENT.format(alias=host.ssh, address=host.management, folder=folder)
+    return config
 
 
 def _version(tools: Tools) -> tuple[int, int]:

@@ -33,6 +33,13 @@ class Findings:
         begun = time.monotonic()
         if begun < self._due and not at_once:
             return
+        try:
+            self._read()
+        finally:
+            now = time.monotonic()
+            self._due = now + (now - begun) / self._share
+
+    def _read(self) -> None:
         from netbench.report.source import Source
 
         source = Source.of(self._folder)
@@ -41,5 +48,3 @@ class Findings:
         self.comparisons = tuple(c for name in metrics for c in by_metric.get(name, ()))
         self.cautions = tuple(f"{c.kind}: {c.what}" for c in source.cautions)
         self.statuses = {(c.cell, c.pair): c.status for c in source.cells}
-        now = time.monotonic()
-        self._due = now + (now - begun) / self._share

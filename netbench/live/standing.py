@@ -90,7 +90,7 @@ class Overview:
             tuple(shown(words.get(name, "")) for name in self.factors),
             status,
             tally.runs,
-            len(self.ledger.trail.failures(unit.key)),
+            len(self.ledger.trail.failed.get(unit.key, ())),
             self.ledger.assessment(unit.key).intervals if tally.runs else {},
         )
 

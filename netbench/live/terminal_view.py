@@ -4,6 +4,7 @@ knows anyway. Nothing runs beside a measured run.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from contextlib import suppress
@@ -30,7 +31,6 @@ class View(Lines):
         super().__init__(sys.stderr)
         self._painter = Painter(sys.stderr)
         self._due = 0.0
-        self._is_broken = False
 
     def _print(self, text: str) -> None:
         self._painter.print(self.folded(text))
@@ -49,8 +49,6 @@ class View(Lines):
 
     def _show(self, ledger: Ledger, left: float | None) -> None:
         """Draw the view; a defect of it ends no campaign."""
-        if self._is_broken:
-            return
         begun = time.monotonic()
         try:
             with suppress(NetbenchError):  # whoever writes it says so
@@ -58,7 +56,7 @@ class View(Lines):
             drawing = time.monotonic()
             self._draw(ledger, left)
         except Exception as error:
-            self._is_broken = True
+            self._due = math.inf
             self._painter.clear()
             self.say(f"the view has failed, the campaign goes on: {type(error).__name__}: {error}")
             return

@@ -8,7 +8,7 @@ from collections import deque
 from pathlib import Path
 
 from netbench import campaign
-from netbench.base.errors import ReportError, StoreError
+from netbench.base.errors import NetbenchError, ReportError, StoreError
 from netbench.base.json_lines import cannot_read
 from netbench.base.opening import read_inside
 from netbench.campaign.yaml_tree import decode
@@ -97,7 +97,12 @@ class Watched:
     def overview(self) -> Overview:
         """Where the campaign stands."""
         ledger, is_running = self._ledger, self.state == "running"
-        self._findings.look(at_once=not is_running)
+        try:
+            self._findings.look(at_once=not is_running)
+        except NetbenchError:
+            if not is_running:
+                raise
+            # While it runs, files change between the reading of one and the next.
         left = None
         if is_running and not ledger.finished:
             left = TimeLeft(self._plan).seconds(ledger)

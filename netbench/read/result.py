@@ -126,7 +126,7 @@ class Result:
         """Factors of `sweep:`; a key that only `include` gave belongs to its level, so a comparison
         does not hold it equal.
         """
-        return self.plan.swept or self.factors
+        return tuple(n for n in self.plan.swept if n in self.factors) or self.factors
 
     @cached_property
     def in_boots(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -90,8 +91,8 @@ class Compared:
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
                 " times more and name a folder with these results:"
-                f" `compare A B --history {a.path.parent}`; --force judges the intervals as they"
-                " are"
+                f" `compare A B --history {shlex.quote(str(a.path.parent))}`; --force judges the"
+                " intervals as they are"
             )
         firsts = [(text, of[0]) for text, of in unanswered]
         refused = [one for one in firsts if self.turns or one[1].verdict == NO_VERDICT]

@@ -88,6 +88,7 @@ def _finding(folder: Path) -> str:
 
     size = (folder / "records.jsonl").stat().st_size
     if size > MOST_BYTES:
-        return f"not computed for {rounded_size(size)} of records: `report {folder}` does"
+        command = f"report {shlex.quote(str(folder))}"
+        return f"not computed for {rounded_size(size)} of records: `{command}` does"
     found = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
     return next((block.lines[0] for block in found), "no run has given a result")

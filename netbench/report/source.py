@@ -89,7 +89,7 @@ class Source:
         rate fixes throughput, it is not compared.
         """
         asked = self.result.compare
-        if asked is None or asked.factor not in self.result.factors:
+        if asked is None or asked.factor not in self.result.swept:
             return {}
 
         def compare(name: str) -> list[Comparison]:

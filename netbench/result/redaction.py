@@ -32,10 +32,14 @@ _FREE_TEXT = (
 _WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
 _HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
 _MAC = re.compile(r"(?<!\w)(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
+_OF_NAME = re.compile(
+    r"(?<=\b(?:en|wl|ww)x)[0-9a-f]{12}(?!\w)"
+)  # a MAC, systemd.net-naming-scheme(7)
+_FOUR = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)")
 _ADDRESS = re.compile(
-    rf"{_MAC.pattern}"
-    r"|(?:(?<![\w:.])|(?<=\w:)(?!:))[0-9A-Fa-f:]*:(?:[0-9A-Fa-f:]*[0-9A-Fa-f]|:)(?!\w)"
-    r"|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)"
+    rf"{_MAC.pattern}|{_OF_NAME.pattern}"
+    r"|(?:(?<![\w:.])|(?<=\w:)(?!:))(?:[0-9A-Fa-f]{0,4}:){2,7}"
+    rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
 _NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
@@ -51,7 +55,8 @@ class Redaction:
         longest = sorted(self._names, key=len, reverse=True)
         among = "|".join(map(re.escape, longest))
         domains = "|".join(re.escape(name) for name in longest if self._names[name] == DOMAIN)
-        below = rf"|(?:[\w-]+\.)+(?:{domains})" if domains else ""  # hosts that no campaign names
+        # hosts that no campaign names, by labels of RFC 1035: without bounds all of a text is tried
+        below = rf"|(?:[\w-]{{1,63}}\.){{1,16}}(?:{domains})" if domains else ""
         self._named = re.compile(rf"(?<!\w)(?:{among}{below})(?!\w)" if among else r"(?!)", re.I)
 
     def text(self, text: str, addresses: bool = True) -> str:
@@ -97,6 +102,8 @@ class Redaction:
         told = self._addresses.get(word) or _stand_in(word, len(self._addresses) + 1)
         if told != word:
             self._addresses[word] = told
+        elif ":" in word:  # of IPv6 only by its form, as `12:30:192.0.2.1` is
+            return _FOUR.sub(lambda found: self._address(found[0]), word)
         return told
 
 
@@ -104,6 +111,8 @@ def _stand_in(word: str, number: int) -> str:
     """What stands for an address; a word that is none, or the same everywhere, for itself."""
     if _MAC.fullmatch(word):
         return f"00:00:5e:00:53:{number % 256:02x}"
+    if re.fullmatch("[0-9a-f]{12}", word):
+        return f"00005e0053{number % 256:02x}"
     try:
         address = ipaddress.ip_address(word)
     except ValueError:

@@ -35,6 +35,8 @@ from netbench.base.json_lines import (
 )
 from netbench.base.opening import (
     force_names,
+    hold,
+    let_go,
     make_folder,
     open_file,
     open_inside,
@@ -106,9 +108,11 @@ class Store:
             why = str(error)
         try:
             with new_folder(final) as draft:
+                hold(draft, final)
                 for file, data in {**files, **dict.fromkeys(_LINES, b"")}.items():
                     write_new(draft / file, data, forced=True)
         except BaseException:
+            let_go(final)
             if state:
                 state.forget()
             raise
@@ -258,6 +262,7 @@ class Store:
             with suppress(OSError):  # what the log could not take was said when it was written
                 self._log.close()
         self._records = self._log = None
+        let_go(self.path)
         if self.state:
             self.state.close()
 
@@ -276,6 +281,7 @@ def new_folder(final: Path) -> Iterator[Path]:
     draft = final.parent / f".{final.name}.new"
     try:
         make_folder(draft / "samples", 0o755)
+        hold(draft, draft)
         yield draft
         force_names(draft)
         draft.rename(final)
@@ -288,6 +294,8 @@ def new_folder(final: Path) -> Iterator[Path]:
         raise PlaceError(
             f"{what}; {remedy_of(error)}, or choose another place with --results"
         ) from error
+    finally:
+        let_go(draft)
 
 
 def document(value: Mapping[str, Any]) -> bytes:

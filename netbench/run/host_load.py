@@ -5,7 +5,7 @@ Only reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +28,7 @@ LOOKED_FOR = (
     "nic",
 )  # signs of noise; the network has other users
 # A fact, whether it is of a whole kernel, whether a value is bad, what is said, and what to do.
-DOUBTS = (
+DOUBTS: tuple[tuple[str, bool, Callable[[str], bool], str, str], ...] = (
     (
         "governor",
         True,

@@ -6,7 +6,7 @@ Replaying the records of a result gives the same ledger, which is what `resume` 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -107,10 +107,6 @@ class Trail:
         self.bad.append(Bad(record.run, record.cell, record.pair, record.status, record.reason))
         if record.status == "failed":
             self.failed[record.cell, record.pair].append((record.block, record.boot))
-
-    def failures(self, key: Key) -> Sequence[tuple[int, int]]:
-        """Block and boot of the failed runs of a cell on a pair."""
-        return self.failed.get(key, ())
 
 
 class Ledger:

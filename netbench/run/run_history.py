@@ -122,10 +122,10 @@ def refuse_another(store: Store, plan: Plan) -> None:
         )
     store.refuse_changed()
     planned, stored = codec.of_json(PlanFile, plan_json(plan)), store.plan()
-    names = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
+    keys = ["cells", "pairs", "seed", "boots", "repeat", "compare", "part"]
     if stored.rounds == planned.rounds or len(planned.pairs) == 1:
-        names.append("order")  # else hosts were found to share kernels, which the order follows
-    for name in names:
+        keys.append("order")  # else hosts were found to share kernels, which the order follows
+    for name in keys:
         if getattr(stored, name) != getattr(planned, name):
             raise StoreError(
                 f"{store.path}: campaign.yaml no longer matches plan.json: `{name}` differs;"

@@ -251,7 +251,7 @@ def group_closings(
     for key, mine in alone.items():
         if key != base:
             cell = group[key]
-            settled = enough(cell, mine) and is_settled(cell, group[base], target, order)
+            settled = enough(cell, mine) and _is_settled(cell, group[base], target, order)
             closed[key] = reason(cell, mine, settled)
     compared = {closed[key] for key in alone if key != base}
     if enough(group[base], alone[base]) and all(compared):
@@ -261,7 +261,7 @@ def group_closings(
     return closed
 
 
-def is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
+def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
     """Whether a ratio is settled in every chosen metric that both have, and there is one."""
     repeat = target.repeat
     both = [name for name in repeat.metrics if name in mine.series and name in base.series]

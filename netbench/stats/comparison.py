@@ -107,27 +107,24 @@ class Comparison:
         return "; ".join((_sentence(self), *(FLAGS[flag] for flag in self.flags)))
 
 
+_VERBS = {
+    "throughput": ("moves", ""),
+    "retransmits": ("retransmits", ""),
+    "steps": ("makes", " steps"),
+    "fsync_time": ("spends", " time in fsync(2)"),
+}
+_COSTS = {"cpu": "CPU", "demand": "CPU per KB", "user_cpu": "user CPU", "kernel_cpu": "kernel CPU"}
+_SIDES = {"sender": " on the sender", "receiver": " on the receiver"}
+
+
 def _verb(metric: str) -> tuple[str, str]:
     """The words for a metric: (verb, object)."""
     bare, _, meter = metric.partition(".")
     by = f", by {meter}" if meter else ""
     who, _, what = bare.partition("_")
-    if bare == "throughput":
-        return "moves", ""
-    on = {"sender": " on the sender", "receiver": " on the receiver", "system": ""}.get(who, "")
-    thing = {
-        "cpu": "CPU",
-        "demand": "CPU per KB",
-        "user_cpu": "user CPU",
-        "kernel_cpu": "kernel CPU",
-    }.get(what)
-    if thing:
-        return "uses", f" {thing}{on}{by}"
-    return {
-        "retransmits": ("retransmits", ""),
-        "steps": ("makes", " steps"),
-        "fsync_time": ("spends", " time in fsync(2)"),
-    }.get(bare, ("has", f" {bare}{by}"))
+    if what in _COSTS:
+        return "uses", f" {_COSTS[what]}{_SIDES.get(who, '')}{by}"
+    return _VERBS.get(bare, ("has", f" {bare}{by}"))
 
 
 def _sentence(c: Comparison) -> str:
@@ -138,7 +135,8 @@ def _sentence(c: Comparison) -> str:
         return f"{level} against {baseline}{' in' + thing if thing else ''}: no comparison, {c.why}"
     if math.isnan(c.low):
         return f"{level} {does} {change(c.ratio)}{thing} than {baseline}, but {c.why}: inconclusive"
-    interval = f"{_percent(c)} interval {_short(c)}{', unpaired' if c.against is not None else ''}"
+    unpaired = "" if c.against is None else ", unpaired"
+    interval = f"{c.confidence * 100:.3g}% interval {_short(c)}{unpaired}"
     if c.verdict == "equivalent":
         return (
             f"{level} {does} as much{thing} as {baseline}, within the margin of {c.margin:.2%}:"
@@ -176,23 +174,15 @@ def failures_said(failures: Failures, level: str, baseline: str) -> str:
     """`3 of 20 runs of send=splice failed and 1 of 20 of send=write`."""
     f = failures
     counts = ((f.failed, f.runs, level), (f.baseline_failed, f.baseline_runs, baseline))
-    told = [
+    told = (
         f"{failed} of {count(runs, 'run')} of {name}" for failed, runs, name in counts if failed
-    ]
+    )
     return f"{' and '.join(told)} failed"
-
-
-def _percent(c: Comparison) -> str:
-    """The confidence of a comparison's interval: `95%`, `98.3%`."""
-    return f"{c.confidence * 100:.3g}%"
 
 
 def _short(c: Comparison) -> str:
     """The interval without a direction where the sentence has already said it."""
     text = bounds(c.low, c.high)
-    same = (c.low >= 1) == (c.high >= 1)
-    return (
-        text.removesuffix(" more").removesuffix(" less")
-        if same and c.verdict != "equivalent"
-        else text
-    )
+    if (c.low >= 1) != (c.high >= 1) or c.verdict == "equivalent":
+        return text
+    return text.removesuffix(" more").removesuffix(" less")

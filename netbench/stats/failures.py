@@ -92,8 +92,8 @@ def ranked(
     known = (boots[0] | boots[1],) * 2 if boots[0] & boots[1] else boots
     both = np.concatenate([mine.values, base.values])
     worst = both.min() / 2 if lowest else both.max() * 2
-    mine = _filled(mine, _lost(mine, failed, known[0]), float(worst))
-    base = _filled(base, _lost(base, base_failed, known[1]), float(worst))
+    mine = _filled(mine, failed, known[0], float(worst))
+    base = _filled(base, base_failed, known[1], float(worst))
     every = np.concatenate([mine.values, base.values])
     _, at, counts = np.unique(every, return_inverse=True, return_counts=True)
     ranks = np.exp((np.cumsum(counts) - (counts - 1) / 2) / len(every))[at]
@@ -101,21 +101,17 @@ def ranked(
     return replace(mine, values=ranks[:n]), replace(base, values=ranks[n:])
 
 
-def _lost(series: Series, failed: Series | None, boots: frozenset[int]) -> set[tuple[int, int]]:
-    """The (boot, block) of each run that failed and was not repeated. A run that failed because a
-    boot did not come up carries the number of another one: those of unknown boots are left out.
+def _filled(series: Series, failed: Series | None, boots: frozenset[int], value: float) -> Series:
+    """The series with a value for each run that failed and was not repeated. A run that failed
+    because a boot did not come up carries the number of another one: those of unknown boots are
+    left out.
     """
     if failed is None:
-        return set()
-    ok = set(zip(series.boot.tolist(), series.block.tolist(), strict=True))
-    places = set(zip(failed.boot.tolist(), failed.block.tolist(), strict=True))
-    return {place for place in places - ok if place[0] in boots}
-
-
-def _filled(series: Series, places: set[tuple[int, int]], value: float) -> Series:
-    if not places:
         return series
-    boot, block = np.array(sorted(places), dtype=np.int64).T
+    ok, bad = (set(zip(s.boot.tolist(), s.block.tolist(), strict=True)) for s in (series, failed))
+    if not (places := sorted(place for place in bad - ok if place[0] in boots)):
+        return series
+    boot, block = np.array(places, dtype=np.int64).T
     return replace(
         series,
         block=np.concatenate([series.block, block]),

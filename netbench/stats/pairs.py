@@ -55,9 +55,9 @@ def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
 
 def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[str, Numbers]:
     """The unit (`block`, `boot` or `build`) and the log differences, mine less base, one a unit
-    that both have. boots: as of `in_common`.
+    that both have. boots: as of `rows_of_all`.
     """
-    unit, boot, table, builds = in_common([mine, base], boots, order)
+    unit, boot, table, builds = rows_of_all([mine, base], boots, order)
     found = table[:, 0] - table[:, 1]
     return (unit, found) if unit == "block" else by_unit(boot, found, builds)
 
@@ -66,14 +66,14 @@ def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, N
     """The unit, as of differences, and the logarithms of all cells, a row a unit that each of them
     has.
     """
-    unit, boot, table, builds = in_common(cells, boots, order)
+    unit, boot, table, builds = rows_of_all(cells, boots, order)
     if unit == "block":
         return unit, table
     columns = [by_unit(boot, column, builds) for column in table.T]
     return columns[0][0], np.stack([values for _, values in columns], axis=1)
 
 
-def in_common(
+def rows_of_all(
     cells: Sequence[Series], boots: int, order: Rounds
 ) -> tuple[str, Places, Numbers, Builds]:
     """Whether the `block` or the `boot` is the unit; of each block that all cells ran in its boot

@@ -64,7 +64,7 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         place = f"campaign={quote(campaign, safe='')}/result={quote(identity, safe='')}"
         files = {table: folder / table / place / f"{table}.parquet" for table in TABLES}
         for table, file in files.items():
-            if file.parent.resolve() != folder.resolve() / table / place:
+            if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
         if _is_newer(files.values(), read):
             continue
@@ -89,7 +89,7 @@ def _is_newer(files: Iterable[Path], result: Path) -> bool:
     """Whether the files of a dataset are all there, and newer than all of the result that they are
     made from.
     """
-    read = [result / each for each in _READ] + files_inside(result, "samples/*.jsonl")
+    read = [*(result / each for each in _READ), *files_inside(result, "samples/*.jsonl")]
     changed = max(file.stat().st_mtime_ns for file in read if file.is_file())
     return all(file.is_file() and file.stat().st_mtime_ns > changed for file in files)
 
@@ -100,7 +100,7 @@ def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:
         f"CASE WHEN regexp_matches({name(column)}, '{FORMULA}') AND"
         f" try_cast({name(column)} AS DOUBLE) IS NULL THEN '''' || {name(column)}"
         f" ELSE {name(column)} END AS {alias}"
-        if kind == "VARCHAR"
+        if str(kind) == "VARCHAR"
         else f"{name(column)} AS {alias}"
         for column, kind in zip(table.columns, table.types, strict=True)
         for alias in [name(str(spreadsheet_word(escape_controls(column))))]
@@ -124,4 +124,4 @@ def _write(
 def write_text(text: str, file: Path) -> None:
     """Write a text, whole or not at all. Errors: PlaceError."""
     with replacing(file, make_folder=True) as draft:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -1,5 +1,5 @@
-"""Campaigns with files on a real file system: which cells can do direct I/O, what is recorded of a
-sink and its disk.
+"""Campaigns with files on a real file system: what is recorded of a sink and its
+disk.
 """
 
 from __future__ import annotations
@@ -12,28 +12,15 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.engine.own_engine import local
 from netbench.read.load import load
 from netbench.result.files import read_facts
 from netbench.run import conductor
-from netbench.run.check import check
-from netbench.run.worker_pool import WorkerPool
 from tests.support.disks import ext4_on
 from tests.support.local import out
 from tests.support.needs import needs
 from tests.support.running import BASE, run, stored_records
 
 MIB = 1 << 20
-SENDS = [
-    name
-    for name, one in local().send.items()
-    if one.has("from_file") and one.has("delivers") and not one.row.why
-]
-RECEIVES = [
-    name
-    for name, one in local().receive.items()
-    if one.has("to_file") and one.has("delivers") and not one.row.why
-]
 
 
 @pytest.fixture(scope="module")
@@ -43,41 +30,6 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with ext4_on(folder / "image", folder / "ext4") as mounted:
         (mounted / "in").write_bytes(os.urandom(MIB + 5))
         yield mounted
-
-
-def test_cells_whose_method_cannot_do_direct_io_are_unsupported(disk: Path, tmp_path: Path) -> None:
-    """Every method from a file, and every method to one: with the reason, and the others run."""
-    text = (
-        f"transfer: {{send: readwrite, receive: read, source: {{file: {disk}/in}}, bytes: 300001,"
-        f" sink: {{file: {disk}/out}}, congestion: cubic, direct: on}}\nverify: on\n"
-        f"sweep: {{send: [{', '.join(SENDS)}], receive: [{', '.join(RECEIVES)}]}}\n"
-    )
-    either = [
-        f"  - {{send: {send}, receive: {receive}}}\n"
-        for send in SENDS
-        for receive in RECEIVES
-        if send != "readwrite" and receive != "read"
-    ]
-    text += f"exclude:\n{''.join(either)}"
-    text = BASE.replace("verify: off\n", "") + text
-    made = campaign.parse(text, "f.yaml")
-    with WorkerPool(made) as pool:
-        found = [str(one) for one in check(made, pool) if "O_DIRECT" in one.what]
-    assert any(
-        one.startswith("warning: here: sendfile cannot send from a file that is open with")
-        for one in found
-    )
-    records = stored_records(conductor.start(made, tmp_path / "r").path)
-    assert len(records) == len(SENDS) + len(RECEIVES) - 1
-    for record in records:
-        send, receive = record["factors"]["send"], record["factors"]["receive"]
-        able = local().send[send].has("direct"), local().receive[receive].has("direct")
-        if all(able):
-            assert record["status"] == "ok", record["reason"]
-        else:
-            assert record["status"] == "unsupported"
-            assert f"{receive if able[0] else send} cannot " in record["reason"]
-            assert "O_DIRECT" in record["reason"]
 
 
 def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ the worker itself reports on the same clock.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -151,21 +150,3 @@ def test_nothing_is_allocated_with_other_options(built: Build, tmp_path: Path) -
         for receive in keeping:
             runs.append(pair.run("write", receive, to_receiver=into, bytes=2**20))
     assert found == []
-
-
-@pytest.mark.slow
-def test_an_allocation_in_a_step_would_be_found(tmp_path: Path) -> None:
-    """The test's own test: the same measurement over a worker whose write method allocates in its
-    step.
-    """
-    shutil.copytree(ROOT / "native", tmp_path / "native")
-    method = tmp_path / "native/src/methods/send_write.c"
-    body = "\treturn nb_flow_write(flow, flow->buffer,"
-    spoiled = "\tvoid *volatile leak = malloc(most);\n\n\tfree(leak);\n"
-    text = method.read_text().replace(
-        "#include <string.h>", "#include <stdlib.h>\n#include <string.h>"
-    )
-    assert text.count(body) == 1
-    method.write_text(text.replace(body, spoiled + body))
-    found = allocated(build(tmp_path, tmp_path), tmp_path, "write", "read")
-    assert {line.split()[2] for line in found} == {"malloc", "free"}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,66 +26,11 @@ MEMORY_FILE = (
 LINE = re.compile(r"(\w+)\((\d*)")
 
 
-@dataclass(frozen=True)
-class Sends:
-    """Calls a chunk, by name, and the proofs that count them. `extra`: calls that wrapping the
-    source costs in the whole run; `seldom`: calls that are made for several chunks at once, or for
-    none; `waits`: calls that wait, any number of times.
-    """
-
-    calls: dict[str, tuple[str, ...]]
-    short: str
-    extra: tuple[tuple[str, int], ...] = ()
-    seldom: tuple[str, ...] = ()
-    waits: tuple[str, ...] = ()
-
-
-SENDS = {
-    "write": Sends({"write": ("write_calls",)}, "short_writes"),
-    "readwrite": Sends(
-        {"read": ("read_calls",), "write": ("write_calls",)},
-        "short_writes",
-        (("lseek", CHUNKS * CHUNK // MEMORY_FILE),),
-    ),
-    "sendfile": Sends({"sendfile": ("sendfile_calls",)}, "short_sendfiles"),
-    "splice": Sends({"splice": ("splice_in_calls", "splice_out_calls")}, "short_splices"),
-    "mmap": Sends(
-        {"mmap": ("mmap_calls",), "munmap": ("mmap_calls",), "write": ("write_calls",)},
-        "short_writes",
-    ),
-    "zerocopy": Sends(
-        {"sendto": ("send_calls",), "recvmsg": ("recvmsg_calls",), "poll": ("poll_calls",)},
-        "short_sends",
-        seldom=("recvmsg", "poll"),
-    ),
-    "vmsplice": Sends(
-        {
-            "vmsplice": ("vmsplice_calls",),
-            "splice": ("splice_out_calls",),
-            "ioctl": ("ioctl_calls",),
-            "poll": ("poll_calls",),
-        },
-        "short_splices",
-        waits=("ioctl", "poll"),
-    ),
-    "uring": Sends(
-        {"io_uring_enter": ("io_uring_enter_calls",)}, "short_sends", seldom=("io_uring_enter",)
-    ),
-    "uring_zc": Sends(
-        {"io_uring_enter": ("io_uring_enter_calls",)}, "short_sends", waits=("io_uring_enter",)
-    ),
-}
-RECEIVES = {
-    "read": {"read": ("read_calls",)},
-    "trunc": {"recvfrom": ("recv_calls",)},
-    "splice": {"splice": ("splice_in_calls", "splice_out_calls")},
-    "mmap": {
-        "mmap": ("mmap_calls",),
-        "munmap": ("mmap_calls",),
-        "read": ("read_calls",),
-        "ftruncate": ("ftruncate_calls",),
-    },
-}
+# Calls that wrapping the source costs in the whole run; those that are made for several chunks at
+# once, or for none; and those that wait, any number of times.
+WRAPS = {"readwrite": (("lseek", CHUNKS * CHUNK // MEMORY_FILE),)}
+SELDOM = {"zerocopy": ("recvmsg", "poll"), "uring": ("io_uring_enter",)}
+WAITS = {"vmsplice": ("ioctl", "poll"), "uring_zc": ("io_uring_enter",)}
 OTHERS = {
     "sendfile64": "sendfile",
     "recv": "recvfrom",
@@ -99,36 +43,16 @@ pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="strace is no
 
 
 def promised(method: Named) -> dict[str, tuple[str, ...]]:
-    """The calls that a method's proofs count: `splice_in_calls` counts splice(2). What a new method
-    is held to by itself.
-    """
+    """The calls that a method's proofs count: `splice_in_calls` counts splice(2)."""
     calls: dict[str, tuple[str, ...]] = {}
     for proof in method.counters:
         if proof.unit == "calls" and proof.name.endswith("_calls"):
             name = re.sub(r"^sink_|(_in|_out)?_calls$", "", proof.name)
             name = OTHERS.get(name, name)
             calls[name] = (*calls.get(name, ()), proof.name)
+    if "mmap" in calls:
+        calls["munmap"] = calls["mmap"]
     return calls
-
-
-def sends(name: str) -> Sends:
-    return SENDS.get(name) or Sends(promised(local().send[name]), "")
-
-
-def receives(name: str) -> dict[str, tuple[str, ...]]:
-    return RECEIVES.get(name) or promised(local().receive[name])
-
-
-def test_proofs_are_named_after_their_calls() -> None:
-    """The rule that new methods are held to gives for the old ones what the tables say."""
-    catalogue = local()
-    for name, plan in SENDS.items():
-        assert promised(catalogue.send[name]) == {
-            call: proofs for call, proofs in plan.calls.items() if call != "munmap"
-        }
-    for name, calls in RECEIVES.items():
-        counted = {call: proofs for call, proofs in calls.items() if call != "munmap"}
-        assert counted.items() <= promised(catalogue.receive[name]).items()
 
 
 def flow_calls(folder: Path, serving: int) -> Counter[tuple[str, str]]:
@@ -205,22 +129,24 @@ def check(
 @pytest.mark.parametrize(("send", "receive"), covering(local()))
 def test_a_method_makes_its_calls_and_no_others(tmp_path: Path, send: str, receive: str) -> None:
     (sent, sender), (received, receiver) = traced(tmp_path, send, receive)
-    plan = sends(send)
-    check(sender, sent, send, plan.calls, plan.extra)
-    check(receiver, received, receive, receives(receive), ())
+    calls = promised(local().send[send])
+    check(sender, sent, send, calls, WRAPS.get(send, ()))
+    check(receiver, received, receive, promised(local().receive[receive]), ())
     # A chunk is one call of each kind, but where the kernel itself took less than it was offered.
-    shorts = sent.total(send, plan.short) if plan.short else CHUNKS
-    for call, proofs in plan.calls.items():
-        for proof in proofs:
-            least = 0 if call in (*plan.seldom, *plan.waits) else CHUNKS
-            most = float("inf") if call in plan.waits else CHUNKS + shorts
+    proofs = [proof.name for proof in local().send[send].counters]
+    shorts = sum(sent.total(send, name) for name in proofs if name.startswith("short_"))
+    waits = WAITS.get(send, ())
+    for call, names in calls.items():
+        for proof in names:
+            least = 0 if call in (*SELDOM.get(send, ()), *waits) else CHUNKS
+            most = float("inf") if call in waits else CHUNKS + shorts
             assert least <= sent.total(send, proof) <= most
     # Nothing but the notices goes to another descriptor than the connection's.
-    connection = max((times, fd) for (name, fd), times in sender.items() if name in plan.calls)[1]
+    connection = max((times, fd) for (name, fd), times in sender.items() if name in calls)[1]
     strays = sum(
         times
         for (name, fd), times in sender.items()
-        if name == "write" and fd != connection and "write" in plan.calls
+        if name == "write" and fd != connection and "write" in calls
     )
     assert strays <= FIXED
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import zipfile
@@ -144,15 +145,31 @@ CRAFTED: Mapping[str, Craft] = {
     ),
     "a plan of lists": text("plan.json", lambda old, secret: "[" * 100_000),
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
+    "a factor of no cell": text(
+        "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
+    ),
+    "CPU time of a u64": text(
+        "records.jsonl",
+        lambda old, secret: re.sub(r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}", old),
+    ),
+    "no character": text("campaign.yaml", lambda old, secret: f'{old}about: "\\ud800"\n'),
+    "a long word": text(
+        "records.jsonl",
+        lambda old, secret: old.replace('"reason":"', f'"reason":"{"x" * 200_000}'),
+    ),
 }
+
+
+class TookLong(BaseException):
+    """No error that a verb would take for one of the system's."""
 
 
 @contextmanager
 def soon() -> Iterator[None]:
-    """TimeoutError after SECONDS, also in the midst of open(2)."""
+    """TookLong after SECONDS, also in the midst of open(2)."""
 
     def end(number: int, frame: object) -> None:
-        raise TimeoutError
+        raise TookLong
 
     before = signal.signal(signal.SIGALRM, end)
     signal.alarm(SECONDS)
@@ -202,6 +219,7 @@ DRAWN = ("report", "redact", "bundle", "bundle --redact")
 QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link"),
     *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
+    *("a factor of no cell", "CPU time of a u64", "no character"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
@@ -227,7 +245,7 @@ def check(place: Path, bad: Path, good: Path, verb: str) -> None:
     assert "Traceback" not in done.stderr, said
     assert done.returncode in ((0,) if verb in MANY else (0, 1, 2)), said
     assert (done.returncode == 0) or done.stderr.startswith(("netbench: ", "warning: ")), said
-    told = "".join([done.stdout, done.stderr]).encode()
+    told = "".join([done.stdout, done.stderr]).encode(errors="replace")
     assert [each for each in (told, *contents(out)) if SECRET.encode() in each] == [], said
 
 
@@ -236,6 +254,8 @@ def check(place: Path, bad: Path, good: Path, verb: str) -> None:
     [
         *((row, [verb for verb in VERBS if verb not in DRAWN]) for row in QUICK),
         ("samples is a link", DRAWN[-1:]),
+        ("a long word", DRAWN[-1:]),
+        ("no character", DRAWN[:1]),
         *(pytest.param(row, list(VERBS), marks=pytest.mark.slow) for row in CRAFTED),
     ],
 )

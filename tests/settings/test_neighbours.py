@@ -367,14 +367,6 @@ def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) ->
     assert "here was not left as it was: net.ipv4.tcp_dsack" in " ".join(report.split())
 
 
-def test_a_trial_that_the_kernel_refuses_is_over(interface: str) -> None:
-    """What was around it is not put back again later."""
-    with holding(interface) as (held, _, journal):
-        with pytest.raises(SettingRefused):
-            held.hold(parsed([{}, {"sysctl.net.ipv4.tcp_congestion_control": "nosuch"}, {}]))
-        assert outstanding(journal, "here") == []
-
-
 @pytest.mark.parametrize("at", [AROUND, CHANGED])
 def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
     interface: str, monkeypatch: pytest.MonkeyPatch, at: int

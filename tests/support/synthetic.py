@@ -259,13 +259,8 @@ class Synth:
 
     def plan(self) -> Record:
         cells = self.cells()
-        repeat: Record = {
-            "min": self.runs,
-            "max": self.runs,
-            "confidence": 0.95,
-            "precision": 0.025,
-        }
-        repeat |= {"metrics": ["throughput"], "boots": self.boots}
+        repeat: Record = {"min": self.runs, "max": self.runs, "boots": self.boots}
+        repeat |= {"confidence": 0.95, "precision": 0.025, "metrics": ["throughput"]}
         order = [cell["cell"] for _ in range(self.runs) for cell in cells]
         return {
             **{"schema": SCHEMA, "name": "synthetic", "seed": self.seed, "seconds": 96.0},

@@ -457,41 +457,25 @@ TIMES = st.integers(1, 10**12).map(format_time)
 
 @st.composite
 def campaigns(draw: st.DrawFn) -> dict[str, object]:
+    def several(words: st.SearchStrategy[str], most: int = 3) -> list[str]:
+        return draw(st.lists(words, min_size=1, max_size=most, unique=True))
+
     transfer = {
         "send": draw(st.sampled_from(["sendfile", "mmap", "readwrite"])),
-        "source": {"file": draw(SAFE)},
-        "chunk": draw(SIZES),
+        **{"source": {"file": draw(SAFE)}, "chunk": draw(SIZES), "warmup": draw(TIMES)},
         "socket_buffer": draw(st.integers(1, 2**28).map(format_size) | st.just("default")),
-        "warmup": draw(TIMES),
     }
-    sweep: dict[str, object] = {
-        "receive_chunk": draw(st.lists(SIZES, min_size=1, max_size=3, unique=True)),
-        "sysctl.a.b": draw(st.lists(SAFE, min_size=1, max_size=3, unique=True)),
-        "streams": draw(
-            st.lists(st.integers(1, 128).map(str), min_size=1, max_size=2, unique=True)
-        ),
-    }
-    return {
-        "netbench": "1",
-        "name": "x",
-        "about": draw(SAFE),
-        "transfer": transfer,
-        "sweep": sweep,
-        "limit": draw(TIMES),
-    }
+    sweep = {"receive_chunk": several(SIZES), "sysctl.a.b": several(SAFE)}
+    sweep["streams"] = several(st.integers(1, 128).map(str), 2)
+    head = {"netbench": "1", "name": "x", "about": draw(SAFE), "limit": draw(TIMES)}
+    return {**head, "transfer": transfer, "sweep": sweep}
+
+
+SETS = ["transfer.bytes=3G", "order.seed=9", "sweep.tso=[on, off]", "about='a: b'"]
 
 
 @settings(deadline=None, max_examples=150)
-@given(
-    campaigns(),
-    st.booleans(),
-    st.lists(
-        st.sampled_from(
-            ["transfer.bytes=3G", "order.seed=9", "sweep.tso=[on, off]", "about='a: b'"]
-        ),
-        unique=True,
-    ),
-)
+@given(campaigns(), st.booleans(), st.lists(st.sampled_from(SETS), unique=True))
 def test_the_effective_text_gives_the_same_campaign(
     file: dict[str, object], quick: bool, sets: list[str]
 ) -> None:
@@ -563,18 +547,14 @@ def test_a_source_that_is_missing_is_told_with_what_else_is_wrong(word: str) -> 
         ([], []),
         (["sweep.chunk=[1K, 2K]"], ["chunk=64K (chunk: 1K or 2K)"]),
         (["sweep.chunk=[64K]", "sweep.streams=[2]"], ["streams=1 (streams: 2)"]),
-        (
-            ["sweep={chunk: [8K], streams: [3]}"],
-            ["chunk=64K (chunk: 8K), streams=1 (streams: 3)"],
-        ),
+        (["sweep={chunk: [8K], streams: [3]}"], ["chunk=64K (chunk: 8K), streams=1 (streams: 3)"]),
     ],
 )
 def test_rows_of_include_with_levels_of_their_own_are_a_warning(
     sets: list[str], warned: list[str]
 ) -> None:
-    text = H + (
-        "sweep: {chunk: [16K, 64K], streams: [1]}\ninclude: [{chunk: 64K, streams: 1, align: 8}]\n"
-    )
+    row = "include: [{chunk: 64K, streams: 1, align: 8}]\n"
+    text = f"{H}sweep: {{chunk: [16K, 64K], streams: [1]}}\n{row}"
     campaign = parse(text, "c.yaml", sets, catalogue())
     assert list(campaign.warnings) == [
         "line 4: include[0]: this adds a cell of its own, since the sweep does not have " + what
@@ -623,16 +603,9 @@ def test_the_schema_agrees_with_the_reader() -> None:
     for text in (FULL, H, H + swept):
         assert list(check.iter_errors(yaml.safe_load(text))) == []
     for wrong in (
-        "foo: 1\n",
-        "transfer: {send: sned}\n",
-        "transfer: {chunk: 64Q}\n",
-        "sweep: {foo: [1]}\n",
-        "sweep: {send: []}\n",
-        "meters: [x]\n",
-        "sweep: {send: [sned]}\n",
-        "exclude: [{foo: 1}]\n",
-        "transfer: {streams: 0}\n",
-        "transfer: {source: {fil: x}}\n",
+        *("foo: 1", "transfer: {send: sned}", "transfer: {chunk: 64Q}", "sweep: {foo: [1]}"),
+        *("sweep: {send: []}", "meters: [x]", "sweep: {send: [sned]}", "exclude: [{foo: 1}]"),
+        *("transfer: {streams: 0}", "transfer: {source: {fil: x}}"),
     ):
         assert list(check.iter_errors(yaml.safe_load(H + wrong))), wrong
 

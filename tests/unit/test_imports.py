@@ -24,15 +24,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "hosts": {"base", "facts"},
     "tools": {"base", "model", "result.record"},
     "settings": {"base", "hosts.host_channel", "model", "result.journal"},
-    "campaign": {
-        "base",
-        "engine.catalogue",
-        "engine.own_engine",
-        "model",
-        "plan",
-        "settings",
-        "tools",
-    },
+    "campaign": {"base", "engine.catalogue", "engine.own_engine", "model", "plan", "settings"}
+    | {"tools"},
     "read": {"base", "facts", "model", "result", "stats"},
     "report": {"base", "facts", "model", "read", "result", "stats"},
     "tables": {"base", "facts", "read", "report", "result"},

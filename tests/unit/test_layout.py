@@ -1,5 +1,5 @@
-"""Other layouts of a kernel's code: a real make and a real linker, of a tree of a few lines.
-`tests/guests/test_builds.py` does it with Linux.
+"""Other layouts of a kernel's code: a real make and a real linker, of a tree of a few lines. Guests
+boot those of Linux in `tests/guests/test_builds.py`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,15 @@ def test_builds_of_a_commit_share_their_objects_and_differ_in_addresses(
     before, heard = objects(tmp_path), Lines()
     each = [build(one, heard.told) for one in kernel(repository, layouts=4).each]
     assert each[0] == plain
-    assert [place.name.rpartition("-")[2] for place in each[1:]] == [
-        "layout1",
-        "layout2",
-        "layout3",
-    ]
+    layouts = ["layout1", "layout2", "layout3"]
+    assert [place.name.rpartition("-")[2] for place in each[1:]] == layouts
     assert objects(tmp_path) == before
     assert compiled(tmp_path) == 1
     orders = [[name for _, name in symbols(place)] for place in each]
     assert len({tuple(order) for order in orders}) == 4
     assert len({tuple(sorted(order)) for order in orders}) == 1
     assert links(tmp_path) == 4
-    assert [line.rpartition("-")[2].split()[0] for line in heard.said] == [
-        "layout1",
-        "layout2",
-        "layout3",
-    ]
+    assert [line.rpartition("-")[2].split()[0] for line in heard.said] == layouts
 
 
 def test_a_layout_is_built_once_and_the_same_again(repository: Repository, tmp_path: Path) -> None:
@@ -81,11 +74,9 @@ def test_the_tree_s_own_order_comes_back_after_a_shuffled_one(
     build(first, Lines().told)
     assert image.read_bytes() == whole
     repository.commit("int segments = 2;\n", "v2")
-    orders = [
-        [name for _, name in symbols(build(kernel(repository, rev), Lines().told))]
-        for rev in ("v1", "v2")
-    ]
-    assert orders[0] == orders[1]
+    places = [build(kernel(repository, rev), Lines().told) for rev in ("v1", "v2")]
+    one, other = ([name for _, name in symbols(place)] for place in places)
+    assert one == other
 
 
 def test_objects_that_are_joined_before_the_last_link_are_told(repository: Repository) -> None:

@@ -14,17 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 100
-PATTERNS = (
-    "*.md",
-    "*.yaml",
-    "*.yml",
-    "*.toml",
-    "*.c",
-    "*.h",
-    "*Makefile",
-    ":!results/**",
-    ":!**/earlier_result/**",
-)
+PATTERNS = "*.md *.yaml *.yml *.toml *.c *.h *Makefile :!results/** :!**/earlier_result/**".split()
 
 
 def long_lines(text: str) -> Iterator[int]:

@@ -35,7 +35,9 @@ transfer: {duration: 20ms}
 CHANGE = Change(1, "rcv", "b", "mtu", "link", ("eth0", "mtu"), "9000", "1500\n")
 COMMAND = Change(1, "rcv", "b", "mine", "exec", ("x",), "", "was\n", ("un", "do it"), ("cat", "f"))
 ORIGINAL = OriginalKernel("snd", "b", "6.1", "quiet")
+LINK = ModulesShown("rcv", "/lib/modules/a b", False)
 MODULES = ModulesShown("rcv", "/lib/modules/6.12", True)
+BOOTS_BACK = "boots back to 6.1, where it is not running: runs `/opt/boot 'a word'`"
 CONNECTS = "rcv: connects to rcv by ./config"
 
 
@@ -46,19 +48,10 @@ CONNECTS = "rcv: connects to rcv by ./config"
         ([CHANGE, Restored((1,), "rcv")], []),
         ([CHANGE, Restored((1,), "snd")], [CONNECTS, "rcv: mtu: sets link eth0 mtu to '1500'"]),
         ([COMMAND], [CONNECTS, "rcv: mine: runs `cat f`; runs `un 'do it'`"]),
-        (
-            [ORIGINAL],
-            [
-                "snd: connects to root@snd by ./config",
-                "snd: boots back to 6.1, where it is not running: runs `/opt/boot 'a word'`",
-            ],
-        ),
+        ([ORIGINAL], ["snd: connects to root@snd by ./config", f"snd: {BOOTS_BACK}"]),
         ([ORIGINAL, Back("snd", "b")], []),
         ([MODULES], [CONNECTS, "rcv: unmounts /lib/modules/6.12"]),
-        (
-            [ModulesShown("rcv", "/lib/modules/a b", False)],
-            [CONNECTS, "rcv: removes the link '/lib/modules/a b'"],
-        ),
+        ([LINK], [CONNECTS, "rcv: removes the link '/lib/modules/a b'"]),
         ([MODULES, ModulesHidden("rcv", "/lib/modules/6.12")], []),
         ([Ended("lost"), MadeSink("/out", "rcv", "b", 1, 2), Booted(1, "rcv", "b", "6.1")], []),
         ([BootBegun(1, "k", "rcv", "6.1", "b"), Change(9, "other", "", "", "", (), "", "")], []),

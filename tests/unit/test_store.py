@@ -41,6 +41,24 @@ def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
     assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
 
 
+def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path: Path) -> None:
+    """The folder above may be another account's, who may move it away."""
+    other = tmp_path / "other"
+    for folder in (other, other / "samples"):
+        folder.mkdir()
+    made = store.path.rename(tmp_path / "away")
+    store.path.symlink_to(other)
+    store.append(record(1))
+    store.noise({"block": 0})
+    store.journal.write(Restored((1,), "here"))
+    with pytest.raises(StoreError, match="was the folder moved"):
+        store.facts({})
+    assert list(other.rglob("*")) == [other / "samples"]
+    assert b"restored" in (made / "journal.jsonl").read_bytes()
+    store.close()
+    assert Store.open(made).path == made
+
+
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "results").write_text("a file is in the way")
     with pytest.raises(StoreError, match=r"cannot create the result folder .*--results"):

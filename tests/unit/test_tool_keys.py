@@ -68,11 +68,7 @@ include: [{{tool: {SECOND}, streams: 1, chunk: 4K}}]
 compare: {{factor: tool, baseline: sh-2, control: false}}
 """
     ids = [cell.id for cell in parse(text, "t.yaml").cells if "sh" in cell.id]
-    assert ids == [
-        "tool=sh,streams=1",
-        "tool=sh,streams=2",
-        "tool=sh-2,streams=1,chunk=4K",
-    ]
+    assert ids == ["tool=sh,streams=1", "tool=sh,streams=2", "tool=sh-2,streams=1,chunk=4K"]
 
 
 def test_a_tool_that_no_cell_uses_is_legal() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from netbench import api
 from netbench.base.errors import PlaceError
 from netbench.base.whole_file import replacing
 
@@ -39,6 +40,22 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
         write(link, text)
         assert link.is_symlink()
         assert file.read_text() == text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another account")
+def test_a_link_of_another_account_is_not_followed(tmp_path: Path) -> None:
+    """Nor to a device; the page of a report, which is written in place, refuses it."""
+    own, result = tmp_path / "own", tmp_path / "results"
+    result.mkdir()
+    for name, target in (("f", own), ("device", Path("/dev/full"))):
+        link = tmp_path / name
+        link.symlink_to(target)
+        os.lchown(link, 1234, 1234)
+        own.write_text("root's")
+        with pytest.raises(PlaceError, match="Too many levels of symbolic links"):
+            api.write_index(result, link)
+        write(link, "new")
+        assert (own.read_text(), link.read_text(), link.is_symlink()) == ("root's", "new", False)
 
 
 def test_a_pipe_stays_one_and_gets_the_contents(tmp_path: Path) -> None:

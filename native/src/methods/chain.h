@@ -69,8 +69,10 @@ static inline void nb_chain_prepare(struct nb_chain *chain, uint32_t index)
 }
 
 /* Take in a chunk; send what has come together when the chain is complete. Bytes, or negative. In a
- * thread group: without waiting, and NB_NOTHING as long as a chain is under way. */
-static inline ssize_t nb_chain_step(struct nb_flow *flow, size_t most)
+ * thread group: without waiting, and NB_NOTHING as long as a chain is under way. A call of it would
+ * be a tenth of what a chunk costs. */
+static inline __attribute__((always_inline)) ssize_t nb_chain_step(struct nb_flow *flow,
+								   size_t most)
 {
 	struct nb_chain *chain = flow->state;
 	int status = __builtin_expect(flow->shares, 0) ? nb_chain_settle(flow) : 0;

@@ -25,6 +25,7 @@
 enum {
 	PORT = 2049,
 	THREADS = 8,	 /* as rpc.nfsd(8) has it */
+	GRACE = 10,	 /* seconds; the kernel takes no less */
 	BLOCK = 1048576, /* most that a read may ask for */
 };
 
@@ -286,6 +287,7 @@ static int flush(const struct nfsd *nfsd)
 /* What nfsd's files read before the start. */
 struct saved {
 	char versions[96];
+	char grace[16];
 	char block[16];
 };
 
@@ -320,7 +322,8 @@ static int add_socket(const struct nfsd *nfsd)
 static int save(const struct nfsd *nfsd, const struct saved *before)
 {
 	FILE *file = fopen(nfsd->saved, "we");
-	int bad = !file || fprintf(file, "%s\n%s\n", before->versions, before->block) < 0;
+	int bad = !file ||
+		  fprintf(file, "%s\n%s\n%s\n", before->versions, before->grace, before->block) < 0;
 
 	if (file && fclose(file))
 		bad = 1;
@@ -336,7 +339,8 @@ static int load_saved(const struct nfsd *nfsd, struct saved *before)
 	memset(before, 0, sizeof(*before));
 	if (!file)
 		return 0;
-	if (fscanf(file, "%95[^\n]\n%15[^\n]", before->versions, before->block) < 1)
+	if (fscanf(file, "%95[^\n]\n%15[^\n]\n%15[^\n]", before->versions, before->grace,
+		   before->block) < 1)
 		memset(before, 0, sizeof(*before));
 	fclose(file);
 	return 1;
@@ -370,14 +374,17 @@ static int configure(const struct nfsd *nfsd)
 	struct saved saved = { .block = "" };
 	int status;
 
-	if (read_line(nfsd->place, "versions", saved.versions, sizeof(saved.versions)))
+	if (read_line(nfsd->place, "versions", saved.versions, sizeof(saved.versions)) ||
+	    read_line(nfsd->place, "nfsv4gracetime", saved.grace, sizeof(saved.grace)))
 		return fail(nfsd, "the files of nfsd");
-	if ((status = save(nfsd, &saved)) || (status = write_file(nfsd, "versions", "-2 -3\n")))
+	if ((status = save(nfsd, &saved)) || (status = write_file(nfsd, "versions", "-2 -3\n")) ||
+	    (status = write_file(nfsd, "nfsv4gracetime", "%d\n", GRACE)))
 		return status;
 	return allow_blocks(nfsd, &saved);
 }
 
-/* No client has anything to reclaim after a restart. */
+/* No client has anything to reclaim after a restart; a kernel without this file, or one that does
+ * not take it yet, waits for GRACE. */
 static void end_grace(const struct nfsd *nfsd)
 {
 	char path[160];
@@ -415,8 +422,10 @@ static int restore_files(const struct nfsd *nfsd)
 
 	if (!load_saved(nfsd, &saved))
 		return 0;
-	status = restore_file(nfsd, "versions", saved.versions);
-	return status ? status : restore_file(nfsd, "max_block_size", saved.block);
+	if ((status = restore_file(nfsd, "versions", saved.versions)) ||
+	    (status = restore_file(nfsd, "nfsv4gracetime", saved.grace)))
+		return status;
+	return restore_file(nfsd, "max_block_size", saved.block);
 }
 
 /* A server without a socket that is asked for no threads makes a socket first, at any address. */

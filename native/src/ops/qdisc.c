@@ -18,9 +18,9 @@
 
 enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, ATTEMPTS = 4, HANDLES = 0x8000 };
 
-static const char OPERATION[] = "qdisc", DEFAULT_FILE[] = "/proc/sys/net/core/default_qdisc";
+static const char OPERATION[] = "qdisc";
 
-extern const struct nb_op nb_op_file, nb_op_qdisc;
+extern const struct nb_op nb_op_qdisc;
 
 /* The qdisc at the root of an interface. */
 struct root {
@@ -334,47 +334,17 @@ static int make_root(const char *interface, const struct root *wanted, struct nb
 	return status;
 }
 
-/* The kind that the kernel made by itself: of a multiqueue device, that of its queues. "": none. */
-static void default_kind(const char *text, char *kind)
-{
-	char parent[24], made[KIND], handle[16];
-
-	kind[0] = 0;
-	for (; *text; text += *text == '\n') {
-		if (sscanf(text, "%23s %15s %15s", parent, made, handle) == 3 &&
-		    !strcmp(handle, "default") && strcmp(made, "mq") != 0 &&
-		    strcmp(made, "noqueue") != 0 && !kind[0])
-			strcpy(kind, made);
-		text += strcspn(text, "\n");
-	}
-}
-
-/* The kernel makes its default of the kind that net.core.default_qdisc names at that time, which
- * may differ from the kind that was there. In a network namespace the file is not there. */
-static int restore_default(const char *interface, const char *text, const struct root *now,
-			   struct nb_error *error)
+/* The kernel makes its default root where the last one is removed. */
+static int restore_default(const char *interface, const struct root *now, struct nb_error *error)
 {
 	static const struct root any = { .kind = "pfifo" };
-	const struct nb_target file = { DEFAULT_FILE, sizeof(DEFAULT_FILE) - 1 };
-	char kind[KIND], *was;
-	int aimed, status = 0;
+	int status = 0;
 
 	if (!now->kind[0])
 		return 0;
 	if (!now->handle)
 		status = replace(interface, &any, error); /* so that there is one to remove */
-	if (status)
-		return status;
-	default_kind(text, kind);
-	was = kind[0] ? nb_op_read(&nb_op_file, &file, NULL) : NULL;
-	if (was)
-		was[strcspn(was, "\n")] = 0;
-	aimed = was && strcmp(was, kind) != 0 && !nb_op_file.set(&file, kind, NULL);
-	status = replace(interface, NULL, error);
-	if (aimed && nb_op_file.set(&file, was, status ? NULL : error))
-		status = -NB_ERR_SYSTEM;
-	free(was);
-	return status;
+	return status ? status : replace(interface, NULL, error);
 }
 
 static int restore_qdisc(const struct nb_target *target, const char *text, struct nb_error *error)
@@ -388,7 +358,7 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 		return status;
 	if (!status && strcmp(reads, text) != 0) {
 		if (!wanted.handle)
-			status = restore_default(interface, text, &now, error);
+			status = restore_default(interface, &now, error);
 		else if (!now.handle || !(status = replace(interface, NULL, error)))
 			status = make_root(interface, &wanted, error);
 	}

@@ -173,14 +173,12 @@ def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
         " interval over"
     )
     if of_builds:
-        own = f"builds differ by {_percent(whole.apart)} of the mean, boots of one build by"
-        own += f" {_percent(whole.between)}"
+        apart, between = _percent(whole.apart), _percent(whole.between)
+        own = f"builds differ by {apart} of the mean, boots of one build by {between}"
         if math.isnan(whole.between):
-            own = (
-                f"builds, with the one boot of each, differ by {_percent(whole.apart)} of the mean"
-            )
+            own = f"builds, with the one boot of each, differ by {apart} of the mean"
         places = ((b, r, k), (b, r, 2 * k), (2 * b, r, k), (b, 2 * r, k))
-        now, *more = (f"±{_percent(whole.half_width(*of, confidence, n))}" for *of, n in places)
+        now, *more = (f"±{_percent(whole.half_width(m, n, confidence, of))}" for m, n, of in places)
         return (
             f"{own}, {runs} {k} builds of {b:.3g} boots of {r:.3g} runs is then {now};"
             f" more of them: {2 * k} builds {more[0]}, {2 * b:.3g} boots a build {more[1]},"

@@ -142,11 +142,23 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
             "{}: refused", "{}-x", "to:{}", "[{}]:80", "{}/64", "{}.")),
         *(({}, form.format("52:54:00:12:34:56"), form.format("00:00:5e:00:53:01")) for form in (
             "{}:", "{}: gone", "mac:{}", "{}-y")),
+        ({}, "[::ffff:10.66.77.88]:40112 12:30:10.66.77.88", "[2001:db8::1]:40112 12:30:192.0.2.3"),
+        ({}, "enx525400123456 is up", "enx00005e005301 is up"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
     ],
 )  # fmt: skip
 def test_what_stands_for_what(hosts: Any, said: str, told: str) -> None:
     assert Redaction({"hosts": hosts}).text(said) == told
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "word", ["a.", "-x", "x", "1.", "[1]", "a[1,", "n[" + "1," * 60000, "a:", "f::"]
+)
+def test_no_text_takes_long(word: str) -> None:
+    """Nor 100 kB of the same."""
+    text = word * (100_000 // len(word) + 1)
+    assert Redaction({"hosts": {"a": "a1.b.example"}}).text(text)
 
 
 def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
