@@ -14,6 +14,7 @@ LEAST_TICKS = 5  # of a process: below, rounding may be all of it
 OTHERS = 0.1  # CPUs that something else may use before it is said
 STOLEN = 0.01
 SPREAD = 0.1  # of the frequency
+PROTOCOLS = "Tcp TcpExt Ip IpExt Udp Icmp Ip6 Udp6 Icmp6".split()
 
 
 @dataclass(frozen=True)
@@ -47,18 +48,7 @@ def _kind(name: str) -> str:
         return "link"
     if name.startswith("throttle."):
         return "clock"
-    protocol = name.partition(".")[0] in (
-        "Tcp",
-        "TcpExt",
-        "Ip",
-        "IpExt",
-        "Udp",
-        "Icmp",
-        "Ip6",
-        "Udp6",
-        "Icmp6",
-    )
-    return "tcp" if protocol else "nic"
+    return "tcp" if name.partition(".")[0] in PROTOCOLS else "nic"
 
 
 def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:

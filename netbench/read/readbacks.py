@@ -65,21 +65,13 @@ class ReadbackTally:
 
     def readbacks(self) -> list[Readback]:
         """Every read-back so far."""
-        return [
-            Readback(
-                cell,
-                pair,
-                side,
-                name,
-                _word(note["asked"]),
-                _word(note["read"]),
-                runs,
-                _word(note.get("after")),
-            )
-            for cell, pair, settings, runs in self._each()
-            for side in SIDES
-            for name, note in settings[side].items()
-        ]
+        found = []
+        for cell, pair, settings, runs in self._each():
+            for side in SIDES:
+                for name, note in settings[side].items():
+                    asked, read, after = (_word(note.get(k)) for k in ("asked", "read", "after"))
+                    found.append(Readback(cell, pair, side, name, asked, read, runs, after))
+        return found
 
     def moved(self) -> dict[tuple[str, str, str], int]:
         """What changed together with a setting, unasked: (cell, pair, change in words) ->
