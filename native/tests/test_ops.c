@@ -406,8 +406,8 @@ static void a_program_that_hangs_is_stopped(void **state)
 	struct nb_error error;
 
 	(void)state;
-	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 100000000, output, sizeof(output),
-			    &error) < 0);
+	assert_true(nb_exec("sh\0-c\0echo begun; sleep 1000", 29, 1000000000, output,
+			    sizeof(output), &error) < 0);
 	assert_int_equal(ETIMEDOUT, error.error);
 	assert_string_equal("begu", output);
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG)); /* nothing is left behind */

@@ -241,7 +241,7 @@ def _ratios(sender: _Side, receiver: _Side, shared: bool) -> Iterator[tuple[str,
     if SOAK in meters:
         meters -= BESIDE_SOAK
     namespaces = [edges_of(side.counters, "softirq", "namespace") for side in (sender, receiver)]
-    one_namespace = shared and np.array_equal(*namespaces)
+    one_namespace = shared and np.array_equal(namespaces[0], namespaces[1])
     for row in _rows_of(meters):
         tops, belows = zip(*(_parts(row, side) for side in (sender, receiver)), strict=True)
         values = [top / below for top, below in zip(tops, belows, strict=True)]

@@ -149,8 +149,9 @@ class _Reader:
         """Whether a pair's ends are on one kernel: one host, or hosts with equal boot ids."""
         sender, _, receiver = pair.partition(">")
         here, there = (self.boots.get((host, boot)) for host in (sender, receiver))
-        one = bool(here and there and here.boot_id) and here.boot_id == there.boot_id
-        return sender == receiver or one
+        if here is None or there is None:
+            return sender == receiver
+        return sender == receiver or here.boot_id == there.boot_id
 
     def _pooled(self) -> list[Totals]:
         """The counters of epochs that are pooled; the runs of the others are marked."""

@@ -96,8 +96,8 @@ class RunColumns:
 
 
 def _noise(
-    pairs: Sequence[str],
-    blocks: Sequence[int],
+    pairs: npt.NDArray[Any],
+    blocks: npt.NDArray[Any],
     disturbed: Mapping[tuple[str, int], Sequence[str]],
 ) -> list[str]:
     """Of each run what disturbed its block on the pair's hosts, in words."""

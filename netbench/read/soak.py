@@ -130,7 +130,8 @@ def window_of(side: SideCounters, prefix: str = "") -> HostWindow:
     opening, closing = side.time_ns or (math.nan, math.nan)
     elapsed = counted("time_ns") if prefix else closing - opening
     elapsed = where(elapsed > 0, elapsed) * cpus
-    return HostWindow(elapsed, *(counted(name) for name in COUNTERS[:-1]), cpus)
+    numbers = [counted(name) for name in COUNTERS[:-1]]
+    return HostWindow(elapsed, *numbers, cpus)  # type: ignore[call-arg]
 
 
 def idle_share(side: SideCounters) -> Number:

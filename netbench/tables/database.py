@@ -57,14 +57,16 @@ class Database(ExitStack):
     def connection(self) -> duckdb.DuckDBPyConnection:
         """Without network, and without variables of this program as tables."""
         folder = self.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        config = {
-            "temp_directory": folder,
-            "memory_limit": MEMORY,
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "python_enable_replacements": "false",
-        }
-        return self.enter_context(duckdb.connect(config=config))
+        connection = duckdb.connect(
+            config={
+                "temp_directory": folder,
+                "memory_limit": MEMORY,
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "python_enable_replacements": "false",
+            }
+        )
+        return self.enter_context(connection)
 
     def make(self, table: str) -> None:
         """Make a table: a view of that name over all results."""

@@ -89,7 +89,7 @@ def _is_newer(files: Iterable[Path], result: Path) -> bool:
     """Whether the files of a dataset are all there, and newer than all of the result that they are
     made from.
     """
-    read = [result / each for each in _READ] + files_inside(result, "samples/*.jsonl")
+    read = [*(result / each for each in _READ), *files_inside(result, "samples/*.jsonl")]
     changed = max(file.stat().st_mtime_ns for file in read if file.is_file())
     return all(file.is_file() and file.stat().st_mtime_ns > changed for file in files)
 
@@ -100,7 +100,7 @@ def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:
         f"CASE WHEN regexp_matches({name(column)}, '{FORMULA}') AND"
         f" try_cast({name(column)} AS DOUBLE) IS NULL THEN '''' || {name(column)}"
         f" ELSE {name(column)} END AS {alias}"
-        if kind == "VARCHAR"
+        if str(kind) == "VARCHAR"
         else f"{name(column)} AS {alias}"
         for column, kind in zip(table.columns, table.types, strict=True)
         for alias in [name(str(spreadsheet_word(escape_controls(column))))]

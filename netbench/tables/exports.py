@@ -51,7 +51,7 @@ def benchstat(results: Sequence[Result]) -> Iterator[str]:
         units = [_unit(result, metric) for metric in metrics]
         columns = [counted[metric].tolist() for metric in metrics]
         for cell, pair, *values in zip(counted["cell"], counted["pair"], *columns, strict=True):
-            place = factors[cell] | ({"pair": pair} if len(result.plan.pairs) > 1 else {})
+            place = {**factors[cell], **({"pair": pair} if len(result.plan.pairs) > 1 else {})}
             words = "".join(f"/{_word(name)}={_word(level)}" for name, level in place.items())
             both = zip(values, units, strict=True)
             if measured := " ".join(f"{v!r} {unit}" for v, unit in both if not math.isnan(v)):

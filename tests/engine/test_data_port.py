@@ -36,6 +36,8 @@ def test_another_address_is_rejected_though_it_has_the_token(pair: Pair, ip: int
     with pytest.raises(EngineError, match=r"rejected the token.*NAT") as caught:
         pair.run("write", "read", to_sender, {"peer_address": peer}, address=address, bytes=1000)
     assert caught.value.code == Code.PEER
+    for worker in (pair.sender, pair.receiver):
+        worker.abort()
 
 
 @pytest.fixture

@@ -698,7 +698,7 @@ def test_a_folder_of_locks_that_others_may_write_is_not_used(
             os.chown(runtime / "netbench" / "locks", 65534, 65534)
     with as_nobody(here, "env", f"XDG_RUNTIME_DIR={runtime}") as worker:
         assert take(worker, "host", "me") == "me"
-        assert [path.name for path in Path("/tmp/netbench-65534").glob("host-*")] != []
+        assert [path.name for path in Path("/tmp/netbench-65534").rglob("host-*")] != []
     assert list(trapped.iterdir()) == []
 
 
@@ -774,12 +774,6 @@ def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> N
         assert holder(theirs, "host") == "theirs", "each account has its own"
         hints = sorted(read(worker, "lock", "hints").splitlines())
         assert hints == ["a?]0;x?b", "me", "theirs"]
-
-
-def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
-    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
-        hints = read(worker, "lock", "hints").splitlines()
-    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})
 
 
 def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:

@@ -253,16 +253,6 @@ def test_vectors_are_read_as_the_header_lays_them_out(
                 list(frames.decode_vectors(payload[:-cut]))
 
 
-@given(VECTORS)
-def test_truncated_rows_of_a_hello_are_refused(
-    vectors: list[tuple[int, int, int, list[int] | str]],
-) -> None:
-    rest = b"".join(vector(*v) for v in vectors)
-    own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
-    with pytest.raises(ProtocolError, match="announced 3 descriptors"):
-        frames.decode_hello(own + rest)
-
-
 def test_workers_of_one_kind_are_described_once() -> None:
     with open_pair() as pair:
         assert pair.sender.hello.pid != pair.receiver.hello.pid

@@ -19,12 +19,7 @@ from pathlib import Path
 import pytest
 
 from netbench.base.errors import EngineError
-from netbench.campaign import parse
 from netbench.engine.binding import Edge
-from netbench.read.load import load
-from netbench.report.build import build
-from netbench.report.text import render as text_of
-from netbench.run import conductor
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
 from tests.support.needs import needs
 
@@ -118,25 +113,6 @@ def test_every_completion_arrives_and_is_a_copy_here(
     assert opened["zerocopy_sends"] == opened["completions"], (
         "nothing of the warm-up is left for the window"
     )
-
-
-def test_runs_whose_data_was_copied_are_marked(tmp_path: Path) -> None:
-    text = f"""netbench: 1
-name: marked
-transfer: {{duration: 30ms, warmup: 5ms, sample: 0}}
-sweep: {{send: [write, {METHOD}]}}
-repeat: {{min: 2, max: 2}}
-"""
-    path = conductor.start(parse(text, "marked.yaml"), tmp_path).path
-    runs = load(path).runs
-    engaged = {send: set(group["engaged"]) for send, group in runs.groupby("send", observed=True)}
-    assert engaged["write"] == {""}
-    assert all(re.fullmatch(r"sender: copied counted \d+", why) for why in engaged[METHOD])
-    report = text_of(build(path))
-    assert report.count("[mechanism]") == 1, (
-        "one caution, though each run counted another number of copies"
-    )
-    assert "in 2 runs (sender: copied moved)" in " ".join(report.split())
 
 
 @pytest.fixture

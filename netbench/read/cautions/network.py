@@ -144,7 +144,9 @@ def _in_words(entry: HostEntry) -> str:
 def retransmits(evidence: Evidence) -> Cautions:
     """The sender retransmitted: the network may bound the transfer."""
     runs = evidence.result.ok
-    lossy = runs[runs["retransmits"] > 0] if "retransmits" in runs else ()
+    if "retransmits" not in runs:
+        return
+    lossy = runs[runs["retransmits"] > 0]
     if len(lossy):
         total, most = int(lossy["retransmits"].sum()), int(lossy["retransmits"].max())
         yield Caution(

@@ -16,6 +16,7 @@ from netbench.read.stack import Runs
 from netbench.stats.failures import failing_levels
 from netbench.stats.series import outliers
 
+NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
     "refused": "choose a level that the host accepts, or exclude the cell",
@@ -166,7 +167,7 @@ def rate(evidence: Evidence) -> Cautions:
     remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
 )
 def outlier(evidence: Evidence) -> Cautions:
-    """A run lies far from the median of its cell; it counts like all others."""
+    """A run lies far from the median of its cell, by NEAR at least; it counts like all others."""
     runs = evidence.result.ok
     for metric in evidence.result.repeat.metrics:
         apart: list[tuple[str, str]] = []
@@ -175,6 +176,8 @@ def outlier(evidence: Evidence) -> Cautions:
             middle = float(np.median(values))
             for i in outliers(within):
                 off = values[i] / middle - 1 if middle else 0.0
+                if middle and abs(off) < NEAR:
+                    continue
                 text = f"run {numbers[i]}: {values[i]:.4g} ({off:+.1%} of the median)"
                 apart.append((evidence.label(*c.place), text))
         if apart:

@@ -173,12 +173,10 @@ def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
         " interval over"
     )
     if of_builds:
-        own = f"builds differ by {_percent(whole.apart)} of the mean, boots of one build by"
-        own += f" {_percent(whole.between)}"
+        apart, between = _percent(whole.apart), _percent(whole.between)
+        own = f"builds differ by {apart} of the mean, boots of one build by {between}"
         if math.isnan(whole.between):
-            own = (
-                f"builds, with the one boot of each, differ by {_percent(whole.apart)} of the mean"
-            )
+            own = f"builds, with the one boot of each, differ by {apart} of the mean"
         places = ((b, r, k), (b, r, 2 * k), (2 * b, r, k), (b, 2 * r, k))
         now, *more = (f"±{_percent(whole.half_width(m, n, confidence, of))}" for m, n, of in places)
         return (

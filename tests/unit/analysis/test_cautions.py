@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,11 @@ def read_again(record: Record) -> Record:
     return record
 
 
-def slow(record: Record) -> Record:
+def slow(record: Record, share: float = 0.5) -> Record:
     """One run at half speed."""
     if record["run"] == 6:
         counted = record["receiver"]["flow"]["bytes"]
-        counted[1][0] = counted[0][0] + (counted[1][0] - counted[0][0]) // 2
+        counted[1][0] = counted[0][0] + int((counted[1][0] - counted[0][0]) * share)
     return record
 
 
@@ -277,6 +278,13 @@ def test_swept_kernels_are_no_mixed_facts(tmp_path: Path) -> None:
 def test_outliers_are_named_and_counted(tmp_path: Path) -> None:
     with_it = load(Synth(pairs=TWO, edit=slow).write(tmp_path / "r"))
     assert sum(c.n for c in cells_of(with_it)) == 40
+
+
+def test_a_run_within_a_percent_of_its_cell_is_no_outlier(tmp_path: Path) -> None:
+    for share in (0.98, 0.995):
+        made = Synth(pairs=TWO, spread=1e-4, edit=partial(slow, share=share))
+        named = "outlier" in found(made.write(tmp_path / str(share)))
+        assert named == (share < 0.99)
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.name)
