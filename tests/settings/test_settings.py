@@ -220,6 +220,22 @@ def by_journal(journal: list[Any]) -> list[str]:
         worker.close()
 
 
+def test_the_journal_alone_brings_everything_back(interface: str) -> None:
+    before = state(interface)
+    journal: list[Any] = []
+    first = Worker(open_channel(Host("here")).start_helper(), "here")
+    holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
+        parsed([{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}])
+    )
+    kill(first)
+    assert state(interface) != before
+    lines = by_journal(journal)
+    assert [line.partition(" ")[0] for line in lines] == ["qdisc", "tso", "mtu", "mtu"]
+    assert all(line.endswith("put back") for line in lines[:3])
+    assert not outstanding(journal, "here")
+    assert state(interface) == before
+
+
 def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
     place: SettingContext, worker: Worker, interface: str
 ) -> None:
