@@ -48,14 +48,6 @@ def compare(
     )
 
 
-def test_only_common_blocks_are_paired() -> None:
-    old = np.array([1.0, 1.1, 0.9, 1.05, math.nan, 1.0])
-    new = np.array([2.0, 2.2, math.nan, 2.1, 9.0, 2.0])
-    (found,) = compare(frame({"old": old, "new": new}))
-    assert found.n == 4
-    assert found.ratio == pytest.approx(2.0)
-
-
 IN_ORDER, SHUFFLED = np.arange(4), np.array([2, 0, 3, 1])
 
 
@@ -71,14 +63,6 @@ def test_runs_are_paired_by_block_whatever_their_order(
     assert found == pytest.approx(np.log([2 / 1, 3 / 2, 4 / 3, 5 / 4]))
     unit, table = complete([mine, base], 1, {})
     assert table == pytest.approx(np.log([[2, 1], [3, 2], [4, 3], [5, 4]]))
-
-
-def test_a_comparison_changes_in_fields_that_it_has() -> None:
-    comparison = Comparison("send", "splice", "write", {}, "a>b", "throughput", 3)
-    assert comparison.but(n=4, why="x") == replace(comparison, n=4, why="x")
-    assert comparison.n == 3
-    with pytest.raises(TypeError, match="level_of"):
-        comparison.but(level_of="splice")
 
 
 def test_holm_by_hand() -> None:

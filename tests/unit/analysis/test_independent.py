@@ -17,7 +17,7 @@ from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
 from netbench.read.result import Result
 from netbench.stats.comparison import Comparison
-from tests.support.synthetic import Record, Synth, failed, scaled
+from tests.support.synthetic import Synth, failed
 
 TWO = ("snd>rcv",)
 SENDS = {"send": ("readwrite", "sendfile")}
@@ -32,11 +32,6 @@ def written(folder: Path, text: str, **fields: object) -> Result:
     made(folder, **fields)
     (folder / "campaign.yaml").write_text(f"netbench: 1\nname: x\n{text}")
     return load(folder)
-
-
-def logs(result: Result, send: str) -> np.ndarray:
-    runs = result.ok
-    return np.log(runs[runs["send"] == send]["throughput"].to_numpy())
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
@@ -275,11 +270,3 @@ def test_what_has_no_interval_is_not_judged() -> None:
     outcome = judge(parse("throughput<-2%"), {"throughput": [unknown]})
     assert (outcome.fell, outcome.held, outcome.unjudged) == ((), 0, (unknown,))
     assert judge(parse("retransmits<-2%"), {}).held == 0
-
-
-def test_a_run_that_measured_nothing_has_no_ratio(tmp_path: Path) -> None:
-    def nothing(record: Record) -> Record:
-        return scaled(record, 0) if record["run"] == 3 else record
-
-    found = both(made(tmp_path / "a", edit=nothing), made(tmp_path / "b"))
-    assert [c.why for c in found].count("a run measured 0, which has no ratio") == 1
