@@ -52,14 +52,6 @@ def test_the_fewest_runs_are_named() -> None:
     assert math.isnan(smallest_difference(0.01, 1, 0.95))
 
 
-def test_as_many_trials_find_it() -> None:
-    n = units_needed(0.02, 0.03, 0.95)
-    assert n is not None
-    values = np.random.default_rng(1).normal(0.02, 0.03, (TRIALS, n))
-    half = scipy.stats.t.ppf(0.975, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
-    assert 0.78 < (values.mean(axis=1) > half).mean() < 0.84
-
-
 def test_a_small_pilot_may_have_seen_too_little() -> None:
     values = np.random.default_rng(1).normal(0, 1, (TRIALS, 6)).std(axis=1, ddof=1)
     assert (upper_deviation(1.0, 5) * values >= 1).mean() == pytest.approx(0.8, abs=0.01)
