@@ -4,6 +4,7 @@ and is done seldom.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ class Findings:
         self.comparisons: tuple[Comparison, ...] = ()
         self.cautions: tuple[str, ...] = ()
         self.statuses: Mapping[Key, str] = {}
+        self.seconds = 0.0
+        """What the last look took."""
         self._folder, self._share = folder, share
         self._due = time.monotonic() + FIRST_SECONDS
 
@@ -37,7 +40,13 @@ class Findings:
             self._read()
         finally:
             now = time.monotonic()
-            self._due = now + (now - begun) / self._share
+            self.seconds = now - begun
+            self._due = now + self.seconds / self._share
+
+    def leave(self, why: str) -> None:
+        """Show no more than `why`: what was found grows old."""
+        self.comparisons, self.statuses, self.cautions = (), {}, (why,)
+        self._due = math.inf
 
     def _read(self) -> None:
         from netbench.report.source import Source

@@ -21,6 +21,7 @@ from netbench.run.progress import Lines, Progress
 
 LEAST_SECONDS = 1.0  # between two drawings
 SHARE = 0.02  # of the time, that drawing may take, and comparisons
+LOOK_SECONDS = 0.5  # between two runs; what takes longer is left to `watch`
 MARGIN = 2  # lines of the terminal that are left for what is printed
 
 
@@ -53,6 +54,8 @@ class View(Lines):
         try:
             with suppress(NetbenchError):  # whoever writes it says so
                 self._findings.look()
+            if self._findings.seconds > LOOK_SECONDS:
+                self._findings.leave(f"comparisons: `watch {self._folder}` shows them")
             drawing = time.monotonic()
             self._draw(ledger, left)
         except Exception as error:

@@ -22,7 +22,7 @@ def test_the_capped_host_and_the_one_without_tso_are_named_and_no_other(tmp_path
         faults = chosen(lab, seed=1)
         with faulty(lab, faults):
             ran = command.run(campaign_of(lab, BLOCKS, seed=1), tmp_path)
-    (fleet,) = Source.of(ran.results.path).fleets["throughput"]
+    (fleet,) = Source.of(ran.path).fleets["throughput"]
     facts = {cause.name: {odd.fact for odd in cause.facts[cause.name]} for cause in fleet.causes}
     assert facts.keys() == {faults.capped, faults.without_tso}
     assert "qdisc" in facts[faults.capped]

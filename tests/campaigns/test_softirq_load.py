@@ -51,7 +51,7 @@ def test_soak_and_procstat_charge_what_rusage_does_not(tmp_path: Path) -> None:
         "sweep": {"meters": [["rusage", "procstat"], ["rusage", "soak"]]},
         "repeat": {"min": 1, "max": 1},
     }
-    results = command.run(yaml.safe_dump(campaign, sort_keys=False), tmp_path).results
+    results = command.run(yaml.safe_dump(campaign, sort_keys=False), tmp_path)
     assert set(results.runs["status"]) == {"ok"}
     cells = results.cells
     rusage, procstat, soak = (cells[cells["metric"] == m].iloc[-1]["mean"] for m in METERS)

@@ -43,7 +43,7 @@ CONSTANTS = {
         "GOODBYE_SECONDS": 2.0,
     },
     "run.exchange": {"SLACK_SECONDS": 2.0},
-    "run.retry": {"ATTEMPTS": 1},
+    "run.runner": {"ATTEMPTS": 1},
     "hosts.deploy": {"START_SECONDS": 5.0},
     "hosts.ssh.channel": {"CONNECT_SECONDS": 5.0},
 }

@@ -259,9 +259,12 @@ def test_hosts_recover_from_a_controller_that_was_killed(pair: Lab, begin: Begin
 
 
 def sessions(here: Lab) -> list[int]:
-    daemons = {int((here.folder / "hosts" / host / "pid").read_text()) for host in here.hosts}
     found = {pid for host in here.hosts.values() for pid in processes(host, "sshd")}
-    return list(found - daemons)
+
+    def parent(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    return [pid for pid in found if parent(pid) in found]  # the daemon's is none of them
 
 
 @pytest.mark.parametrize("victims", [workers, sessions])

@@ -173,7 +173,9 @@ def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) ->
     assert not held()
 
 
-@pytest.mark.parametrize(("what", "role"), [("_measure", ""), ("verify", ""), ("verify", "sender")])
+@pytest.mark.parametrize(
+    ("what", "role"), [("_measure", ""), ("_verify", ""), ("_verify", "sender")]
+)
 def test_what_fails_because_a_worker_was_lost_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, role: str
 ) -> None:
