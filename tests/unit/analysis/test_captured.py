@@ -26,9 +26,8 @@ def captured(record: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    factors = {"send": tuple(SLOW)}
     compared = {"factor": "send", "baseline": "readwrite"}
-    synth = Synth(factors=factors, compare=compared, edit=captured, pairs=("snd>rcv",))
+    synth = Synth({"send": tuple(SLOW)}, compare=compared, edit=captured, pairs=("snd>rcv",))
     return synth.write(tmp_path_factory.mktemp("captured"))
 
 

@@ -98,12 +98,9 @@ def test_one_earlier_result_has_no_spread_and_what_it_differs_in_is_said(tmp_pat
     series(tmp_path, LEVELS[:1], facts={host: {"kernel": "5.10"} for host in ("snd", "rcv")})
     a, b = campaign(tmp_path / "a", 1.0, 1), campaign(tmp_path / "b", 1.2, 2)
     (note,) = find(tmp_path, a, b).notes
-    assert note.endswith(
-        "differs from A in kernel; what that changes is part of the spread between earlier results"
-    )
+    assert "differs from A in kernel; what that changes is part of the spread" in note
     c = against(a, b, tmp_path)
     assert (c.verdict, c.earlier) == ("inconclusive", 1)
-    assert "differ by, and 1 earlier result has no spread" in c.sentence
 
 
 @pytest.mark.parametrize(
@@ -178,8 +175,8 @@ def test_a_change_is_found_that_the_spread_does_not_hide() -> None:
 @pytest.mark.parametrize("forced", [False, True])
 def test_a_gate_wants_earlier_results(tmp_path: Path, forced: bool) -> None:
     a, b = campaign(tmp_path / "a", 1.0, 1), campaign(tmp_path / "b", 1.0, 2)
-    (c,) = independent(a, b, match(a, b).matches, "throughput")
-    outcome = judge(parse("throughput<-2%"), {"throughput": [c]}, forced)
+    found = independent(a, b, match(a, b).matches, "throughput")
+    outcome = judge(parse("throughput<-2%"), {"throughput": found}, forced)
     assert (len(outcome.fell), outcome.held, len(outcome.unjudged)) == (0, forced, not forced)
 
 
@@ -230,15 +227,14 @@ def test_drift_from_pair_to_pair_cancels_whatever_the_order_of_arguments(tmp_pat
         assert c.high - c.low < 0.02
 
 
-@pytest.mark.parametrize(("order", "alternate"), [("ABBA", True), ("BAAB", True), ("AABB", False)])
-def test_turns_are_checked(tmp_path: Path, order: str, alternate: bool) -> None:
-    a, b = paths(tmp_path, (1.0, 1.03, 1.03, 1.0), order)
-    taken = turns([load(each) for each in a], [load(each) for each in b])
-    assert (taken.order, taken.alternate) == (" ".join(order), alternate)
-    c = answer(a, b)
-    assert math.isnan(c.low) == (not alternate)
-    if not alternate:
-        assert (c.verdict, c.why) == ("inconclusive", "the campaigns took no turns (A A B B)")
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [("ABBA", ""), ("BAAB", ""), ("AABB", "the campaigns took no turns (A A B B)")],
+)
+def test_turns_are_checked(tmp_path: Path, order: str, why: str) -> None:
+    c = answer(*paths(tmp_path, (1.0, 1.03, 1.03, 1.0), order))
+    assert (c.why, math.isnan(c.low)) == (why, bool(why))
+    assert not why or c.verdict == "inconclusive"
 
 
 def test_a_difference_that_failed_runs_could_undo_is_no_verdict(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
 from netbench.read.result import Result
 from netbench.stats.comparison import Comparison
-from tests.support.synthetic import Synth, failed
+from tests.support.synthetic import Record, Synth, failed
 
 TWO = ("snd>rcv",)
 SENDS = {"send": ("readwrite", "sendfile")}
