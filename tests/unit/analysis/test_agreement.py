@@ -67,18 +67,16 @@ def paired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Compari
 
 def unpaired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Comparison]:
     """Two results with a cell each set."""
-    a, b = (_result([[levels[at]] for levels in sets], confidence) for at in (0, 1))
+
+    def result(at: int) -> Any:
+        """As much of a Result as a comparison looks at."""
+        known = {"repeat": fixed(confidence), "describe": lambda _: SimpleNamespace(better=1)}
+        runs = frame([[levels[at]] for levels in sets])
+        return SimpleNamespace(ok=runs, failed=runs[:0], **known)
+
     pairs = [f"a>b{at:03}" for at in range(len(sets))]
     matches = [Match(("x=l0", pair), ("x=l0", pair), {}, pair) for pair in pairs]
-    return independent(a, b, matches, "throughput")
-
-
-def _result(sets: Sequence[Sequence[Numbers]], confidence: float) -> Any:
-    """As much of a Result as a comparison looks at."""
-    better, runs = SimpleNamespace(better=1), frame(sets)
-    return SimpleNamespace(
-        ok=runs, failed=runs[:0], repeat=fixed(confidence), describe=lambda _: better
-    )
+    return independent(result(0), result(1), matches, "throughput")
 
 
 def by_confidence(levels: int) -> Iterator[tuple[list[list[Numbers]], float]]:
@@ -144,25 +142,21 @@ def test_boots_are_an_analysis_of_variance() -> None:
         assert f == pytest.approx(max(1.0, test.statistic))
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm(p: Sequence[float]) -> Numbers:
     """Adjusted p values by the definition."""
     order = np.argsort(p)
     scaled = np.asarray(p)[order] * (len(p) - np.arange(len(p)))
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1)
-    return [float(value) for value in adjusted]
-
-
-def families() -> Iterator[tuple[list[Comparison], float]]:
-    """SETS comparisons and more in families of six, judged, and their confidence."""
-    for levels, confidence in islice(samples(7), 1 + SETS // 6):
-        yield paired([levels], confidence), confidence
+    return adjusted
 
 
 def test_families_are_holms() -> None:
+    """SETS comparisons and more in families of six."""
     outcomes = set()
-    for family, confidence in families():
+    for levels, confidence in islice(samples(7), 1 + SETS // 6):
+        family = paired([levels], confidence)
         for c, p in zip(family, holm([c.p for c in family]), strict=True):
             assert (c.low > 1 or c.high < 1) == (p < 1 - confidence), (c, p)
-            outcomes.add(p < 1 - confidence)
+            outcomes.add(bool(p < 1 - confidence))
     assert outcomes == {True, False}

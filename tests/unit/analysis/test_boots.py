@@ -115,9 +115,6 @@ def test_what_boots_buy_and_too_few_are_warned_of(
     assert said in "; ".join(lines)
     assert warning in warned
     assert bool(warning) == bool(warned)
-
-
-def test_runs_a_boot_give_the_least_number_at_least() -> None:
     assert [runs_a_boot(Repeat(min=n, boots=4)) for n in (1, 4, 10, 12)] == [1, 1, 3, 3]
 
 

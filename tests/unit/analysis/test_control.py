@@ -126,15 +126,13 @@ def test_compare_shows_it_where_its_own_baseline_is_asked_for(
     assert all("control" not in c["level"] for c in answer["comparisons"])
 
 
-def off(by: float) -> Any:
-    """Controls move so much more than their baseline."""
-    return lambda record: scaled(record, by) if record.get("control") else record
-
-
 def test_a_control_that_does_not_hold_1_is_a_caution_and_marks_verdicts_no_larger_than_it(
     source: Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    moved = synth(edit=off(1.04)).write(tmp_path / "r")
+    def off(record: Record) -> Record:
+        return scaled(record, 1.04) if record.get("control") else record
+
+    moved = synth(edit=off).write(tmp_path / "r")
     found = Source.of(moved)
     flags = {c.level: (c.verdict, c.flags) for c in found.comparisons["throughput"]}
     assert flags == {
@@ -154,12 +152,9 @@ def test_a_control_that_does_not_hold_1_is_a_caution_and_marks_verdicts_no_large
 
 def test_contexts_and_pairs_have_a_control_each(tmp_path: Path) -> None:
     pins = ("none", "apart", "same")
-    made = synth(
-        factors={"send": LEVELS[:2], "pin": pins}, pairs=("a>b", "c>d"), edit=off(1.0), runs=4
-    ).write(tmp_path / "r")
-    found = Source.of(made)
-    family = found.comparisons["throughput"]
-    mine = found.controls(family)
+    made = synth(factors={"send": LEVELS[:2], "pin": pins}, pairs=("a>b", "c>d"), runs=4)
+    found = Source.of(made.write(tmp_path / "r"))
+    mine = found.controls(found.comparisons["throughput"])
     assert {(c.pair, c.context["pin"]) for c in mine} == {
         (pair, pin) for pair in ("a>b", "c>d") for pin in pins
     }
