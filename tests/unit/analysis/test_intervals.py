@@ -91,20 +91,6 @@ def test_the_error_of_stopped_intervals(minimum: int, confidence: float, cells: 
         assert errors(minimum, 30, False, confidence, cells) > 1.2 + noise
 
 
-def test_simulated_rule_is_the_conductors() -> None:
-    """`assess` stops where the vectorised simulation above stops."""
-    repeat = Repeat(min=3, max=12, precision=0.025)
-    confidence = sequential_confidence(0.95, 3, 12)
-    for row in np.random.default_rng(5).normal(1, 0.03, (200, 12)):
-        stopped = next(
-            n for n in range(1, 13) if assess({"throughput": row[:n]}, repeat).reason != "open"
-        )
-        plain = next(
-            (n for n in range(3, 12) if mean_interval(row[:n], confidence).precision <= 0.025), 12
-        )
-        assert stopped == plain
-
-
 STEADY = [10.0, 10.01, 9.99, 10.0, 10.02]
 NOISY = [10.0, 14.0, 7.0, 9.0, 12.0]
 

@@ -106,18 +106,6 @@ def test_runs_that_did_not_get_so_far_have_no_number(tmp_path: Path) -> None:
     assert (len(found.ok), refused["reason"].tolist()) == (6, ["sg is fixed"] * 6)
 
 
-def test_hosts_with_one_boot_id_share_a_kernel(tmp_path: Path) -> None:
-    folder = Synth(runs=2, pairs=("a>b",)).write(tmp_path / "r")
-    assert load(folder).shared == {"a>b": False}
-    facts: dict[str, Any] = json.loads((folder / "facts.json").read_text())
-    for boots in facts["hosts"].values():
-        boots[0]["boot_id"] = "one"
-    (folder / "facts.json").write_text(json.dumps(facts))
-    found = load(folder)
-    assert found.shared == {"a>b": True}
-    assert "sender_cpu.procstat" not in found.metrics
-
-
 def broken_proof(record: Record) -> Record:
     """A completion after the window counts, too."""
     proof = record["proof"]["sender"]
@@ -206,6 +194,7 @@ def test_metrics_of_many_pairs_at_once_are_those_of_each(
     found = load(folder)
     lines = (folder / "records.jsonl").read_bytes().splitlines()
     of_hosts = dict.fromkeys("abc", 100) | ticks
+    assert found.shared == {"a>b": one_kernel == "ab", "b>c": False, "c>a": False}
     for i, record in enumerate(parse_record(line, "x") for line in lines):
         shared = set(record.pair.split(">")) <= set(one_kernel)
         expected = metrics_of(record, of_hosts, shared)

@@ -205,18 +205,18 @@ def test_a_meter_that_only_the_rows_describe() -> None:
 
 def test_what_is_left_of_the_window_is_busy_where_idle_is_measured() -> None:
     """Ticks that found work do not count then, nor does a CPU that went meanwhile."""
-    raw = record()
+    raw, accounts = record(), accounts_of(CPUIDLE)
     del raw["receiver"]["procstat"]
-    raw["sender"]["procstat"] |= {"cpus": [2, 2], "user": [0, 9000]}
+    counted = raw["sender"]["procstat"]
+    counted |= {"cpus": [2, 2], "user": [0, 9000]}
     assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(2 - 1.5)
-    raw["sender"]["procstat"]["iowait"] = [7, 0]  # it may go back
+    counted["iowait"] = [7, 0]  # it may go back
     assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(2 - 1.36)
     raw["sender"]["soak"] = {"used_ns": [0, 300_000_000]}
     assert metrics(raw, TICKS, shared=True)["system_cpu.procstat"] == pytest.approx(0.34)
-    raw["sender"]["procstat"]["cpus"] = [2, 1]
+    counted["cpus"] = [2, 1]
     assert "system_cpu.procstat" not in metrics(raw, TICKS, shared=True)
     del raw["sender"]["soak"]
-    accounts = accounts_of(CPUIDLE)
     raw["sender"]["cpuidle"] = {"cpus": [2, 2], "idle_ns": [5, 5 + 1_250_000_000]}
     found = metrics(raw, TICKS, shared=True, accounts=accounts)
     assert found["system_cpu"] == found["system_cpu.cpuidle"] == pytest.approx(0.75)
