@@ -292,18 +292,14 @@ def crossing(
         return None
     constant = {name: each[0] for name, each in by_name.items() if len(each) == 1}
     places = [at for at, name in enumerate(swept) if name in crossed]
-    kept = {
-        tuple(levels[at] for at in places): usable[levels] for levels in itertools.product(*grid)
-    }
+    whole = itertools.product(*grid)
+    kept = {tuple(levels[at] for at in places): usable[levels] for levels in whole}
     notes = list(_left_out(planned, kept.values(), measured))
     if dropped:
-        in_order = [
-            f"{name}={shown(level)}"
-            for at, name in enumerate(swept)
-            for level in dict.fromkeys(levels[at] for levels in words)
-            if (at, level) in dropped
-        ]
-        notes.append(f"levels that lack cells, so left out: {listed(in_order, NAMED)}")
+        written = dict.fromkeys(each for levels in words for each in enumerate(levels))
+        in_order = sorted((each for each in written if each in dropped), key=lambda each: each[0])
+        lacking = [f"{swept[at]}={shown(level)}" for at, level in in_order]
+        notes.append(f"levels that lack cells, so left out: {listed(lacking, NAMED)}")
     notes += _attached(kept, tuple(crossed), swept)
     ids = {levels: cell.cell for levels, cell in kept.items()}
     return Crossing(crossed, constant, ids, tuple(notes))

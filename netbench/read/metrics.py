@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from netbench.read.ratio_table import RATIOS, TIME_SHARE, Ratio
@@ -16,9 +17,6 @@ COUNTERS = "docs/records.md"
 NO_UNITS: Mapping[str, str] = MappingProxyType({})
 BETTER = {"µs": -1, "Gb/s": 1}
 """Of metrics that tools print: less time is better, and more of a rate."""
-NETPERF = "netperf manual, section CPU Utilization (KB = 1024 bytes)"
-RUSAGE = "getrusage(2)"
-TCP = "tcp(7), TCP_INFO: tcpi_total_retrans"
 
 
 @dataclass(frozen=True)
@@ -48,139 +46,15 @@ class Metric:
         return self.label or self.name
 
 
-def _whole() -> Iterator[Metric]:
-    """Throughput, and CPU and service demand of each side and of both."""
-    yield Metric(
-        "throughput",
-        "Gb/s",
-        "goodput: payload that the receiver took, in 10^9 bits per second",
-        "receiver's flow.bytes × 8 / receiver's window / 10^9; what an external tool reports, where"
-        " one moved the data",
-        COUNTERS,
-        1,
-        "throughput",
-    )
-    yield Metric(
-        "sent",
-        "Gb/s",
-        "payload that the sender sent in its own window, in 10^9 bits per second",
-        "sender's flow.bytes × 8 / sender's window / 10^9",
-        COUNTERS,
-        1,
-    )
-    for who, whose in (
-        ("sender", "of the sender"),
-        ("receiver", "of the receiver"),
-        ("system", "of both sides together"),
-    ):
-        busy = f"{who}'s CPU time by the best meter that ran / {who}'s window"
-        yield Metric(
-            f"{who}_cpu",
-            "CPUs",
-            f"CPUs busy {whose}; 1.0 is one whole CPU",
-            "sender_cpu + receiver_cpu; where one kernel is both ends, what its meter counted"
-            if who == "system"
-            else busy,
-            COUNTERS,
-            -1,
-            f"{who} CPU",
-        )
-        yield Metric(
-            f"{who}_demand",
-            "µs/KB",
-            f"service demand {whose}: CPU time, all CPUs, for 1024 bytes of payload",
-            f"{who}_cpu × 10^6 / (throughput × 10^9 / 8 / 1024)",
-            NETPERF,
-            -1,
-            f"{who} demand",
-        )
-
-
-def _processes() -> Iterator[Metric]:
-    """Where the two processes spent their CPU time."""
-    for who in ("sender", "receiver"):
-        for name, counter, where in (
-            ("user", "user_us", f"in user space in the {who}'s process"),
-            ("kernel", "system_us", f"in the kernel for the {who}'s process"),
-        ):
-            yield Metric(
-                f"{who}_{name}_cpu",
-                "CPUs",
-                f"CPUs busy {where} (rusage)",
-                f"{who}'s rusage.{counter} / 10^6 / {who}'s window",
-                RUSAGE,
-                -1,
-                f"{who} {name}",
-            )
-
-
-def _counts() -> Iterator[Metric]:
-    """What is counted rather than timed."""
-    yield Metric(
-        "slow_down",
-        "ratio",
-        "how much longer than on idle CPUs a soaker's quantum took: 0.1 is 10%",
-        "soak.worked_ns / soak.quanta, over the same of the idle window before the block, less 1;"
-        " the mean of both sides where each has its own kernel",
-        COUNTERS,
-        -1,
-        "slow-down",
-        lowest=-1.0,
-    )
-    yield Metric(
-        "retransmits",
-        "segments",
-        "TCP segments that the sender sent again within the window",
-        "sender's tcp.retransmits, over all streams",
-        TCP,
-        -1,
-        is_count=True,
-    )
-    yield Metric(
-        "fsync_time",
-        "ms",
-        "how long it took to force the sinks to their disk",
-        "receiver's fsync_ns / 10^6",
-        COUNTERS,
-        -1,
-        "fsync time",
-    )
-    yield Metric(
-        "steps",
-        "steps/s",
-        "calls of the sender's method, for methods that move no data",
-        "sender's flow.steps / sender's window",
-        COUNTERS,
-        1,
-    )
-
-
-def _who_paid() -> Iterator[Metric]:
-    """Where the CPU time of both hosts was taken."""
-    for name, whose, counted in (
-        ("sender", "on the CPU that the sender's flows are pinned to", "soak.pinned_taken_ns"),
-        (
-            "receiver",
-            "on the CPU that the receiver's flows are pinned to",
-            "receiver's soak.pinned_taken_ns (on one kernel the sender's soak.peer_taken_ns)",
-        ),
-        ("others", "on all other CPUs", ""),
-    ):
-        yield Metric(
-            f"{name}_paid",
-            "ratio",
-            f"share of the CPU time of both hosts {whose}, for whomever: its processes, interrupts"
-            " and soft interrupts; only where each side has a CPU of its own (pin: apart)",
-            f"{counted}, less what an idle CPU loses, / window / system_cpu.soak; by cpuidle and"
-            " procstat likewise, of system_cpu.procstat pinned_cpus (peer_cpus) less their idle"
-            " time / window"
-            if counted
-            else "1 - sender_paid - receiver_paid",
-            COUNTERS,
-            0,
-            f"paid by {name}",
-            highest=1.0,
-        )
+def _rows(table: str) -> Iterator[Metric]:
+    """The rows of metric_table.txt."""
+    lines = [line.strip() for line in table.splitlines() if line and not line.startswith("#")]
+    for head, about, formula in zip(lines[::3], lines[1::3], lines[2::3], strict=True):
+        name, unit, more, label, source, *words = head.split(" | ")
+        ends = {word: float(end) for word, _, end in (each.partition("=") for each in words) if end}
+        better = {"better": 1, "worse": -1, "either": 0}[more]
+        is_count = "count" in words
+        yield Metric(name, unit, about, formula, source, better, label, is_count=is_count, **ends)
 
 
 def _of_ratio(row: Ratio) -> Iterator[Metric]:
@@ -188,39 +62,28 @@ def _of_ratio(row: Ratio) -> Iterator[Metric]:
     label = row.name.replace("_", " ")
     lowest = -math.inf if row.less_idle else 0.0
     highest = 1.0 if row.unit == TIME_SHARE else math.inf
+
+    def made(who: str, formula: str, most: float = highest) -> Metric:
+        """Of a side; of both together, or of the only one that it is about, with who: ""."""
+        name, title = (f"{who}_{row.name}", f"{who} {label}") if who else (row.name, label)
+        about = f"{row.about}, of the {who}" if who else row.about
+        return Metric(name, row.unit, about, formula, row.source, row.better, title, lowest, most)
+
     if row.side:
-        formula = row.formula(row.side)
-        yield Metric(
-            row.name, row.unit, row.about, formula, row.source, row.better, label, lowest, highest
-        )
+        yield made("", row.formula(row.side))
         return
     summed = "the sum of both sides" if isinstance(row.over, str) else "counters of both sides"
     together = "one kernel is both ends" if row.whole else "both ends are in one network namespace"
     formula = f"as sender_{row.name}, {summed}; where {together}, of what was counted there"
-    yield Metric(
-        row.name, row.unit, row.about, formula, row.source, row.better, label, lowest, 2 * highest
-    )
+    yield made("", formula, 2 * highest)
     for who in SIDES:
-        yield Metric(
-            f"{who}_{row.name}",
-            row.unit,
-            f"{row.about}, of the {who}",
-            row.formula(who),
-            row.source,
-            row.better,
-            f"{who} {label}",
-            lowest,
-            highest,
-        )
+        yield made(who, row.formula(who))
 
 
 METRICS: Mapping[str, Metric] = {
     metric.name: metric
     for metric in (
-        *_whole(),
-        *_processes(),
-        *_counts(),
-        *_who_paid(),
+        *_rows((Path(__file__).parent / "metric_table.txt").read_text(encoding="utf-8")),
         *(metric for row in RATIOS for metric in _of_ratio(row)),
     )
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from netbench.base.units import listed
 from netbench.result.files import NoiseEntry
 
 BUSY = ("user", "nice", "system")  # what processes use; interrupts may be the transfer's own
@@ -101,9 +102,8 @@ def foreign_loads(
 
 def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
     """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
-    whole = sign.kind in ("load", "steal", "clock", "irqbalance") or sign.name.startswith(
-        "softnet."
-    )
+    of_kernel = sign.kind in ("load", "steal", "clock", "irqbalance")
+    whole = of_kernel or sign.name.startswith("softnet.")
     return (whole and entry.kernel) or (entry.host,)
 
 
@@ -178,27 +178,16 @@ def disturbances(
         ranked = sorted(
             by_name.items(), key=lambda item: -max(sign.amount for sign in item[1].values())
         )
-        evidence = "; ".join(_moved(name, of_name) for name, of_name in ranked[:COUNTERS_SAID])
-        more = (
-            f"; and {len(ranked) - COUNTERS_SAID} more in samples/noise.jsonl"
-            if len(ranked) > COUNTERS_SAID
-            else ""
-        )
-        where = " and ".join(hosts)
-        yield Disturbance(
-            frozenset(hosts),
-            blocks,
-            f"{what} on {where} in {_blocks(blocks)}",
-            evidence + more,
-            remedy,
-        )
+        evidence = listed([_moved(name, of_name) for name, of_name in ranked], COUNTERS_SAID)
+        told = f"{what} on {' and '.join(hosts)} in {_blocks(blocks)}"
+        yield Disturbance(frozenset(hosts), blocks, told, evidence, remedy)
 
 
 def _blocks(blocks: Sequence[int]) -> str:
     if len(blocks) == 1:
         return f"block {blocks[0]}"
-    listed = ", ".join(map(str, blocks[:BLOCKS_SAID]))
-    return f"{len(blocks)} blocks ({listed}{', ...' if len(blocks) > BLOCKS_SAID else ''})"
+    first = ", ".join(map(str, blocks[:BLOCKS_SAID]))
+    return f"{len(blocks)} blocks ({first}{', ...' if len(blocks) > BLOCKS_SAID else ''})"
 
 
 def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
@@ -210,9 +199,8 @@ def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
     if sign.kind in ("load", "steal"):
         return f"{in_words(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
     total = sum(one.amount for one in by_block.values())
-    return f"{name} {total:.0f}" + (
-        f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""
-    )
+    most = f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""
+    return f"{name} {total:.0f}{most}"
 
 
 def in_words(sign: Sign) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from netbench.base.units import listed
 from netbench.model import Campaign
@@ -155,13 +156,8 @@ def _power(
         unit, freedom, sizes = "build", seen.builds - 1, [builds]
     count = family if campaign.compare else 1
     confidence = ratio_confidence(repeat, count, fixed=by_boot)
-
-    def smallest(n: int) -> float:
-        return math.expm1(power.smallest_difference(sd, n, confidence, blocks=not by_boot))
-
-    def needed(d: float) -> int | None:
-        return power.units_needed(math.log1p(d), sd, confidence, blocks=not by_boot)
-
+    smallest = partial(power.smallest_difference, sd, confidence=confidence, blocks=not by_boot)
+    needed = partial(power.units_needed, sd=sd, confidence=confidence, blocks=not by_boot)
     cell, base, _ = worst
     return MetricPower(
         metric,
@@ -175,8 +171,8 @@ def _power(
         seen.paired,
         seen.between,
         seen.within,
-        {n: smallest(n) for n in sizes},
-        {d: needed(d) for d in DIFFERENCES},
+        {n: math.expm1(smallest(n)) for n in sizes},
+        {d: needed(math.log1p(d)) for d in DIFFERENCES},
         seen.apart,
     )
 

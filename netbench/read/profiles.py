@@ -123,24 +123,21 @@ def profiles_of(result: Path) -> Profiles:
     runs: dict[tuple[Place, ProfileSide], list[RunProfile]] = {}
     heads: dict[Place, ProfileRecord] = {}
     faults: list[str] = []
-    failed: dict[str, int] = {}
+    failed: Counter[str] = Counter()
     for record in _records(result, faults):
         if record.status != "ok":
-            failed[record.reason] = failed.get(record.reason, 0) + 1
+            failed[record.reason] += 1
             continue
         heads[record.cell, record.pair] = record
         for side, profile in record.profiles.items():
             try:
-                stacks = read_folded(result, profile)
+                run = run_profile(record, profile, read_folded(result, profile))
             except StoreError as error:
                 faults.append(str(error))
                 continue
-            if run := run_profile(record, profile, stacks):
+            if run:
                 runs.setdefault(((record.cell, record.pair), side), []).append(run)
-    cells = [
-        CellProfile(*place, heads[place].factors, side, every)
-        for (place, side), every in runs.items()
-    ]
+    cells = [CellProfile(*at, heads[at].factors, side, every) for (at, side), every in runs.items()]
     return Profiles(cells, faults, failed)
 
 
@@ -157,16 +154,16 @@ def run_profile(record: ProfileRecord, profile: KernelProfile, stacks: Folded) -
     if not gib_per_second or not profile.seconds:
         return None
     scale = 1 / profile.seconds / gib_per_second
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     kept: dict[tuple[str, ...], int] = {}
     idle = others = 0
     for stack, count in stacks.items():
         if layer_of(stack[-1]) == IDLE:
             idle += count
-        elif not is_of_transfer(stack, _program(record)):
+        elif not is_of_transfer(stack, record.factors.get("tool", "")):
             others += count
         else:
-            counts[stack[-1]] = counts.get(stack[-1], 0) + count
+            counts[stack[-1]] += count
             kept[stack] = count
     every = sum(stacks.values()) or 1
     costs = {name: count * scale for name, count in counts.items()}
@@ -187,19 +184,14 @@ def _speed(record: ProfileRecord) -> float:
     return float((closed - opened) / GIB / (side.time_ns[1] - side.time_ns[0]) * 1e9)
 
 
-def _program(record: ProfileRecord) -> str:
-    return record.factors.get("tool", "")
-
-
 def is_of_transfer(stack: Sequence[str], program: str) -> bool:
     """Whether a stack is work of the transfer: of its processes, of the kernel's own threads, or
     softirq work wherever it was done.
     """
     if stack[0] in TRANSFERS or stack[0] == program:
         return True
-    if len(stack) > 1 and stack[1].startswith("ret_from_fork"):
-        return True
-    return any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
+    is_thread = len(stack) > 1 and stack[1].startswith("ret_from_fork")
+    return is_thread or any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
 
 
 def common_names(cells: Sequence[CellProfile]) -> Mapping[str, str]:
@@ -209,7 +201,7 @@ def common_names(cells: Sequence[CellProfile]) -> Mapping[str, str]:
     forms: dict[str, set[str]] = {}
     twice: set[str] = set()
     for cell in cells:
-        bare = [_bare(name) for name in cell.functions]
+        bare = [_MODULE.sub(KERNEL_MARK, name) for name in cell.functions]
         twice |= {name for name, number in Counter(bare).items() if number > 1}
         for name, full in zip(bare, cell.functions, strict=True):
             forms.setdefault(name, set()).add(full)
@@ -218,11 +210,6 @@ def common_names(cells: Sequence[CellProfile]) -> Mapping[str, str]:
         for name, every in forms.items()
         for full in every
     }
-
-
-def _bare(function: str) -> str:
-    """Without the module that it is of."""
-    return _MODULE.sub(KERNEL_MARK, function)
 
 
 def units(cells: Iterable[CellProfile]) -> str:

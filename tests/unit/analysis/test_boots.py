@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench import campaign
-from netbench.cli.plan import text as plan_text
 from netbench.model import Compare, Repeat
-from netbench.plan.plan import Plan
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import CellResult, cells_of
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
 from netbench.stats.by_boot import (
-    half_width,
     runs_a_boot,
     split,
     what_boots_buy,
@@ -34,15 +30,6 @@ from tests.support.synthetic import Record, Synth, failed, scaled
 TWO = ("snd>rcv",)
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 RNG = np.random.default_rng
-
-
-@pytest.mark.parametrize(("boots", "said"), [(2, 9.0), (3, 2.5), (4, 1.6), (8, 0.84)])
-def test_what_a_number_of_boots_is_worth(boots: int, said: float) -> None:
-    assert half_width(boots) == pytest.approx(
-        scipy.stats.t.ppf(0.975, boots - 1) / math.sqrt(boots)
-    )
-    assert half_width(boots) == pytest.approx(said, rel=0.03)
-    assert math.isnan(half_width(1))
 
 
 # --- where the variance comes from ---
@@ -128,22 +115,6 @@ def test_what_boots_buy_and_too_few_are_warned_of(
     assert said in "; ".join(lines)
     assert warning in warned
     assert bool(warning) == bool(warned)
-
-
-PLANNED = """\
-netbench: 1
-name: k
-hosts: {snd: {ssh: a, address: 10.0.0.1}, rcv: {ssh: b, address: 10.0.0.2}}
-sweep: {kernel: [old, new], send: [write, sendfile]}
-kernels: {old: {release: "6.1"}, new: {release: "6.12"}}
-"""
-
-
-def test_plan_says_it() -> None:
-    lines = plan_text(Plan(campaign.parse(f"{PLANNED}repeat: {{min: 10, boots: 2}}\n", "k.yaml")))
-    assert "WARNING: two boots prove next to nothing: ± 9.0" in " ".join(lines.split())
-    assert "2 boots of each of 2 kernels, 5 runs of each cell a boot" in " ".join(lines.split())
-    assert max(map(len, lines.splitlines())) <= 80
 
 
 def test_runs_a_boot_give_the_least_number_at_least() -> None:
@@ -252,44 +223,19 @@ def test_a_number_of_runs_that_boots_settle_is_not_widened_for(tmp_path: Path) -
     assert looked_at.half_width > 1.05 * students * looked_at.sd
 
 
-REPEAT = Repeat(min=6, max=6, boots=3, precision=0.01)
-STEADY, BOOTS = [10.0, 10.001, 10.002, 10.003, 10.001, 10.0], [1, 1, 3, 3, 5, 5]
-
-
-def standing(
-    values: list[float], boots: list[int], level: str = "a", lost: int = 0, first: int = 0
-) -> Standing:
-    blocks = range(first, first + len(values))
-    by_block = {"throughput": dict(zip(blocks, values, strict=True))}
-    met = dict(zip(blocks, boots, strict=True))
-    return Standing({"kernel": level}, by_block, boots=met, lost=lost)
-
-
-def reasons(compare: Compare | None, *group: Standing) -> set[str]:
-    keyed = {(f"kernel={each.factors['kernel']}", "a>b"): each for each in group}
-    return set(closings(keyed, ["kernel"], compare, REPEAT).values())
-
-
-@pytest.mark.parametrize(
-    ("cell", "why"),
-    [
-        (standing(STEADY, BOOTS), "converged"),
-        (standing(STEADY[:5], BOOTS[:5]), ""),
-        (standing(STEADY[:5], BOOTS[:5], lost=1), "converged"),
-        (standing(STEADY, [1, 1, 1, 3, 3, 3]), ""),  # a boot is missing
-        (standing([10.0, 10.0, 12.0, 12.0, 11.0, 11.0], BOOTS), "max"),  # no spread within boots
-        (standing([9.0, 11.0] * 3, BOOTS), "converged"),  # and here none between them
-    ],
-)
-def test_closing_by_boots(cell: Standing, why: str) -> None:
-    assert reasons(None, cell) == {why}
-
-
 @pytest.mark.parametrize(
     ("rounds", "why"), [([2, 2, 3, 3, 6, 6], "converged"), ([3, 3, 2, 2, 6, 6], "max")]
 )
 def test_closing_by_ratios_of_boots(rounds: list[int], why: str) -> None:
     """Boots differ by 40%, each round alike in both kernels, or crossed."""
-    base = standing([10.0, 10.0, 14.0, 14.0, 12.0, 12.0], [1, 1, 4, 4, 5, 5])
-    other = standing([20.0, 20.0, 28.0, 28.0, 24.0, 24.01], rounds, "b", first=6)
-    assert reasons(Compare("kernel", "a"), base, other) == {why}
+    base, other = [10.0, 10.0, 14.0, 14.0, 12.0, 12.0], [20.0, 20.0, 28.0, 28.0, 24.0, 24.01]
+    cells = {}
+    for level, values, boots, first in (
+        ("a", base, [1, 1, 4, 4, 5, 5], 0),
+        ("b", other, rounds, 6),
+    ):
+        by_block, met = (dict(enumerate(each, first)) for each in (values, boots))
+        standing = Standing({"kernel": level}, {"throughput": by_block}, boots=met)
+        cells[f"kernel={level}", "a>b"] = standing
+    repeat = Repeat(min=6, max=6, boots=3, precision=0.01)
+    assert set(closings(cells, ["kernel"], Compare("kernel", "a"), repeat).values()) == {why}

@@ -21,10 +21,7 @@ from netbench.read.cells import cells_of
 from netbench.read.load import load
 from netbench.read.outlook import outlook
 from netbench.read.result import Result
-from netbench.report import letter
-from netbench.report.build import build as build_report
 from netbench.report.source import Source
-from netbench.report.text import render
 from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
 from tests.support.synthetic import Synth
 
@@ -38,10 +35,6 @@ def made(folder: Path, **fields: object) -> Result:
     """4 builds of each of two kernels, 2 boots of each, 3 blocks a boot, unless said otherwise."""
     usual = {"factors": KERNELS, "pairs": TWO, "runs": 24, "boots": 8, "builds": 4}
     return load(Synth(**{**usual, "compare": ASKED, **fields}).write(folder))  # type: ignore[arg-type]
-
-
-def source_of(result: Result) -> Source:
-    return Source(result)
 
 
 # --- where the variance comes from ---
@@ -124,7 +117,7 @@ def test_cells_are_split_together_relative_to_their_means() -> None:
 
 def test_a_comparison_is_over_paired_builds(tmp_path: Path) -> None:
     result = made(tmp_path / "r", between=0.01, apart=0.03)
-    (found, _) = source_of(result).compare("kernel", "base", "throughput")
+    (found, _) = Source(result).compare("kernel", "base", "throughput")
     assert (found.unit, found.n) == ("build", 4)
     runs = result.ok[result.ok["send"] == found.context["send"]]
     logs = np.log(runs["throughput"]).groupby([runs["kernel"], runs["boot"]], observed=True).mean()
@@ -132,12 +125,6 @@ def test_a_comparison_is_over_paired_builds(tmp_path: Path) -> None:
     by_build = d.reshape(2, 4).mean(axis=0)  # the rounds of builds 1 to 4, twice
     assert math.log(found.ratio) == pytest.approx(by_build.mean())
     assert found.p == pytest.approx(scipy.stats.ttest_1samp(by_build, 0).pvalue)
-
-
-def test_a_factor_within_boots_is_compared_over_builds_too(tmp_path: Path) -> None:
-    found = source_of(made(tmp_path / "r")).compare("send", "readwrite", "throughput")
-    assert {(c.unit, c.n) for c in found} == {("build", 4)}
-    assert {c.verdict for c in found} == {"better"}
 
 
 def test_with_builds_of_one_kernel_alone_the_boot_is_the_unit(tmp_path: Path) -> None:
@@ -151,11 +138,11 @@ def test_with_builds_of_one_kernel_alone_the_boot_is_the_unit(tmp_path: Path) ->
                 del entry["build"]
         (folder / name).write_text(json.dumps(told))
     result = load(folder)
-    (found, _) = source_of(result).compare("kernel", "base", "throughput")
+    (found, _) = Source(result).compare("kernel", "base", "throughput")
     assert (found.unit, found.n) == ("boot", 8)
     units = {c.factors["kernel"]: c.unit for c in cells_of(result)}
     assert units == {"base": "build", "patched": "boot"}
-    (warned,) = (c for c in source_of(result).cautions if c.kind == "builds")
+    (warned,) = (c for c in Source(result).cautions if c.kind == "builds")
     assert warned.what.startswith("One build of patched:")
 
 
@@ -203,11 +190,8 @@ def test_builds_of_a_kernel_may_differ_in_their_release(tmp_path: Path) -> None:
     assert any("cpu_model" in each for each in set(machine.runs["excluded"]))
 
 
-# --- what is said ---
-
-
 def cautions(result: Result) -> list[Caution]:
-    return [c for c in source_of(result).cautions if c.kind == "builds"]
+    return [c for c in Source(result).cautions if c.kind == "builds"]
 
 
 def test_single_builds_are_cautioned_with_what_layout_alone_moved(tmp_path: Path) -> None:
@@ -221,23 +205,6 @@ def test_single_builds_are_cautioned_with_what_layout_alone_moved(tmp_path: Path
     assert cautions(made(tmp_path / "c", factors={"send": ("sendfile",)}, compare=None)) == []
     (few,) = cautions(made(tmp_path / "d", builds=2))
     assert few.what == "The kernels have 2 builds, which proves little."
-
-
-def test_the_letter_s_head_names_the_levels(tmp_path: Path) -> None:
-    made(tmp_path / "r")
-    head = " ".join(letter.render(build_report(tmp_path / "r")).split())
-    assert "base); 4 builds x 2 boots x 3 blocks; 95% intervals" in head
-
-
-def test_the_report_splits_the_variance_of_builds(tmp_path: Path) -> None:
-    made(tmp_path / "r", apart=0.03, between=0.01)
-    said = " ".join(render(build_report(tmp_path / "r")).split())
-    assert "throughput: builds differ by" in said
-    assert "An interval over 4 builds of 2 boots of 3 runs is then ±" in said
-    assert "more of them: 8 builds ±" in said
-    made(tmp_path / "one", boots=4)
-    said = " ".join(render(build_report(tmp_path / "one")).split())
-    assert "builds, with the one boot of each, differ by" in said
 
 
 PLANNED = """\

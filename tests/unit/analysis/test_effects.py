@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.effects import Effect, Effects, crossing, effects_of
+from netbench.read.effects import Crossing, Effect, Effects, crossing, effects_of
 from netbench.read.load import load
 from netbench.result.files import PlannedCell
 from tests.support.synthetic import Record, Synth, failed
@@ -39,16 +39,13 @@ def named(found: Effects, name: str) -> Effect:
 
 
 def test_contrasts_are_students_of_differences_within_blocks(tmp_path: Path) -> None:
-    result = load(
-        Synth(FACTORS, truth=truth, pairs=("snd>rcv",), spread=0.02).write(tmp_path / "r")
+    found = made(tmp_path, spread=0.02)
+    table = load(tmp_path / "r").ok.pivot(
+        index="block", columns=["send", "tso"], values="throughput"
     )
-    (found,) = effects_of(result, "throughput")
-    table = np.log(
-        result.ok.pivot(index="block", columns=["send", "tso"], values="throughput")
-        .reindex(columns=list(itertools.product(*FACTORS.values())))
-        .to_numpy()
+    write_off, write_on, file_off, file_on = (
+        np.log(table[levels].to_numpy()) for levels in itertools.product(*FACTORS.values())
     )
-    write_off, write_on, file_off, file_on = table.T
     by_hand = {
         "send": (file_off + file_on) / 2 - (write_off + write_on) / 2,
         "tso": (write_on + file_on) / 2 - (write_off + file_off) / 2,
@@ -96,23 +93,25 @@ def test_a_control_is_no_part_of_it(tmp_path: Path) -> None:
     }
 
 
-def test_incomplete_blocks_are_left_out_and_told(tmp_path: Path) -> None:
-    def flaky(record: Record) -> Record:
-        bad = record["block"] in (2, 5) and record["cell"] == "send=sendfile,tso=on"
-        return failed(record, "failed", "reset") if bad else record
+def losing(cell: str, blocks: Container[int] = range(99)) -> Callable[[Record], Record]:
+    """Runs of a cell fail."""
 
-    found = made(tmp_path, edit=flaky)
+    def edit(record: Record) -> Record:
+        is_lost = record["block"] in blocks and record["cell"] == cell
+        return failed(record, "failed", "reset") if is_lost else record
+
+    return edit
+
+
+def test_incomplete_blocks_are_left_out_and_told(tmp_path: Path) -> None:
+    found = made(tmp_path, edit=losing("send=sendfile,tso=on", (2, 5)))
     assert found.n == 8
     assert "2 blocks left out: not every crossed cell ran in them" in found.notes
 
 
 def test_a_cell_that_failed_takes_its_level_with_it(tmp_path: Path) -> None:
-    def broken(record: Record) -> Record:
-        bad = record["cell"] == "send=splice,tso=on"
-        return failed(record, "failed", "reset") if bad else record
-
     factors = FACTORS | {"send": ("readwrite", "sendfile", "splice")}
-    found = made(tmp_path, factors=factors, edit=broken)
+    found = made(tmp_path, factors=factors, edit=losing("send=splice,tso=on"))
     assert found.crossed.levels["send"] == ("readwrite", "sendfile")
     assert any("send=splice,tso=on" in note for note in found.notes)
     assert any(note.endswith("left out: send=splice") for note in found.notes)
@@ -143,8 +142,9 @@ def cell(**levels: str) -> PlannedCell:
     return PlannedCell(",".join(f"{k}={v}" for k, v in levels.items()), levels)
 
 
-def measured(cells: list[PlannedCell]) -> list[str]:
-    return [each.cell for each in cells]
+def crossed(cells: list[PlannedCell], *swept: str) -> Crossing | None:
+    """Of cells that all were measured."""
+    return crossing(cells, swept, [each.cell for each in cells])
 
 
 def test_excluded_cells_cost_the_levels_that_lack_most() -> None:
@@ -159,7 +159,7 @@ def test_excluded_cells_cost_the_levels_that_lack_most() -> None:
         cell(send="readwrite", sg="on", tx_checksum="on", align="3", preamble="0"),
         cell(send="readwrite", sg="on", tx_checksum="on", align="0", preamble="100"),
     ]
-    found = crossing(cells, list(cells[0].factors), measured(cells))
+    found = crossed(cells, *cells[0].factors)
     assert found is not None
     assert found.levels == {"send": ("sendfile", "readwrite"), "sg": on_off}
     assert found.where == "tx_checksum=on align=0 preamble=0"
@@ -172,13 +172,13 @@ def test_a_key_that_include_gives_goes_with_its_factor() -> None:
         cell(send=send, pin=pin, chunk={"sendfile": "file", "write": "8K"}[send])
         for send, pin in itertools.product(("sendfile", "write"), ("none", "same"))
     ]
-    found = crossing(cells, ["send", "pin"], measured(cells))
+    found = crossed(cells, "send", "pin")
     assert found is not None
     assert found.notes == ("chunk goes with send (`include`): what it does is part of that effect",)
 
 
 def test_a_diagonal_and_one_factor_have_no_crossing(tmp_path: Path) -> None:
     cells = [cell(a="1", b="1"), cell(a="2", b="2")]
-    assert crossing(cells, ["a", "b"], measured(cells)) is None
+    assert crossed(cells, "a", "b") is None
     result = load(Synth({"send": FACTORS["send"]}).write(tmp_path / "r"))
     assert effects_of(result, "throughput") == []

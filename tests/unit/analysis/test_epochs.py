@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from netbench.facts import comparison
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
@@ -25,11 +27,9 @@ from tests.support.synthetic import Record, Synth, failed
 SYNTH = Synth({"kernel": ("old", "new")}, runs=8, boots=4, pairs=("snd>rcv",))
 
 
-def made(
-    folder: Path, changes: Mapping[int, Mapping[str, str | None]], synth: Synth = SYNTH
-) -> Result:
+def made(folder: Path, changes: Mapping[int, Mapping[str, str]]) -> Result:
     """A result whose sender had other facts in some boots."""
-    synth.write(folder)
+    SYNTH.write(folder)
     told = json.loads((folder / "facts.json").read_text())
     for entry in told["hosts"]["snd"]:
         entry["facts"] |= changes.get(entry["boot"], {})
@@ -37,18 +37,22 @@ def made(
     return load(folder)
 
 
+def left_out(result: Result) -> set[int]:
+    """The boots whose runs are not pooled."""
+    return set(result.runs.loc[result.runs["excluded"] != "", "boot"])
+
+
 def warned(result: Result) -> dict[str, Caution]:
-    return {c.kind: c for c in Source.of(result.path).cautions}
+    return {c.kind: c for c in Source(result).cautions}
 
 
-def boots_of(kernel: str) -> list[int]:
-    return [boot for boot, each in SYNTH.booted() if each == kernel]
+OLD, NEW = ([boot for boot, kernel in SYNTH.booted() if kernel == k] for k in ("old", "new"))
 
 
 def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
     other = {"clock_source": "hpet", "tcp_rmem": "1 2 3", "memory": "7 kB"}
     result = load(replace(SYNTH, kernels={"new": other}).write(tmp_path / "r"))
-    assert (result.runs["excluded"] == "").all()
+    assert not left_out(result)
     assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 4]
     told = warned(result)
     assert set(told) == {"kernels", "builds"}
@@ -61,41 +65,34 @@ def test_kernels_keep_no_runs_apart(tmp_path: Path) -> None:
 
 def test_a_kernel_that_was_built_anew_is_another(tmp_path: Path) -> None:
     """Same release, same level, but the last two boots ran what was built in between."""
-    boots = boots_of("new")
-    result = made(tmp_path / "r", {boot: {"kernel_build": "#2 SMP new"} for boot in boots[2:]})
-    left_out = result.runs[result.runs["excluded"] != ""]
-    assert set(left_out["boot"]) == set(boots[:2])
-    assert set(left_out["excluded"]) == {"snd: kernel_build was #1 SMP new, then #2 SMP new"}
+    result = made(tmp_path / "r", {key: {"kernel_build": "#2 SMP new"} for key in NEW[2:]})
+    assert left_out(result) == set(NEW[:2])
+    assert set(result.runs["excluded"]) == {
+        "",
+        "snd: kernel_build was #1 SMP new, then #2 SMP new",
+    }
     assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 2]
     assert "4 of 16 ok runs" in warned(result)["facts"].what
 
 
-def test_what_one_boot_alone_had_is_not_pooled(tmp_path: Path) -> None:
-    boots = boots_of("old")
-    usual = {boot: {"command_line": "quiet"} for boot in boots}
-    result = made(tmp_path / "r", usual | {boots[1]: {"command_line": "quiet mitigations=off"}})
-    assert set(result.runs.loc[result.runs["excluded"] != "", "boot"]) == {boots[1]}
-
-
-def test_what_a_kernel_does_not_tell_is_not_taken_from_another(tmp_path: Path) -> None:
-    """The old kernel says turbo: on in its first boot and off later; the new one never says."""
-    old = boots_of("old")
-    result = made(
-        tmp_path / "r", {old[0]: {"turbo": "on"}} | {boot: {"turbo": "off"} for boot in old[1:]}
-    )
-    assert set(result.runs.loc[result.runs["excluded"] != "", "boot"]) == {old[0]}
+@pytest.mark.parametrize(
+    ("fact", "usual", "odd", "at"),
+    [
+        ("command_line", "quiet", "quiet mitigations=off", 1),
+        ("turbo", "off", "on", 0),  # the new kernel never says: that is not taken from the old one
+    ],
+)
+def test_what_one_boot_alone_had_is_not_pooled(
+    tmp_path: Path, fact: str, usual: str, odd: str, at: int
+) -> None:
+    told = {boot: {fact: odd if boot == OLD[at] else usual} for boot in OLD}
+    assert left_out(made(tmp_path / "r", told)) == {OLD[at]}
 
 
 def test_facts_that_vary_between_boots_of_one_kernel_are_named(tmp_path: Path) -> None:
-    boots = boots_of("new")
-    told = warned(
-        made(
-            tmp_path / "r",
-            {boots[1]: {"memory": "8 kB"}}
-            | {b: {"memory": "7 kB"} for b in boots if b != boots[1]},
-        )
-    )
-    assert told["facts"].what == "memory of snd changed between boots; no run is excluded for that."
+    memory = {boot: {"memory": "8 kB" if boot == NEW[1] else "7 kB"} for boot in NEW}
+    told = warned(made(tmp_path / "r", memory))["facts"].what
+    assert told == "memory of snd changed between boots; no run is excluded for that."
 
 
 def entry(boot: int, kernel: str, run: int, **facts: str) -> HostEntry:
@@ -162,8 +159,7 @@ def test_what_was_booted_twice_for_one_round_stays_in_it(tmp_path: Path) -> None
 
 
 def test_a_few_kilobytes_of_memory_are_no_change(tmp_path: Path) -> None:
-    boots = boots_of("new")
-    result = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in boots})
+    result = made(tmp_path / "r", {boot: {"memory": f"{995612 + 4 * boot} kB"} for boot in NEW})
     assert warned(result).keys() == {"builds"}
     assert not comparison.same("memory", "995612 kB", "885612 kB")
     assert not comparison.same("kernel", "6.1", "6.2")
@@ -175,12 +171,9 @@ def test_a_setting_that_is_held_keeps_no_runs_apart(tmp_path: Path) -> None:
     """Facts are read before settings are applied: a host may come up with another value, which no
     run saw.
     """
-    changes: dict[int, Mapping[str, str | None]] = {
-        boot: {"tcp_rmem": f"4096 131072 {boot}"} for boot in boots_of("old")
-    }
     folder = tmp_path / "r"
-    assert (made(folder, changes).runs["excluded"] != "").any()
+    assert left_out(made(folder, {boot: {"tcp_rmem": f"4096 131072 {boot}"} for boot in OLD}))
     plan = json.loads((folder / "plan.json").read_text())
     for key in ("sysctl.net.ipv4.tcp_rmem", "receiver.sysctl.net.ipv4.tcp_rmem"):
         (folder / "plan.json").write_text(json.dumps(plan | {"held": {key: "4096 131072 6291456"}}))
-        assert (load(folder).runs["excluded"] == "").all()
+        assert not left_out(load(folder))

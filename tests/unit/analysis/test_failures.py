@@ -71,7 +71,6 @@ OLD = steady(1.0)
     [
         (steady(1.2), {}, None, "better", ""),
         (steady(1.2), {"new": [3, 9]}, None, "better", "even if the 2 runs that failed"),
-        (steady(1.2), {"old": [3]}, None, "better", "even if the 1 run that failed"),
         (steady(0.8), {"new": [3, 9]}, None, "worse", "even if the 2 runs that failed"),
         (steady(1.2), {"new": [4], "old": [4]}, None, "better", "even if the 2 runs"),
         (steady(1.012), {"new": [1, 3, 9, 12]}, None, "inconclusive", "4 of 20 runs of x=new"),

@@ -63,41 +63,26 @@ def fleet_of(made: MadeFleet, folder: Path) -> Fleet:
     return fleet
 
 
-def faulty_ring(seed: int, folder: Path) -> tuple[Fleet, str, str]:
-    """A ring with a host whose link is capped and one without TSO."""
+@pytest.mark.parametrize("seed", range(4))
+def test_a_capped_host_and_one_without_tso_are_named_in_a_ring_and_no_other(
+    tmp_path: Path, seed: int
+) -> None:
     hosts = names(40)
     capped, software = hosts[7 + seed], hosts[25 - seed]
-    facts = {
-        host: {
-            "features": OFF if host == software else ON,
-            "speed": "10000" if host == capped else "25000",
-        }
-        for host in hosts
+    facts = {host: {"features": ON, "speed": "25000"} for host in hosts}
+    facts[software]["features"], facts[capped]["speed"] = OFF, "10000"
+    sends, receives = {capped: -0.9, software: -0.4}, {capped: -0.85}
+    made = MadeFleet(pairs=ring(hosts), seed=seed, facts=facts, sends=sends, receives=receives)
+    causes = fleet_of(made, tmp_path).causes
+    assert {cause.name: (cause.kind, cause.how) for cause in causes} == {
+        capped: (HOST, (BY_BOTH, BY_BOTH)),
+        software: (HOST, (BY_FACTS,)),
     }
-    made = MadeFleet(
-        pairs=ring(hosts),
-        seed=seed,
-        facts=facts,
-        sends={capped: -0.9, software: -0.4},
-        receives={capped: -0.85},
-    )
-    return fleet_of(made, folder), capped, software
-
-
-def test_a_capped_host_and_one_without_tso_are_named_in_a_ring_and_no_other(
-    tmp_path: Path,
-) -> None:
-    for seed in range(4):
-        fleet, capped, software = faulty_ring(seed, tmp_path / str(seed))
-        by_name = {cause.name: cause for cause in fleet.causes}
-        assert {cause.kind for cause in fleet.causes} == {HOST}
-        assert len(by_name) == 2
-        assert by_name[capped].how == (BY_BOTH, BY_BOTH)
-        assert by_name[software].how == (BY_FACTS,)
-        assert [odd.fact for odd in by_name[capped].facts[capped]] == ["speed"]
-        assert [odd.words for odd in by_name[software].facts[software]] == [
-            "its fact `features` differs (tx-tcp-segmentation off)"
-        ]
+    odd = {cause.name: cause.facts[cause.name] for cause in causes}
+    assert [each.fact for each in odd[capped]] == ["speed"]
+    assert [each.words for each in odd[software]] == [
+        "its fact `features` differs (tx-tcp-segmentation off)"
+    ]
 
 
 def test_senders_and_receivers_are_told_apart_where_they_have_partners() -> None:
@@ -126,24 +111,35 @@ def test_many_outliers_do_not_hide_each_other() -> None:
     assert found(o) == {(SENDER, name) for name in slow}
 
 
-def test_a_pair_is_named_where_neither_host_is_slow_elsewhere(tmp_path: Path) -> None:
-    made = MadeFleet(pairs=every(names(10)), runs=3, moves={"n003>n004": -0.4})
-    (cause,) = fleet_of(made, tmp_path / "result").causes
-    assert (cause.kind, cause.name, cause.candidates) == (PAIR, "n003>n004", ())
+HUB, *OTHERS = names(20)
 
 
-def test_of_a_hub_and_its_partner_the_partner_is_named(tmp_path: Path) -> None:
-    hub, *others = names(20)
-    made = MadeFleet(pairs=[f"{hub}>{host}" for host in others], receives={"n005": -0.5})
-    (cause,) = fleet_of(made, tmp_path / "result").causes
-    assert (cause.kind, cause.name, cause.how) == (HOST, "n005", (BY_OTHERS,))
-
-
-def test_a_slow_pair_of_a_ring_without_odd_facts_leaves_both_ends_open(tmp_path: Path) -> None:
-    made = MadeFleet(pairs=ring(names(30)), sends={"n005": -0.5})
-    (cause,) = fleet_of(made, tmp_path / "result").causes
-    assert (cause.kind, cause.name) == (PAIR, "n005>n006")
-    assert cause.candidates == ("n005", "n006")
+@pytest.mark.parametrize(
+    ("made", "kind", "name", "how", "candidates"),
+    [
+        pytest.param(
+            MadeFleet(pairs=every(names(10)), runs=3, moves={"n003>n004": -0.4}),
+            *(PAIR, "n003>n004", (), ()),
+            id="neither host is slow elsewhere",
+        ),
+        pytest.param(
+            MadeFleet(pairs=[f"{HUB}>{host}" for host in OTHERS], receives={"n005": -0.5}),
+            *(HOST, "n005", (BY_OTHERS,), ()),
+            id="of a hub and its partner, the partner",
+        ),
+        pytest.param(
+            MadeFleet(pairs=ring(names(30)), sends={"n005": -0.5}),
+            *(PAIR, "n005>n006", (), ("n005", "n006")),
+            id="in a ring without odd facts both ends are open",
+        ),
+    ],
+)
+def test_what_is_slow_is_named(
+    tmp_path: Path, made: MadeFleet, kind: str, name: str, how: tuple[str], candidates: tuple[str]
+) -> None:
+    (cause,) = fleet_of(made, tmp_path).causes
+    assert (cause.kind, cause.name, cause.candidates) == (kind, name, candidates)
+    assert not how or cause.how == how
 
 
 def test_a_link_is_named_and_not_the_hosts_behind_it(tmp_path: Path) -> None:
@@ -172,41 +168,34 @@ def test_pairs_without_a_value_are_told_with_their_reason(tmp_path: Path) -> Non
 
 def test_a_pair_that_has_few_runs_is_held_against_the_blocks_that_it_was_in() -> None:
     pairs = ring(names(40))
-    rows = [
-        (pair, block, np.exp(0.02 * block))
-        for i, pair in enumerate(pairs)
-        for block in range(4 if i % 3 else 12)
-    ]
-    runs = pd.DataFrame(rows, columns=["pair", "block", "throughput"])
-    o = observed(runs, "throughput", pairs)
+    of_pair = {pair: range(4 if i % 3 else 12) for i, pair in enumerate(pairs)}
+    rows = [(pair, b, np.exp(0.02 * b)) for pair, blocks in of_pair.items() for b in blocks]
+    o = observed(pd.DataFrame(rows, columns=["pair", "block", "x"]), "x", pairs)
     assert o is not None
     assert np.ptp(o.mean) < 1e-4
 
 
 def test_what_the_pairs_of_a_round_share_within_a_block_is_no_noise_of_a_pair() -> None:
-    pairs = ring(names(40))
-    rng = np.random.default_rng(6)
+    pairs, rng = ring(names(40)), np.random.default_rng(6)
     shared = rng.normal(0, 0.1, (5, 2))  # by block and round
     rows = [
         (pair, block, i % 2, np.exp(shared[block, i % 2] + rng.normal(0, 0.001)))
         for i, pair in enumerate(pairs)
         for block in range(5)
     ]
-    runs = pd.DataFrame(rows, columns=["pair", "block", "round", "throughput"])
-    o = observed(runs, "throughput", pairs)
+    o = observed(pd.DataFrame(rows, columns=["pair", "block", "round", "x"]), "x", pairs)
     assert o is not None
     assert (o.error * np.sqrt(o.n)).max() < 0.003
 
 
 def test_pairs_of_a_star_are_held_against_those_of_their_direction() -> None:
-    hub, *others = names(20)
-    pairs = [pair for host in others for pair in (f"{host}>{hub}", f"{hub}>{host}")]
-    slow = dict.fromkeys(others[:5], -0.3)  # more of them than may be outlying
-    o = drawn(pairs, 9, np.random.default_rng(7), slow, {hub: 0.4})
+    pairs = [pair for host in OTHERS for pair in (f"{host}>{HUB}", f"{HUB}>{host}")]
+    slow = dict.fromkeys(OTHERS[:5], -0.3)  # more of them than may be outlying
+    o = drawn(pairs, 9, np.random.default_rng(7), slow, {HUB: 0.4})
     shifts = {s.name: s.ratio for s in fit(o).shifts if s.kind == PAIR}
-    for host in others:
-        assert shifts[f"{host}>{hub}"] == pytest.approx(np.exp(slow.get(host, 0)), abs=0.06)
-        assert shifts[f"{hub}>{host}"] == pytest.approx(1, abs=0.06)
+    for host in OTHERS:
+        assert shifts[f"{host}>{HUB}"] == pytest.approx(np.exp(slow.get(host, 0)), abs=0.06)
+        assert shifts[f"{HUB}>{host}"] == pytest.approx(1, abs=0.06)
 
 
 def test_groups_are_held_against_the_rest(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
 from netbench.read.result import Result
 from netbench.stats.comparison import Comparison
-from tests.support.synthetic import Record, Synth, failed, scaled
+from tests.support.synthetic import Synth, failed
 
 TWO = ("snd>rcv",)
 SENDS = {"send": ("readwrite", "sendfile")}
@@ -32,11 +32,6 @@ def written(folder: Path, text: str, **fields: object) -> Result:
     made(folder, **fields)
     (folder / "campaign.yaml").write_text(f"netbench: 1\nname: x\n{text}")
     return load(folder)
-
-
-def logs(result: Result, send: str) -> np.ndarray:
-    runs = result.ok
-    return np.log(runs[runs["send"] == send]["throughput"].to_numpy())
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
@@ -69,10 +64,8 @@ def test_one_campaign_each_gives_intervals_and_no_verdict(tmp_path: Path) -> Non
 
 def test_boots_are_the_unit_where_both_have_several(tmp_path: Path) -> None:
     fields = {"factors": {"send": ("sendfile",)}, "between": 0.01}
-    a, b = (
-        made(tmp_path / "a", runs=12, boots=4, **fields),
-        made(tmp_path / "b", runs=10, boots=5, seed=3, **fields),
-    )
+    a = made(tmp_path / "a", runs=12, boots=4, **fields)
+    b = made(tmp_path / "b", runs=10, boots=5, seed=3, **fields)
     (found,) = both(a, b)
     means = [np.log(x.ok["throughput"]).groupby(x.ok["boot"]).mean() for x in (b, a)]
     test = scipy.stats.ttest_ind(*means, equal_var=False)
@@ -80,21 +73,27 @@ def test_boots_are_the_unit_where_both_have_several(tmp_path: Path) -> None:
     assert (found.unit, found.n, found.against) == ("boot", 5, 4)
 
 
-def test_one_boot_against_several_has_no_interval(tmp_path: Path) -> None:
-    a, b = made(tmp_path / "a", runs=12), made(tmp_path / "b", runs=12, boots=4, truth=faster)
-    for c in both(a, b):
-        assert math.isnan(c.low)
-        assert c.why == "A has one boot and B 4: how far boots of A lie apart is not known"
-        assert c.ratio == pytest.approx(1.0, abs=0.02)
+def refused(record: Record) -> Record:
+    return failed(record, "refused", "no") if record["factors"]["send"] == "sendfile" else record
 
 
-def test_what_cannot_be_compared_says_why(tmp_path: Path) -> None:
-    a = made(
-        tmp_path / "a",
-        edit=lambda r: failed(r, "refused", "no") if r["factors"]["send"] == "sendfile" else r,
-    )
-    b = made(tmp_path / "b", runs=1)
-    assert [c.why for c in both(a, b)] == ["one run has no interval", "A has no run here"]
+@pytest.mark.parametrize(
+    ("a", "b", "why"),
+    [
+        (
+            {"runs": 12},
+            {"runs": 12, "boots": 4, "truth": faster},
+            ["A has one boot and B 4: how far boots of A lie apart is not known"] * 2,
+        ),
+        ({"edit": refused}, {"runs": 1}, ["one run has no interval", "A has no run here"]),
+    ],
+)
+def test_what_cannot_be_compared_says_why(
+    tmp_path: Path, a: dict[str, object], b: dict[str, object], why: list[str]
+) -> None:
+    found = both(made(tmp_path / "a", **a), made(tmp_path / "b", **b))
+    assert [c.why for c in found] == why
+    assert all(math.isnan(c.low) for c in found)
 
 
 # --- which cells are the same ---
@@ -137,11 +136,8 @@ def test_without_its_level_each_is_compared(tmp_path: Path) -> None:
 
 
 def test_when_both_swept_something_alone_nothing_is_guessed(tmp_path: Path) -> None:
-    a, b = (
-        made(tmp_path / "a", factors=PINNED),
-        made(tmp_path / "b", factors={**SENDS, "tso": ("on", "off")}),
-    )
-    found = match(a, b)
+    a = made(tmp_path / "a", factors=PINNED)
+    found = match(a, made(tmp_path / "b", factors={**SENDS, "tso": ("on", "off")}))
     assert found.matches == ()
     assert any("of which several could be meant" in note for note in found.notes)
 
@@ -158,13 +154,11 @@ def test_what_a_level_brings_with_it_is_said_when_it_differs(tmp_path: Path) -> 
 
 
 def test_only_pairs_may_have_other_names(tmp_path: Path) -> None:
-    found = match(made(tmp_path / "a"), made(tmp_path / "b", pairs=("x>y",)))
+    a, b = (made(tmp_path / name, pairs=pairs) for name, pairs in (("a", TWO), ("b", ("x>y",))))
+    found = match(a, b)
     assert [(m.a[1], m.b[1]) for m in found.matches] == [("snd>rcv", "x>y")] * 2
     assert found.notes == ("the pair snd>rcv of A is compared with x>y of B",)
-    found = match(
-        made(tmp_path / "c", pairs=("snd>rcv", "c>d")),
-        made(tmp_path / "d", pairs=("snd>rcv", "e>f")),
-    )
+    found = match(*(made(tmp_path / p[0], pairs=("snd>rcv", p)) for p in ("c>d", "e>f")))
     assert {m.pair for m in found.matches} == {"snd>rcv"}
     assert found.notes == ("only in A: the pairs c>d", "only in B: the pairs e>f")
 
@@ -210,12 +204,9 @@ def test_swept_kernels_that_are_the_same_are_no_difference(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "gate"),
     [
-        ("throughput<-2%", ("throughput", True, -0.02)),
         ("throughput < -0.02", ("throughput", True, -0.02)),
         ("sender_demand>5%", ("sender_demand", False, 0.05)),
         ("system_cpu.procstat>+0.5 %", ("system_cpu.procstat", False, 0.005)),
-        ("retransmits>100%", ("retransmits", False, 1.0)),
-        ("throughput<0", ("throughput", True, 0.0)),
         ("throughput<.5%", ("throughput", True, 0.005)),
         ("sender_cpu.toy<0", ("sender_cpu.toy", True, 0.0)),  # any meter may be named
     ],
@@ -228,16 +219,12 @@ def test_gates_are_read(text: str, gate: tuple[str, bool, float]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("throughput", "write METRIC"),
         ("throughput<=2%", "write METRIC"),
         ("throughput<-2%%", "write METRIC"),
-        ("throughput<two", "write METRIC"),
         ("<-2%", "write METRIC"),
-        ("", "write METRIC"),
         ("throughput<-2% ; throughput>1%", "write METRIC"),
         ("throughput<-100%", "a metric cannot fall by 100%"),
         ("throuhput<-2%", "did you mean throughput"),
-        ("mood<-2%", "there are throughput, sent, sender_cpu"),
         ("throughput.procstat<-2%", "did you mean throughput"),
     ],
 )
@@ -275,11 +262,3 @@ def test_what_has_no_interval_is_not_judged() -> None:
     outcome = judge(parse("throughput<-2%"), {"throughput": [unknown]})
     assert (outcome.fell, outcome.held, outcome.unjudged) == ((), 0, (unknown,))
     assert judge(parse("retransmits<-2%"), {}).held == 0
-
-
-def test_a_run_that_measured_nothing_has_no_ratio(tmp_path: Path) -> None:
-    def nothing(record: Record) -> Record:
-        return scaled(record, 0) if record["run"] == 3 else record
-
-    found = both(made(tmp_path / "a", edit=nothing), made(tmp_path / "b"))
-    assert [c.why for c in found].count("a run measured 0, which has no ratio") == 1
