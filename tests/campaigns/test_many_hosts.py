@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import gc
 import resource
-import tracemalloc
-from collections import deque
 from itertools import islice
 from pathlib import Path
 
@@ -62,18 +60,6 @@ def test_a_plan_of_250_pairs_asks_for_a_unit_when_its_turn_has_come(plan: Plan) 
     assert len(first) == 3 * PAIRS
     assert list(dict.fromkeys(asked)) == first
     assert len(list(waves)) == 8 - 3
-
-
-def test_more_blocks_of_it_take_no_more_memory(plan: Plan) -> None:
-    def peak(blocks: range) -> int:
-        tracemalloc.start()
-        for number in blocks:
-            deque(plan.block(number, lambda key: True), maxlen=0)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    assert peak(range(4)) < 1.1 * peak(range(2))
 
 
 def resident() -> int:

@@ -20,7 +20,7 @@ from netbench.base.errors import WorkerLost
 from netbench.engine.worker import Worker
 from netbench.result.journal import outstanding
 from netbench.result.store import Store
-from netbench.run import external_tool, ledger
+from netbench.run import external_tool, ledger, transfer
 from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
@@ -174,26 +174,33 @@ def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) ->
 
 
 @pytest.mark.parametrize(
-    ("what", "role"), [("_measure", ""), ("_verify", ""), ("_verify", "sender")]
+    ("where", "what", "role"),
+    [(Runner, "_measure", ""), (transfer, "verify", ""), (transfer, "verify", "sender")],
 )
 def test_what_fails_because_a_worker_was_lost_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, role: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any, what: str, role: str
 ) -> None:
     """A mover, or a helper (""). Half of the settings are gone with that: a link whose ends differ
     in MTU carries nothing.
     """
-    honest = getattr(Runner, what)
+    honest, step, runners = getattr(where, what), Runner._step, list[Runner]()
 
-    def fail(self: Runner, *words: Any) -> Any:
-        monkeypatch.setattr(Runner, what, honest)
-        pid = worker_pid(self, role) if role else self._pool.holder("here").hello.pid
+    def seen(self: Runner, *words: Any) -> None:
+        runners.append(self)
+        step(self, *words)
+
+    def fail(*words: Any) -> Any:
+        monkeypatch.setattr(where, what, honest)
+        runner = runners[-1]
+        pid = worker_pid(runner, role) if role else runner._pool.holder("here").hello.pid
         os.kill(pid, signal.SIGTERM)
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         if role:
-            return honest(self, *words)
+            return honest(*words)
         raise TimeoutError("no answer in time")
 
-    monkeypatch.setattr(Runner, what, fail)
+    monkeypatch.setattr(Runner, "_step", seen)
+    monkeypatch.setattr(where, what, fail)
     text = HEAD.replace("verify: off", "verify: true")
     text += "transfer: {duration: 20ms, warmup: 0s, congestion: cubic}\n"
     campaign = Finished(tmp_path, tmp_path / "r", text)

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import IPv4Network
@@ -25,6 +24,8 @@ from netbench.__main__ import main as cli
 from netbench.base.errors import LabError, LabRefused
 from netbench.lab import command, lifecycle, netns, sshd, state, teardown
 from netbench.lab.lab import Lab, LabSpec
+from tests.support.local import out
+from tests.support.running import wait_for
 
 TOOLS = {
     "ip": "iproute2",
@@ -45,19 +46,6 @@ NAME = f"t{os.getpid()}"
 Report = dict[str, Any]
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.005)
-
-
-def output(*argv: str | Path) -> str:
-    return subprocess.run(
-        list(map(str, argv)), capture_output=True, text=True, check=True, timeout=30
-    ).stdout
-
-
 def mine(name: str) -> bool:
     """Whether a name of the kernel is no other lab's (other tests run beside this one)."""
     return not name.startswith("nb-") or name.startswith(f"nb-{NAME}")
@@ -65,12 +53,12 @@ def mine(name: str) -> bool:
 
 def machine() -> Report:
     """What a lab could leave on this machine, other labs apart."""
-    links = json.loads(output("ip", "-json", "-details", "address", "show"))
+    links = json.loads(out("ip", "-json", "-details", "address", "show"))
     volatile = ("preferred_life_time", "valid_life_time")
     for address in (address for link in links for address in link["addr_info"]):
         for key in volatile:
             address.pop(key, None)
-    routes = json.loads(output("ip", "-json", "route", "show", "table", "all"))
+    routes = json.loads(out("ip", "-json", "route", "show", "table", "all"))
     servers = [
         entry.parent
         for entry in Path("/proc").glob("[0-9]*/comm")
@@ -127,17 +115,8 @@ def pair() -> Iterator[Lab]:
 
 
 def ssh(here: Lab, host: str, *words: str, user: str = "") -> str:
-    done = ssh_try(here, host, *words, user=user)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def ssh_try(here: Lab, host: str, *words: str, user: str = "") -> subprocess.CompletedProcess[str]:
     login = ("-l", user) if user else ()
-    argv = ("ssh", "-F", str(here.ssh_config), *login, here.hosts[host].ssh, *words)
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL
-    )
+    return out("ssh", "-n", "-F", str(here.ssh_config), *login, here.hosts[host].ssh, *words)
 
 
 LISTEN = """
@@ -162,17 +141,20 @@ def transfer(sender: str, receiver: str, address: str, size: int) -> tuple[int, 
     ) as listener:
         assert listener.stdout
         port = listener.stdout.readline().strip()
-        output(*inside, sender, sys.executable, "-c", SEND, address, port, str(size))
+        out(*inside, sender, sys.executable, "-c", SEND, address, port, str(size))
         got, seconds = listener.stdout.readline().split()
     return int(got), float(seconds)
 
 
 def sent(here: Lab, host: str) -> dict[str, int]:
     """Bytes sent by a host, an interface."""
-    links = json.loads(
-        output("ip", "-n", here.hosts[host].namespace, "-json", "-statistics", "link")
-    )
+    links = links_of(here.hosts[host].namespace, "-statistics")
     return {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in links}
+
+
+def links_of(space: str, *more: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(out("ip", "-n", space, "-json", *more, "link"))
+    return found
 
 
 def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -> None:
@@ -189,11 +171,6 @@ def test_every_host_is_reached_over_ssh_and_is_a_machine_of_its_own(pair: Lab) -
     assert int(ssh(pair, "snd", "bash", "-c", "'echo $SHLVL'")) >= 2
 
 
-def links_of(space: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(output("ip", "-n", space, "-json", "link"))
-    return found
-
-
 def test_data_goes_over_the_data_link_alone(pair: Lab) -> None:
     snd, rcv = pair.hosts["snd"], pair.hosts["rcv"]
     before = sent(pair, "snd")
@@ -208,48 +185,38 @@ def test_data_goes_over_the_data_link_alone(pair: Lab) -> None:
 def test_links_have_their_addresses_and_lead_no_further(pair: Lab) -> None:
     for host in pair.hosts.values():
         words = ("-json", "address", "show", "dev", host.interface)
-        (link,) = json.loads(output("ip", "-n", host.namespace, *words))
+        (link,) = json.loads(out("ip", "-n", host.namespace, *words))
         known = [address for address in (host.address, host.address6) if address]
         assert [address["local"] for address in link["addr_info"]] == known
-        routes = json.loads(output("ip", "-n", host.namespace, "-json", "route"))
+        routes = json.loads(out("ip", "-n", host.namespace, "-json", "route"))
         assert {route["dst"] for route in routes} == {
             "10.77.0.0/24",
             str(IPv4Network(f"{host.management}/24", strict=False)),
         }
         assert ssh(pair, host.name, "cat", "/proc/sys/net/ipv4/ip_forward").strip() == "0"
-        (way,) = json.loads(output("ip", "-json", "route", "get", host.management))
+        (way,) = json.loads(out("ip", "-json", "route", "get", host.management))
         assert way["dev"] == f"nb-{pair.name}"
-    listening = output("ip", "netns", "exec", pair.hosts["snd"].namespace, "ss", "-Hltn").split(
-        "\n"
-    )[:-1]
+    listening = out("ip", "netns", "exec", pair.hosts["snd"].namespace, "ss", "-Hltn").split("\n")[
+        :-1
+    ]
     assert [line.split()[3] for line in listening] == [f"{pair.hosts['snd'].management}:22"]
 
 
 def test_only_the_labs_key_and_known_hosts_are_used(pair: Lab, tmp_path: Path) -> None:
-    output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key")
-    config = pair.ssh_config.read_text()
-    other_config = tmp_path / "other_config"
-    other_config.write_text(config.replace(f"{pair.folder}/client_key", str(tmp_path / "key")))
-    refused = subprocess.run(
-        ("ssh", "-F", other_config, "-oBatchMode=yes", pair.hosts["snd"].ssh, "true"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Permission denied (publickey)" in refused.stderr
-    swapped = tmp_path / "known_hosts"
+    out("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "client_key"))
     keys = [line.split(" ", 1) for line in (pair.folder / "known_hosts").read_text().splitlines()]
     assert keys[0][1] != keys[1][1]
-    swapped.write_text(f"{keys[0][0]} {keys[1][1]}\n")
-    wrong = tmp_path / "wrong"
-    wrong.write_text(config.replace(f"{pair.folder}/known_hosts", str(swapped)))
-    done = subprocess.run(
-        ("ssh", "-F", wrong, pair.hosts["snd"].ssh, "true"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in done.stderr
+    (tmp_path / "known_hosts").write_text(f"{keys[0][0]} {keys[1][1]}\n")
+    for file, said in (
+        ("client_key", "Permission denied (publickey)"),
+        ("known_hosts", "REMOTE HOST IDENTIFICATION HAS CHANGED"),
+    ):
+        config = pair.ssh_config.read_text()
+        changed = config.replace(str(pair.folder / file), str(tmp_path / file))
+        (tmp_path / "config").write_text(changed)
+        assert changed != config
+        argv = ("ssh", "-F", tmp_path / "config", "-oBatchMode=yes", pair.hosts["snd"].ssh, "true")
+        assert said in subprocess.run(argv, capture_output=True, text=True, check=False).stderr
     secrets = [pair.folder / "client_key", *pair.folder.glob("hosts/*/host_key")]
     assert [file.stat().st_mode & 0o077 for file in secrets] == [0, 0, 0]
 
@@ -260,11 +227,11 @@ def account() -> Iterator[str]:
     if not shutil.which("useradd", path=_FOLDERS):
         pytest.skip("needs useradd (Debian package passwd)")
     name = f"nb{NAME}"
-    output("useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh", name)
+    out("useradd", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/bin/sh", name)
     try:
         yield name
     finally:
-        until(
+        wait_for(
             lambda: (
                 subprocess.run(("userdel", name), capture_output=True, check=False).returncode == 0
             )
@@ -307,10 +274,10 @@ def test_status_tells_what_is_up_and_what_broke(untouched: None) -> None:
     assert state.namespaces(NAME) == [f"nb-{NAME}-{name}" for name in ("h1", "h2", "switch")]
     (server,) = sshd.servers(here.folder, "h2")
     os.kill(server, signal.SIGSTOP)
-    until(lambda: named(NAME)[1]["server"] == "stopped")
+    wait_for(lambda: named(NAME)[1]["server"] == "stopped")
     assert state_of(NAME) == "unresponsive"
     os.kill(server, signal.SIGKILL)
-    until(lambda: state_of(NAME) == "broken")
+    wait_for(lambda: state_of(NAME) == "broken")
     assert [row["server"] for row in named(NAME)] == ["answers", "gone"]
     lab.down(NAME)
     assert named(NAME) == []
@@ -365,20 +332,11 @@ def test_down_without_a_name_asks_which(
     assert f"folder /run/netbench/lab/{NAME}" in capsys.readouterr().out
 
 
-def test_many_hosts_meet_at_a_switch(untouched: None) -> None:
-    here = lab.up("netns", 5, name=NAME)
-    first, last = here.hosts["h1"], here.hosts["h5"]
-    assert transfer(first.namespace, last.namespace, last.address, 1 << 20)[0] == 1 << 20
-    assert [ssh(here, host, "hostname", "-I").split()[0] for host in here.hosts] == [
-        h.management for h in here.hosts.values()
-    ]
-    lab.down(NAME)
-
-
 def test_a_rate_holds_the_data_link_and_leaves_the_hosts_qdisc_alone(untouched: None) -> None:
-    here = lab.up("netns", ["a", "b"], name=NAME, rate=80_000_000)
-    a, b = here.hosts["a"], here.hosts["b"]
-    for sender, receiver in ((a, b), (b, a)):
+    """Of all hosts that meet at the switch."""
+    here = lab.up("netns", 3, name=NAME, rate=80_000_000)
+    a, b, c = here.hosts.values()
+    for sender, receiver in ((a, c), (c, b)):
         got, seconds = transfer(sender.namespace, receiver.namespace, receiver.address, 4 << 20)
         assert got * 8 / seconds < 80_000_000 * 1.2
     assert {link["ifname"]: link["qdisc"] for link in links_of(a.namespace)}["data0"] == "noqueue"
@@ -387,12 +345,12 @@ def test_a_rate_holds_the_data_link_and_leaves_the_hosts_qdisc_alone(untouched: 
 
 def has_netem() -> bool:
     space = f"nb-{NAME}-try"
-    output("ip", "netns", "add", space)
+    out("ip", "netns", "add", space)
     try:
         argv = ("tc", "-n", space, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
         return subprocess.run(argv, capture_output=True, check=False).returncode == 0
     finally:
-        output("ip", "netns", "delete", space)
+        out("ip", "netns", "delete", space)
 
 
 def test_a_delay_is_real_or_refused(untouched: None) -> None:
@@ -402,7 +360,7 @@ def test_a_delay_is_real_or_refused(untouched: None) -> None:
     )
     if has_netem():
         lab.up("netns", ["a", "b"], **asked)
-        qdiscs = json.loads(output("tc", "-json", "-n", f"nb-{NAME}-switch", "qdisc", "show"))
+        qdiscs = json.loads(out("tc", "-json", "-n", f"nb-{NAME}-switch", "qdisc", "show"))
         assert {q["dev"]: q["kind"] for q in qdiscs if q["kind"] != "noqueue"} == {
             "data1": "netem",
             "data2": "netem",
@@ -421,7 +379,7 @@ def begun(function: Callable[[], object]) -> tuple[int, int]:
     """Run a function in a child of this process; its process id, and a pipe that gets what it
     raises.
     """
-    out, into = os.pipe()
+    said, into = os.pipe()
     child = os.fork()
     if child == 0:
         try:
@@ -430,12 +388,12 @@ def begun(function: Callable[[], object]) -> tuple[int, int]:
             os.write(into, f"{type(error).__name__}: {error}".encode())
         os._exit(0)
     os.close(into)
-    return child, out
+    return child, said
 
 
-def ended(child: int, out: int) -> tuple[int, str]:
+def ended(child: int, pipe: int) -> tuple[int, str]:
     """The wait status of such a child, and what it raised."""
-    with open(out) as said:
+    with open(pipe) as said:
         text = said.read()
     return os.waitpid(child, 0)[1], text
 
@@ -449,7 +407,7 @@ def test_a_kill_before_any_of_its_commands_leaves_nothing_after_down(untouched: 
     before = machine()
     ends = []
     for n in range(1, 100):
-        status, said = forked(partial(up_until, n))
+        status, said = until(n, partial(lab.up, "netns", 2, name=NAME))
         assert said == ""
         ends.append(status)
         if status == 0:
@@ -466,10 +424,9 @@ def test_a_kill_before_any_of_its_commands_leaves_nothing_after_down(untouched: 
     lab.down(NAME)
 
 
-def up_until(n: int) -> None:
-    """Make a lab, and die by SIGKILL instead of running the n-th command."""
-    die_at(n)
-    lab.up("netns", 2, name=NAME)
+def until(n: int, function: Callable[[], object]) -> tuple[int, str]:
+    """Do this in a child that dies by SIGKILL instead of running the n-th command."""
+    return forked(lambda: (die_at(n), function()))
 
 
 def die_at(n: int) -> None:
@@ -484,14 +441,9 @@ def die_at(n: int) -> None:
     command.Tools.attempt = counted  # type: ignore[assignment,method-assign]
 
 
-def down_until(n: int) -> None:
-    die_at(n)
-    lab.down(NAME)
-
-
 def test_a_killed_down_can_be_repeated(untouched: None) -> None:
     lab.up("netns", 2, name=NAME)
-    assert [forked(partial(down_until, n))[0] for n in (1, 2, 3)] == [signal.SIGKILL] * 3
+    assert [until(n, partial(lab.down, NAME))[0] for n in (1, 2, 3)] == [signal.SIGKILL] * 3
     assert state_of(NAME) == "broken"
     assert f"folder /run/netbench/lab/{NAME}" in lab.down(NAME)
 
@@ -534,16 +486,14 @@ def test_down_waits_for_the_children_of_a_killed_up(
         f'touch {tmp_path}/begun\nsleep 0.5\n{real} "$@" <{tmp_path}/orders\ntouch {tmp_path}/ended\n'
     )
     slow.chmod(0o755)
-    child = os.fork()
-    if child == 0:
-        os.environ["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
-        lab.up("netns", 2, name=NAME)
-        os._exit(0)
-    until((tmp_path / "begun").exists)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        child, said = begun(partial(lab.up, "netns", 2, name=NAME))
+    wait_for((tmp_path / "begun").exists)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    assert ended(child, said) == (signal.SIGKILL, "")
     gone = lab.down(NAME)
-    until((tmp_path / "ended").exists)
+    wait_for((tmp_path / "ended").exists)
     assert [line for line in gone if line.startswith("namespace")] == [
         f"namespace nb-{NAME}-{n}" for n in ("h1", "h2", "switch")
     ]
@@ -580,7 +530,7 @@ def test_what_fails_on_the_way_up_is_taken_away_and_told(
 
 
 def test_an_interface_of_someone_else_stays(untouched: None) -> None:
-    output("ip", "link", "add", f"nb-{NAME}", "type", "veth", "peer", "name", f"nb-{NAME}z")
+    out("ip", "link", "add", f"nb-{NAME}", "type", "veth", "peer", "name", f"nb-{NAME}z")
     try:
         with pytest.raises(
             LabError,
@@ -589,7 +539,7 @@ def test_an_interface_of_someone_else_stays(untouched: None) -> None:
             lab.up("netns", 2, name=NAME)
         assert lab.down(NAME) == []
     finally:
-        output("ip", "link", "delete", f"nb-{NAME}")
+        out("ip", "link", "delete", f"nb-{NAME}")
 
 
 def test_programs_on_a_host_may_put_things_back_before_they_are_killed(
@@ -618,7 +568,7 @@ def test_programs_that_stay_are_killed(untouched: None, monkeypatch: pytest.Monk
     with subprocess.Popen(
         ("ip", "netns", "exec", here.hosts["a"].namespace, "sleep", "60")
     ) as stubborn:
-        until(lambda: "sleep" in command_line(Path(f"/proc/{stubborn.pid}")).split("\0")[:1])
+        wait_for(lambda: "sleep" in command_line(Path(f"/proc/{stubborn.pid}")).split("\0")[:1])
         assert f"process {stubborn.pid} (sleep)" in lab.down(NAME)
         assert stubborn.wait(5) == -signal.SIGKILL
 
@@ -672,7 +622,7 @@ def test_what_was_lost_of_a_lab_hides_nothing_else_of_it(untouched: None, lost: 
     if lost == "folder":
         shutil.rmtree(here.folder)
     else:
-        output("ip", "netns", "delete", here.hosts["a"].namespace)
+        out("ip", "netns", "delete", here.hosts["a"].namespace)
     assert state_of(NAME) == ("unfinished" if lost == "folder" else "broken")
     removed = lab.down(NAME)
     assert any("(sshd" in line for line in removed)

@@ -13,8 +13,7 @@ import pytest
 import netbench
 from tests.support.paths import SAMPLE
 from tools.bench import comparisons, orchestration
-from tools.bench.__main__ import stolen
-from tools.bench.table import Part, Row, markdown
+from tools.bench.table import Part, Row
 
 
 def record(run: int, opened: int, closed: int, status: str = "ok") -> dict[str, Any]:
@@ -84,12 +83,6 @@ def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
     assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
 
 
-def test_every_part_is_a_module_that_measures() -> None:
-    made = import_module("tools.bench.__main__")
-    for part in made.PARTS:
-        assert callable(import_module(f"tools.bench.{part}").measure)
-
-
 def test_a_part_replaces_its_own_section_alone(bench: ModuleType) -> None:
     """Whatever another part measured long ago, elsewhere, stays as it is."""
     page = bench.ROOT / "docs" / "performance.md"
@@ -133,27 +126,3 @@ def test_comparisons_become_rows() -> None:
     assert judged(None) == [None] * len(found)
     assert judged(comparisons.ratio_at_least(least)) == [*(found["ratio"] >= least)]
     assert judged(comparisons.low_at_least(least)) == [*(found["low"] >= least)]
-
-
-def test_a_part_becomes_a_table() -> None:
-    rows = (
-        Row("a", "1", "2", "0.5", "at most 1", True),
-        Row("b", "3", "2", "1.5", "at most 1", False),
-    )
-    part = Part("Title", "How.", (*rows, Row("c", "1", "none", "", "", None)), ("A note.",))
-    assert markdown(part).splitlines()[4:] == [
-        "| | netbench | peer | result | budget | |",
-        "|---|---|---|---|---|---|",
-        "| a | 1 | 2 | 0.5 | at most 1 | holds |",
-        "| b | 3 | 2 | 1.5 | at most 1 | **missed** |",
-        *("| c | 1 | none |  |  |  |", "", "- A note."),
-    ]
-
-
-def test_what_a_hypervisor_took_is_said() -> None:
-    before = [100] * 8
-    assert stolen(before, [100, 100, 100, 290, 100, 100, 100, 110]) == (
-        "; 5.0% of the CPUs' time was stolen meanwhile"
-    )
-    assert stolen(before, [200, *before[1:]]) == ""
-    assert stolen(before, before) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import time
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from netbench.kernels import cache
-from netbench.lab.kept import keep, say
+from netbench.lab.kept import keep
 
 DAY = 86400.0
 
@@ -142,15 +141,3 @@ def test_what_a_kill_left_goes_the_next_time(here: Path) -> None:
     left.append(aged(here / "lab" / "gone.sha256", 2))
     assert pruned() == []
     assert not any(place.exists() for place in left)
-
-
-def test_what_a_lab_says_is_folded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = "guests are emulated: " + "why KVM failed " * 20
-    for terminal in (True, False):
-        out = io.StringIO()
-        monkeypatch.setattr(out, "isatty", lambda answer=terminal: answer)
-        monkeypatch.setattr("sys.stderr", out)
-        say(line)
-        told = out.getvalue()
-        assert (max(map(len, told.splitlines())) <= 80) is terminal
-        assert " ".join(told.split()) == f"netbench: {line}".strip()

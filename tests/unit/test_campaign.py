@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -438,16 +437,6 @@ def test_quick_is_three_short_runs_but_of_what_was_swept_or_set() -> None:
     assert (campaign.repeat.min, campaign.repeat.max) == (5, 5)
 
 
-def test_the_effective_text_names_what_changed_it() -> None:
-    text = f"{H}# mine\nsweep: {{kernel: [6.10, on]}}\nabout: 'yes: no'\n"
-    campaign = read(text, "meters=[procstat]", quick=True)
-    assert campaign.text.startswith(
-        "# effective campaign of: --set meters=[procstat] --quick\nnetbench: 1\nname: x\n"
-    )
-    assert "[6.10, on]" in campaign.text
-    assert same(campaign, read(campaign.text))
-
-
 LETTERS = st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\xad")
 WORDS = st.text(LETTERS, min_size=1)
 SAFE = WORDS.filter(lambda w: w.strip() and not any(0x7F <= ord(c) < 0xA0 for c in w))
@@ -608,18 +597,6 @@ def test_the_schema_agrees_with_the_reader() -> None:
         *("transfer: {streams: 0}", "transfer: {source: {fil: x}}"),
     ):
         assert list(check.iter_errors(yaml.safe_load(H + wrong))), wrong
-
-
-def test_the_time_to_read_a_campaign_grows_with_its_cells() -> None:
-    def seconds(chunks: int) -> float:
-        levels = ", ".join(f"{i}K" for i in range(1, chunks + 1))
-        text = H + f"sweep: {{chunk: [{levels}], streams: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}}\n"
-        began = time.process_time()
-        assert len(read(text).cells) == 10 * chunks
-        return time.process_time() - began
-
-    few, many = (min(seconds(n) for _ in range(3)) for n in (100, 400))
-    assert many < 8 * few  # 4 where each costs the same, 16 where each is compared with each
 
 
 def test_a_transfer_in_a_lab_is_between_two_hosts() -> None:

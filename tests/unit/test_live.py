@@ -4,7 +4,6 @@ place.
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import re
@@ -19,7 +18,7 @@ from netbench.base.terminal import Painter
 from netbench.live.findings import Findings
 from netbench.live.screen import render
 from netbench.live.standing import Overview
-from netbench.live.tail import Tail, is_locked
+from netbench.live.tail import Tail
 from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.report.source import Source
@@ -63,16 +62,6 @@ def test_many_lines_are_read_in_parts_and_none_is_lost(tmp_path: Path) -> None:
     while tail.behind:
         read += tail.read(most=100)
     assert read == lines
-
-
-def test_a_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    file.touch()
-    assert not is_locked(file)
-    with file.open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        assert is_locked(file)
-    assert not is_locked(file)
 
 
 # Lines for a terminal

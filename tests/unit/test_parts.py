@@ -9,8 +9,8 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import RequestError
-from netbench.fleet.parts import groups, parse_part, part_of, split
-from netbench.model import Campaign, Pair
+from netbench.fleet.parts import parse_part, part_of, split
+from netbench.model import Campaign
 from netbench.plan.plan import Plan, Run
 from netbench.read.accounts import ACCOUNTS
 from netbench.result.record import Record, SideCounters
@@ -119,12 +119,6 @@ def test_pairs_that_are_to_run_alone_are_in_no_parts(swept: bool) -> None:
     with pytest.raises(RequestError, match="one pair at a time, and parts do not wait"):
         part_of(whole, 1, 2)
     assert len(part_of(whole, 1, 1).pairs) == 6
-
-
-def test_a_third_pair_joins_two_groups() -> None:
-    pairs = [Pair(*name.split(">")) for name in ("a>b", "c>d", "e>f", "b>c")]
-    found = groups(pairs, lambda pair: (pair.sender, pair.receiver))
-    assert [[pair.name for pair in group] for group in found] == [["a>b", "c>d", "b>c"], ["e>f"]]
 
 
 def test_more_parts_than_there_can_be_are_refused_with_the_number_and_the_reason() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from functools import partial
@@ -20,7 +21,7 @@ import pytest
 from netbench import campaign
 from netbench.base.cancel import aside, side_by_side
 from netbench.base.errors import HostGone, Lost, SettingRefused, WorkerLost
-from netbench.plan.plan import Apply, Plan, Run, Step, Unit
+from netbench.plan.plan import Apply, Plan, Run, Unit
 from netbench.result.record import Record
 from netbench.run.check import check_overlap
 from netbench.run.ends import Measurement
@@ -220,76 +221,64 @@ class Losing(Runner):
     """A runner whose runs lose what `lost` says, by pair; `ran`: those that lose nothing."""
 
     lost: Callable[[str], Exception | None]
+    ran: tuple[str, ...] = ()
 
     def _run(self, step: Run, gate: StartGate | None) -> None:
         name = step.unit.pair.name
         if error := self.lost(name):
             raise error
-        self.ran = [*getattr(self, "ran", []), name]
+        self.ran = (*self.ran, name)
 
     @property
     def failed(self) -> dict[str, str]:
         return dict(vars(self._recorder)["failed"])
 
 
-def losing(plan: Plan, lost: Callable[[str], Exception | None]) -> Any:
-    made = runner(plan, Losing)
-    made.lost = lost
-    return made
+GONE, KILLED = HostGone("d is gone"), WorkerLost("killed")
 
 
-def runs(plan: Plan, block: int = 0) -> tuple[Step, ...]:
-    (wave,) = plan.block(block, lambda key: True)
-    assert all(isinstance(step, Run) for step in wave)
-    return wave
-
-
-def test_a_pair_whose_host_is_gone_has_failed_and_takes_no_further_part() -> None:
-    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed = losing(plan, lambda n: HostGone("d is gone") if n == "c>d" else None)
-    for block in range(3):
-        executed.execute(runs(plan, block))
-        executed.end_block()
-    assert executed.failed == {"c>d": "lost: d is gone"}
-    assert executed.ran == ["a>b"] * 3
+@pytest.mark.parametrize(
+    ("lost", "failed", "ran"),
+    [
+        ({"c>d": [GONE] * 3}, {"c>d": "lost: d is gone"}, {"a>b": 3, "c>d": 0}),
+        # three in a row
+        ({"c>d": [KILLED, KILLED, None, KILLED, KILLED]}, {}, {"a>b": 5, "c>d": 1}),
+        (
+            {"c>d": [KILLED, KILLED, None, KILLED, KILLED, KILLED]},
+            {"c>d": "lost: killed"},
+            {"a>b": 6, "c>d": 1},
+        ),
+        ({"a>b": [GONE], "c>d": [GONE]}, None, {}),  # all pairs: the campaign ends
+        ({"a>b": [GONE]}, None, {}),  # and so with its only one
+    ],
+)
+def test_a_pair_that_is_lost_has_failed_and_takes_no_further_part(
+    lost: dict[str, list[Exception | None]], failed: dict[str, str] | None, ran: dict[str, int]
+) -> None:
+    only = "" if "c>d" in lost else ", {sender: c, receiver: d}"
+    plan = Plan(campaign.parse(PAIRS.replace(only, "") if only else PAIRS, "w.yaml"))
+    left = {name: iter(errors) for name, errors in lost.items()}
+    executed = runner(plan, Losing)
+    executed.lost = lambda name: next(left[name]) if name in left else None
+    ends = pytest.raises((Lost, HostGone), match="is gone") if failed is None else nullcontext()
+    with ends:
+        for block in range(max(map(len, lost.values()))):
+            (wave,) = plan.block(block, lambda key: True)
+            executed.execute(wave)
+            executed.end_block()
+    assert executed.failed == (failed or {})
+    assert Counter(executed.ran) == Counter(ran)
 
 
 def test_of_a_pair_that_is_given_up_only_units_that_are_open_have_failed() -> None:
     plan = Plan(campaign.parse(f"{PAIRS}sweep: {{chunk: [16K, 32K]}}\n", "w.yaml"))
-    executed = losing(plan, lambda name: HostGone("gone") if name == "c>d" else None)
+    executed = runner(plan, Losing)
+    executed.lost = lambda name: GONE if name == "c>d" else None
     failed = list[str]()
     executed._recorder.ledger.is_open = lambda key: key[0] == "chunk=32K"
     executed._recorder.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)
     executed.execute(next(plan.block(0, lambda key: True)))
     assert failed == ["chunk=32K"]
-
-
-def test_what_all_pairs_lose_leaves_no_unit_failed_and_ends_the_campaign() -> None:
-    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    executed = losing(plan, lambda name: HostGone("no route"))
-    executed.execute(runs(plan))
-    with pytest.raises(Lost, match="no route"):
-        executed.end_block()
-    assert executed.failed == {}
-
-
-def test_a_pair_is_given_up_when_it_loses_a_worker_in_three_runs_in_a_row() -> None:
-    plan = Plan(campaign.parse(PAIRS, "w.yaml"))
-    losses = iter([True, True, False, True, True, True, True])
-    executed = losing(plan, lambda n: WorkerLost("killed") if n == "c>d" and next(losses) else None)
-    for block in range(5):
-        executed.execute(runs(plan, block))
-        assert executed.failed == {}
-    executed.execute(runs(plan, 5))
-    assert executed.failed == {"c>d": "lost: killed"}
-    assert executed.ran.count("c>d") == 1
-
-
-def test_the_only_pair_ends_its_campaign() -> None:
-    plan = Plan(campaign.parse(PAIRS.replace(", {sender: c, receiver: d}", ""), "w.yaml"))
-    executed = losing(plan, lambda name: HostGone("gone"))
-    with pytest.raises(HostGone):
-        executed.execute(runs(plan))
 
 
 @pytest.mark.parametrize(
