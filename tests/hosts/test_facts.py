@@ -39,9 +39,7 @@ from netbench.report.source import Source
 from netbench.result import codec
 from netbench.result.files import HostEntry
 from netbench.result.files import read_facts as read_facts_file
-from netbench.result.record import Record as RunRecord
-from netbench.result.record import SideCounters, parse_record
-from netbench.result.store import now
+from netbench.result.record import parse_record
 from netbench.run import conductor
 from netbench.run.host_facts import read_all, read_host
 from netbench.run.ledger import Ledger
@@ -585,25 +583,6 @@ def test_ledger_and_report_agree_on_what_counts(
 
 def entry(from_run: int, kernel: str) -> HostEntry:
     return HostEntry(0, "x", 100, {"kernel": kernel}, from_run=from_run)
-
-
-def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
-    side = SideCounters("h", (0, 10**9), meters={"flow": {"bytes": [[0], [10**9]]}})
-    factors = dict(word.split("=") for word in key[0].split(","))
-    return RunRecord(run, *key, block, 0, factors, "ok", "", now(), side, side)
-
-
-def test_a_changed_host_opens_closed_cells_again() -> None:
-    hosts = {"snd": [entry(1, "6.1"), entry(17, "6.2")], "rcv": [entry(1, "6.1")]}
-    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
-    every = book.open_keys
-    for run in range(1, 17):
-        book.add(record(run, every[(run - 1) % 4], (run - 1) // 4))
-    book.next_block()
-    assert book.open_keys == []
-    book.add(record(17, every[0], 4))
-    assert book.open_keys == every
-    assert book.assessment(every[0]).n == 1
 
 
 def test_a_resumed_campaign_says_what_changed_and_begins_anew(

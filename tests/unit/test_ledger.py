@@ -99,14 +99,6 @@ def test_a_campaign_with_nothing_but_refusals_has_failed(
     assert book.failed is failed
 
 
-def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
-    book = ledger()
-    told = play(book, {WRITE: STEADY, SENDFILE: WILD})
-    assert [r.cell for r in told].count("send=write") == 3
-    assert [r.cell for r in told].count("send=sendfile") == 6
-    assert book.open_keys == []
-
-
 def test_a_block_under_way_is_taken_up_where_it_stopped() -> None:
     book = ledger()
     book.add(record(1, WRITE, 0, 10))
@@ -143,16 +135,6 @@ def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> N
     book.add(record(1, WRITE, 0, 0, status, reason))
     assert not book.is_open(WRITE)
     assert book.is_open(SENDFILE)
-
-
-def test_compared_cells_close_together_when_their_ratio_is_precise() -> None:
-    drift = [10.0, 14.0, 9.0, 13.0, 8.0, 12.0]
-    compare = f"{TEXT}compare: {{factor: send, baseline: write}}\n"
-    alike = [x * 2 * (1 + 0.002 * (i % 2)) for i, x in enumerate(drift)]
-    told = play(ledger(compare), {WRITE: drift, SENDFILE: alike})
-    assert len(told) == 6, "each alone is noisy, but the ratio within a block is steady"
-    told = play(ledger(compare), {WRITE: STEADY, SENDFILE: WILD})
-    assert len(told) == 12, "the steady baseline goes on as long as the ratio needs it"
 
 
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
