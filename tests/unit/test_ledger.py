@@ -99,18 +99,12 @@ def test_a_campaign_with_nothing_but_refusals_has_failed(
     assert book.failed is failed
 
 
-def test_a_block_under_way_is_taken_up_where_it_stopped() -> None:
+def test_a_block_under_way_is_taken_up_where_it_stopped_and_an_interrupted_run_again() -> None:
     book = ledger()
     book.add(record(1, WRITE, 0, 10))
-    assert (book.block, book.done) == (0, {WRITE})
+    book.add(record(2, SENDFILE, 0, 10, "interrupted", "ctrl-c"))
+    assert (book.block, book.done, book.runs) == (0, {WRITE}, 2)
     assert book.open_keys == [WRITE, SENDFILE]
-
-
-def test_an_interrupted_run_is_run_again() -> None:
-    book = ledger()
-    book.add(record(1, WRITE, 0, 10, "interrupted", "ctrl-c"))
-    assert book.done == set()
-    assert book.runs == 1
 
 
 def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -> None:
@@ -198,11 +192,6 @@ def booted(run: int, cell: str, block: int, status: Status = "ok", reason: str =
     return replace(unbooted, boot=block // 2 + 1)
 
 
-def in_boots() -> tuple[Plan, Ledger]:
-    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
-    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
-
-
 def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
     plan, book = in_boots()
     assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
@@ -210,18 +199,16 @@ def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None
     for block in range(8):
         for unit in plan.wanted(block, book.is_open, ()):
             run += 1
-            book.add(
-                booted(
-                    run,
-                    unit.cell.id,
-                    block,
-                    "failed" if run == 5 else "ok",
-                    "reset" if run == 5 else "",
-                )
-            )
+            fate: tuple[Status, str] = ("failed", "reset") if run == 5 else ("ok", "")
+            book.add(booted(run, unit.cell.id, block, *fate))
         assert not book.finished
         book.next_block()
     assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
+
+
+def in_boots() -> tuple[Plan, Ledger]:
+    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
+    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
 
 
 def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:
