@@ -49,9 +49,8 @@ def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaig
     """A campaign on this machine, through that interface."""
     hosts = ", ".join(f"{name}: local" for name in names)
     made = campaign.parse(f"netbench: 1\nname: n\nhosts: {{{hosts}}}\n", "n.yaml")
-    return replace(
-        made, hosts={name: replace(host, interface=interface) for name, host in made.hosts.items()}
-    )
+    placed = {name: replace(host, interface=interface) for name, host in made.hosts.items()}
+    return replace(made, hosts=placed)
 
 
 @contextmanager
@@ -84,17 +83,14 @@ def refused_datagram() -> None:
 @contextmanager
 def busy() -> Iterator[None]:
     """Something else that uses a CPU."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    argv = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 # --- parsers, against other tools ---
@@ -102,9 +98,8 @@ def busy() -> Iterator[None]:
 
 def test_protocols_are_what_nstat_says() -> None:
     refused_datagram()
-    read = noise.protocols(Path("/proc/net/snmp").read_text()) | noise.protocols(
-        Path("/proc/net/netstat").read_text()
-    )
+    snmp, netstat = (Path("/proc/net", name).read_text() for name in ("snmp", "netstat"))
+    read = noise.protocols(snmp) | noise.protocols(netstat)
     said = json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]
     assert read["Icmp.InDestUnreachs"] >= 1
     watched = "Tcp.RetransSegs TcpExt.TCPTimeouts TcpExt.ListenDrops Udp.RcvbufErrors"
@@ -128,9 +123,8 @@ def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> Non
 
 
 def test_a_devices_bad_news_is_watched() -> None:
-    bad = (
-        "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed rx_fifo"
-    )
+    bad = "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed"
+    bad += " rx_fifo"
     text_ = "".join(f"{name}: 7\n" for name in (*bad.split(), "rx_packets", "tx_bytes"))
     assert noise.device(text_, "eth1") == {f"eth1.ethtool {name}": 7 for name in bad.split()}
 
@@ -288,14 +282,9 @@ def noises(folder: Path) -> list[Caution]:
 
 def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -> None:
     ended = conductor.start(campaign.parse(TEXT, "n.yaml"), tmp_path, Mischief())
-    lines = [
-        json.loads(line)
-        for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
-    ]
-    assert [line["block"] for line in lines] == [0, 1, 2, 3]
-    (caution,) = [
-        caution for caution in noises(ended.path) if "Icmp.InDestUnreachs" in caution.evidence
-    ]
+    lines = (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
+    assert [json.loads(line)["block"] for line in lines] == [0, 1, 2, 3]
+    (caution,) = [one for one in noises(ended.path) if "Icmp.InDestUnreachs" in one.evidence]
     # A busy machine may lose segments in other blocks too.
     assert re.fullmatch(
         r"Segments or packets were lost, late or refused on here in"
@@ -305,12 +294,8 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     )
     assert caution.where == ("here",)
     runs = load(ended.path).runs
-    assert ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]] == [
-        False,
-        True,
-        False,
-        False,
-    ]
+    labelled = ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]]
+    assert labelled == [False, True, False, False]
     assert cells_of(load(ended.path))[0].n == 4, "never dropped"
     said = " ".join(text.render(build(ended.path)).split())
     assert "Icmp.InDestUnreachs 1" in said
@@ -320,9 +305,7 @@ def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> N
     folder = Synth(runs=2).write(tmp_path / "r")
     file = folder / "samples" / "noise.jsonl"
     (folder / "journal.jsonl").touch()
-    file.write_text(
-        '{"time":"","block":0,"host":"here","ns":[0,5],"counters":{"Tcp.RetransSegs":[1,4]}}\n{"blo'
-    )
+    file.write_text(f'{json.dumps(entry(0, "here"))}\n{{"blo')
     assert [entry.block for entry in load(folder).noise] == [0]
     store = Store.open(folder)
     store.lock()
@@ -343,9 +326,8 @@ def entry(block: int, host: str = "snd", **more: Any) -> dict[str, Any]:
 
 def written(tmp_path: Path, entries: list[dict[str, Any]]) -> list[Caution]:
     folder = Synth(pairs=("snd>rcv",), runs=5).write(tmp_path / "r")
-    (folder / "samples" / "noise.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in entries)
-    )
+    lines = "".join(json.dumps(one) + "\n" for one in entries)
+    (folder / "samples" / "noise.jsonl").write_text(lines)
     return noises(folder)
 
 
