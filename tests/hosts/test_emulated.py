@@ -20,34 +20,26 @@ from netbench.run.worker_pool import WorkerPool
 
 FACT = BY_NAME["emulated"]
 FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
-MAX = "model name\t: QEMU TCG CPU version 2.5+\n" + FLAGS.format(
-    "hypervisor lahf_lm"
-)  # qemu-system-x86_64 -accel tcg -cpu max
-BY_NAME = "model name\t: Intel Xeon Processor (Skylake)\n" + FLAGS.format(
-    "hypervisor lahf_lm"
-)  # -accel tcg -cpu Skylake-Server
+GUEST = FLAGS.format("hypervisor lahf_lm")
+# qemu-system-x86_64 -accel tcg -cpu max, and -cpu Skylake-Server
+MAX = f"model name\t: QEMU TCG CPU version 2.5+\n{GUEST}"
+BY_NAME = f"model name\t: Intel Xeon Processor (Skylake)\n{GUEST}"
 BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format("lahf_lm")
 ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
 ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
-TCG_CLOCKS, KVM_CLOCKS, HYPERV_CLOCKS = (
-    "tsc hpet acpi_pm \n",
-    "tsc kvm-clock \n",
-    "hyperv_clocksource_tsc_page acpi_pm\n",
-)
+TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
+HYPERV_CLOCKS = "hyperv_clocksource_tsc_page acpi_pm\n"
 
 
 def told(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
     """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
-    answers = dict(
-        zip((source.target[0] for source in FACT.sources), (cpu, virt, clocks), strict=True)
-    )
+    asked = (source.target[0] for source in FACT.sources)
+    answers = dict(zip(asked, (cpu, virt, clocks), strict=True))
+    none = EngineError(1, 2, "read", "No such file or directory")
 
     def ask(questions: Sequence[Question]) -> list[str | EngineError]:
-        found = [answers[target[0]] for _, target in questions]
-        return [
-            answer if answer is not None else EngineError(1, 2, "read", "No such file or directory")
-            for answer in found
-        ]
+        found = (answers[target[0]] for _, target in questions)
+        return [none if answer is None else answer for answer in found]
 
     known, missing = read_facts(ask, {}, [FACT])
     return known["emulated"], missing.get("emulated", "")
@@ -57,12 +49,8 @@ def told(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | N
     ("cpu", "virt", "clocks", "emulated"),
     [
         (MAX, None, TCG_CLOCKS, "QEMU TCG"),
-        (
-            MAX,
-            "kvm\n",
-            KVM_CLOCKS,
-            "QEMU TCG",
-        ),  # a guest of a guest: the name is the CPU's own word
+        # a guest of a guest: the name is the CPU's own word
+        (MAX, "kvm\n", KVM_CLOCKS, "QEMU TCG"),
         (BY_NAME, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
         (BY_NAME, "kvm\n", KVM_CLOCKS, "no"),
         (BY_NAME, None, KVM_CLOCKS, "no"),
@@ -85,9 +73,8 @@ def test_what_hosts_say_of_themselves(
 def test_that_there_is_no_hypervisor_is_an_answer() -> None:
     none = EngineError(1, 0, "exec", "systemd-detect-virt: exit status 1: none")
     answers = [EngineError(1, 2, "read", "grep: exit status 2: "), none]
-    assert read_facts(lambda questions: [answers.pop(0) for _ in questions], {}, [FACT])[0] == {
-        "emulated": "no"
-    }
+    known, _ = read_facts(lambda questions: [answers.pop(0) for _ in questions], {}, [FACT])
+    assert known == {"emulated": "no"}
 
 
 @pytest.mark.parametrize(

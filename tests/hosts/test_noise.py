@@ -12,11 +12,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -49,19 +49,26 @@ def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaig
     """A campaign on this machine, through that interface."""
     hosts = ", ".join(f"{name}: local" for name in names)
     made = campaign.parse(f"netbench: 1\nname: n\nhosts: {{{hosts}}}\n", "n.yaml")
-    return replace(
-        made, hosts={name: replace(host, interface=interface) for name, host in made.hosts.items()}
-    )
+    placed = {name: replace(host, interface=interface) for name, host in made.hosts.items()}
+    return replace(made, hosts=placed)
+
+
+@contextmanager
+def monitored(
+    made: Campaign, keep: Callable[[Any], None] | None = None
+) -> Iterator[tuple[WorkerPool, NoiseMonitor, list[dict[str, Any]]]]:
+    """Workers, their monitor, and the entries that it makes of blocks."""
+    entries: list[dict[str, Any]] = []
+    with WorkerPool(made) as pool:
+        pool.start_all()
+        yield pool, NoiseMonitor(made, pool, keep or entries.append), entries
 
 
 @contextmanager
 def a_block(made: Campaign, block: int = 0) -> Iterator[list[dict[str, Any]]]:
     """Readings around what the test does; the entries are there afterwards."""
-    entries: list[dict[str, Any]] = []
-    with WorkerPool(made) as pool:
-        pool.start_all()
-        with NoiseMonitor(made, pool, entries.append).around(block):  # type: ignore[arg-type]
-            yield entries
+    with monitored(made) as (_, monitor, entries), monitor.around(block):
+        yield entries
 
 
 def refused_datagram() -> None:
@@ -76,17 +83,14 @@ def refused_datagram() -> None:
 @contextmanager
 def busy() -> Iterator[None]:
     """Something else that uses a CPU."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    argv = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 # --- parsers, against other tools ---
@@ -94,9 +98,8 @@ def busy() -> Iterator[None]:
 
 def test_protocols_are_what_nstat_says() -> None:
     refused_datagram()
-    read = noise.protocols(Path("/proc/net/snmp").read_text()) | noise.protocols(
-        Path("/proc/net/netstat").read_text()
-    )
+    snmp, netstat = (Path("/proc/net", name).read_text() for name in ("snmp", "netstat"))
+    read = noise.protocols(snmp) | noise.protocols(netstat)
     said = json.loads(out("nstat", "-a", "-z", "-s", "-j"))["kernel"]
     assert read["Icmp.InDestUnreachs"] >= 1
     watched = "Tcp.RetransSegs TcpExt.TCPTimeouts TcpExt.ListenDrops Udp.RcvbufErrors"
@@ -120,9 +123,8 @@ def test_interface_and_device_are_what_ip_and_ethtool_say(interface: str) -> Non
 
 
 def test_a_devices_bad_news_is_watched() -> None:
-    bad = (
-        "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed rx_fifo"
-    )
+    bad = "rx_pause tx_pause_frames rx_crc_errors rx_discards_phy rx_out_of_buffer rx_missed"
+    bad += " rx_fifo"
     text_ = "".join(f"{name}: 7\n" for name in (*bad.split(), "rx_packets", "tx_bytes"))
     assert noise.device(text_, "eth1") == {f"eth1.ethtool {name}": 7 for name in bad.split()}
 
@@ -157,10 +159,7 @@ def test_a_block_has_what_moved_in_it_with_both_readings() -> None:
 
 
 def test_load_from_others_is_seen_and_our_own_is_not() -> None:
-    with WorkerPool(one_host()) as pool:
-        pool.start_all()
-        entries: list[Any] = []
-        monitor = NoiseMonitor(one_host(), pool, entries.append)
+    with monitored(one_host()) as (pool, monitor, entries):
         with busy(), monitor.around(0):
             work(0.5)
         ticks = pool.worker("here", "sender").hello.clock_ticks
@@ -191,90 +190,65 @@ def test_one_kernel_is_read_once_for_all_its_hosts() -> None:
     assert second["counters"] == {}, "one network namespace, one reading"
 
 
-class Counting(Worker):
-    """A worker that counts how often it is asked."""
-
-    def ask(self, questions: Any) -> Any:
-        Counting.requests.append(len(questions))
-        return super().ask(questions)
-
-    requests: ClassVar[list[int]] = []
-
-
 def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netbench.run.worker_pool.Worker", Counting)
-    with WorkerPool(one_host()) as pool:
-        pool.start_all()
-        monitor = NoiseMonitor(one_host(), pool, lambda entry: None)
+    """At the end of each block, which is the next one's beginning."""
+    requests, honest = list[int](), Worker.ask
+
+    def counted(self: Worker, questions: Any) -> Any:
+        requests.append(len(questions))
+        return honest(self, questions)
+
+    with monitored(one_host()) as (_, monitor, _):
         monitor.before()
-        Counting.requests.clear()
+        monkeypatch.setattr(Worker, "ask", counted)
         monitor.after(0)
         monitor.before()
         monitor.after(1)
-    assert len(Counting.requests) == 2, (
-        "at the end of each block, which is the next one's beginning"
-    )
-    assert max(Counting.requests) <= 18
+    assert len(requests) == 2
+    assert max(requests) <= 18
 
 
-def test_a_worker_that_is_lost_ends_nothing() -> None:
-    made = one_host()
-    entries: list[Any] = []
-    with WorkerPool(made) as pool:
-        pool.start_all()
-        monitor = NoiseMonitor(made, pool, entries.append)
+def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None:
+    with monitored(one_host()) as (pool, monitor, entries):
         with monitor.around(0):
-            worker = pool.worker("here", "sender")
-            os.kill(int(worker.operate("file", "/proc/self/stat")[0].split()[0]), signal.SIGKILL)
+            os.kill(pool.worker("here", "sender").hello.pid, signal.SIGKILL)
         with monitor.around(1):
             pool.dismiss("here", "sender")
             pool.worker("here", "sender")
         with monitor.around(2):
             pass
+        with monitor.around(3):
+            pool.dismiss("here", "receiver")
+            pool.worker("here", "receiver")
     assert "gone" in entries[0]["missing"]["all"]
     assert entries[1]["missing"] == {"all": "nothing was read before the block"}
     assert "own" in entries[2]
+    assert "cpu" in entries[3]
+    assert "own" not in entries[3]
 
 
 @pytest.mark.parametrize("why", ["stopped", "lost", "no room"])
 def test_a_block_that_is_cut_short_ends_for_its_own_reason(why: str) -> None:
     """And has an entry of what it was, whatever its hosts have to say then."""
-    made = one_host()
-    entries: list[Any] = []
 
     def keep(entry: Any) -> None:
-        if why == "no room":
-            raise StoreError("no space left on device")
-        entries.append(entry)
+        raise StoreError("no space left on device")
 
-    def cut_short(pool: WorkerPool) -> None:
-        with NoiseMonitor(made, pool, keep).around(4):
+    def cut_short(pool: WorkerPool, monitor: NoiseMonitor) -> None:
+        with monitor.around(4):
             refused_datagram()
             if why == "lost":
                 os.kill(pool.worker("here", "sender").hello.pid, signal.SIGKILL)
             raise KeyboardInterrupt
 
-    with WorkerPool(made) as pool:
-        pool.start_all()
-        with pytest.raises(KeyboardInterrupt):
-            cut_short(pool)
+    full = keep if why == "no room" else None
+    with monitored(one_host(), full) as (pool, monitor, entries), pytest.raises(KeyboardInterrupt):
+        cut_short(pool, monitor)
     assert [entry["block"] for entry in entries] == ([] if why == "no room" else [4])
     if why == "stopped":
         assert "Icmp.InDestUnreachs" in entries[0]["counters"]
     elif why == "lost":
         assert "gone" in entries[0]["missing"]["all"]
-
-
-def test_a_replaced_worker_leaves_no_false_load() -> None:
-    made = one_host()
-    entries: list[Any] = []
-    with WorkerPool(made) as pool:
-        pool.start_all()
-        with NoiseMonitor(made, pool, entries.append).around(0):
-            pool.dismiss("here", "receiver")
-            pool.worker("here", "receiver")
-    assert "cpu" in entries[0]
-    assert "own" not in entries[0]
 
 
 # --- a campaign, and what its report says ---
@@ -308,14 +282,9 @@ def noises(folder: Path) -> list[Caution]:
 
 def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -> None:
     ended = conductor.start(campaign.parse(TEXT, "n.yaml"), tmp_path, Mischief())
-    lines = [
-        json.loads(line)
-        for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
-    ]
-    assert [line["block"] for line in lines] == [0, 1, 2, 3]
-    (caution,) = [
-        caution for caution in noises(ended.path) if "Icmp.InDestUnreachs" in caution.evidence
-    ]
+    lines = (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
+    assert [json.loads(line)["block"] for line in lines] == [0, 1, 2, 3]
+    (caution,) = [one for one in noises(ended.path) if "Icmp.InDestUnreachs" in one.evidence]
     # A busy machine may lose segments in other blocks too.
     assert re.fullmatch(
         r"Segments or packets were lost, late or refused on here in"
@@ -325,12 +294,8 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     )
     assert caution.where == ("here",)
     runs = load(ended.path).runs
-    assert ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]] == [
-        False,
-        True,
-        False,
-        False,
-    ]
+    labelled = ["Icmp.InDestUnreachs 1" in label for label in runs["noise"]]
+    assert labelled == [False, True, False, False]
     assert cells_of(load(ended.path))[0].n == 4, "never dropped"
     said = " ".join(text.render(build(ended.path)).split())
     assert "Icmp.InDestUnreachs 1" in said
@@ -340,9 +305,7 @@ def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> N
     folder = Synth(runs=2).write(tmp_path / "r")
     file = folder / "samples" / "noise.jsonl"
     (folder / "journal.jsonl").touch()
-    file.write_text(
-        '{"time":"","block":0,"host":"here","ns":[0,5],"counters":{"Tcp.RetransSegs":[1,4]}}\n{"blo'
-    )
+    file.write_text(f'{json.dumps(entry(0, "here"))}\n{{"blo')
     assert [entry.block for entry in load(folder).noise] == [0]
     store = Store.open(folder)
     store.lock()
@@ -363,23 +326,9 @@ def entry(block: int, host: str = "snd", **more: Any) -> dict[str, Any]:
 
 def written(tmp_path: Path, entries: list[dict[str, Any]]) -> list[Caution]:
     folder = Synth(pairs=("snd>rcv",), runs=5).write(tmp_path / "r")
-    (folder / "samples" / "noise.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in entries)
-    )
+    lines = "".join(json.dumps(one) + "\n" for one in entries)
+    (folder / "samples" / "noise.jsonl").write_text(lines)
     return noises(folder)
-
-
-def test_counters_are_summed_over_blocks_and_the_worst_is_named(tmp_path: Path) -> None:
-    moved = [
-        entry(0, counters={"eth1.rx_dropped": [0, 40]}),
-        entry(3, counters={"eth1.rx_dropped": [40, 120], "softnet.dropped": [0, 1]}),
-    ]
-    (caution,) = written(tmp_path, [*moved, entry(1)])
-    assert (
-        caution.what
-        == "Packets were dropped, paused or damaged on snd in 2 blocks (0, 3); the 8 runs there are labelled, and count."
-    )
-    assert caution.evidence == "eth1.rx_dropped 120, most in block 3 (80); softnet.dropped 1"
 
 
 def cpus(user: int, steal: int, own: int) -> dict[str, Any]:
@@ -412,27 +361,30 @@ def test_each_kind_of_disturbance_is_named(tmp_path: Path, said: str) -> None:
     assert "the 4 runs" in caution.what
 
 
+def test_counters_are_summed_over_blocks_and_the_worst_is_named(tmp_path: Path) -> None:
+    moved = [
+        entry(0, counters={"eth1.rx_dropped": [0, 40]}),
+        entry(3, counters={"eth1.rx_dropped": [40, 120], "softnet.dropped": [0, 1]}),
+    ]
+    (caution,) = written(tmp_path, [*moved, entry(1)])
+    what = "Packets were dropped, paused or damaged on snd in 2 blocks (0, 3); the 8 runs there are"
+    assert caution.what == f"{what} labelled, and count."
+    assert caution.evidence == "eth1.rx_dropped 120, most in block 3 (80); softnet.dropped 1"
+
+
 def test_what_is_usual_is_no_disturbance(tmp_path: Path) -> None:
-    small = {
-        "cpu": {"user": [0, 82], "steal": [0, 1], "softirq": [0, 90]},
-        "own": [0, 80],
-        "kernel": ["snd"],
-    }
-    steady = {
-        "mhz": [[3500, 3600], [3550, 3600]],
-        "governor": ["performance", "performance"],
-        "load": [0.1, 3.0],
-    }
-    assert written(tmp_path, [entry(0, **small), entry(1, gauges=steady)]) == []
+    small = cpus(82, 1, 80)
+    small["cpu"]["softirq"] = [0, 90]
+    steady = {"mhz": [[3500, 3600], [3550, 3600]], "governor": ["performance"] * 2}
+    entries = [entry(0, **small), entry(1, gauges=steady | {"load": [0.1, 3.0]})]
+    assert written(tmp_path, entries) == []
 
 
 def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:
-    busy_one = {"cpu": {"user": [0, 80], "steal": [0, 0]}, "own": [0, 30], "kernel": ["snd", "rcv"]}
-    queue_full = {
-        "counters": {"softnet.dropped": [0, 2], "eth1.rx_dropped": [0, 1]},
-        "kernel": ["snd", "rcv"],
-    }
-    busy_, queued, dropped = written(tmp_path, [entry(2, **busy_one), entry(3, **queue_full)])
+    both = {"kernel": ["snd", "rcv"]}
+    full = {"counters": {"softnet.dropped": [0, 2], "eth1.rx_dropped": [0, 1]}}
+    entries = [entry(2, **cpus(80, 0, 30) | both), entry(3, **full | both)]
+    busy_, queued, dropped = written(tmp_path, entries)
     assert (busy_.where, queued.where) == (("rcv", "snd"), ("rcv", "snd"))
     assert (dropped.where, dropped.evidence) == (("snd",), "eth1.rx_dropped 1")
 

@@ -62,6 +62,7 @@ NO_SAVE = Path("/proc/sys/net/ipv4/tcp_no_metrics_save")
 LINK = "nbpriv0"
 OTHER = "nbpriv1"
 CAP_SYS_RESOURCE = 24
+Reached = contextlib.AbstractContextManager[tuple[Server, Worker]]
 # a /var/log of the host's own, and the /sys of its network namespace
 OWN = "mount -t sysfs sysfs /sys; mkdir -m 755 $HOME/../logs; mount --bind $HOME/../logs /var/log\n"
 
@@ -87,29 +88,25 @@ def allow_file(text: str) -> str:
 
 
 @contextlib.contextmanager
-def helper_by_sudo(bed: Bed, setup: str = "") -> Iterator[tuple[Server, Worker]]:
-    server, channel = bed.host(user="bench", setup=sudo_rule(bed) + setup)
-    worker = Worker(channel.start_helper(), "snd")
-    yield server, worker
-    worker.close()
+def helper_on(bed: Bed, **host: str) -> Iterator[tuple[Server, Worker]]:
+    server, channel = bed.host(**host)
+    with talking(channel.start_helper()) as worker:
+        yield server, worker
 
 
-@contextlib.contextmanager
-def helper_of_root(bed: Bed, setup: str = "") -> Iterator[tuple[Server, Worker]]:
-    server, channel = bed.host(setup=OWN + setup)
-    worker = Worker(channel.start_helper(), "snd")
-    yield server, worker
-    worker.close()
+def helper_by_sudo(bed: Bed, setup: str = "") -> Reached:
+    return helper_on(bed, user="bench", setup=sudo_rule(bed) + setup)
 
 
-@contextlib.contextmanager
-def closing_worker(process: Process) -> Iterator[Worker]:
-    worker = Worker(process, "snd")
-    yield worker
-    worker.close()
+def helper_of_root(bed: Bed, setup: str = "") -> Reached:
+    return helper_on(bed, setup=OWN + setup)
 
 
-Login = Callable[[Bed, str], contextlib.AbstractContextManager[tuple[Server, Worker]]]
+def talking(process: Process) -> contextlib.closing[Worker]:
+    return contextlib.closing(Worker(process, "snd"))
+
+
+Login = Callable[[Bed, str], Reached]
 Shared = Callable[[Login, str], tuple[Server, Worker]]
 
 
@@ -243,14 +240,10 @@ def test_root_by_another_program_than_sudo_is_no_way_to_root_either(
     by_doas: Callable[[str], Process], way: str
 ) -> None:
     """doas(1) and su(1) set no SUDO_UID: the socket of sshd tells whose it is."""
-    worker = Worker(by_doas("helper"), "snd")
-    assert "Uid:\t0\t0\t0\t0" in Path(f"/proc/{worker.hello.pid}/status").read_text()
-    assert "a login by sudo needs" in refusal(worker, **WAYS_TO_ROOT[way])
-    worker.operate("link", (LINK, "mtu"), "1400", hold=True)
-    worker.close()
-
-
-def test_another_program_than_sudo_starts_no_mover(by_doas: Callable[[str], Process]) -> None:
+    with talking(by_doas("helper")) as worker:
+        assert "Uid:\t0\t0\t0\t0" in Path(f"/proc/{worker.hello.pid}/status").read_text()
+        assert "a login by sudo needs" in refusal(worker, **WAYS_TO_ROOT[way])
+        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
     with pytest.raises(EngineError, match="a mover is not started by sudo"):
         Worker(by_doas("mover"), "snd")
 
@@ -838,21 +831,6 @@ def test_operations_are_in_the_log_of_the_system(bed: Bed) -> None:
 # --- movers ---------------------------------------------------------------------------------------
 
 
-def test_a_mover_of_root_becomes_another_user(bed: Bed) -> None:
-    account = f"echo 'plain:x:{UID + 1}:{UID + 1}::/:/bin/sh' >> /etc/passwd; echo 'plain:x:{UID + 1}:' >> /etc/group; echo 'more:x:{UID + 2}:plain' >> /etc/group\n"
-    _, channel = bed.host(setup=OWN + account)
-    worker = Worker(channel.start_mover("plain"), "snd")
-    status = Path(f"/proc/{worker.hello.pid}/status").read_text()
-    fields = dict(line.split(":\t", 1) for line in status.splitlines())
-    assert worker.hello.user == UID + 1
-    assert fields["Uid"].split() == [str(UID + 1)] * 4
-    assert fields["Gid"].split() == [str(UID + 1)] * 4
-    assert set(fields["Groups"].split()) == {str(UID + 1), str(UID + 2)}
-    assert (fields["NoNewPrivs"], fields["CapEff"]) == ("1", "0" * 16)
-    assert worker.operate("exec", ["id", "-u"])[0].strip() == str(UID + 1)
-    worker.close()
-
-
 SECRET = "netbench-of-root-alone"
 KEYS = """\
 #include <string.h>
@@ -886,22 +864,29 @@ def test_a_mover_of_another_user_has_nothing_of_roots(bed: Bed) -> None:
     keys = compiled(bed, "keys", KEYS)
     home = bed.folder / "plain"
     home.mkdir()
-    account = f"echo 'plain:x:{UID + 1}:{UID + 1}:P. Lain:{home}:/bin/sh' >> /etc/passwd\n"
+    account = (
+        f"echo 'plain:x:{UID + 1}:{UID + 1}:P. Lain:{home}:/bin/sh' >> /etc/passwd;"
+        f" echo 'plain:x:{UID + 1}:' >> /etc/group; echo 'more:x:{UID + 2}:plain' >> /etc/group\n"
+    )
     session = f'SetEnv TOKEN={SECRET}\nForceCommand exec {keys} sh -c "$SSH_ORIGINAL_COMMAND"'
     _, channel = bed.host(setup=OWN + account, sshd=session)
-    with closing_worker(channel.start_mover()) as root:
+    with talking(channel.start_mover()) as root:
         assert memory_has(root.hello.pid, SECRET)
         root.operate("exec", [str(keys)])
-    with closing_worker(channel.start_mover("plain")) as plain:
+    with talking(channel.start_mover("plain")) as plain:
+        status = Path(f"/proc/{plain.hello.pid}/status").read_text()
+        fields = dict(line.split(":\t", 1) for line in status.splitlines())
+        assert fields["Uid"].split() == fields["Gid"].split() == [str(plain.hello.user)] * 4
+        assert plain.operate("exec", ["id", "-u"])[0].strip() == str(UID + 1)
+        assert set(fields["Groups"].split()) == {str(UID + 1), str(UID + 2)}
+        assert (fields["NoNewPrivs"], fields["CapEff"]) == ("1", "0" * 16)
         assert not memory_has(plain.hello.pid, SECRET)
         assert "exit status 1" in refusal(plain, op="exec", target=[str(keys)])
         assert plain.operate("exec", ["pwd"])[0] == f"{home}\n"
-        environment = dict(
-            line.split("=", 1) for line in plain.operate("exec", ["env"])[0].splitlines()
-        )
-    path = environment.pop("PATH")
+        words = plain.operate("exec", ["env"])[0].splitlines()
+    environment = dict(line.split("=", 1) for line in words)
+    assert environment.pop("PATH").startswith("/usr/local/sbin:")
     assert environment == {"HOME": str(home), "USER": "plain", "LOGNAME": "plain"}
-    assert path.startswith("/usr/local/sbin:")
 
 
 @pytest.mark.parametrize("worker", [(), (str(BUILT),)])
@@ -910,7 +895,7 @@ def test_a_local_mover_of_another_user_has_nothing_of_roots(
 ) -> None:
     monkeypatch.setenv("TOKEN", SECRET)
     monkeypatch.setenv("LANG", "C.UTF-8")
-    with closing_worker(LocalChannel("here", worker).start_mover("nobody")) as nobody:
+    with talking(LocalChannel("here", worker).start_mover("nobody")) as nobody:
         assert not memory_has(nobody.hello.pid, SECRET)
         names = sorted(
             line.partition("=")[0] for line in nobody.operate("exec", ["env"])[0].splitlines()

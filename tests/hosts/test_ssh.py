@@ -27,6 +27,7 @@ from netbench.hosts.shell import LINE
 from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
 from netbench.run.worker_pool import WorkerPool
+from tests.support.local import out
 from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
 
 __all__ = ["bed", "tmp_path"]
@@ -64,9 +65,8 @@ def login_shell(folder: Path, script: str) -> str:
 def test_arguments_arrive_as_they_are(bed: Bed) -> None:
     server, channel = bed.host()
     done = channel.run(["printf", "[%s]", *AWKWARD])
-    assert done.stdout == "".join(f"[{word}]" for word in AWKWARD).encode(
-        "utf-8", "surrogateescape"
-    ).decode("utf-8", "replace")
+    sent = "".join(f"[{word}]" for word in AWKWARD).encode("utf-8", "surrogateescape")
+    assert done.stdout == sent.decode("utf-8", "replace")
     assert not (server.home / "injected").exists()
     done = channel.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
     assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
@@ -124,15 +124,11 @@ def test_a_program_is_talked_to_in_bytes(bed: Bed) -> None:
     _, channel = bed.host()
     process = channel.start(["cat"])
     every = bytes(range(256)) * 1000
-    echoed = bytearray()
-    reader = threading.Thread(
-        target=lambda: echoed.extend(b"".join(iter(lambda: process.read(5), b"")))
-    )
-    reader.start()
-    process.write(every)
-    process.write_end()  # type: ignore[attr-defined]
-    reader.join()
-    assert echoed == every
+    with ThreadPoolExecutor(1) as pool:
+        echoed = pool.submit(lambda: b"".join(iter(lambda: process.read(5), b"")))
+        process.write(every)
+        process.write_end()  # type: ignore[attr-defined]
+        assert echoed.result() == every
     assert process.finish(5) == 0
 
 
@@ -464,10 +460,7 @@ def test_a_proxy_command_is_used(bed: Bed, tmp_path: Path) -> None:
 
 
 def shown_fingerprint(key: Path) -> str:
-    said = subprocess.run(
-        ["ssh-keygen", "-lf", key], capture_output=True, text=True, check=True
-    ).stdout
-    return said.split()[1]
+    return out("ssh-keygen", "-lf", str(key)).split()[1]
 
 
 @pytest.mark.parametrize("alias", ["", "HostKeyAlias farm"])
@@ -494,13 +487,8 @@ def test_a_changed_key_names_the_line(bed: Bed) -> None:
     bed.known.write_text(f"# comment\nother {blob}\n[127.0.0.1]:{server.port} {blob}\n")
     with pytest.raises(HostKeyError, match="has changed") as error:
         bed.channel().connect()
-    for part in (
-        f"{bed.known}:3",
-        shown_fingerprint(old),
-        error.value.fingerprint,
-        f"ssh-keygen -f {bed.known} -R",
-        f"root@127.0.0.1:{server.port}",
-    ):
+    parts = (f"{bed.known}:3", shown_fingerprint(old), error.value.fingerprint)
+    for part in (*parts, f"ssh-keygen -f {bed.known} -R", f"root@127.0.0.1:{server.port}"):
         assert part in str(error.value)
     subprocess.run(["sh", "-c", error.value.command], check=True, capture_output=True)
     bed.channel().connect()
@@ -599,12 +587,8 @@ def add_key(agent: Path, key: Path, passphrase: str = "") -> None:
     asker = agent.parent / "asker"
     asker.write_text(f"#!/bin/sh\necho {shlex.quote(passphrase)}\n")
     asker.chmod(0o700)
-    environment = {
-        **os.environ,
-        "SSH_AUTH_SOCK": str(agent),
-        "SSH_ASKPASS": str(asker),
-        "SSH_ASKPASS_REQUIRE": "force",
-    }
+    told = {"SSH_AUTH_SOCK": agent, "SSH_ASKPASS": asker, "SSH_ASKPASS_REQUIRE": "force"}
+    environment = {**os.environ, **told}
     subprocess.run(["ssh-add", "-q", key], env=environment, check=True, stdin=subprocess.DEVNULL)
 
 
@@ -617,12 +601,8 @@ def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
     authorize(server.folder, keygen(bed.folder / "unknown_key"))
     locked, held = keygen(bed.folder / "locked", "-N", "secret"), keygen(bed.folder / "held")
     add_key(agent, held)
-    bed.configure(
-        bed.alias(
-            server,
-            more=f"IdentityAgent {agent}\n  IdentityFile {locked}\n  IdentityFile {bed.folder}/absent",
-        )
-    )
+    files = f"IdentityFile {locked}\n  IdentityFile {bed.folder}/absent"
+    bed.configure(bed.alias(server, more=f"IdentityAgent {agent}\n  {files}"))
     message = failure(bed.channel())
     for part in (
         f"snd (root@127.0.0.1:{server.port}): the host rejected every key that was offered",
@@ -677,11 +657,7 @@ def test_with_identities_only_an_agent_shows_just_the_named_keys(bed: Bed, agent
 
 def test_a_certificate_is_shown(bed: Bed) -> None:
     authority, key = keygen(bed.folder / "authority"), keygen(bed.folder / "certified")
-    subprocess.run(
-        ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", "root", f"{key}.pub"],
-        check=True,
-        capture_output=True,
-    )
+    out("ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", "root", f"{key}.pub")
     server = bed.serve(sshd=f"TrustedUserCAKeys {authority}.pub")
     (server.folder / "authorized_keys").write_text("")
     bed.configure(bed.alias(server, more=f"IdentityFile {key}"))
@@ -764,13 +740,8 @@ def test_one_bad_host_does_not_hold_up_the_others(bed: Bed) -> None:
         good = [bed.channel() for _ in range(8)]
         with ThreadPoolExecutor(9) as pool:
             lost = pool.submit(failure, bad)
-            answers = [
-                pool.submit(channel.run, ["echo", str(number)])
-                for number, channel in enumerate(good)
-            ]
-            assert [answer.result().stdout for answer in answers] == [
-                f"{number}\n" for number in range(8)
-            ]
+            answers = [pool.submit(one.run, ["echo", str(n)]) for n, one in enumerate(good)]
+            assert [answer.result().stdout for answer in answers] == [f"{n}\n" for n in range(8)]
             assert not lost.done()
             assert "banner" in lost.result()
     assert server.child.poll() is None

@@ -9,7 +9,6 @@ import pytest
 from netbench import campaign
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
-from netbench.plan.plan_json import plan_json
 from tests.unit.test_plan import runs
 
 FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
@@ -66,17 +65,6 @@ def test_a_control_is_the_baseline_in_all_but_its_name() -> None:
     assert replace(control, id=baseline.id, control=False) == baseline
     assert found.compare
     assert found.compare.control
-
-
-def test_the_plan_has_controls_among_cells_order_and_runs() -> None:
-    plan = plan_json(Plan(parse(FOUR + REPEAT)))
-    last = {"cell": "chunk=2K,control", "factors": {"chunk": "2K"}, "control": True}
-    assert plan["cells"][-1] == last  # type: ignore[index]
-    assert not any("control" in cell for cell in plan["cells"][:-1])  # type: ignore[index]
-    assert sorted(plan["order"]) == sorted(cell["cell"] for cell in plan["cells"])  # type: ignore[call-overload, attr-defined]
-    assert plan["runs_total"] == 5 * 3
-    compared = {"factor": "chunk", "baseline": "2K", "margin": None, "control": True}
-    assert plan["compare"] == compared
 
 
 def test_a_control_is_shuffled_into_each_block() -> None:

@@ -126,20 +126,6 @@ def test_an_image_says_its_release(tmp_path: Path) -> None:
     assert (made.release, made.image, made.modules) == ("6.1.2-mine", file, None)
 
 
-def test_the_digest_of_a_folder_changes_with_names_and_contents(tmp_path: Path) -> None:
-    file = tmp_path / "place" / "a"
-    file.parent.mkdir()
-    file.write_text("x")
-    first = kernels.digest(file.parent)
-    file.write_text("y")
-    second = kernels.digest(file.parent)
-    file.rename(file.with_name("b"))
-    assert len({first, second, kernels.digest(file.parent)}) == 3
-    file.with_name("b").rename(file)
-    file.write_text("x")
-    assert kernels.digest(file.parent) == first
-
-
 @pytest.mark.parametrize(
     ("source", "path", "message"),
     [

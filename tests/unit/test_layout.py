@@ -11,7 +11,6 @@ import pytest
 
 from netbench.base.errors import RequestError
 from netbench.kernels.compile import build
-from netbench.kernels.layout import shuffled
 from tests.support.kernel_repository import Lines, Repository, compiled, kernel
 
 
@@ -85,16 +84,3 @@ def test_objects_that_are_joined_before_the_last_link_are_told(repository: Repos
     build(joined.each[0], Lines().told)
     with pytest.raises(RequestError, match=r"kernel k#2: v1 cannot be shuffled: .*IBT=n"):
         build(joined.each[1], Lines().told)
-
-
-def test_a_script_names_each_object_in_an_order_by_seed_before_all_others() -> None:
-    script = ".text : { *(.text.hot .text.hot.*) *(.text .text.fixup) *(.init.text) }"
-    names = [f"net/{at}.o" for at in range(20)]
-    texts = [shuffled(script, names, seed) for seed in (1, 1, 2)]
-    assert texts[0] == texts[1] != texts[2]
-    lines = texts[0].splitlines()
-    assert lines[0] == ".text : { *(.text.hot .text.hot.*) "
-    assert sorted(lines[1:-1]) == sorted(f"*{name}(.text .text.fixup)" for name in names)
-    assert lines[1:-1] != [f"*{name}(.text .text.fixup)" for name in names]
-    assert lines[-1] == "*(.text .text.fixup) *(.init.text) }"
-    assert shuffled("SECTIONS { .text : { *(.text.hot) } }", names, 1) == ""

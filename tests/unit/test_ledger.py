@@ -99,26 +99,12 @@ def test_a_campaign_with_nothing_but_refusals_has_failed(
     assert book.failed is failed
 
 
-def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
-    book = ledger()
-    told = play(book, {WRITE: STEADY, SENDFILE: WILD})
-    assert [r.cell for r in told].count("send=write") == 3
-    assert [r.cell for r in told].count("send=sendfile") == 6
-    assert book.open_keys == []
-
-
-def test_a_block_under_way_is_taken_up_where_it_stopped() -> None:
+def test_a_block_under_way_is_taken_up_where_it_stopped_and_an_interrupted_run_again() -> None:
     book = ledger()
     book.add(record(1, WRITE, 0, 10))
-    assert (book.block, book.done) == (0, {WRITE})
+    book.add(record(2, SENDFILE, 0, 10, "interrupted", "ctrl-c"))
+    assert (book.block, book.done, book.runs) == (0, {WRITE}, 2)
     assert book.open_keys == [WRITE, SENDFILE]
-
-
-def test_an_interrupted_run_is_run_again() -> None:
-    book = ledger()
-    book.add(record(1, WRITE, 0, 10, "interrupted", "ctrl-c"))
-    assert book.done == set()
-    assert book.runs == 1
 
 
 def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -> None:
@@ -143,16 +129,6 @@ def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> N
     book.add(record(1, WRITE, 0, 0, status, reason))
     assert not book.is_open(WRITE)
     assert book.is_open(SENDFILE)
-
-
-def test_compared_cells_close_together_when_their_ratio_is_precise() -> None:
-    drift = [10.0, 14.0, 9.0, 13.0, 8.0, 12.0]
-    compare = f"{TEXT}compare: {{factor: send, baseline: write}}\n"
-    alike = [x * 2 * (1 + 0.002 * (i % 2)) for i, x in enumerate(drift)]
-    told = play(ledger(compare), {WRITE: drift, SENDFILE: alike})
-    assert len(told) == 6, "each alone is noisy, but the ratio within a block is steady"
-    told = play(ledger(compare), {WRITE: STEADY, SENDFILE: WILD})
-    assert len(told) == 12, "the steady baseline goes on as long as the ratio needs it"
 
 
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
@@ -216,11 +192,6 @@ def booted(run: int, cell: str, block: int, status: Status = "ok", reason: str =
     return replace(unbooted, boot=block // 2 + 1)
 
 
-def in_boots() -> tuple[Plan, Ledger]:
-    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
-    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
-
-
 def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
     plan, book = in_boots()
     assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
@@ -228,18 +199,16 @@ def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None
     for block in range(8):
         for unit in plan.wanted(block, book.is_open, ()):
             run += 1
-            book.add(
-                booted(
-                    run,
-                    unit.cell.id,
-                    block,
-                    "failed" if run == 5 else "ok",
-                    "reset" if run == 5 else "",
-                )
-            )
+            fate: tuple[Status, str] = ("failed", "reset") if run == 5 else ("ok", "")
+            book.add(booted(run, unit.cell.id, block, *fate))
         assert not book.finished
         book.next_block()
     assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
+
+
+def in_boots() -> tuple[Plan, Ledger]:
+    plan = Plan(campaign.parse(BOOTS, "b.yaml"))
+    return plan, Ledger(plan, {"h": 100}, {"h>h": True}, ACCOUNTS)
 
 
 def test_a_kernel_that_cannot_be_booted_leaves_blocks_without_records() -> None:

@@ -5,11 +5,9 @@ place.
 from __future__ import annotations
 
 import io
-import os
 import re
 from pathlib import Path
 
-import pyte
 import pytest
 
 from netbench import campaign
@@ -149,44 +147,6 @@ def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:
 
 
 # Drawing
-
-
-class Played(io.StringIO):
-    """A terminal of a size that says so."""
-
-    def __init__(self, columns: int, lines: int) -> None:
-        super().__init__()
-        self.screen = pyte.HistoryScreen(columns, lines, history=1000)
-        self._stream = pyte.Stream(self.screen)
-
-    def write(self, text: str) -> int:
-        self._stream.feed(text.replace("\n", "\r\n"))
-        return len(text)
-
-    @property
-    def lines(self) -> list[str]:
-        return [line.rstrip() for line in self.screen.display if line.strip()]
-
-
-def test_lines_are_drawn_in_place_and_messages_stay_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = [os.terminal_size((40, 10))]
-    monkeypatch.setattr("netbench.base.terminal.size_of", lambda out: sizes[-1])
-    terminal = Played(40, 10)
-    painter = Painter(terminal)
-    painter.draw(["one", "two"])
-    painter.draw(["\x1b[32mthree\x1b[0m"])
-    assert terminal.lines == ["three"]
-    painter.print("said")
-    painter.draw(["four", "five"])
-    assert terminal.lines == ["said", "four", "five"]
-    painter.clear()
-    assert terminal.lines == ["said"]
-    for number in range(5):  # as high as the terminal
-        painter.draw([f"{number}.{line}" for line in range(9)])
-    assert terminal.lines == [f"4.{line}" for line in range(9)]
-    painter.draw(["x" * 39])
-    sizes.append(os.terminal_size((20, 10)))
-    assert painter._up() == "\r\x1b[2A", "a narrower terminal has folded the line"
 
 
 def test_a_terminal_that_is_gone_is_no_error() -> None:

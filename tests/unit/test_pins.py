@@ -33,10 +33,7 @@ def test_cpu_lists_of_the_kernel(text: str, cpus: tuple[int, ...]) -> None:
 )
 def test_choice(pin: Pin, one_machine: bool, chosen: tuple[Numbers, Numbers]) -> None:
     assert choose(pin, FOUR, FOUR, one_machine) == chosen
-
-
-def test_apart_takes_the_sibling_when_there_is_no_other_core() -> None:
-    two = Cpus((0, 1), {0: (0, 1), 1: (0, 1)})
+    two = Cpus((0, 1), {0: (0, 1), 1: (0, 1)})  # there is no other core
     assert choose(Pin("apart"), two, two, True) == ((0,), (1,))
 
 

@@ -124,14 +124,6 @@ def test_a_unit_that_closes_while_the_block_runs_is_not_run() -> None:
     assert ran == []
 
 
-def test_estimated_time_counts_warmup_duration_and_blocks() -> None:
-    plan = Plan(make({"x": ["1", "2"]}, verify=False))
-    once = run_seconds(plan.units[0])
-    assert once > 11
-    assert plan.seconds() == pytest.approx((2 * 3 * once, 2 * 5 * once))
-    assert Plan(make({"x": ["1", "2"]}, limit=10**10)).seconds() == (10, 10)
-
-
 def test_each_round_of_profiles_has_each_due_unit_once_in_an_order_of_its_own() -> None:
     plan = Plan(
         make({"mtu": ["1500", "9000"], "send": ["a", "b", "c"]}, profile=ProfileSpec("all"))
@@ -156,15 +148,6 @@ def test_profiles_of_a_kernel_are_of_its_cells() -> None:
     due = {(unit.key, 0) for unit in plan.units}
     steps = [step for step in plan.profiles(due, "new", 1) if isinstance(step, ProfileRun)]
     assert sorted(step.unit.cell.id for step in steps) == ["kernel=new,send=a", "kernel=new,send=b"]
-
-
-def test_profiles_take_time_of_the_plan() -> None:
-    without = Plan(make({"send": ["a", "b"]})).seconds()
-    for cells, least in (("all", True), ("changed", False)):
-        spec = ProfileSpec(cells, 5 * 10**9, 997, 3)
-        seconds = Plan(make({"send": ["a", "b"]}, profile=spec)).seconds()
-        assert (seconds[0] > without[0] + 30) == least
-        assert seconds[1] > without[1] + 30
 
 
 def test_the_order_of_a_campaign_of_one_pair_is_that_of_earlier_versions() -> None:
@@ -258,9 +241,21 @@ def test_cells_have_rounds_of_their_own_where_overlap_is_swept() -> None:
     ]
 
 
-def test_time_of_runs_that_overlap_counts_once() -> None:
-    apart = Plan(of_pairs("a>b c>d", {"x": ["1", "2"]}, overlap="none", verify=False)).seconds()
-    beside = Plan(of_pairs("a>b c>d", {"x": ["1", "2"]}, verify=False)).seconds()
+def test_estimated_time_counts_warmup_duration_blocks_and_profiles_and_overlap_once() -> None:
+    plan = Plan(make({"x": ["1", "2"]}, verify=False))
+    once = run_seconds(plan.units[0])
+    assert once > 11
+    assert plan.seconds() == pytest.approx((2 * 3 * once, 2 * 5 * once))
+    assert Plan(make({"x": ["1", "2"]}, limit=10**10)).seconds() == (10, 10)
+    for cells, least in (("all", True), ("changed", False)):
+        spec = ProfileSpec(cells, 5 * 10**9, 997, 3)
+        seconds = Plan(make({"x": ["1", "2"]}, verify=False, profile=spec)).seconds()
+        assert (seconds[0] > plan.seconds()[0] + 30) == least
+        assert seconds[1] > plan.seconds()[1] + 30
+    apart, beside = (
+        Plan(of_pairs("a>b c>d", {"x": ["1", "2"]}, overlap=overlap, verify=False)).seconds()
+        for overlap in ("none", "round")
+    )
     assert beside == pytest.approx((apart[0] / 2, apart[1] / 2))
 
 

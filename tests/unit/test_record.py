@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
 from netbench.result.codec import SCHEMA, described
+from netbench.result.journal import ENTRIES
 from netbench.result.record import (
     STATUSES,
     Capture,
@@ -209,5 +210,5 @@ def test_a_line_that_is_no_object_is_refused(line: bytes) -> None:
 
 def test_every_field_says_what_it_is() -> None:
     types: list[type] = [Record, SideCounters, SettingNote, Settings, Proof, ToolReading]
-    for kind in types:
+    for kind in (*types, *ENTRIES.values()):
         assert all(described(kind).values())

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, permutations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,29 +57,6 @@ def test_rounds_hold_each_pair_once_where_there_is_room_first(
             before = pairs[: pairs.index(pair)]
             for earlier in found[:number]:
                 assert not fits([*(p for p in earlier if p in before), pair], links, kernel)
-
-
-@pytest.mark.parametrize(
-    ("pairs", "links", "kernel", "expected"),
-    [
-        ("a>b c>d", {}, {}, "a>b c>d"),
-        ("a>b b>c c>d d>a", {}, {}, "a>b c>d | b>c d>a"),
-        ("a>b b>c c>a", {}, {}, "a>b | b>c | c>a"),
-        ("h>a h>b h>c", {}, {}, "h>a | h>b | h>c"),
-        ("a>a b>b", {}, {}, "a>a b>b"),
-        ("a>b c>d", {}, {"a": "one", "d": "one"}, "a>b | c>d"),
-        ("a>b c>d", {}, {"a": "one", "b": "one", "c": "two", "d": "two"}, "a>b c>d"),
-        ("a>b c>d e>f", {"up": Link(("a", "c", "e"))}, {}, "a>b | c>d | e>f"),
-        ("a>b c>d e>f", {"up": Link(("a", "c", "e"), 2)}, {}, "a>b c>d | e>f"),
-        ("a>b c>d", {"up": Link(("a", "b", "c"))}, {}, "a>b c>d"),
-        ("a>b c>d e>f", {"up": Link(("a",)), "in": Link(("d", "f"))}, {}, "a>b c>d | e>f"),
-    ],
-)
-def test_rounds_of_known_shapes(
-    pairs: str, links: dict[str, Link], kernel: dict[str, str], expected: str
-) -> None:
-    found = rounds(named(pairs), links, kernel)
-    assert " | ".join(" ".join(pair.name for pair in one) for one in found) == expected
 
 
 def test_all_pairs_of_many_hosts_are_in_at_most_twice_the_least_number_of_rounds() -> None:
