@@ -129,6 +129,16 @@ def processes(host: LabHost, program: str) -> list[int]:
     return found
 
 
+def sessions_of(host: LabHost) -> list[int]:
+    """The SSH server's processes of a host, without the one that listens: their parents are such."""
+    found, made = processes(host, "sshd"), list[int]()
+    for pid in found:
+        with suppress(OSError):  # it has ended
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+            made += [pid] if int(parent) in found else []
+    return made
+
+
 def workers(here: Lab) -> list[int]:
     return [pid for host in here.hosts.values() for pid in processes(host, "worker-")]
 
@@ -259,12 +269,7 @@ def test_hosts_recover_from_a_controller_that_was_killed(pair: Lab, begin: Begin
 
 
 def sessions(here: Lab) -> list[int]:
-    found = {pid for host in here.hosts.values() for pid in processes(host, "sshd")}
-
-    def parent(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    return [pid for pid in found if parent(pid) in found]  # the daemon's is none of them
+    return [pid for host in here.hosts.values() for pid in sessions_of(host)]
 
 
 @pytest.mark.parametrize("victims", [workers, sessions])

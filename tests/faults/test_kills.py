@@ -24,7 +24,16 @@ import pytest
 import yaml
 
 from netbench.lab.lab import Lab, LabHost
-from tests.faults.test_hosts import MISSING, NAME, cut, inside, made_lab, mend, processes
+from tests.faults.test_hosts import (
+    MISSING,
+    NAME,
+    cut,
+    inside,
+    made_lab,
+    mend,
+    processes,
+    sessions_of,
+)
 from tests.support.local import netbench_argv
 from tests.support.running import Running, is_running, wait_for
 
@@ -143,12 +152,6 @@ def workers(host: LabHost, duty: str) -> list[int]:
     return found
 
 
-def sessions(campaign: Campaign, host: LabHost) -> list[int]:
-    """The SSH server's processes of a host, without the one that listens."""
-    daemon = int((campaign.here.folder / "hosts" / host.name / "pid").read_text())
-    return [pid for pid in processes(host, "sshd") if pid != daemon]
-
-
 def is_back(campaign: Campaign) -> bool:
     return not lines_left(campaign)
 
@@ -230,7 +233,7 @@ def tools(campaign: Campaign) -> list[int]:
 
 def kill_sessions(shot: Shot) -> None:
     host = shot.host()
-    pids = sessions(shot.campaign, host)
+    pids = sessions_of(host)
     ours = [*workers(host, "mover"), *workers(host, "helper")]
     shot.hit(pids)
     shot.must(LEFT_SECONDS, lambda: all(map(is_gone, ours)), "its workers are still there")
