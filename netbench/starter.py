@@ -91,7 +91,7 @@ def filled(text: str, hosts: Sequence[FoundHost], ssh_config: str) -> str:
     """A template's text with these hosts, the first of which sends to all others."""
     lines = ["# Found by `init --hosts`: the first host sends.", "hosts:"]
     for host in hosts:
-        lines += [f"  # {word}" for word in host.comments]
+        lines += [f"  # {' '.join(word.split())}" for word in host.comments]
         lines.append(f"  {host.host.name}: {_value(host.host)}")
     if len(hosts) > 2:
         sender, *receivers = [host.host.name for host in hosts]
@@ -121,7 +121,8 @@ def with_kernels(text: str, releases: Sequence[str]) -> str:
     if len(releases) < 2:
         return text
     for name, release in (("old", releases[0]), ("new", releases[-1])):
-        text = re.sub(rf"(?m)^(  {name}: )\{{release: .*\}}$", rf'\1{{release: "{release}"}}', text)
+        value = f"  {name}: {_flow({'release': release})}".replace("\\", r"\\")
+        text = re.sub(rf"(?m)^  {name}: \{{release: .*\}}$", value, text)
     return text
 
 

@@ -23,9 +23,9 @@ def is_notation(word: str) -> bool:
     return "[" in word or "," in word
 
 
-def expand(word: str) -> list[str]:
+def expand(word: str, most: int = NAMES_MAX) -> list[str]:
     """The names that a word stands for, in its order; a name stands for itself. Errors: ValueError,
-    which says what was expected.
+    which says what was expected, such as `most` names.
     """
     names: list[str] = []
     at = 0
@@ -36,41 +36,41 @@ def expand(word: str) -> list[str]:
         rest = word[end:].lstrip()
         if end == at or (rest and not rest.startswith(",")):
             raise ValueError(f"expected names such as node[01-64,70], got {word!r}")
-        names += _names(word[at:end], word, NAMES_MAX - len(names))
+        names += _names(word[at:end], word, most, most - len(names))
         if not rest:
             return names
         at = len(word) - len(rest) + 1
 
 
-def _names(item: str, word: str, room: int) -> list[str]:
+def _names(item: str, word: str, most: int, room: int) -> list[str]:
     """The names of one item, at most `room`. Errors: ValueError."""
     literals = re.split(r"\[[^\]]*\]", item)
-    lists = [_values(inner, word) for inner in re.findall(r"\[([^\]]*)\]", item)]
+    lists = [_values(inner, word, most) for inner in re.findall(r"\[([^\]]*)\]", item)]
     if math.prod(map(len, lists)) > room:
-        raise ValueError(f"expected at most {NAMES_MAX} names, got more in {word!r}")
+        raise ValueError(f"expected at most {most} names, got more in {word!r}")
     return [
         "".join(itertools.chain(*itertools.zip_longest(literals, chosen, fillvalue="")))
         for chosen in itertools.product(*lists)
     ]
 
 
-def _values(inner: str, word: str) -> Sequence[str]:
+def _values(inner: str, word: str, most: int) -> Sequence[str]:
     """What a pair of brackets stands for. Errors: ValueError."""
     values: list[str] = []
     for part in inner.split(","):
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], part, word)
+        values += _range(ends[1], ends[2] or ends[1], part, word, most)
     return values
 
 
-def _range(low: str, high: str, part: str, word: str) -> list[str]:
+def _range(low: str, high: str, part: str, word: str, most: int) -> list[str]:
     """Numbers as wide as the lowest is written. Errors: ValueError."""
     if int(low) > int(high):
         raise ValueError(f"expected a range that goes up, got [{part.strip()}] in {word!r}")
-    if int(high) - int(low) >= NAMES_MAX:
-        what = f"expected at most {NAMES_MAX} names, got more in [{part.strip()}] in {word!r}"
+    if int(high) - int(low) >= most:
+        what = f"expected at most {most} names, got more in [{part.strip()}] in {word!r}"
         raise ValueError(what)
     return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1)]
 

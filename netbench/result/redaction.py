@@ -85,7 +85,7 @@ class Redaction:
     def _notation(self, found: re.Match[str]) -> str:
         """A notation of what stands for its names; one of other things as it is."""
         try:
-            names = expand(found[0])
+            names = expand(found[0], len(self._names))  # more are no names of ours
         except ValueError:
             return found[0]
         if not all(name.lower() in self._names for name in names):

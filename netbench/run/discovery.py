@@ -22,7 +22,7 @@ from netbench.run.host_facts import read_host
 from netbench.run.worker_pool import WorkerPool
 
 MODULES = "/lib/modules"
-_IMAGE = re.compile(r"^vmlinuz-(\S+)$")
+_IMAGE = re.compile(r"vmlinuz-([A-Za-z0-9][\w.+~-]*)", re.ASCII)
 _OF_LINK = {
     "nic_driver": "{}",
     "speed": "{} Mb/s",
@@ -105,7 +105,9 @@ def installed_kernels(campaign: Campaign, pool: WorkerPool) -> list[str]:
         with suppress(EngineError):
             names = worker.operate("list", "/boot")[0].split()
             modules = worker.operate("list", MODULES)[0].split()
-            each.append({m[1] for name in names if (m := _IMAGE.match(name)) and m[1] in modules})
+            each.append(
+                {m[1] for name in names if (m := _IMAGE.fullmatch(name)) and m[1] in modules}
+            )
     if len(each) < len(campaign.roles):
         return []
     return sorted(set.intersection(*each), key=version)

@@ -12,8 +12,9 @@ import pytest
 from netbench import campaign, lab, starter
 from netbench.base.errors import RequestError
 from netbench.lab.lab import Lab
+from netbench.model import Host
 from netbench.plan.plan import Plan
-from netbench.run.discovery import Impossible
+from netbench.run.discovery import FoundHost, Impossible
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 
@@ -141,3 +142,14 @@ def test_kernels_are_the_oldest_and_newest_that_are_installed() -> None:
     releases = {name: kernel.release for name, kernel in made.kernels.items()}
     assert releases == {"old": "6.1.9", "new": "6.12.3"}
     assert starter.with_kernels(text, ["6.1.9"]) == text
+
+
+def test_what_a_host_calls_a_kernel_or_itself_is_no_key_of_the_campaign() -> None:
+    text = starter.template("kernels").text
+    hostile = r'6.2"}\ndefaults: {boot: {command: [sh]}} #'
+    made = campaign.parse(starter.with_kernels(text, ["6.1.9", hostile]), "x")
+    assert made.kernels["new"].release == hostile
+    two = [
+        FoundHost(Host(name), ("NIC\ndefaults: {boot: {command: [sh]}}",)) for name in ("a", "b")
+    ]
+    assert "\ndefaults" not in starter.filled(text, two, "")
