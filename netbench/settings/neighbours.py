@@ -100,7 +100,7 @@ def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
     return before, after
 
 
-def writable(values: Values) -> list[Key]:
+def writable(values: Collection[Key]) -> list[Key]:
     """What can be given its value again."""
     return [key for key in values if key[1] and key[0].split()[0] not in (STATE, "qdisc")]
 

@@ -255,8 +255,9 @@ class HostSettings:
     def _along(self, operation: Operation, key: str, scope: int) -> str:
         """What moves along with a change, or when it is undone, as the target `only` takes it.
 
-        The first time the change is made, undone and looked at, with all around it held; where this
-        is interrupted, it is undone with its layer. Errors:
+        The first time the change is made, undone and looked at, with all around it held, which the
+        worker does once more where something has moved; where this is interrupted, it is undone
+        with its layer. Errors:
         SettingRefused where something of it cannot be put back; EngineError.
         """
         if operation in self._learnt:
@@ -284,9 +285,12 @@ class HostSettings:
                     f"it removes {', '.join(gone)} permanently; see `ip address` and `ip route`"
                     " there, and leave this level out"
                 )
+            # What the worker has not put back somebody has changed meanwhile.
+            left = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
+            others = set_by(operation).union(writable(left))
             moved = {**moved, **after}
-            moved = {k: moved[k] for k in before if k in moved and k not in set_by(operation)}
-            undo = writable({name: before[name] for name in moved})
+            moved = {key: moved[key] for key in before if key in moved and key not in others}
+            undo = writable(moved)
             worker.ask_permission(neighbours.OP, target, text_of(undo, before))
         self._learnt[operation] = text_of(moved)
         return self._learnt[operation]

@@ -11,6 +11,8 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
@@ -139,6 +141,7 @@ def holding(
 
 
 FOUR = "sysctl.net.ipv4"
+TRIALS = 40
 ALL_FOUR, ALL_SIX = f"{FOUR}.conf.all.forwarding", "sysctl.net.ipv6.conf.all.forwarding"
 # What is done before, a setting and its level.
 ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -411,6 +414,29 @@ def test_what_others_change_meanwhile_is_left(interface: str) -> None:
         undo()
         for file in (dsack, sack):
             file.write_text("1")
+
+
+def test_what_root_changes_within_a_trial_stays(interface: str) -> None:
+    """At any time of it; what the kernel moves along comes back nevertheless."""
+    redirects, timeout = IPV4 / "conf/all/accept_redirects", IPV4 / "tcp_fin_timeout"
+    level = parsed([{}, {f"{FOUR}.ip_forward": "1"}, {}])
+    with ExitStack() as stack:
+        stack.callback(write(redirects, "0"))
+        stack.callback(write(timeout, "60"))
+        held, worker, journal = stack.enter_context(holding(interface))
+        began = time.monotonic()
+        held.hold(level)
+        took = time.monotonic() - began
+        held.undo()
+        for i in range(TRIALS):
+            fresh = holder(held.place, worker, journal)
+            root = threading.Timer(took * i / TRIALS, timeout.write_text, (f"{100 + i}",))
+            root.start()
+            moved = fresh.hold(level).moved
+            root.join()
+            assert "net.ipv4.tcp_fin_timeout" not in moved
+            fresh.undo()
+            assert (timeout.read_text(), redirects.read_text()) == (f"{100 + i}\n", "0\n")
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ static const char *find(const char *section, const char *wanted, size_t length, 
 	return NULL;
 }
 
-/* Lines that are the same in two other texts, or gone in both; where there is only one, those that
- * have their section and name there. */
-static void keep(const char *text, const char *one, const char *other, FILE *kept)
+/* Lines that are the same in two other texts, or gone in both (or all but these); where there is
+ * only one, those that have their section and name there. */
+static void keep(const char *text, const char *one, const char *other, int same, FILE *kept)
 {
 	const char *header = "", *written = "", *in_one = NULL, *in_other = NULL;
 
@@ -92,9 +92,8 @@ static void keep(const char *text, const char *one, const char *other, FILE *kep
 			continue;
 		}
 		there = other ? find(in_other, text, name, " \n") : then;
-		if (other ? !then != !there : !then)
-			continue;
-		if (then && strncmp(then, there, strcspn(then, "\n") + 1) != 0)
+		if (same != (then && there ? !strncmp(then, there, strcspn(then, "\n") + 1)
+					   : other && then == there))
 			continue;
 		if (written != header)
 			fprintf(kept, "%.*s\n", (int)strcspn(header, "\n"), header);
@@ -114,7 +113,7 @@ static void add_only(FILE *text, const char *keys)
 		now = nb_section_read(header);
 		wanted = strndup(header, (size_t)(at - header));
 		if (now && wanted)
-			keep(now, wanted, NULL, text);
+			keep(now, wanted, NULL, 1, text);
 		free(now);
 		free(wanted);
 	}

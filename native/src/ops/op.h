@@ -31,10 +31,10 @@ struct nb_op {
 	int (*set)(const struct nb_target *target, const char *value, struct nb_error *error);
 	/* Make `get` read that text again; left out: `set`. */
 	int (*restore)(const struct nb_target *target, const char *text, struct nb_error *error);
-	/* Of an operation that is held beside others: the lines of a text that are the same in two
-	 * later ones. It is put back as far as it is there, and as its `restore` sees what differs.
-	 */
-	void (*keep)(const char *text, const char *after, const char *now, FILE *kept);
+	/* Of an operation that is held beside others: the lines of a text that are the `same` in
+	 * two others, or not. It is put back as far as it is there, and as its `restore` sees what
+	 * differs. */
+	void (*keep)(const char *text, const char *one, const char *other, int same, FILE *kept);
 };
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */

@@ -233,26 +233,86 @@ void nb_undo_note(struct nb_undo_entry *top, int is_after)
 	}
 }
 
-/* Before a change is undone: of what is held beside it, leave what others have changed since. */
-static void arm(struct nb_undo_entry *beside)
+/* The lines of a text that are the same in two others, or not, for free(); NULL: no memory, or no
+ * text. */
+static char *lines(const struct nb_op *op, const char *text, const char *one, const char *other,
+		   int same)
 {
-	int is_due = is_beside(beside) && beside->after && !beside->armed;
-	char *now = is_due ? nb_op_read(beside->op, &beside->target, NULL) : NULL, *kept = NULL;
+	char *kept = NULL;
 	size_t length;
-	FILE *text = now ? open_memstream(&kept, &length) : NULL;
+	FILE *stream = text && one && other ? open_memstream(&kept, &length) : NULL;
 
-	if (text) {
-		if (strcmp(now, beside->after) != 0)
-			beside->op->keep(beside->value, beside->after, now, text);
-		else
-			fprintf(text, "%s", beside->value);
-		if (!fclose(text)) {
-			free(beside->value);
-			beside->value = kept;
-			beside->armed = 1;
-		}
+	if (stream) {
+		op->keep(text, one, other, same, stream);
+		if (!fclose(stream))
+			return kept;
+		free(kept);
 	}
+	return NULL;
+}
+
+static void take(char **text, char *other)
+{
+	if (!other)
+		return;
+	free(*text);
+	*text = other;
+}
+
+/* Before a change is undone: of what is held beside it, leave what others have changed since. What
+ * the change reads, for free(), where more than what is known to move with it is held. */
+static char *arm(const struct nb_undo_entry *entry)
+{
+	struct nb_undo_entry *beside = entry->before;
+	char *now, *kept;
+
+	if (!is_beside(beside) || !beside->after || beside->armed)
+		return NULL;
+	now = nb_op_read(beside->op, &beside->target, NULL);
+	kept = lines(beside->op, beside->value, beside->after, now, 1);
 	free(now);
+	take(&beside->value, kept);
+	beside->armed = kept != NULL;
+	return kept && entry->op->words && strcmp(beside->target.words, "only") != 0
+		       ? nb_op_read(entry->op, &entry->target, NULL)
+		       : NULL;
+}
+
+/*
+ * What differs after a change was undone is the kernel's doing, or somebody changed it meanwhile.
+ * So it is put back, and the change made and undone again: what moves as before is the kernel's,
+ * and alone is left to put back; what does not is given what it had. Returns `failed`, or whether
+ * this undo has.
+ */
+static int repeat(const struct nb_undo_entry *entry, const char *changed, int failed,
+		  const struct nb_client *client, struct nb_error *error)
+{
+	struct nb_deed deed = { "set", entry->value, changed, entry->op, &entry->target, NULL };
+	struct nb_undo_entry *beside = entry->before, part = *beside;
+	char *first = nb_op_read(part.op, &part.target, NULL), *again = NULL;
+	char *moved = lines(part.op, part.value, part.value, first, 0);
+	struct nb_error ignored;
+	int redone;
+
+	take(&beside->value, moved);
+	if (moved && *moved) {
+		part.value = moved;
+		write_back(&part, client, &ignored);
+		redone = !nb_op_restore(entry->op, &entry->target, changed, &ignored);
+		deed.error = redone ? NULL : &ignored;
+		nb_audit(client, &deed);
+		nb_heartbeat();
+		failed = undo_one(entry, client, error) != 0;
+		again = redone ? nb_op_read(part.op, &part.target, NULL) : NULL;
+		part.value = lines(part.op, first, moved, again, 1);
+		if (part.value)
+			write_back(&part, client, &ignored);
+		free(part.value);
+		take(&beside->value, lines(part.op, moved, first, again, 1));
+	}
+	free(first);
+	free(again);
+	return failed;
 }
 
 /* Undo a list of entries in its order. Returns how many failed and may be tried again, which are
@@ -263,12 +323,16 @@ static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *e
 {
 	struct nb_undo_entry *entry;
 	size_t failures = 0;
+	char *changed;
 	int failed;
 
 	*again = NULL;
 	while ((entry = list) != end) {
-		arm(entry->before);
+		changed = arm(entry);
 		failed = undo_one(entry, client, error) != 0;
+		if (changed)
+			failed = repeat(entry, changed, failed, client, error);
+		free(changed);
 		list = entry->before;
 		if (failed && entry->op->words) {
 			entry->before = NULL;
