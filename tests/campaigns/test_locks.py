@@ -42,6 +42,13 @@ def held(
     return HeldSettings(two, pool, HostLocks(two, pool, result, say), Journal())
 
 
+def refused(two: Campaign) -> None:
+    """Another campaign does not get the hosts."""
+    why = "the campaign locks/result is using this host"
+    with WorkerPool(two) as other, pytest.raises(HostBusy, match=why):
+        held(two, other, "other/result").claim()
+
+
 def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campaign) -> None:
     with WorkerPool(two) as pool:
         ours = held(two, pool)
@@ -51,11 +58,7 @@ def test_hosts_that_are_one_machine_outlive_the_loss_of_their_workers(two: Campa
                 pool.dismiss_holder(host)
                 pool.dismiss(host, "sender" if host == "snd" else "receiver")
             ours.claim()
-        with (
-            WorkerPool(two) as other_campaign,
-            pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
-        ):
-            held(two, other_campaign, "other/result").claim()
+        refused(two)
 
 
 def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_lock(
@@ -79,11 +82,7 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
             order.append("earlier one leaves")
         waiting.join()
         assert order == ["earlier one leaves", "later one has it"]
-        with (
-            WorkerPool(two) as other_campaign,
-            pytest.raises(HostBusy, match="the campaign locks/result is using this host"),
-        ):
-            held(two, other_campaign, "other/result").claim()
+        refused(two)
 
 
 def test_a_lock_that_is_released_after_it_was_refused_is_taken(

@@ -43,33 +43,25 @@ def decoys(tmp_path: Path) -> Path:
     return folder
 
 
+def ends_without_decoy(argv: list[str], folder: Path, status: int = 0) -> None:
+    """Run a program there: its status, and that it imported nothing of the folder."""
+    done = subprocess.run(argv, check=False, cwd=folder, capture_output=True, input=b"")
+    assert b"decoy" not in done.stderr
+    assert done.returncode == status, done.stderr
+
+
 @pytest.mark.parametrize(
     "words", ["plan c.yaml", "run c.yaml --results out", "--version", "no-such-verb"]
 )
 def test_python_m_imports_nothing_of_the_working_directory(decoys: Path, words: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "netbench", *words.split()],
-        check=False,
-        cwd=decoys,
-        capture_output=True,
-        text=True,
-    )
-    assert "decoy" not in done.stderr
-    assert done.returncode == (2 if words == "no-such-verb" else 0), done.stderr
+    argv = [sys.executable, "-m", "netbench", *words.split()]
+    ends_without_decoy(argv, decoys, 2 if words == "no-such-verb" else 0)
 
 
 def test_a_worker_imports_nothing_of_the_working_directory(decoys: Path) -> None:
     (decoys / "netbench").mkdir()
     (decoys / "netbench" / "__init__.py").write_text(DECOY)
-    done = subprocess.run(
-        [*LocalChannel("here").worker_argv(), "mover"],
-        check=False,
-        cwd=decoys,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert b"decoy" not in done.stderr
-    assert done.returncode == 0
+    ends_without_decoy([*LocalChannel("here").worker_argv(), "mover"], decoys)
 
 
 def test_an_installed_script_is_declared() -> None:
@@ -108,15 +100,7 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(
         (tmp_path / entry).mkdir(exist_ok=True)
         for name in ("pyarrow", "numexpr", "bottleneck", "gssapi", "sspi"):
             (tmp_path / entry / f"{name}.py").write_text(DECOY)
-    done = subprocess.run(
-        [*commands()[way], "report", str(SAMPLE), "--html", "o.html"],
-        check=False,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert "decoy" not in done.stderr
-    assert done.returncode == 0, done.stderr
+    ends_without_decoy([*commands()[way], "report", str(SAMPLE), "--html", "o.html"], tmp_path)
 
 
 @pytest.mark.slow  # two reports with plots, of 10 s each

@@ -50,10 +50,8 @@ def test_kvm_is_asked_for_alone_and_so_is_emulation() -> None:
     kvm = Accelerator(KVM, vhost=True, cpus=((1,), (2, 3)))
     one, two = words(kvm, 0), words(kvm, 1)
     assert "-accel kvm -cpu host -smp 1 " in one
-    assert (
-        "tap,id=data1,ifname=data1,script=no,downscript=no,vhost=on -device virtio-net-pci,romfile=,netdev=data1,"
-        in one
-    )
+    tap = "tap,id=data1,ifname=data1,script=no,downscript=no,vhost=on"
+    assert f"{tap} -device virtio-net-pci,romfile=,netdev=data1," in one
     assert "mq=on" not in one
     assert "-accel kvm -cpu host -smp 2 " in two
     assert "tap,id=data2,ifname=data2,script=no,downscript=no,queues=2,vhost=on" in two

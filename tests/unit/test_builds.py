@@ -67,10 +67,8 @@ def test_one_build_is_the_kernel_itself() -> None:
 
 def test_listed_builds_take_the_place_of_a_source() -> None:
     found = parsed(DEBS, "{builds: [{release: '6.1'}, {image: /i, initrd: /r}]}")
-    assert found.kernels["a"].each == (
-        Kernel("a#1", deb="a1.deb", append="quiet"),
-        Kernel("a#2", deb="a2.deb", append="quiet"),
-    )
+    debs = (Kernel(f"a#{n}", deb=f"a{n}.deb", append="quiet") for n in (1, 2))
+    assert found.kernels["a"].each == (*debs,)
     assert found.kernels["b"].each[1] == Kernel("b#2", image="/i", initrd="/r")
     assert [kernel.name for kernel in found.builds] == ["a#1", "a#2", "b#1", "b#2"]
 
@@ -115,10 +113,8 @@ def test_the_build_of_the_round_is_booted(tmp_path: Path) -> None:
     """Hosts are stand-ins, which a program boots: it is told the name of the build."""
     lab = Simulated(tmp_path, 'a#1|a#2) up 6.12 "quiet a";; ' + UP)
     builds = tuple(Kernel(build_name("a", at), release="6.12", append="a") for at in (1, 2))
-    lab.boots._kernels = {
-        "a": Kernel("a", builds=builds),
-        "b": Kernel("b", release="6.12", append="b"),
-    }
+    other = Kernel("b", release="6.12", append="b")
+    lab.boots._kernels = {"a": Kernel("a", builds=builds), "b": other}
     for turn in (1, 2, None):
         lab.boots.bring_up("b" if turn is None else "a", lambda number: "", turn)
     assert lab.told("h") == ["a#1", "a#2", "b"]

@@ -128,10 +128,8 @@ def test_the_whole_format_is_understood() -> None:
     assert campaign.hosts["snd"] == Host("snd", "root@snd.example", "192.168.2.1", "eth1")
     assert as_written(campaign.settings) == {"mtu": "9000", "sysctl.net.ipv4.tcp_sack": "1"}
     assert [(f.name, f.levels) for f in campaign.factors] == [
-        ("socket_buffer", ("32K", "64K", "128K")),
-        ("tso", ("on", "off")),
-        ("sender.gro", ("on", "off")),
-        ("kernel", ("vanilla", "patched")),
+        *(("socket_buffer", ("32K", "64K", "128K")), ("tso", ("on", "off"))),
+        *(("sender.gro", ("on", "off")), ("kernel", ("vanilla", "patched"))),
     ]
     assert len(campaign.cells) == 24
     cell = campaign.cells[0]
@@ -213,20 +211,15 @@ def test_words_stay_as_written() -> None:
 
 
 def test_all_errors_come_at_once_in_file_order() -> None:
-    message = refusal(
-        H
-        + "transfer: {send: sned, chunk: 0}\nhosts: {a: {adress: 1}}\nsweep:\n  tso: [no, maybe]\n  foo: [1]\n"
-        "repeat: {min: x}\nsend: write\nname: y\n"
-    )
-    assert [line.split(" ")[0] + line.split(" ")[1] for line in message.splitlines()] == [
-        "c.yaml:3:transfer.chunk:",
-        "c.yaml:3:transfer.send:",
-        "c.yaml:4:hosts.a.adress:",
-        "c.yaml:6:sweep.tso[1]:",
-        "c.yaml:7:sweep.foo:",
-        "c.yaml:8:repeat.min:",
-        "c.yaml:9:send:",
-        "c.yaml:10:name:",
+    swept = "sweep:\n  tso: [no, maybe]\n  foo: [1]\n"
+    text = f"transfer: {{send: sned, chunk: 0}}\nhosts: {{a: {{adress: 1}}}}\n{swept}"
+    message = refusal(f"{H}{text}repeat: {{min: x}}\nsend: write\nname: y\n")
+    assert [line.split(": ")[:2] for line in message.splitlines()] == [
+        [f"c.yaml:{line}", key]
+        for line, key in (
+            *((3, "transfer.chunk"), (3, "transfer.send"), (4, "hosts.a.adress")),
+            *((6, "sweep.tso[1]"), (7, "sweep.foo"), (8, "repeat.min"), (9, "send"), (10, "name")),
+        )
     ]
 
 
@@ -316,14 +309,8 @@ def test_a_swept_key_overrides_its_level_in_transfer() -> None:
 def test_ids_have_no_space_and_no_comma_and_stay_apart() -> None:
     sources = "[{file: '/a b'}, {file: /a%20b}, {files: 60, size: 300K}, {file: '/a,b'}, {file: '/a;b:c'}, {file: \"/a\\tb\"}]"
     cells = read(H + f"transfer: {{send: mmap}}\nsweep: {{source: {sources}}}\n").cells
-    assert [c.id for c in cells] == [
-        "source={file:/a%20b}",
-        "source={file:/a%2520b}",
-        "source={files:60;size:300K}",
-        "source={file:/a%2Cb}",
-        "source={file:/a%3Bb%3Ac}",
-        "source={file:/a%09b}",
-    ]
+    names = "file:/a%20b file:/a%2520b files:60;size:300K file:/a%2Cb file:/a%3Bb%3Ac file:/a%09b"
+    assert [c.id for c in cells] == [f"source={{{name}}}" for name in names.split()]
     assert cells[2].factors == {"source": "{files: 60, size: 300K}"}
 
 
@@ -577,10 +564,8 @@ def test_files(tmp_path: Path) -> None:
         with pytest.raises(CampaignError) as caught:
             load(path, catalogue=catalogue())
         assert str(caught.value) == message
-    with pytest.raises(
-        CampaignError,
-        match=r"cannot be read: No such file or directory; give the path of a campaign file$",
-    ):
+    why = "cannot be read: No such file or directory; give the path of a campaign file$"
+    with pytest.raises(CampaignError, match=why):
         load(tmp_path / "none.yaml", catalogue=catalogue())
 
 

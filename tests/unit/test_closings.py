@@ -74,14 +74,11 @@ class FromScratch:
     def next_block(self) -> None:
         standings = {
             key: Standing(
-                unit.cell.factors,
-                self._values.get(self._at(key), {}),
-                self._given_up.get(key, ""),
-                self._runs[self._at(key)],
-                self._boots.get(self._at(key), {}),
-                self._lost[key],
+                *(unit.cell.factors, self._values.get(at, {}), self._given_up.get(key, "")),
+                *(self._runs[at], self._boots.get(at, {}), self._lost[key]),
             )
             for key, unit in self._units.items()
+            for at in [self._at(key)]
         }
         swept = [factor.name for factor in self._plan.campaign.factors]
         compare = self._plan.campaign.compare
@@ -114,15 +111,11 @@ def drawn(chance: random.Random) -> str:
 
 def entries(chance: random.Random, boots: int) -> list[HostEntry]:
     """Facts that change with some runs, and return."""
+    starts = [1, *sorted(chance.sample(range(2, 90), chance.randint(0, 3)))]
+    facts = [{"cpu_model": chance.choice("ab"), "kernel": "6"} for _ in starts]
     return [
-        HostEntry(
-            boot=boots and 1 + i % boots,
-            boot_id=str(i),
-            clock_ticks=100,
-            from_run=start,
-            facts={"cpu_model": chance.choice("ab"), "kernel": "6"},
-        )
-        for i, start in enumerate([1, *sorted(chance.sample(range(2, 90), chance.randint(0, 3)))])
+        HostEntry(boots and 1 + i % boots, str(i), 100, facts[i], from_run=start)
+        for i, start in enumerate(starts)
     ]
 
 
@@ -132,14 +125,8 @@ def record(
     fate = chance.random()
     status, reason = "ok", ""
     if fate < 0.06:
-        status, reason = chance.choice(
-            [
-                ("failed", "reset"),
-                ("failed", "verify: differs"),
-                ("unsupported", "x"),
-                ("interrupted", "x"),
-            ]
-        )
+        failed = [("failed", "reset"), ("failed", "verify: differs")]
+        status, reason = chance.choice([*failed, ("unsupported", "x"), ("interrupted", "x")])
     count = int(1e9 * (1 + spread * chance.gauss(0, 1))) if chance.random() > 0.003 else 0
     flow = {"flow": {"bytes": [[0], [max(count, 0)]]}} if chance.random() > 0.03 else {}
     busy = {"rusage": {"cpu_ns": [0, int(4e7 * (1 + spread * chance.random()))]}}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -100,16 +100,9 @@ def test_a_build_that_was_changed_in_the_cache_is_made_anew(
 
 
 def test_two_at_a_time_build_one_after_the_other(repository: Repository, tmp_path: Path) -> None:
-    heard, places = Lines(), set()
-    threads = [
-        threading.Thread(target=lambda: places.add(build(kernel(repository, "v1"), heard.told)))
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(places) == 1
+    with ThreadPoolExecutor(3) as pool:
+        places = pool.map(lambda _: build(kernel(repository, "v1"), Lines().told), range(3))
+    assert len(set(places)) == 1
     assert compiled(tmp_path) == 1
 
 
@@ -197,10 +190,8 @@ def test_a_campaign_keeps_the_commits_that_its_revisions_named(
     kept = pinned(wanted)
     assert [each.rev for each in kept.kernels.values()] == [repository.base, tip]
     first = kept.text.partition("\n")[0]
-    assert first == (
-        "# effective campaign of: --set repeat.min=3"
-        f" --set kernels.base.rev={repository.base} --set kernels.patched.rev={tip}"
-    )
+    revisions = f"--set kernels.base.rev={repository.base} --set kernels.patched.rev={tip}"
+    assert first == f"# effective campaign of: --set repeat.min=3 {revisions}"
     repository.commit("int segments = 3;\n", "v3")
     later = campaign.parse(kept.text, "campaign.yaml")
     assert commit_of(later.kernels["patched"]) == tip

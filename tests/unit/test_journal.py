@@ -143,13 +143,13 @@ def test_a_journal_names_the_line(tmp_path: Path) -> None:
         Journal(file).entries()
 
 
+NUMBERED = ((1, "a"), (2, "b"), (3, "a"))  # changes of hosts
+
+
 def test_entries_are_known_without_reading_them_again(tmp_path: Path) -> None:
     """Each of hundreds of hosts is asked about, while all of them write."""
     path = tmp_path / "journal.jsonl"
-    changes = [
-        Change(n, host, "b", "tso", "features", ("eth0",), "on", "off")
-        for n, host in enumerate(("a", "b", "a"), 1)
-    ]
+    changes = [Change(n, host, "b", "tso", "link", ("eth0",), "1", "2") for n, host in NUMBERED]
     path.touch()
     Journal(path).write(changes[0])
     later = Journal(path)
@@ -162,10 +162,7 @@ def test_entries_are_known_without_reading_them_again(tmp_path: Path) -> None:
 
 
 def test_changes_are_outstanding_until_they_are_restored_on_their_host() -> None:
-    changes = [
-        Change(number, host, "b", "tso", "features", (), "off", "on")
-        for number, host in ((1, "a"), (2, "b"), (3, "a"))
-    ]
+    changes = [Change(n, host, "b", "tso", "features", (), "off", "on") for n, host in NUMBERED]
     journal: list[Entry] = [*changes, Restored((1, 2), "b")]
     assert outstanding(journal, "a") == [changes[2], changes[0]]
     assert outstanding(journal, "b") == []

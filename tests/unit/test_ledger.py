@@ -135,10 +135,8 @@ def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
     extra = "compare: {factor: send, baseline: write}\ninclude: [{send: write, chunk: 8K}, {send: sendfile, chunk: 64K}]\n"
     book = ledger(TEXT + extra)
     cells = [unit.cell.id for unit in book._units.values()]
-    write, sendfile = (
-        next((c, "here>here") for c in cells if name in c)
-        for name in ("send=write", "send=sendfile")
-    )
+    names = ("send=write", "send=sendfile")
+    write, sendfile = (next((c, "here>here") for c in cells if n in c) for n in names)
     for block in range(3):
         for key, value in ((write, 10.0 + block * 3), (sendfile, 20.0 + block * 6)):
             book.add(record(2 * block + 1, key, block, value))
@@ -229,11 +227,8 @@ def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) 
     store = Store.create(tmp_path, "b", BOOTS, plan_json(plan) | {"rows": []})
     store.lock()
     store.facts({"h": [HostEntry(1, "x", 100, {})]})
-    order = [
-        (block, unit.cell.id)
-        for block in range(8)
-        for unit in plan.wanted(block, lambda key: True, ())
-    ]
+    every = ((block, plan.wanted(block, lambda key: True, ())) for block in range(8))
+    order = [(block, unit.cell.id) for block, units in every for unit in units]
     for run, (block, cell) in enumerate(order[:-1], 1):
         store.append(booted(run, cell, block))
     assert not is_finished(store.path, plan.campaign)

@@ -41,8 +41,7 @@ def test_what_is_not_there_is_refused_with_what_is() -> None:
     with pytest.raises(RequestError, match="apart needs two CPUs"):
         choose(Pin("apart"), ONE, ONE, True)
     with pytest.raises(
-        RequestError,
-        match="receiver: the worker may not use CPU 9, only 0, 1, 2, 3",
+        RequestError, match="receiver: the worker may not use CPU 9, only 0, 1, 2, 3"
     ):
         choose(Pin("cpus", (0,), (1, 9)), FOUR, FOUR, True)
     with pytest.raises(RequestError, match="sender: the worker may not use CPUs 4, 7, only 0, 1"):

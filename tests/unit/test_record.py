@@ -29,20 +29,14 @@ from tests.support.damage import texts
 
 WHERE = "r/records.jsonl:7"
 numbers = st.integers(0, 2**64 - 1)
-streams = st.integers(1, 3).flatmap(lambda n: st.lists(numbers, min_size=n, max_size=n))
 
 
-def edges(count: int) -> st.SearchStrategy[list[Any]]:
-    one = st.lists(numbers, min_size=count, max_size=count)
-    return one | st.integers(1, 3).flatmap(
-        lambda n: st.lists(
-            st.lists(numbers, min_size=n, max_size=n), min_size=count, max_size=count
-        )
-    )
+def counters(edges: int) -> st.SearchStrategy[dict[str, Any]]:
+    def so_many(values: st.SearchStrategy[Any], n: int) -> st.SearchStrategy[list[Any]]:
+        return st.lists(values, min_size=n, max_size=n)
 
-
-def counters(count: int) -> st.SearchStrategy[dict[str, Any]]:
-    return st.dictionaries(texts, edges(count), max_size=3)
+    streams = st.integers(1, 3).flatmap(lambda n: so_many(so_many(numbers, n), edges))
+    return st.dictionaries(texts, so_many(numbers, edges) | streams, max_size=3)
 
 
 notes = st.dictionaries(

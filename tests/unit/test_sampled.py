@@ -49,9 +49,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_what_is_no_report_is_refused(what: str) -> None:
-    with pytest.raises(
-        ProtocolError, match="a: the helper's profile has a line that means nothing"
-    ):
+    why = "a: the helper's profile has a line that means nothing"
+    with pytest.raises(ProtocolError, match=why):
         parse(HOSTILE[what], "a")
 
 

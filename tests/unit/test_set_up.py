@@ -24,10 +24,8 @@ def test_only_what_develops_installs_what_development_takes(target: str, develop
 
 
 def test_what_runs_is_a_part_of_what_develops() -> None:
-    runs, develops = (
-        set(printed("python3", "tools/requirements.py", *extra).split("\n"))
-        for extra in ([], ["dev"])
-    )
+    tool = ("python3", "tools/requirements.py")
+    runs, develops = (set(printed(*tool, *extra).split("\n")) for extra in ([], ["dev"]))
     assert runs < develops
     assert any(line.startswith("setuptools") for line in runs)
     assert not any(line.startswith(("pytest", "furo", "selenium")) for line in runs)

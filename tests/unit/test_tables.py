@@ -129,10 +129,9 @@ def test_samples_are_as_they_were_written(tmp_path: Path) -> None:
 
 def test_results_with_other_factors_lie_in_one_table(made: Path) -> None:
     runs = tables_of(made, SAMPLE)["runs"]
-    assert Counter(runs["result"]) == {
-        made.name: len(load(made).runs) + len(load(made).control_runs),
-        SAMPLE.name: len(load(SAMPLE).runs) + len(load(SAMPLE).control_runs),
-    }
+    both = {path.name: load(path) for path in (made, SAMPLE)}
+    numbers = {name: len(each.runs) + len(each.control_runs) for name, each in both.items()}
+    assert Counter(runs["result"]) == numbers
     assert runs[runs["result"] == made.name]["chunk"].isna().all()
     assert runs[runs["result"] == SAMPLE.name]["chunk"].notna().all()
 
@@ -266,11 +265,8 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
     text, left_out = otava([Source.of(path) for path in (late, early, one)])
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["result"] for row in rows] == ["early", "late", "x"]
-    (mean,) = (
-        cell.intervals["throughput"].mean
-        for cell in Source.of(late).cells
-        if cell.cell == "send=sendfile,pin=none"
-    )
+    (cell,) = (each for each in Source.of(late).cells if each.cell == "send=sendfile,pin=none")
+    mean = cell.intervals["throughput"].mean
     assert float(rows[1]["throughput[send=sendfile,pin=none]"]) == mean
     assert "throughput[send=sendfile,pin=apart]" in left_out
     assert all(word for row in rows for word in row.values())

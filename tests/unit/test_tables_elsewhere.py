@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api, load
+from tests.support.local import out
 from tests.support.outside import installed, outside
 from tests.support.synthetic import Synth
 
@@ -45,33 +46,19 @@ def made(folder: Path, rates: list[float]) -> list[Path]:
 
 def fetched(*argv: str, env: dict[str, str] | None = None) -> None:
     """Run a command that fetches from outside; skip the test where it cannot."""
-    done = subprocess.run(
-        outside(*argv),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(env or {})},
-    )
+    env = {**os.environ, **(env or {})}
+    done = subprocess.run(outside(*argv), capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         pytest.skip(f"{' '.join(argv)}: {done.stderr[-300:]}")
 
 
 def test_benchstat_finds_the_change(tmp_path: Path) -> None:
     paths, go = made(tmp_path, [20.0, 15.0]), installed("go", "golang-go")
-    fetched(
-        go,
-        "install",
-        BENCHSTAT,
-        env={"GOBIN": str(tmp_path), "GOPATH": str(tmp_path / "go"), "GOFLAGS": "-modcacherw"},
-    )
+    env = {"GOBIN": str(tmp_path), "GOPATH": str(tmp_path / "go"), "GOFLAGS": "-modcacherw"}
+    fetched(go, "install", BENCHSTAT, env=env)
     for path in paths:
         api.export_text([path], "benchstat", tmp_path / f"{path.name}.txt")
-    told = subprocess.run(
-        [str(tmp_path / "benchstat"), str(tmp_path / "r1.txt"), str(tmp_path / "r2.txt")],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    told = out(*(str(tmp_path / name) for name in ("benchstat", "r1.txt", "r2.txt")))
     table = told[told.index("throughput:Gb/s") :]
     (line,) = re.findall(r"Run/send=sendfile\s.*", table)[:1]
     before, after = (load(path).runs["throughput"].median() for path in paths)
@@ -84,9 +71,7 @@ def test_ministat_finds_the_change(tmp_path: Path) -> None:
     paths, ministat = made(tmp_path, [20.0, 15.0]), installed("ministat", "ministat")
     api.export_text(paths, "ministat", tmp_path / "m")
     files = sorted((tmp_path / "m" / "throughput").iterdir())
-    told = subprocess.run(
-        [ministat, "-A", *map(str, files)], capture_output=True, text=True, check=True
-    ).stdout
+    told = out(ministat, "-A", *map(str, files))
     numbers = [line.split() for line in told.splitlines() if re.match(r"[x+]\s+\d", line)]
     for path, (_, n, low, high, median, mean, _) in zip(paths, numbers, strict=True):
         runs = load(path).runs["throughput"]

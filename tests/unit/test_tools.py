@@ -222,11 +222,8 @@ def test_the_command_lines_of_iperf2_and_dd() -> None:
     assert (reads.on_receiver, writes.on_receiver) == (False, True)
     assert "of=/out" in writes.client
     synced = replace(copy, sink=Sink("file", "/out"), direct=True, fsync="window")
-    assert TOOLS["dd"].commands(synced, PLACE).client[-3:] == (
-        "iflag=count_bytes,fullblock",
-        "oflag=direct",
-        "conv=fsync",
-    )
+    words = TOOLS["dd"].commands(synced, PLACE).client[-3:]
+    assert words == ("iflag=count_bytes,fullblock", "oflag=direct", "conv=fsync")
     direct = TOOLS["dd"].commands(replace(copy, source=FILE, direct=True), PLACE)
     assert direct.client[-1] == "iflag=count_bytes,fullblock,direct"
 
@@ -257,10 +254,8 @@ def test_what_tools_print(tool: str, output: Output, said: tuple[int, float]) ->
 
 
 def test_iperf2_without_a_sum_is_added_up_where_each_stream_has_its_line() -> None:
-    lines = [
-        IPERF2.format(port=p, stream=p, end=end, bytes=b)
-        for p, end, b in ((1, 2.0, 4), (2, 2.5, 5))
-    ]
+    rows = ((1, 2.0, 4), (2, 2.5, 5))
+    lines = [IPERF2.format(port=p, stream=p, end=end, bytes=b) for p, end, b in rows]
     for streams, fits in ((2, True), (3, False), (1, False)):
         cell = Transfer(tool=Tool("iperf2"), bytes=9, duration=None, streams=streams)
         if fits:

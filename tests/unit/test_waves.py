@@ -357,9 +357,8 @@ def test_no_profile_run_is_due_on_a_pair_that_was_given_up(tmp_path: Path) -> No
         failed = {"status": "failed", "reason": "lost: d: no route to host"}
         return {key: value for key, value in record.items() if key in kept} | failed
 
-    made = Synth({"send": ("readwrite",)}, pairs=("a>b", "c>d"), runs=2, edit=losing).write(
-        tmp_path / "w" / "R"
-    )
+    synth = Synth({"send": ("readwrite",)}, pairs=("a>b", "c>d"), runs=2, edit=losing)
+    made = synth.write(tmp_path / "w" / "R")
     sweep = "sweep: {send: [readwrite]}\nprofile: {cells: all, runs: 1}\n"
     plan = Plan(campaign.parse(f"{PAIRS}{sweep}", "c.yaml"))
     store = SimpleNamespace(path=made, profile_runs=list)
