@@ -42,6 +42,7 @@ _ADDRESS = re.compile(
     rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
+_OF_LINKS = ("moved", "counters", "missing")  # whose keys have names of hosts and links within
 _NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
 
 
@@ -75,7 +76,10 @@ class Redaction:
         if not isinstance(value, dict):
             return value
         named = self._names if key in ("hosts", *_NAMED) else {}
-        found = {named.get(k.lower(), k): self.value(v, k) for k, v in value.items()}
+        found = {
+            self.text(k) if key in _OF_LINKS else named.get(k.lower(), k): self.value(v, k)
+            for k, v in value.items()
+        }
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:

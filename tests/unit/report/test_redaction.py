@@ -170,6 +170,8 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
     said = "t0: cern[01-03,07]; write: cpu[0-3]; {senders: t0}, wan; cern[08-09]"
     told = "group1: host[1-3,7]; write: cpu[0-3]; {senders: group1}, link1; cern[08-09]"
     assert redaction.text(said) == told
+    moved = {"moved": {"cern01.net.ipv6.conf.enx525400123456.mtu": 1}}
+    assert list(redaction.value(moved)["moved"]) == ["host1.net.ipv6.conf.enx00005e005301.mtu"]
     plan = {"groups": {"t0": ["cern01"]}, "links": {"wan": {"hosts": ["cern02"]}}}
     assert redaction.value(plan) == {
         "groups": {"group1": ["host1"]},
