@@ -31,11 +31,13 @@ _FREE_TEXT = (
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
 _HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
-_MAC = re.compile(r"(?<!\w)(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
+# of Ethernet, EUI-64 and InfiniBand
+_MAC = re.compile(r"(?<!\w)(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
 _OF_NAME = re.compile(
     r"(?<=\b(?:en|wl|ww)x)[0-9a-f]{12}(?!\w)"
 )  # a MAC, systemd.net-naming-scheme(7)
-_FOUR = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d)")
+# a fifth number is that of a version, or behind a dot a port, as tcpdump(1) writes it
+_FOUR = re.compile(r"(?<!\d)(?<!\d\.)\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d{1,2}(?!\d))")
 _ADDRESS = re.compile(
     rf"{_MAC.pattern}|{_OF_NAME.pattern}"
     r"|(?:(?<![\w:.])|(?<=\w:)(?!:))(?:[0-9A-Fa-f]{0,4}:){2,7}"

@@ -137,7 +137,11 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({"SND1": "snd1.lab.corp.example"}, "Snd1 gate.corp.example SND1.lab.corp.example x.example",
          "host1 example host1 x.example"),
         *(({}, form.format("10.66.77.88"), form.format("192.0.2.2")) for form in (
-            "{}:40112 connected", "{}: refused", "{}-x", "to:{}", "http://{}:80", "x{}", "[{}],", "{}.")),
+            "{}:40112 connected", "{}: refused", "{}-x", "to:{}", "http://{}:80", "x{}", "[{}],", "{}.",
+            "...{}.5201")),
+        ({}, "10.0.0.1..10.0.0.9", "192.0.2.2..192.0.2.3"),
+        ({}, "0a-00-27-4e-66-a1", "00:00:5e:00:53:01"),
+        ({}, "0a:00:27:ff:fe:4e:66:a1", "00:00:5e:00:53:01"),
         *(({}, form.format("fd12::7"), form.format("2001:db8::1")) for form in (
             "{}: refused", "{}-x", "to:{}", "[{}]:80", "{}/64", "{}.")),
         *(({}, form.format("52:54:00:12:34:56"), form.format("00:00:5e:00:53:01")) for form in (
