@@ -14,7 +14,7 @@ from netbench.base.json_lines import JsonLines, to_line
 from netbench.base.opening import files_inside, open_file, write_new
 from netbench.fleet.part_result import Entry, PartResult, Places
 from netbench.result import codec
-from netbench.result.files import CAMPAIGN_FILES, NOISE, HostEntry
+from netbench.result.files import CAMPAIGN_FILES, NOISE, HostEntry, parse_noise
 from netbench.result.profile_files import PROFILES, RUNS, read_profile_runs
 
 KEPT = (*CAMPAIGN_FILES, "facts.json", "journal.jsonl", "log.txt")
@@ -59,8 +59,8 @@ def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
 def _by_time(file: Path) -> Iterator[tuple[str, bytes]]:
     """The whole lines of a file of JSON lines, with their times."""
     if file.is_file():
-        for _, line in JsonLines(file, below=2):
-            yield str(json.loads(line)["time"]), line
+        for number, (_, line) in enumerate(JsonLines(file, below=2), 1):
+            yield parse_noise(line, f"{file}:{number}").time, line
 
 
 def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:

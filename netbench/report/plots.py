@@ -84,6 +84,7 @@ STYLE: Any = {
     "axes.spines.right": False,
     "svg.fonttype": "none",
     "axes.axisbelow": True,
+    "text.parse_math": False,  # a level is no formula
 }
 ABOVE: Any = {
     "loc": "lower left",
@@ -100,8 +101,8 @@ def image(source: Source, plot: Plot) -> Markup:
     there are many dots. Errors: KeyError for a kind that is not known.
     """
     # Importing matplotlib has read the `matplotlibrc` of the working directory, which may be
-    # anybody's, and runs TeX where that says so.
-    with style.context("default"):
+    # anybody's, and runs TeX where that says so. Labels of ticks are made when it is saved.
+    with style.context(["default", {"text.parse_math": STYLE["text.parse_math"]}]):
         axes = drawn(source, plot)
         if sum(len(np.atleast_1d(line.get_xdata())) for line in axes.lines) > VECTOR_DOTS:
             kind, data = "png", _saved(axes, format="png", dpi=110)

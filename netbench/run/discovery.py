@@ -23,6 +23,7 @@ from netbench.run.worker_pool import WorkerPool
 
 MODULES = "/lib/modules"
 _IMAGE = re.compile(r"vmlinuz-([A-Za-z0-9][\w.+~-]*)", re.ASCII)
+ADDRESSES = 64  # of a host that are tried
 _OF_LINK = {
     "nic_driver": "{}",
     "speed": "{} Mb/s",
@@ -147,12 +148,13 @@ def _login_address(worker: Worker) -> str:
 def _addresses(worker: Worker) -> dict[str, str]:
     """The interface of each IPv4 address that other machines may reach."""
     links = _ip(worker, "-4", "address", "show", "up", "scope", "global")
-    return {
-        str(address["local"]): str(link["ifname"])
+    found = [
+        (str(address["local"]), str(link["ifname"]))
         for link in links
-        for address in link.get("addr_info", ())
+        for address in link["addr_info"]
         if "local" in address
-    }
+    ]
+    return dict(found[:ADDRESSES])  # each is asked for the way to each of the other host's
 
 
 def _route(worker: Worker, address: str) -> dict[str, Any]:
@@ -163,11 +165,14 @@ def _route(worker: Worker, address: str) -> dict[str, Any]:
 
 
 def _ip(worker: Worker, *words: str) -> list[dict[str, Any]]:
-    """What ip(8) prints. Errors: EngineError; RequestError when it is no JSON."""
+    """What ip(8) prints. Errors: EngineError; RequestError when it is no such JSON."""
     text, _ = worker.operate("exec", ("ip", "-json", *words))
     try:
-        return [entry for entry in json.loads(text) if entry]
-    except (ValueError, TypeError) as error:
+        found = [entry for entry in json.loads(text) if entry]
+        for entry in found if "address" in words else ():
+            _ = entry["ifname"], [address.get("local") for address in entry["addr_info"]]
+        return [dict(entry) for entry in found]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise RequestError(
             f"init: {worker.host}: `ip -json` printed no JSON; install iproute2 there"
         ) from error

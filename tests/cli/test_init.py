@@ -6,15 +6,17 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from netbench import campaign, lab, starter
 from netbench.base.errors import RequestError
+from netbench.engine.worker import Worker
 from netbench.lab.lab import Lab
 from netbench.model import Host
 from netbench.plan.plan import Plan
-from netbench.run.discovery import FoundHost, Impossible
+from netbench.run.discovery import FoundHost, Impossible, _addresses
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 
@@ -153,3 +155,17 @@ def test_what_a_host_calls_a_kernel_or_itself_is_no_key_of_the_campaign() -> Non
         FoundHost(Host(name), ("NIC\ndefaults: {boot: {command: [sh]}}",)) for name in ("a", "b")
     ]
     assert "\ndefaults" not in starter.filled(text, two, "")
+
+
+@pytest.mark.parametrize(
+    "printed", ["x", "[" * 100_000, '["x"]', '{"a": 1}', '[{"addr_info": []}]', '[{"ifname": 1}]']
+)
+def test_what_is_no_output_of_ip_is_refused(printed: str) -> None:
+    class Answering:
+        host = "a"
+
+        def operate(self, *_: object) -> list[str]:
+            return [printed, ""]
+
+    with pytest.raises(RequestError, match="`ip -json` printed no JSON"):
+        _addresses(cast("Worker", Answering()))

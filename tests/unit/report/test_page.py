@@ -62,6 +62,12 @@ def test_a_record_cannot_leave_its_place(tmp_path: Path) -> None:
     assert len(re.findall("<script", made)) == 1
 
 
+def test_a_level_is_no_formula(tmp_path: Path) -> None:
+    factors = {"send": ("readwrite", "sendfile"), "tag": (r"$\frac$", "$x^{2}$")}
+    folder = Synth(factors, compare=COMPARE).write(tmp_path / "r")
+    assert r"$\frac$" in unescape(html.render(build(folder)))
+
+
 def test_what_does_not_fit_is_left_out_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
