@@ -21,7 +21,7 @@ from netbench.run.progress import Lines, Progress
 
 LEAST_SECONDS = 1.0  # between two drawings
 SHARE = 0.02  # of the time, that drawing may take, and comparisons
-LOOK_SECONDS = 0.5  # between two runs; what takes longer is left to `watch`
+LOOK_SECONDS = 1.0  # between two runs; what takes longer is left to `watch`
 MARGIN = 2  # lines of the terminal that are left for what is printed
 
 
