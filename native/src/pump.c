@@ -19,9 +19,9 @@ void nb_pump_fail(struct nb_flow *flow)
 	nb_run_control_notify(flow->control);
 }
 
-/* Until when a paced sender sleeps; 0: it sends on. It sleeps when it is PACE_QUANTUM_NS ahead, which
- * iperf3's --pacing-timer is too: once a chunk would add sleeps to the price of small chunks. A
- * sender that is behind sends at full speed, which no rate is: it catches up with PACE_DEBT_NS at
+/* Until when a paced sender sleeps; 0: it sends on. It sleeps when it is PACE_QUANTUM_NS ahead,
+ * which iperf3's --pacing-timer is too: once a chunk would add sleeps to the price of small chunks.
+ * A sender that is behind sends at full speed, which no rate is: it catches up with PACE_DEBT_NS at
  * most, and with nothing from before its window. */
 static uint64_t due_time(struct nb_flow *flow)
 {
