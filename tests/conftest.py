@@ -140,8 +140,9 @@ def interface() -> Iterator[str]:
         text=True,
         check=False,
     )
-    if made.returncode:
-        pytest.skip(f"no veth here: {made.stderr.strip()}")
+    if "Unknown device type" in made.stderr or "not supported" in made.stderr:
+        pytest.skip(f"this kernel has no veth: {made.stderr.strip()}")
+    assert made.returncode == 0, made.stderr  # such as one that an earlier test left
     for line in (
         f"address add {ADDRESS}/24 dev {NEAR}",
         f"link set {NEAR} up",

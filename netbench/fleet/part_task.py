@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -106,7 +106,8 @@ def run_part(task: PartTask) -> int:
             if not told and is_stopped(Path(task.folder)):
                 child.send_signal(signal.SIGTERM)
                 told = True
-            time.sleep(LOOK_SECONDS)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(LOOK_SECONDS)
     return child.returncode
 
 
