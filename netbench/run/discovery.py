@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import EngineError, RequestError
@@ -23,6 +23,7 @@ from netbench.run.worker_pool import WorkerPool
 
 MODULES = "/lib/modules"
 _IMAGE = re.compile(r"vmlinuz-([A-Za-z0-9][\w.+~-]*)", re.ASCII)
+T = TypeVar("T")
 ADDRESSES = 64  # of a host that are tried
 _OF_LINK = {
     "nic_driver": "{}",
@@ -146,33 +147,33 @@ def _login_address(worker: Worker) -> str:
 
 
 def _addresses(worker: Worker) -> dict[str, str]:
-    """The interface of each IPv4 address that other machines may reach."""
-    links = _ip(worker, "-4", "address", "show", "up", "scope", "global")
-    found = [
-        (str(address["local"]), str(link["ifname"]))
-        for link in links
-        for address in link["addr_info"]
-        if "local" in address
-    ]
-    return dict(found[:ADDRESSES])  # each is asked for the way to each of the other host's
+    """The interface of each IPv4 address that other machines may reach. Errors: as _ip."""
+
+    def read(links: Any) -> dict[str, str]:
+        found = [
+            (str(address["local"]), str(link["ifname"]))
+            for link in filter(None, links)
+            for address in link["addr_info"]
+            if "local" in address
+        ]
+        return dict(found[:ADDRESSES])  # each is asked for the way to each of the other host's
+
+    return _ip(worker, read, "-4", "address", "show", "up", "scope", "global")
 
 
 def _route(worker: Worker, address: str) -> dict[str, Any]:
-    """The way to an address; {} where there is none."""
+    """The way to an address; {} where there is none. Errors: RequestError as of _ip."""
     with suppress(EngineError):
-        return dict(_ip(worker, "route", "get", address)[0])
+        return _ip(worker, lambda found: dict(found[0]), "route", "get", address)
     return {}
 
 
-def _ip(worker: Worker, *words: str) -> list[dict[str, Any]]:
-    """What ip(8) prints. Errors: EngineError; RequestError when it is no such JSON."""
+def _ip(worker: Worker, read: Callable[[Any], dict[str, T]], *words: str) -> dict[str, T]:
+    """What `read` makes of ip(8)'s JSON. Errors: EngineError; RequestError when it is no such."""
     text, _ = worker.operate("exec", ("ip", "-json", *words))
     try:
-        found = [entry for entry in json.loads(text) if entry]
-        for entry in found if "address" in words else ():
-            _ = entry["ifname"], [address.get("local") for address in entry["addr_info"]]
-        return [dict(entry) for entry in found]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return read(json.loads(text))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise RequestError(
             f"init: {worker.host}: `ip -json` printed no JSON; install iproute2 there"
         ) from error

@@ -158,7 +158,15 @@ def test_what_a_host_calls_a_kernel_or_itself_is_no_key_of_the_campaign() -> Non
 
 
 @pytest.mark.parametrize(
-    "printed", ["x", "[" * 100_000, '["x"]', '{"a": 1}', '[{"addr_info": []}]', '[{"ifname": 1}]']
+    "printed",
+    [
+        "x",
+        "[" * 100_000,
+        '["x"]',
+        '{"a": 1}',
+        '[{"addr_info": [{"local": "10.0.0.1"}]}]',
+        '[{"ifname": 1}]',
+    ],
 )
 def test_what_is_no_output_of_ip_is_refused(printed: str) -> None:
     class Answering:
