@@ -21,6 +21,7 @@ enum { GROUPS_MAX = 256 };
 
 static const char OPERATION[] = "run_as";
 static const uint64_t LIMIT_NS = 8000000000;
+static const uid_t NO_ID = (uid_t)-1; /* setresuid(2) and setresgid(2) would leave root's */
 
 struct account {
 	uid_t user;
@@ -37,7 +38,8 @@ static int take_entry(FILE *file, const char *user, struct account *account)
 	int found = 0;
 
 	while (file && !found && (entry = fgetpwent(file)))
-		if (!strcmp(entry->pw_name, user)) {
+		if (!strcmp(entry->pw_name, user) && entry->pw_uid != NO_ID &&
+		    entry->pw_gid != NO_ID) {
 			found = 1;
 			account->user = entry->pw_uid;
 			account->group = entry->pw_gid;
@@ -73,11 +75,16 @@ static int look_up(const char *user, struct account *account, struct nb_error *e
 			       "name an account of this host: `getent passwd` lists them",
 			       "this host has no user '%.60s'", user);
 	if (!ask("id", "-G", user, text, sizeof(text)))
-		for (; account->count < GROUPS_MAX; at = end) {
+		for (;; at = end) {
 			gid_t group = (gid_t)strtoul(at, &end, 10);
 
 			if (end == at)
 				break;
+			if (account->count == GROUPS_MAX)
+				return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
+					       "name an account of fewer groups",
+					       "'%.60s' is in more than %d groups", user,
+					       GROUPS_MAX);
 			account->groups[account->count++] = group;
 		}
 	return account->count ? 0

@@ -8,7 +8,7 @@
 #include "rows.h"
 #include "wire.h"
 
-#define REFUSE(remedy, ...) nb_fail(error, NB_ERR_REQUEST, "decode job", remedy, __VA_ARGS__)
+#define REFUSE(error, remedy, ...) nb_fail(error, NB_ERR_REQUEST, "decode job", remedy, __VA_ARGS__)
 
 static const uint64_t GIB = 1ULL << 30;
 
@@ -19,12 +19,12 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 	size_t needed = length + (room == NB_TOKEN_BYTES && !strcmp(row->name, "token") ? 0 : 1);
 
 	if (needed > room)
-		return REFUSE("shorten it", "%s is %zu bytes long, at most %zu fit", row->name,
-			      length, room - (needed - length));
+		return REFUSE(error, "shorten it", "%s is %zu bytes long, at most %zu fit",
+			      row->name, length, room - (needed - length));
 	memset(into, 0, room);
 	memcpy(into, text, length);
 	if (!(row->flags & NB_LIST) && needed > length && memchr(text, 0, length))
-		return REFUSE("remove it", "%s contains a NUL byte", row->name);
+		return REFUSE(error, "remove it", "%s contains a NUL byte", row->name);
 	return 0;
 }
 
@@ -33,7 +33,7 @@ static int append(uint64_t *into, const struct nb_row *row, size_t room, uint64_
 		  struct nb_error *error)
 {
 	if (into[0] == room)
-		return REFUSE("shorten it", "%s has more than %zu numbers", row->name, room);
+		return REFUSE(error, "shorten it", "%s has more than %zu numbers", row->name, room);
 	into[++into[0]] = number;
 	return 0;
 }
@@ -42,7 +42,7 @@ static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error 
 {
 	if (number >= row->minimum && number <= row->maximum)
 		return 0;
-	return REFUSE("choose a value within the limits",
+	return REFUSE(error, "choose a value within the limits",
 		      "%s is %llu; it must be between %llu and %llu", row->name,
 		      (unsigned long long)number, (unsigned long long)row->minimum,
 		      (unsigned long long)row->maximum);
@@ -69,7 +69,7 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	int index = word_index(row->words, text, length);
 
 	if (index < 0)
-		return REFUSE("use one of those words", "%s is '%.*s', expected one of: %s",
+		return REFUSE(error, "use one of those words", "%s is '%.*s', expected one of: %s",
 			      row->name, (int)(length < 40 ? length : 40), text, row->words);
 	*number = (uint64_t)index;
 	return 0;
@@ -88,7 +88,7 @@ static int store_extra(struct nb_job *job, const struct nb_row *row, uint64_t nu
 		       struct nb_error *error)
 {
 	if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-		return REFUSE("leave it out", "%s belongs to another method", row->name);
+		return REFUSE(error, "leave it out", "%s belongs to another method", row->name);
 	job->extra[nb_row_method_option(row->id)] = number;
 	job->extra_owner = row->owner;
 	return 0;
@@ -105,7 +105,7 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 
 	if (!row || (!field && nb_row_method_option(row->id) >= NB_METHOD_OPTIONS) ||
 	    (value->bytes && row->type != NB_WORD && row->type != NB_TEXT))
-		return REFUSE(NB_SAME_VERSION,
+		return REFUSE(error, NB_SAME_VERSION,
 			      "number %u is no option of a job, or its value is no number",
 			      value->row);
 	if (row->type == NB_WORD)
@@ -151,13 +151,13 @@ static int check_ends(const struct nb_job *job, struct nb_error *error)
 	};
 
 	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
-		return REFUSE("choose another source or another method",
+		return REFUSE(error, "choose another source or another method",
 			      "%s cannot send from this source", job->method_name);
 	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
-		return REFUSE("choose another sink or another method", "%s cannot fill this sink",
-			      job->method_name);
+		return REFUSE(error, "choose another sink or another method",
+			      "%s cannot fill this sink", job->method_name);
 	if (job->fsync && (job->role != NB_ROLE_RECEIVE || job->sink != NB_SINK_FILE))
-		return REFUSE("write fsync: none", "fsync needs a sink that is a file");
+		return REFUSE(error, "write fsync: none", "fsync needs a sink that is a file");
 	return check_direct(job, error);
 }
 
@@ -187,35 +187,37 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 	const struct nb_row *row;
 
 	if (job->align + job->chunk > GIB + 65536)
-		return REFUSE("use a smaller chunk", "the buffer would be over 1 GiB");
+		return REFUSE(error, "use a smaller chunk", "the buffer would be over 1 GiB");
 	if (!moves)
 		return 0;
 	job->method = nb_method_named(job->role == NB_ROLE_SEND ? NB_ROW_SEND : NB_ROW_RECEIVE,
 				      job->method_name);
 	if (!job->method)
-		return REFUSE("run `netbench list methods` to see the methods", "no %s method '%s'",
-			      job->role == NB_ROLE_SEND ? "send" : "receive", job->method_name);
+		return REFUSE(error, "run `netbench list methods` to see the methods",
+			      "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive",
+			      job->method_name);
 	row = nb_row(nb_row_of_method(job->method));
 	if (row->why[0])
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
 			       "run `netbench list methods` to see the methods", "%s: %s",
 			       job->method_name, row->why);
 	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
-		return REFUSE("leave it out", "an option belongs to another method than %s",
+		return REFUSE(error, "leave it out", "an option belongs to another method than %s",
 			      job->method_name);
 	if (!job->streams)
-		return REFUSE("use streams: 1", "a transfer needs at least one stream");
+		return REFUSE(error, "use streams: 1", "a transfer needs at least one stream");
 	if (check_threads(job, error))
 		return -(int)error->code;
 	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
-		return REFUSE("give a duration", "%s moves no bytes to count", job->method_name);
+		return REFUSE(error, "give a duration", "%s moves no bytes to count",
+			      job->method_name);
 	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
-		return REFUSE("give a size as chunk", "%s cannot take a whole file a call",
+		return REFUSE(error, "give a size as chunk", "%s cannot take a whole file a call",
 			      job->method_name);
 	if (!job->bytes && !job->duration)
-		return REFUSE("give a duration or bytes", "the run would have no end");
+		return REFUSE(error, "give a duration or bytes", "the run would have no end");
 	if (job->port_high < job->port_low)
-		return REFUSE("write the lower port first", "no port from %llu to %llu",
+		return REFUSE(error, "write the lower port first", "no port from %llu to %llu",
 			      (unsigned long long)job->port_low,
 			      (unsigned long long)job->port_high);
 	return check_ends(job, error);

@@ -117,13 +117,15 @@ class Effects:
     @property
     def main(self) -> tuple[Effect, ...]:
         """Those of one factor, the largest change first."""
-        mine = (effect for effect in self.effects if not effect.alone)
-        return tuple(sorted(mine, key=lambda effect: -effect.size[0]))
+        return self._of(1)
 
     @property
     def interactions(self) -> tuple[Effect, ...]:
         """Those of two factors, the largest change first."""
-        mine = (effect for effect in self.effects if effect.alone)
+        return self._of(2)
+
+    def _of(self, factors: int) -> tuple[Effect, ...]:
+        mine = (effect for effect in self.effects if len(effect.factors) == factors)
         return tuple(sorted(mine, key=lambda effect: -effect.size[0]))
 
     def means(self, a: str, b: str) -> dict[tuple[str, str], Interval]:

@@ -65,7 +65,7 @@ class CampaignState:
         """Take the campaign for this process, whose result is here now."""
         try:
             self._lock = os.open(self.journal, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            hold(self._lock, result)
+            lock_file(self._lock, result)
             if self.result != result.absolute():
                 write_new(self.path / RESULT, os.fsencode(result.absolute()), forced=True)
         except (OSError, StoreError) as error:
@@ -84,7 +84,7 @@ class CampaignState:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def hold(opened: int, result: Path) -> None:
+def lock_file(opened: int, result: Path) -> None:
     """Take an open file of a result, or of its state, for this process. Errors: StoreError where
     another process has it; OSError.
     """

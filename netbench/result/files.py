@@ -44,7 +44,9 @@ class PlannedBoot(JsonObject):
     boot: Annotated[Integer, "its number, from 1"]
     kernel: Annotated[str, "the level of `kernel`"]
     blocks: Annotated[Integer, "how many blocks are run in it"]
-    build: Annotated[Integer | None, "which of its builds, from 1; null where it has one"] = None
+    build: Annotated[Integer | None, "which build of the kernel, from 1; null where it has one"] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -135,22 +137,28 @@ class PlanFile(JsonObject):
     runs_total: Annotated[int, "runs in all, if every cell has `repeat.min` on every pair"] = 0
     swept: Annotated[tuple[str, ...], "the factors of `sweep:`"] = ()
     held: Annotated[Mapping[str, str], "the campaign's `settings:`"] = field(default_factory=dict)
-    boots: Annotated[tuple[PlannedBoot, ...], "each boot of hosts, in order"] = ()
+    boots: Annotated[
+        tuple[PlannedBoot, ...], "where netbench boots hosts: each boot, in order"
+    ] = ()
     seconds: Annotated[float, "estimated time, with least runs"] = 0
     seconds_at_most: Annotated[float, "estimated time, with most runs"] = 0
-    tools: Annotated[Mapping[str, PlannedTool], "the campaign's own, if cells use them"] = field(
-        default_factory=dict
-    )
+    tools: Annotated[
+        Mapping[str, PlannedTool], "name -> a tool of the campaign's own, if cells use it"
+    ] = field(default_factory=dict)
     warnings: Annotated[tuple[str, ...], "what in the campaign may not be meant"] = ()
     rows: Annotated[tuple[EngineRow, ...], "the engine's descriptors"] = ()
-    rounds: Annotated[tuple[tuple[str, ...], ...], "pairs that run side by side"] = ()
+    rounds: Annotated[
+        tuple[tuple[str, ...], ...], "the rounds of pairs; in each, the pairs that run side by side"
+    ] = ()
     groups: Annotated[Mapping[str, tuple[str, ...]], "group -> its hosts"] = field(
         default_factory=dict
     )
     links: Annotated[Mapping[str, PlannedLink], "link -> what pairs share"] = field(
         default_factory=dict
     )
-    part: Annotated[PlannedPart | None, "null where it is all of the campaign"] = None
+    part: Annotated[
+        PlannedPart | None, "which part of the campaign it is; null where it is all of it"
+    ] = None
     parts: Annotated[tuple[MergedPart, ...], "the parts that the result was merged from"] = ()
 
 
@@ -176,7 +184,9 @@ class HostEntry(JsonObject):
     engine: Annotated[str, "the engine's version"] = ""
     layout: Annotated[str, "the hash of the engine's descriptors"] = ""
     from_run: Annotated[Integer | None, "the number of the first run that it holds for"] = None
-    on: Annotated[str | None, 'the level of `kernel` that was booted; "": the original'] = None
+    on: Annotated[
+        str | None, 'the level of `kernel` that netbench booted ("": the original kernel)'
+    ] = None
     build: Annotated[Integer | None, "which build of `on`, from 1; null where it has one"] = None
 
     @property
@@ -209,7 +219,9 @@ class FactsFile(JsonObject):
     """facts.json."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    hosts: Annotated[Mapping[str, HostEntries], "an entry a boot and a change of a fact"]
+    hosts: Annotated[
+        Mapping[str, HostEntries], "by host, an entry for each boot and for each change of a fact"
+    ]
 
 
 @dataclass(frozen=True)
@@ -223,7 +235,9 @@ class NoiseEntry(JsonObject):
     counters: Annotated[
         Mapping[str, IntegerPair], "counters that moved, though they should stand still"
     ] = field(default_factory=dict)
-    kernel: Annotated[tuple[str, ...], "of the kernel that it speaks for: its hosts"] = ()
+    kernel: Annotated[
+        tuple[str, ...], "the hosts of this kernel, where this entry speaks for it"
+    ] = ()
     cpu: Annotated[Mapping[str, IntegerPair], "/proc/stat, in ticks"] = field(default_factory=dict)
     own: Annotated[IntegerPair | None, "ticks that workers and controller have used"] = None
     gauges: Annotated[Mapping[str, GaugePair], "readings that are no counters"] = field(

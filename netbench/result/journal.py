@@ -58,8 +58,10 @@ class Change(_Entry):
     target: Annotated[tuple[str, ...], "the operation's arguments"]
     value: Annotated[str | None, "what is set"]
     before: Annotated[str, "what was read before the change"]
-    undo: Annotated[tuple[str, ...], "of a command: what undoes it"] = ()
-    look: Annotated[tuple[str, ...], "of a command: what prints `before`"] = ()
+    undo: Annotated[tuple[str, ...], "of a command: the program and arguments that undo it"] = ()
+    look: Annotated[
+        tuple[str, ...], "of a command: the program and arguments that print `before`"
+    ] = ()
 
     def __str__(self) -> str:
         if self.op == "neighbours":

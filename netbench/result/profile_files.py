@@ -46,7 +46,9 @@ class KernelProfile(JsonObject):
     samples: Annotated[Count, "samples that are in the stacks"]
     lost: Annotated[Count, "samples for which there was no room", "samples"]
     throttles: Annotated[Count, "times that the kernel stopped sampling for being too frequent"] = 0
-    kernel_symbols: Annotated[Count, "named functions of the kernel; 0: they are hidden"] = 0
+    kernel_symbols: Annotated[
+        Count, "functions of the kernel that have a name; 0: they are hidden"
+    ] = 0
     file: Annotated[
         Annotated[str, Field(pattern=_NAME), Expected("the name of a file of stacks")],
         "the stacks, in profiles/",

@@ -115,7 +115,9 @@ class Capture(JsonObject):
 
     text: Annotated[str, "what it matched, as it was printed"]
     value: Annotated[float | None, "the number; of `throughput` it is in `receiver.tool`"] = None
-    unit: Annotated[str, "`Gb/s` for rates, `µs` for times, else as it was printed"] = ""
+    unit: Annotated[str, "of `value`: `Gb/s` for rates, `µs` for times, else as it was printed"] = (
+        ""
+    )
 
 
 @dataclass(frozen=True)
@@ -123,13 +125,19 @@ class SideCounters(JsonObject):
     """Raw counters of one side of a run, and notes on it."""
 
     host: Annotated[str, "the host's name in the campaign"]
-    time_ns: Annotated[Window | None, "CLOCK_MONOTONIC at the window's edges", "ns"] = None
-    resident: Annotated[Integer | None, "of the source in the page cache, before", "bytes"] = None
+    time_ns: Annotated[
+        Window | None, "CLOCK_MONOTONIC of the worker at the window's edges", "ns"
+    ] = None
+    resident: Annotated[
+        Integer | None, "bytes of the source in the page cache before the run", "bytes"
+    ] = None
     source_size: Annotated[Integer | None, "bytes of the source in all", "bytes"] = None
-    resident_after: Annotated[Integer | None, "the same, after the run", "bytes"] = None
+    resident_after: Annotated[
+        Integer | None, "bytes of the source in the page cache after the run", "bytes"
+    ] = None
     cache: Annotated[str, "what was asked: `warm` or `cold`"] = ""
     sink_resident: Annotated[
-        IntegerPair | None, "of the sink in the page cache, before and after", "bytes"
+        IntegerPair | None, "bytes of the sink in the page cache before and after the run", "bytes"
     ] = None
     sink_dirty: Annotated[
         IntegerPair | None,
@@ -144,7 +152,9 @@ class SideCounters(JsonObject):
         "connections",
     ] = 0
     samples_lost: Annotated[Integer, "interval samples that did not fit the worker's memory"] = 0
-    tool: Annotated[ToolReading | None, "of an external tool: what it reported"] = None
+    tool: Annotated[
+        ToolReading | None, "of an external tool: the bytes that it reported (receiver)"
+    ] = None
     meters: Annotated[
         Mapping[str, Counters],
         "by meter (`flow tcp rusage procstat` and others), each a key of the side: counter ->"
@@ -159,7 +169,9 @@ class SettingNote(JsonObject):
 
     asked: Annotated[SettingValue, "what was asked; null where it was left to the kernel"]
     read: Annotated[SettingValue, "what was read back"]
-    after: Annotated[str | None, "what was read after the run, if another"] = None
+    after: Annotated[str | None, "what was read after the run, where that was something else"] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -202,17 +214,25 @@ class Record(JsonObject):
     cell: Annotated[str, "the cell's id: its levels, `send=sendfile,pin=apart`"]
     pair: Annotated[PairName, "`sender>receiver`"]
     block: Annotated[Count, "counts from 0"]
-    boot: Annotated[Count, "from 1 where netbench boots the hosts, else 0"]
+    boot: Annotated[
+        Count, "the boot that the hosts were in: from 1 where netbench boots them, else 0"
+    ]
     factors: Annotated[Mapping[str, str], "factor -> level, as written"]
     status: Annotated[Status, "how the run ended"]
     reason: Annotated[str, 'why it is not ok; "" where it is']
     started: Annotated[Time, "UTC in ISO 8601"]
     sender: Annotated[SideCounters | None, "the sender's counters"] = None
     receiver: Annotated[SideCounters | None, "the receiver's counters"] = None
-    settings: Annotated[Settings, "what was asked, and read back"] = NO_SETTINGS
+    settings: Annotated[Settings, "what was asked of hosts and sockets, and read back"] = (
+        NO_SETTINGS
+    )
     proof: Annotated[Proof, "what shows that the methods did what they should"] = NO_PROOF
-    captures: Annotated[Mapping[str, Capture], "by metric"] = field(default_factory=dict)
-    unverified: Annotated[str, "why `verify` could not be done"] = ""
+    captures: Annotated[
+        Mapping[str, Capture], "of an external tool, by metric: what its output said"
+    ] = field(default_factory=dict)
+    unverified: Annotated[
+        str, "why what arrived was not verified, where `verify` was asked for"
+    ] = ""
     cut: Annotated[
         Mapping[str, float],
         "side -> the longest time in which its worker or the controller did not hear the other,"

@@ -133,7 +133,7 @@ class Store:
             if self.state:
                 self.state.lock(self.path)
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
-            campaign_state.hold(self._records, self.path)
+            campaign_state.lock_file(self._records, self.path)
             for lines in (self._lines, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()

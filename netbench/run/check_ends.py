@@ -167,7 +167,8 @@ def stream_buffers(
             sent = _buffers(send, transfer.chunk, transfer)
         reads_descriptor = send.has("from_file") and not send.has("from_buffer")
         if transfer.source.kind == "memory" and reads_descriptor and not send.has("no_data"):
-            sent += max(MEMORY_FILE, transfer.chunk)
+            chunk = transfer.chunk or 1
+            sent += -(-MEMORY_FILE // chunk) * chunk  # whole chunks
     if receive:
         received = _buffers(receive, transfer.receive_chunk, transfer)
     return sent, received

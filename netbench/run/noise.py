@@ -3,8 +3,8 @@ kept beside the records. One request a worker.
 
 What is of a whole kernel is read once for all hosts that share it, what is of a network once for
 all hosts in one namespace. A reading never ends a campaign: what cannot be read is said in the
-entry. docs/records.md has the format, analysis/noise.py the meaning. Sources: proc(5), proc_net(5),
-the kernel's Documentation/networking/statistics.rst.
+entry. docs/records.md has the format, read/noise_labels.py the meaning. Sources: proc(5),
+proc_net(5), the kernel's Documentation/networking/statistics.rst.
 """
 
 from __future__ import annotations

@@ -26,9 +26,8 @@ Numbers = npt.NDArray[np.float64]
 NAN = math.nan
 _WIDENING = 3.2, 1.5  # see sequential_confidence
 FEWEST_COUNTS = 5  # runs that tell how unevenly counts fall
-POISSON = (
-    0.3  # the probability that Poisson counts lie so far apart, from which on they are Poisson
-)
+# The probability that Poisson counts lie so far apart, from which on they are Poisson.
+POISSON = 0.3
 LEAST_K = 0.5  # k >= 1 is seldom estimated below it, and below k = 0.5 coverage is below 90%
 
 

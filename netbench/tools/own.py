@@ -11,18 +11,20 @@ from netbench.tools.search import search
 from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, seconds_of
 
 PLACEHOLDERS: Mapping[str, str] = {
-    "address": "",
-    "port": "",
+    "address": "",  # the receiver's data address
+    "port": "",  # a TCP port of the run
     "seconds": "duration",
     "bytes": "`bytes`",
     "chunk": "size of a call",
-    "streams": "",
-    "file": "file there",
+    "streams": "",  # their number
+    "file": "file there",  # the source's path for the client, the sink's for the server
     "sender_cpu": "CPU for the sender (`pin`)",
     "receiver_cpu": "CPU for the receiver (`pin`)",
     "congestion": "`congestion`",
 }
-"""Placeholder -> what a cell has not that has nothing in its place ("": all have it)."""
+"""Placeholder -> what a cell is said to lack where nothing stands in its place ("": no cell lacks
+it).
+"""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 

@@ -338,6 +338,25 @@ def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> Non
         )
 
 
+@pytest.mark.root
+def test_what_a_mount_must_not_have_no_option_can_give_back(tmp_path: Path) -> None:
+    words, folder = tmp_path / "words", str(tmp_path / "folder")
+    program = tmp_path / "mount"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {words}\n')
+    program.chmod(0o755)
+    (tmp_path / "filesystems").write_text("nodev\tnfs4\n")
+    known = f'mount --bind {tmp_path}/filesystems /proc/filesystems && PATH={tmp_path}:$PATH "$@"'
+    with working("unshare", "--mount", "sh", "-c", known, "sh") as worker:
+        worker.operate("mount", folder, "-h:/srv\nvers=4.2,rw,suid,dev,exec")
+        for source in ("/srv", "", "--bind"):
+            assert "is not a mount request" in str(
+                refusal(worker, "mount", folder, f"{source}\nvers=4.2")
+            )
+    *_, options, end, source, place = words.read_text().splitlines()
+    assert options == "vers=4.2,rw,suid,dev,exec,ro,nosuid,nodev,noexec,noatime"
+    assert (end, source, place) == ("--", "-h:/srv", folder)
+
+
 # Queueing disciplines
 
 PROBED = (

@@ -911,6 +911,21 @@ def test_a_user_that_a_mover_cannot_become_is_named(bed: Bed, login: str, user: 
         Worker(channel.start_mover(user), "snd")
 
 
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        (f"odd:x:{2**32 - 1}:{UID}::/:/bin/sh", "no user 'odd'"),
+        (f"odd:x:{UID}:{2**32 - 1}::/:/bin/sh", "no user 'odd'"),
+        (f"odd:x:{UID + 1}:{UID + 1}::/:/bin/sh", "more than 256 groups"),
+    ],
+)
+def test_a_mover_never_stays_root_and_drops_no_group(bed: Bed, entry: str, says: str) -> None:
+    groups = "seq 300 | sed 's/.*/more&:x:7&:odd/' >> /etc/group"
+    _, channel = bed.host(setup=f"{OWN}echo '{entry}' >> /etc/passwd; {groups}\n")
+    with pytest.raises(EngineError, match=f"run_as: .*{says}"):
+        Worker(channel.start_mover("odd"), "snd")
+
+
 # --- campaigns ------------------------------------------------------------------------------------
 
 ACCOUNT = f"echo 'bench:x:{UID}:{UID}::/:/bin/sh' >> /etc/passwd\n"

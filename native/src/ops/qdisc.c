@@ -245,7 +245,8 @@ static int has_extras(int index, uint32_t handle, struct nb_error *error)
 	nb_netlink_free(&netlink);
 	if (status || found)
 		return status ? status : found;
-	status = dump(&netlink, index, RTM_GETQDISC, at = 0, error);
+	at = 0;
+	status = dump(&netlink, index, RTM_GETQDISC, 0, error);
 	while (!status && next(&netlink, index, &at, RTM_NEWQDISC, &head, &attributes, &length))
 		for (size_t i = 0; head.tcm_parent == TC_H_ROOT && i < NB_LENGTH(extras); i++)
 			found |= nb_attribute(attributes, length, extras[i], &size) != NULL;

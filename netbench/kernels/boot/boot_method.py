@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Target:
         return right and set(self.append.split()) <= set(words)
 
 
-class BootMethod:
+class BootMethod(ABC):
     """How a host is booted on another kernel: the base of each way.
 
     `seconds`: how long a boot may take by default. `remote`: whether it works without the host's
@@ -50,15 +51,15 @@ class BootMethod:
     remote = False
     as_root: Sequence[str] = ()
 
+    @abstractmethod
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
         """Why this host cannot be booted on these kernels; "" where it can. Errors: HostError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
         """Do everything that can fail while the host still runs: find, copy and load the kernel.
         Errors: BootError, HostError.
         """
-        raise NotImplementedError
 
     def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
         """The same for the original kernel; the host need not answer. Errors: BootError,
@@ -66,11 +67,11 @@ class BootMethod:
         """
         return Target("", original_kernel.release)
 
+    @abstractmethod
     def reboot(self, machine: Machine, target: Target) -> None:
         """Start the boot; the host goes down after this returns. Errors: BootError, HostError."""
-        raise NotImplementedError
 
-    def cancel(self, machine: Machine) -> None:
+    def cancel(self, machine: Machine) -> None:  # noqa: B027 - some have nothing to undo
         """Undo `prepare`, so that the host's next reboot is an ordinary one. Errors: HostError.
 
         A GRUB that cannot write its environment keeps the entry that was chosen.
