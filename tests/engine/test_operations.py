@@ -793,3 +793,41 @@ def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
         assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
         assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
         assert take(worker, "host", "me") == "me", "which needs none"
+
+
+def test_a_small_mtu_does_not_cost_ipv6_addresses(here: Namespace, worker: Worker) -> None:
+    if not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("needs a kernel with IPv6")
+    here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
+    error = refusal(worker, "link", (DATA, "mtu"), "1000", hold=True)
+    assert error.code == Code.UNSUPPORTED
+    assert "take it from data0" in str(error)
+    assert here.link()["mtu"] == 1500
+    assert "2001:db8::1" in here.run("ip", "address", "show", DATA)
+
+
+def test_of_many_one_gets_the_lock(here: Namespace) -> None:
+    count = 6
+    ready, got = threading.Barrier(count), [""] * count
+
+    def ask(worker: Worker, i: int) -> None:
+        ready.wait()
+        got[i] = take(worker, "host", f"holder-{i}")
+
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(here.worker()) for _ in range(count)]
+        threads = [
+            threading.Thread(target=ask, args=(worker, i)) for i, worker in enumerate(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        winner = holder(workers[0], "host")
+    assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
+
+
+def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
+    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
+        hints = read(worker, "lock", "hints").splitlines()
+    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})
