@@ -100,6 +100,7 @@ def test_a_damaged_line_after_good_ones_is_refused_as_alone(line: bytes) -> None
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        (b'{"send": "sendfile"}', b'{"send": "0sendfile"}'),
         (b'"run": 17', b'"run": 0'),
         (b'"run": 17', b'"run" : 17'),
         (b'"flow": {', b'"flow"\t: {'),
