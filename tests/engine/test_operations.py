@@ -249,6 +249,37 @@ def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     assert here.run("ethtool", "-l", DATA) == before
 
 
+def outside() -> tuple[str, ...]:
+    """Words that run a program in the machine's own network namespace: each process of the tests
+    has one of its own.
+    """
+    need("nsenter")
+    for pid in (1, 2):
+        words = ("nsenter", f"--net=/proc/{pid}/ns/net")
+        if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return words
+    pytest.skip("needs the machine's own network namespace, and may not enter it")
+
+
+def test_rings_are_those_of_ethtool() -> None:
+    """Only read: to change those of a real device would be felt."""
+    need("ethtool", "ip")
+    words = outside()
+    for interface in [link["ifname"] for link in json.loads(shell(*words, "ip", "-j", "link"))]:
+        shown = subprocess.run(
+            [*words, "ethtool", "-g", interface], capture_output=True, text=True, check=False
+        )
+        if shown.returncode == 0:
+            break
+    else:
+        pytest.skip("no interface of this machine has rings")
+    with working(*words) as worker:
+        found = fields(read(worker, "rings", interface))
+    numbers = ethtool_numbers(shown.stdout)
+    for key in ("rx", "rx_mini", "rx_jumbo", "tx"):
+        assert (found[key], found[f"{key}_max"]) == (numbers["now"][key], numbers["max"][key])
+
+
 def test_coalescing_is_that_of_ethtool(here: Namespace, worker: Worker) -> None:
     """Of a tap: the one device without hardware that has any."""
     here.run("ip", "tuntap", "add", "dev", "tap0", "mode", "tap")

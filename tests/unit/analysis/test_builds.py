@@ -278,3 +278,9 @@ def test_an_earlier_result_tells_how_far_builds_lie_apart(tmp_path: Path) -> Non
     single = outlook(planned(), made(tmp_path / "one", factors=factors, builds=1, between=0.01))
     assert single.metrics[0].unit == "boot"
     assert any("how far builds lie apart is not known" in note for note in single.notes)
+
+
+def test_the_letter_s_head_names_the_levels(tmp_path: Path) -> None:
+    made(tmp_path / "r")
+    head = " ".join(letter.render(build_report(tmp_path / "r")).split())
+    assert "base); 4 builds x 2 boots x 3 blocks; 95% intervals" in head
