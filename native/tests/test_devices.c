@@ -105,6 +105,7 @@ static void what_is_no_link_is_refused(void **state)
 	(void)state;
 	op_must_fail("link a-name-that-is-too-long mtu", NULL, NB_ERR_REQUEST,
 		     "not the name of an interface");
+	op_must_fail("link ../a mtu", NULL, NB_ERR_REQUEST, "not the name of an interface");
 	op_must_fail("link lo colour", NULL, NB_ERR_REQUEST, "a link has no 'colour'");
 	op_must_fail("link lo state", "up", NB_ERR_REQUEST, "cannot be set");
 	op_must_fail("link lo mtu", "-1", NB_ERR_REQUEST, "'-1' for mtu");

@@ -370,6 +370,21 @@ static void wrong_requests_are_refused(void **state)
 	assert_non_null(strstr(error.message, "not an argument of an operation"));
 }
 
+static void a_program_answers_with_its_output(void **state)
+{
+	struct operation operation = { .op = "exec",
+				       .target = "printf\0%s-%s\0a b\0c",
+				       .target_length = 18 };
+	struct nb_undo_entry *held = NULL;
+	struct vectors answer;
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(0, perform(&operation, &held, &answer, &error));
+	expect_answer(&answer, 0, "a b-c"); /* no shell between: the blank stays */
+	vectors_free(&answer);
+}
+
 static void a_program_that_fails_has_nothing_to_undo(void **state)
 {
 	char *log = temporary_file("", 0), *undo;
@@ -426,6 +441,7 @@ int main(void)
 		cmocka_unit_test(no_more_is_held_than_there_is_room_for),
 		cmocka_unit_test(what_would_be_put_back_in_part_is_refused),
 		cmocka_unit_test(wrong_requests_are_refused),
+		cmocka_unit_test(a_program_answers_with_its_output),
 		cmocka_unit_test(a_program_that_fails_has_nothing_to_undo),
 		cmocka_unit_test(a_program_that_hangs_is_stopped),
 	};

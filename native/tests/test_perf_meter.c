@@ -217,6 +217,23 @@ static void what_one_cpu_cannot_count_is_counted_nowhere(void **state)
 	assert_int_equal(3002 + 3102 + 3202, number_of("context_switches", -1));
 }
 
+static void a_cpu_that_goes_takes_the_sum_with_it(void **state)
+{
+	(void)state;
+	open_perf();
+	for (size_t cpu = 0; cpu < CPUS; cpu++)
+		for (size_t group = 0; group < GROUPS; group++)
+			if (cpu != 1 || group != 0)
+				write_group(cpu, group, 1, 1);
+	close(pmu.pipe_of[pmu.leader[1][0]]); /* its read ends at once */
+	pmu.pipe_of[pmu.leader[1][0]] = 0;
+	read_perf();
+	assert_true(number_of("kernel_cycles", -1) == NB_MISSING);
+	assert_true(number_of("cycles_running_ns", -1) == NB_MISSING);
+	assert_int_equal(1200, number_of("kernel_cycles", 2));
+	assert_int_equal(2000 + 2100 + 2200, number_of("kernel_cache_misses", -1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +241,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_group_is_one_read_and_its_times_are_kept, clean),
 		cmocka_unit_test_teardown(a_cpu_that_is_offline_is_left_out, clean),
 		cmocka_unit_test_teardown(what_one_cpu_cannot_count_is_counted_nowhere, clean),
+		cmocka_unit_test_teardown(a_cpu_that_goes_takes_the_sum_with_it, clean),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

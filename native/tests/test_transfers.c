@@ -418,6 +418,46 @@ static void streams_share_the_bytes(void **state)
 	close_pair(&pair);
 }
 
+/* The window of a run that counts bytes opens when nothing is under way, and the run ends when
+ * nothing is. */
+static void completions_belong_to_the_window_of_their_sends(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	for (int i = 0; i < 4; i++) {
+		struct plan plan = { .send = "zerocopy",
+				     .source = i % 2 ? "files" : "memory",
+				     .bytes = 3000001,
+				     .streams = 3,
+				     .warmup = 5 * MS,
+				     .chunk = 10007,
+				     .preamble = 13,
+				     .verify = 1,
+				     .pinned = i / 2 };
+
+		run(&pair, &plan);
+		for (int edge = NB_EDGE_OPEN; edge <= NB_EDGE_DRAINED; edge += NB_EDGE_DRAINED)
+			for (size_t stream = 0; stream < plan.streams; stream++) {
+				uint64_t sends = vector_number(&pair.sent, "zerocopy",
+							       "zerocopy_sends", edge, stream);
+
+				assert_true(sends > 0 ||
+					    edge == NB_EDGE_OPEN); /* a stream may miss a short
+								      warm-up */
+				assert_true(sends == vector_number(&pair.sent, "zerocopy",
+								   "completions", edge, stream));
+				/* Over loopback all is copied, and the kernel says so. */
+				assert_true(sends == vector_number(&pair.sent, "zerocopy", "copied",
+								   edge, stream));
+				assert_same_digest(&pair, stream);
+			}
+		forget(&pair);
+	}
+	close_pair(&pair);
+}
+
 static void a_rate_is_kept_in_time_and_in_bytes(void **state)
 {
 	struct plan plans[] = {
@@ -621,6 +661,36 @@ static void expect_shut(int fd)
 	close(fd);
 }
 
+/* Two workers of one process make their files at the same time, and one of them leaves before the
+ * other has sent its own. */
+static void workers_do_not_share_their_files(void **state)
+{
+	struct plan plan = { .send = "sendfile", .source = "files", .bytes = 500000, .verify = 1 };
+	struct pair pairs[2];
+	struct vectors ready;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_pair(&pairs[i]);
+		pairs[i].port = prepare_receiver(&pairs[i].receiver, &plan);
+	}
+	for (int i = 0; i < 2; i++)
+		request_sender(&pairs[i].sender, &plan, pairs[i].port);
+	for (int i = 0; i < 2; i++) {
+		ready = controller_await(&pairs[i].sender, NB_READY);
+		assert_int_equal(3 * 100000, vector_number(&ready, "", "source_size", 0, 0));
+		vectors_free(&ready);
+	}
+	for (int i = 0; i < 2; i++) {
+		go(&pairs[i]);
+		open_bounded(&pairs[i]);
+		finish(&pairs[i], &plan);
+		assert_same_digest(&pairs[i], 0);
+		forget(&pairs[i]);
+		close_pair(&pairs[i]);
+	}
+}
+
 static void connections_without_the_token_are_rejected_and_counted(void **state)
 {
 	struct plan plan = { .bytes = 10000, .verify = 1 };
@@ -792,6 +862,18 @@ static void prepare_tool(struct test_controller *controller, const char *argv, s
 	controller_send(controller, NB_GO, NULL, 0);
 }
 
+static void a_frame_too_long_ends_the_conversation(void **state)
+{
+	struct nb_frame frame = { .length = NB_FRAME_MAX + 1, .type = NB_JOB };
+	struct test_controller controller;
+
+	(void)state;
+	controller_open(&controller);
+	assert_int_equal(sizeof(frame), write(controller.out, &frame, sizeof(frame)));
+	assert_non_null(strstr(controller_error(&controller).message, "over the limit"));
+	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
+}
+
 static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 {
 	struct nb_error error;
@@ -823,14 +905,17 @@ int main(void)
 		cmocka_unit_test(every_pair_moves_data_for_a_time),
 		cmocka_unit_test(every_pair_delivers_so_many_bytes),
 		cmocka_unit_test(streams_share_the_bytes),
+		cmocka_unit_test(completions_belong_to_the_window_of_their_sends),
 		cmocka_unit_test(a_rate_is_kept_in_time_and_in_bytes),
 		cmocka_unit_test(a_run_can_be_given_up_at_any_time),
 		cmocka_unit_test(a_mover_only_reads_and_a_helper_moves_no_data),
 		cmocka_unit_test(a_lost_peer_is_an_error),
+		cmocka_unit_test(workers_do_not_share_their_files),
 		cmocka_unit_test(connections_without_the_token_are_rejected_and_counted),
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
 		cmocka_unit_test(orders_out_of_turn_are_errors),
 		cmocka_unit_test(a_worker_greets_only_its_like),
+		cmocka_unit_test(a_frame_too_long_ends_the_conversation),
 		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
 	};
 

@@ -117,6 +117,8 @@ def _of_cell(
     record = _together(parse_record(line, where(number)), said)
     for raw in said:
         check_time(raw["started"])
+        if raw["factors"] != said[0]["factors"]:
+            raise ValueError("factors differ")
     numbers = [each for each in (record.run, record.round) if each is not None]
     windows = [side.time_ns for side in (record.sender, record.receiver) if side and side.time_ns]
     if any(np.any(each < 1) for each in numbers) or any(np.any(a > b) for a, b in windows):

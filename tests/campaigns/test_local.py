@@ -33,6 +33,17 @@ def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, 
     return conclusion, stored_records(conclusion.path)
 
 
+def test_rate_holds_the_offered_load(tmp_path: Path) -> None:
+    conclusion, _ = run(
+        BASE
+        + "transfer: {rate: 200Mb/s, duration: 500ms, warmup: 100ms, chunk: 16K, streams: 2}\n",
+        tmp_path,
+    )
+    reached = load(conclusion.path).runs["throughput"].iloc[0]
+    # Never above; below it where the machine gave the sender no CPU at the window's end.
+    assert 0.1 < reached < 0.21
+
+
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
 
@@ -336,3 +347,25 @@ def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> N
     assert len(windows) == 2, "one before each block"
     runs = load(conclusion.path).runs
     assert runs["system_cpu.procstat"].notna().all()
+
+
+def test_a_source_that_was_not_cold_as_asked_carries_a_caution(tmp_path: Path) -> None:
+    """What sockets still hold of an earlier run stays in the page cache, so a first run may be cold
+    and a second one not: what counts is that the record says how much was resident, and that a run
+    which was not cold, or not only, is named.
+    """
+    from netbench.report.build import build
+
+    source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
+    source.write_bytes(b"x" * (1 << 20))
+    try:
+        text = (
+            BASE
+            + f"verify: off\ntransfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
+        )
+        once, found = run(text, tmp_path)
+        warned = "cache" in [caution.kind for caution in build(once.path).source.cautions]
+        assert found[0]["sender"]["source_size"] == 1 << 20
+        assert warned == (found[0]["sender"]["resident"] > 0)
+    finally:
+        source.unlink()

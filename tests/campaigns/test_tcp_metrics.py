@@ -211,3 +211,8 @@ def test_the_operation_counts_what_other_tools_show() -> None:
     assert worker.operate("tcp_metrics", "addresses", "none") == ("1\n", "none\n")
     assert learnt() == []
     worker.close()
+
+
+def test_a_level_is_drop_or_keep() -> None:
+    with pytest.raises(CampaignError, match="drop or keep"):
+        campaign.parse(f"{PLAIN}settings: {{tcp_metrics: off}}\n", "plain.yaml")

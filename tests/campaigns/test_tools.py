@@ -54,6 +54,14 @@ def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:
     assert runs.loc["iperf3", "sender_cpu.rusage"] == pytest.approx(own, rel=0.3, abs=0.1)
 
 
+def test_bytes_bounded_iperf3(tmp_path: Path) -> None:
+    _, found = run(BASE + "transfer: {bytes: 50M, warmup: 0s, tool: iperf3}\n", tmp_path)
+    assert found[0]["status"] == "ok", found[0]["reason"]
+    # Its server stops when the client has sent enough, and may not have read all of it: what it
+    # says is what is recorded.
+    assert 25 * 2**20 < found[0]["receiver"]["tool"]["bytes"] < 51 * 2**20
+
+
 @pytest.mark.parametrize("how", ["hold", "close", "talk"])
 def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str) -> None:
     user = {"user": 1234, "group": 1234, "extra_groups": []} if os.geteuid() == 0 else {}

@@ -60,7 +60,27 @@ CASES = {
         ("run", "c.yaml", "--results", LONG_NAME),
         without=["make it writable"],
     ),
-    # levels and keys
+    "a campaign's name of 300 letters": Bad(
+        "name: expected a name of at most 100 letters", f"netbench: 1\nname: {LONG_NAME}\n"
+    ),
+    "a host's name of 300 letters": Bad(
+        "expected a host's name of at most 63 letters", f"hosts: {{{LONG_NAME}: {{ssh: y}}}}\n"
+    ),
+    # characters that make a text look like another one
+    **{
+        f"a text with U+{ord(mark):04X}": Bad(
+            f"3: expected text, got the control character U+{ord(mark):04X}",
+            f'about: "abc {mark} def"\n',
+            without=[mark],
+        )
+        for mark in "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u200b\u2028"
+    },
+    # rows of include, levels and keys
+    "rows that overwrite one cell": Bad(
+        "include[0]: this changes nothing: a later row overwrites all that it adds",
+        "sweep: {send: [write]}\ninclude:\n"
+        + "".join(f"- {{send: write, chunk: {size}}}\n" for size in range(1, 3001)),
+    ),
     "a row that --set of a factor has left without its level": Bad(
         "include[0]: this matches no cell",
         "sweep: {send: [write], chunk: [1K, 2K]}\ninclude: [{chunk: 1K, streams: 2}]\n",
@@ -101,6 +121,7 @@ def test_bad_input_is_an_error_that_names_it(
     monkeypatch.chdir(tmp_path)
     done = call(*case.words)
     check_error(case, done.returncode, done.stdout, done.stderr)
+    assert not (tmp_path / "results").exists()
 
 
 def test_letters_of_other_scripts_are_text(tmp_path: Path) -> None:

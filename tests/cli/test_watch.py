@@ -277,3 +277,18 @@ def test_transfer_shows_each_second_on_standard_error() -> None:
     assert float(lines[0][1]) < 2  # it did not come at the end
     assert all(float(rate) > 0 for *_, rate in lines)
     assert "Gb/s  retransmits" not in done.stdout
+
+
+def test_run_plain_prints_lines_on_a_terminal_too(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(COMPARED)
+    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r", "--plain"]
+    screen = on_terminal(*words, stdout=subprocess.DEVNULL)
+    assert screen.end() == 0
+    assert "\x1b" not in screen.seen.decode()
+    assert "6 cells, at least 24 runs" in screen.text
+
+
+def test_a_short_transfer_shows_no_second() -> None:
+    done = call("transfer", "duration=200ms", "congestion=cubic", "--json")
+    assert done.stderr == ""
+    assert json.loads(done.stdout)

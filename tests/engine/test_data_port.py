@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from netbench.base.errors import EngineError
-from netbench.engine.binding import Code
+from netbench.engine.binding import Code, Edge
 from netbench.engine.worker import Worker
-from tests.support.engine_pair import Pair
+from tests.support.engine_pair import MS, PATIENCE, Pair
 from tests.support.needs import needs
 from tests.support.running import run
 
@@ -81,3 +83,51 @@ def test_a_campaign_tells_the_receiver_where_its_sender_is(
     assert record["status"] == "ok"
     receiver, sender = jobs
     assert receiver["peer_address"] == sender["local_address"] == SENDER
+
+
+def test_rejected_addresses_are_counted_and_hold_up_nothing(pair: Pair) -> None:
+    """More of them than may be pending, in the queue before the sender."""
+    token = os.urandom(16)
+    common = {"token": token, "streams": 1, "address": "127.0.0.1", "meters": "rusage"}
+    ready = pair.receiver.prepare(
+        {
+            **common,
+            "role": "receive",
+            "method": "read",
+            "receive_chunk": 65536,
+            "duration": 10 * MS,
+            "peer_address": SENDER,
+        }
+    )
+    port = next(v.numbers[0] for v in ready if pair.receiver.catalogue.rows[v.row].name == "port")
+    assert port
+    others = [
+        socket.create_connection(("127.0.0.1", port), source_address=(OTHER, 0)) for _ in range(100)
+    ]
+    sender = {
+        **common,
+        "role": "send",
+        "method": "write",
+        "chunk": 65536,
+        "duration": 10 * MS,
+        "peer_port": port,
+        "local_address": SENDER,
+    }
+    pair.sender.prepare(sender)
+    for other in others:
+        with other:
+            assert other.recv(1) == b"", "it is closed at once, without an answer"
+    pair.receiver.go()
+    pair.sender.go()
+    for worker in (pair.sender, pair.receiver):
+        worker.await_edge(Edge.CLOSE, PATIENCE)
+    for worker in (pair.sender, pair.receiver):
+        worker.stop()
+    pair.sender.result(PATIENCE)
+    rows = pair.receiver.catalogue.rows
+    rejected = [
+        vector.numbers
+        for vector in pair.receiver.result(PATIENCE).result
+        if rows[vector.row].name == "rejected_connections"
+    ]
+    assert rejected == [(100,)]

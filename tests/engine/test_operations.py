@@ -249,6 +249,37 @@ def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     assert here.run("ethtool", "-l", DATA) == before
 
 
+def outside() -> tuple[str, ...]:
+    """Words that run a program in the machine's own network namespace: each process of the tests
+    has one of its own.
+    """
+    need("nsenter")
+    for pid in (1, 2):
+        words = ("nsenter", f"--net=/proc/{pid}/ns/net")
+        if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return words
+    pytest.skip("needs the machine's own network namespace, and may not enter it")
+
+
+def test_rings_are_those_of_ethtool() -> None:
+    """Only read: to change those of a real device would be felt."""
+    need("ethtool", "ip")
+    words = outside()
+    for interface in [link["ifname"] for link in json.loads(shell(*words, "ip", "-j", "link"))]:
+        shown = subprocess.run(
+            [*words, "ethtool", "-g", interface], capture_output=True, text=True, check=False
+        )
+        if shown.returncode == 0:
+            break
+    else:
+        pytest.skip("no interface of this machine has rings")
+    with working(*words) as worker:
+        found = fields(read(worker, "rings", interface))
+    numbers = ethtool_numbers(shown.stdout)
+    for key in ("rx", "rx_mini", "rx_jumbo", "tx"):
+        assert (found[key], found[f"{key}_max"]) == (numbers["now"][key], numbers["max"][key])
+
+
 def test_coalescing_is_that_of_ethtool(here: Namespace, worker: Worker) -> None:
     """Of a tap: the one device without hardware that has any."""
     here.run("ip", "tuntap", "add", "dev", "tap0", "mode", "tap")
@@ -812,3 +843,41 @@ def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
         assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
         assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
         assert take(worker, "host", "me") == "me", "which needs none"
+
+
+def test_a_small_mtu_does_not_cost_ipv6_addresses(here: Namespace, worker: Worker) -> None:
+    if not Path("/proc/sys/net/ipv6").exists():
+        pytest.skip("needs a kernel with IPv6")
+    here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
+    error = refusal(worker, "link", (DATA, "mtu"), "1000", hold=True)
+    assert error.code == Code.UNSUPPORTED
+    assert "take it from data0" in str(error)
+    assert here.link()["mtu"] == 1500
+    assert "2001:db8::1" in here.run("ip", "address", "show", DATA)
+
+
+def test_of_many_one_gets_the_lock(here: Namespace) -> None:
+    count = 6
+    ready, got = threading.Barrier(count), [""] * count
+
+    def ask(worker: Worker, i: int) -> None:
+        ready.wait()
+        got[i] = take(worker, "host", f"holder-{i}")
+
+    with contextlib.ExitStack() as stack:
+        workers = [stack.enter_context(here.worker()) for _ in range(count)]
+        threads = [
+            threading.Thread(target=ask, args=(worker, i)) for i, worker in enumerate(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        winner = holder(workers[0], "host")
+    assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
+
+
+def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
+    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
+        hints = read(worker, "lock", "hints").splitlines()
+    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})

@@ -215,6 +215,16 @@ def test_decoding_anything_ends_in_vectors_or_a_protocol_error(data: bytes) -> N
         assert isinstance(frames.decode_error(data, "here"), EngineError)
 
 
+@given(st.binary(max_size=200))
+def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> None:
+    buffer = bytearray(data)
+    taken = 0
+    with contextlib.suppress(ProtocolError):
+        while (found := frames.split(buffer)) is not None:
+            taken += HEADER.size + len(found[2])
+    assert bytes(buffer) == data[taken:], "what was not taken is still there"
+
+
 def vector(row: int, edge: int, ns: int, body: Sequence[int] | str) -> bytes:
     if isinstance(body, str):
         text = body.encode()
@@ -251,6 +261,16 @@ def test_vectors_are_read_as_the_header_lays_them_out(
         if len(payload) - cut not in ends:
             with pytest.raises(ProtocolError):
                 list(frames.decode_vectors(payload[:-cut]))
+
+
+@given(VECTORS)
+def test_truncated_rows_of_a_hello_are_refused(
+    vectors: list[tuple[int, int, int, list[int] | str]],
+) -> None:
+    rest = b"".join(vector(*v) for v in vectors)
+    own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
+    with pytest.raises(ProtocolError, match="announced 3 descriptors"):
+        frames.decode_hello(own + rest)
 
 
 def test_workers_of_one_kind_are_described_once() -> None:

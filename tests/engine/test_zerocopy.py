@@ -213,3 +213,8 @@ def test_over_loopback_only_what_zerocopy_sends_can_be_mapped(pair: Pair, send: 
     mapped, copied = (received.total(METHOD, name) for name in ("mapped_bytes", "copied_bytes"))
     assert mapped + copied == size
     assert mapped > 0.9 * size if send in ("zerocopy", "uring_zc") else mapped == 0
+
+
+def test_a_paced_stream_completes_too(pair: Pair) -> None:
+    sent, _ = pair.run(METHOD, "read", {"rate": 400_000_000, "chunk": 8192}, duration=60 * MS)
+    assert all_copied(sent)

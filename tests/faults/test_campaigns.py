@@ -16,6 +16,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -502,3 +503,20 @@ def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None
     heartbeat.stop()
     worker.close()
     assert undone.read_text() == "yes\n"
+
+
+def test_windows_are_measured_by_the_monotonic_clock(tmp_path: Path) -> None:
+    """Stepping this machine's clock would step everybody's: it is shown that no other clock is
+    asked for, and that this one is.
+    """
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    record, *_ = run(f"transfer: {{{SHORT}}}\n", tmp_path)
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    for side in ("sender", "receiver"):
+        assert before < record[side]["time_ns"][0] < record[side]["time_ns"][1] < after
+    sources = (ROOT / "native" / "src").rglob("*.[ch]")
+    assert [
+        str(file)
+        for file in sources
+        if "CLOCK_REALTIME" in file.read_text() or "gettimeofday(" in file.read_text()
+    ] == []

@@ -8,6 +8,7 @@ hangs.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from netbench import campaign
 from netbench.base.errors import RequestError
 from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
+from netbench.hosts.deploy import PACKAGE
 from netbench.hosts.local import LocalChannel
 from netbench.model import Host
 from netbench.plan.plan import Unit
@@ -497,3 +499,22 @@ def test_a_result_on_a_read_only_disk_is_reported_but_not_resumed(tmp_path: Path
     says = "records.jsonl: Read-only file system; make it writable, then `resume` the campaign"
     assert says in resume.stderr
     assert records.read_bytes() == before
+
+
+def limited(host: Host) -> LocalChannel:
+    """Workers, as hosts have them, that may write files of 51,200 bytes."""
+    worker = str(PACKAGE / f"worker-{platform.machine()}")
+    return LocalChannel(host.name, ("sh", "-c", 'ulimit -f 100; exec "$0" "$@"', worker))
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("receive", ["read", "mmap"])
+def test_a_sink_beyond_what_its_user_may_write_fails_its_run_alone(
+    tmp_path: Path, receive: str
+) -> None:
+    """SIGXFSZ would end the mover."""
+    text = BASE + f"transfer: {{receive: {receive}, sink: {{file: {tmp_path}/out}}, {SHORT}}}\n"
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), tmp_path / "r", channels=limited)
+    records = stored_records(conclusion.path)
+    assert {record["status"] for record in records} == {"failed"}
+    assert "out: File too large" in records[0]["reason"]

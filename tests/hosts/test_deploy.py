@@ -559,3 +559,14 @@ def test_users_without_root_learn_which_cells_need_it_and_what_else_is_wrong(
     assert "install -D -o root -g root" in said[2]
     assert "NOPASSWD" in said[3]
     assert len(said) == 4
+
+
+def test_a_cache_folder_of_the_users_choice(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(sshd=f"SetEnv XDG_CACHE_HOME={tmp_path}/caches")
+    works(channel).close()
+    assert list((tmp_path / "caches" / "netbench").iterdir())
+
+
+def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(sshd=poor(tmp_path))
+    works(channel, helper=True).close()

@@ -40,7 +40,9 @@ from netbench.report.source import Source
 from netbench.result import codec
 from netbench.result.files import HostEntry
 from netbench.result.files import read_facts as read_facts_file
-from netbench.result.record import parse_record
+from netbench.result.record import Record as RunRecord
+from netbench.result.record import SideCounters, parse_record
+from netbench.result.store import now
 from netbench.run import conductor
 from netbench.run.host_facts import read_all, read_host
 from netbench.run.ledger import Ledger
@@ -285,6 +287,15 @@ def test_sockets_and_cores_where_some_cores_have_two_threads(separator: str) -> 
     assert (cpu.sockets(said), cpu.cores(said)) == ("2", "4")
     with pytest.raises(ValueError, match="no CPU topology"):
         cpu.cores("processor : 0\nCPU part : 0xd0c\n")
+
+
+def test_the_two_ways_to_read_cpuinfo_agree() -> None:
+    whole = Path("/proc/cpuinfo").read_text()
+    short = out(*BY_NAME["cores"].sources[1].target)
+    assert len(short) < len(whole)
+    for name in ("cores", "sockets", "cpu_model", "microcode"):
+        parse = BY_NAME[name].sources[0].parse
+        assert parse(short) == parse(whole)
 
 
 # --- reading ---
@@ -593,3 +604,32 @@ def test_every_fact_has_a_unique_name_a_text_a_group_and_a_source() -> None:
         assert fact.about
         assert fact.group in GROUPS
         assert fact.sources or fact.name in ("engine", "layout", "tick_rate")
+
+
+def test_failures_end_a_cell_whatever_the_host_was_like() -> None:
+    hosts = {"snd": [entry(1, "6.1"), entry(2, "6.2")], "rcv": [entry(1, "6.1")]}
+    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
+    first = book.open_keys[0]
+    book.add(record(1, first, 0))
+    for run in (2, 3, 4):
+        book.add(replace(record(run, first, run - 1), status="failed", reason="no route"))
+    assert not book.is_open(first)
+
+
+def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
+    side = SideCounters("h", (0, 10**9), meters={"flow": {"bytes": [[0], [10**9]]}})
+    factors = dict(word.split("=") for word in key[0].split(","))
+    return RunRecord(run, *key, block, 0, factors, "ok", "", now(), side, side)
+
+
+def test_a_changed_host_opens_closed_cells_again() -> None:
+    hosts = {"snd": [entry(1, "6.1"), entry(17, "6.2")], "rcv": [entry(1, "6.1")]}
+    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
+    every = book.open_keys
+    for run in range(1, 17):
+        book.add(record(run, every[(run - 1) % 4], (run - 1) // 4))
+    book.next_block()
+    assert book.open_keys == []
+    book.add(record(17, every[0], 4))
+    assert book.open_keys == every
+    assert book.assessment(every[0]).n == 1

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from netbench.base.cancel import held_back
+from netbench.base.cancel import aside, held_back
 from netbench.hosts.ssh.process import SshProcess
 from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
 
@@ -94,3 +94,24 @@ def test_what_is_held_back_comes_once_and_at_the_end() -> None:
     assert steps == ["inner", "outer"]
     with held_back:
         pass
+
+
+def test_ctrl_c_does_not_wait_for_what_is_done_aside() -> None:
+    go_on, begun = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        go_on.wait(PATIENCE)
+
+    def press() -> None:
+        begun.wait(PATIENCE)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+    with pytest.raises(KeyboardInterrupt):
+        aside(work)
+    assert not go_on.is_set()
+    go_on.set()
+    assert aside(lambda: 3) == 3
+    with pytest.raises(ValueError, match="its own"):
+        aside(lambda: int("its own"))

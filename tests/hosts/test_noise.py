@@ -21,10 +21,11 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import StoreError
+from netbench.base.errors import LabError, StoreError
 from netbench.base.json_lines import to_line
 from netbench.engine.worker import Worker
-from netbench.model import Campaign
+from netbench.lab import Lab
+from netbench.model import Campaign, Host
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
@@ -42,6 +43,7 @@ from netbench.run.noise import NoiseMonitor
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import FAR, NEAR, out
+from tests.support.needs import needs
 from tests.support.synthetic import Synth
 
 
@@ -445,3 +447,64 @@ def test_check_compares_both_ends_of_a_link(speed: str, said: list[str]) -> None
         }
         found = list(host_load.warnings(made, pool, entries))
     assert [f"{one.host}: {one.what}" for one in found if "speed" in one.what] == said
+
+
+@pytest.fixture
+@needs("root", "netns")
+def lab() -> Iterator[Lab]:
+    """Two hosts in namespaces, reached over SSH."""
+    from netbench import lab
+
+    name = f"n{os.getpid() % 100000}"
+    try:
+        made = lab.up("netns", ["a", "b"], name=name)
+    except LabError as error:
+        pytest.skip(str(error))
+    yield made
+    lab.down(name)
+
+
+def test_a_link_that_flaps_is_seen_at_both_its_ends(lab: Lab) -> None:
+    made = campaign.parse("netbench: 1\nname: n\nhosts: {a: local, b: local}\n", "n.yaml")
+    hosts = {
+        name: Host(name, h.ssh, h.address, h.interface, str(lab.ssh_config))
+        for name, h in lab.hosts.items()
+    }
+    data = lab.hosts["a"]
+    with a_block(replace(made, hosts=hosts)) as entries:
+        for state in ("down", "up"):
+            out("ip", "-n", data.namespace, "link", "set", data.interface, state)
+    flaps = [entry["counters"][f"{data.interface}.carrier_changes"] for entry in entries]
+    assert [after - before for before, after in flaps] == [2, 2]
+    assert [entry["host"] for entry in entries if "cpu" in entry] == ["a"], "one kernel"
+
+
+@pytest.fixture
+@needs("netns")
+def narrow() -> Iterator[None]:
+    """A loopback that drops what comes too fast."""
+    line = "tc qdisc add dev lo root tbf rate 200mbit burst 10k latency 1ms"
+    made = subprocess.run(line.split(), check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no token bucket here: {made.stderr.strip()}")
+    out("ip", "link", "set", "lo", "mtu", "1500")
+    yield
+    out("ip", "link", "set", "lo", "mtu", "65536")
+    out("tc", "qdisc", "delete", "dev", "lo", "root")
+
+
+def test_retransmissions_of_a_real_transfer_are_seen(tmp_path: Path, narrow: None) -> None:
+    made = campaign.parse(
+        TEXT.replace(", rate: 100Mb/s", "")
+        .replace("60ms", "300ms")
+        .replace("4, max: 4", "1, max: 1"),
+        "n.yaml",
+    )
+    ended = conductor.start(made, tmp_path)
+    (line,) = [
+        json.loads(line)
+        for line in (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
+    ]
+    before, after = line["counters"]["Tcp.RetransSegs"]
+    assert after - before >= max(1, load(ended.path).runs["retransmits"].iloc[0])
+    assert any("Tcp.RetransSegs" in caution.evidence for caution in noises(ended.path))

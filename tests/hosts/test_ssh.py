@@ -772,3 +772,60 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     said = str(lost.value)
     assert said.count("the name cannot be resolved") == 3
     assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]
+
+
+def test_reading_waits_only_as_long_as_asked(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["cat"])
+    with pytest.raises(TimeoutError):
+        process.read(0.05)
+    process.write(b"x")
+    assert process.read(5) == b"x"
+
+
+def test_two_threads_may_talk_at_once(bed: Bed) -> None:
+    _, channel = bed.host()
+    process = channel.start(["cat"])
+    lock = threading.Lock()
+
+    def say(letter: bytes) -> None:
+        for _ in range(200):
+            with lock:
+                process.write(letter * 100)
+
+    with ThreadPoolExecutor(2) as pool:
+        talks = [pool.submit(say, letter) for letter in (b"a", b"b")]
+        heard = bytearray()
+        while len(heard) < 40_000:
+            heard += process.read(10)
+        assert all(talk.result() is None for talk in talks)
+    pieces = {bytes(heard[at : at + 100]) for at in range(0, len(heard), 100)}
+    assert pieces == {b"a" * 100, b"b" * 100}
+
+
+def test_output_of_bashrc_is_skipped(bed: Bed) -> None:
+    server, channel = bed.host(shell="/bin/bash")
+    (server.home / ".bashrc").write_text("echo hello; echo trouble >&2\n")
+    done = channel.run(["echo", "output"])
+    assert (done.stdout, done.stderr) == ("output\n", "trouble\n")
+
+
+def test_two_jump_hosts_in_a_row(bed: Bed) -> None:
+    first, second, target = bed.serve(), bed.serve(), bed.serve()
+    bed.configure(
+        bed.alias(target, more=f"ProxyJump root@127.0.0.1:{first.port},hop")
+        + bed.alias(second, name="hop")
+    )
+    assert bed.channel().run(["echo", "far"]).stdout == "far\n"
+    assert first.sessions()
+    assert second.sessions()
+
+
+def test_a_second_known_hosts_file_counts(bed: Bed) -> None:
+    server = bed.serve()
+    second = bed.folder / "second file"
+    bed.configure(
+        bed.alias(server, more=f'UserKnownHostsFile {bed.folder}/none "{second}"'), known=False
+    )
+    second.write_text(f"[127.0.0.1]:{server.port} {server.key()}\n")
+    bed.channel().connect()

@@ -141,3 +141,19 @@ def test_what_a_kill_left_goes_the_next_time(here: Path) -> None:
     left.append(aged(here / "lab" / "gone.sha256", 2))
     assert pruned() == []
     assert not any(place.exists() for place in left)
+
+
+def test_a_kill_leaves_no_entry_in_part(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = entry(here, "built/one", 91)
+
+    def killed(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cache, "_delete", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pruned()
+    assert not place.exists()
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(here.parent))
+    assert pruned() == []
+    assert list((here / "built").iterdir()) == []

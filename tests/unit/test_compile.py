@@ -278,3 +278,11 @@ def test_a_tree_that_is_gone_is_made_again(
     assert not tree.exists()
     assert locate(Kernel("k", tree=str(build(kernel(repository, "v2"), Lines().told))))
     assert tree.exists()
+
+
+def test_check_builds_nothing_of_a_campaign_that_cannot_be(repository: Repository) -> None:
+    file = repository.place.parent / "patch.yaml"
+    file.write_text(TEXT.format(repository.place).replace("rev: master", "rev: nowhere"))
+    done = call("check", file)
+    assert done.returncode == 2
+    assert "has no revision 'nowhere'" in done.stderr

@@ -116,6 +116,31 @@ def test_what_has_ended_is_not_tried_again(tmp_path: Path, outcome: object) -> N
     assert run.parts[0].code == (2 if isinstance(outcome, RequestError) else outcome)
 
 
+def test_an_interrupt_stops_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Tasks({1: [None], 2: [None]})
+    run = engine(tmp_path, client, Told())
+
+    def interrupt(seconds: float) -> None:
+        if not is_stopped(tmp_path):
+            raise KeyboardInterrupt
+        for part in run.parts:
+            assert part.future
+            part.future.over = True  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(dask_engine.time, "sleep", interrupt)
+    assert not run.run()
+    assert is_stopped(tmp_path)
+
+
+def test_a_scheduler_that_is_gone_ends_all_parts(tmp_path: Path) -> None:
+    client, told = Tasks({1: [None]}), Told()
+    client.alive = False
+    run = engine(tmp_path, client, told)
+    assert run.run()
+    assert [part.code for part in run.parts] == [1, 1]
+    assert told.lines[-1] == "the Dask scheduler is gone: all parts end"
+
+
 def test_without_dask_the_extra_is_named(
     netbench: Command, small_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.base.errors import StoreError
+from netbench.base.errors import ReportError, StoreError
 from netbench.base.json_lines import to_line
 from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
@@ -184,3 +184,8 @@ def test_samples_appear_whole(store: Store) -> None:
     store.samples(7, [{"ns": 1}, {"ns": 2}])
     assert (store.path / "samples" / "000007.jsonl").read_text() == '{"ns":1}\n{"ns":2}\n'
     assert len(list((store.path / "samples").iterdir())) == 1
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="is not a result folder"):
+        Store.open(tmp_path)

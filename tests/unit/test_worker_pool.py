@@ -17,6 +17,7 @@ from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
 from netbench.run import worker_pool
 from netbench.run.worker_pool import WorkerPool
+from tests.unit.conftest import Pressing
 
 PAIRS = """\
 netbench: 1
@@ -125,3 +126,20 @@ def test_an_interrupt_while_a_worker_is_started_is_one_of_that_worker_too() -> N
         worker = pool.worker("here", "sender")
         with pytest.raises(KeyboardInterrupt):
             worker.connection.next_frame(time.monotonic() + 2)
+
+
+def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
+    pressing: Pressing,
+) -> None:
+    """Two threads that read from one worker would take each other's answers."""
+    done = list[str]()
+    never = threading.Event()
+
+    def act(host: str) -> None:
+        never.wait(0.1)
+        done.append(host)
+
+    with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool:
+        with pressing(), pytest.raises(KeyboardInterrupt):
+            pool.each(act)
+        assert sorted(done) == ["a", "b", "c", "d"]

@@ -1,10 +1,15 @@
-"""Intervals, p values and effects of 200 random data sets, against scipy's."""
+"""Intervals, p values and effects of 200 random data sets, against scipy's; slow: against R's and
+against Debian's ministat, which are installed where they are missing.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +25,7 @@ from netbench.read.matching import Match
 from netbench.stats.by_boot import split
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Numbers, mean_interval
+from tests.support.outside import installed
 
 SETS = 200
 CONFIDENCES = (0.8, 0.9, 0.95, 0.99, 0.999)
@@ -160,3 +166,73 @@ def test_families_are_holms() -> None:
             assert (c.low > 1 or c.high < 1) == (p < 1 - confidence), (c, p)
             outcomes.add(bool(p < 1 - confidence))
     assert outcomes == {True, False}
+
+
+@pytest.fixture(scope="module")
+def program(request: pytest.FixtureRequest) -> str:
+    """A program of a Debian package, given as `program package`."""
+    return installed(*request.param.split())
+
+
+R_SCRIPT = """
+options(digits = 17)
+for (line in readLines(file("stdin"))) {
+  parts <- strsplit(line, ";")[[1]]
+  confidence <- as.numeric(parts[1])
+  a <- as.numeric(strsplit(parts[2], " ")[[1]])
+  b <- as.numeric(strsplit(parts[3], " ")[[1]])
+  p <- as.numeric(strsplit(parts[4], " ")[[1]])
+  one <- t.test(a, conf.level = confidence)
+  two <- t.test(log(b), log(a), conf.level = confidence)
+  cat(one$conf.int, two$conf.int, two$parameter, two$p.value, p.adjust(p, "holm"), "\\n")
+}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["Rscript r-base-core"], indirect=True)
+def test_r_says_the_same(program: str) -> None:
+    asked, known = [], []
+    for seed, ((a, b), confidence) in enumerate(samples(2)):
+        words = (" ".join(repr(float(v)) for v in values) for values in (a, b))
+        p = (np.random.default_rng(seed).random(6) ** 3).tolist()
+        asked.append(";".join((repr(confidence), *words, " ".join(map(repr, p)))))
+        mean, (ratio,) = mean_interval(a, confidence), unpaired([[a, b]], confidence)
+        logs = math.log(ratio.low), math.log(ratio.high)
+        known.append([mean.low, mean.high, *logs, ratio.freedom, ratio.p, *holm(p)])
+    argv, lines = [program, "-e", R_SCRIPT], "\n".join(asked) + "\n"
+    said = subprocess.run(argv, input=lines, capture_output=True, text=True, check=True).stdout
+    for line, ours in zip(said.split("\n")[:SETS], known, strict=True):
+        assert [float(word) for word in line.split()] == pytest.approx(ours, rel=1e-7, abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["ministat ministat"], indirect=True)
+def test_ministat_says_the_same(program: str, tmp_path: Path) -> None:
+    """ministat pools both variances and has Student's t to three digits: with as many values of
+    each, its difference and error are ours, and its half-width follows from them.
+    """
+    for (a, b), _ in samples(2):
+        files = [tmp_path / "a", tmp_path / "b"]
+        for file, values in zip(files, (a, b), strict=True):
+            file.write_text("".join(f"{math.log(v):.17g}\n" for v in values))
+        said = subprocess.run(
+            [program, "-A", "-c", "95", *map(str, files)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for values, line in zip((a, b), re.findall(r"^[x+] +\d.*", said, re.M), strict=True):
+            ours = mean_interval(np.log(values), 0.95)
+            n, *_, mean, sd = (float(word) for word in line.split()[1:])
+            assert (n, mean) == pytest.approx((ours.n, ours.mean), rel=1e-5, abs=1e-6)
+            assert sd == pytest.approx(ours.sd, rel=1e-4)
+        (ratio,) = unpaired([[a, b]], 0.95)
+        half = scipy.stats.t.ppf(0.975, 2 * len(a) - 2) * ratio.error
+        if found := re.search(r"confidence\n\s+(\S+) \+/- (\S+)", said):
+            apart, width = map(float, found.groups())
+            assert apart == pytest.approx(math.log(ratio.ratio), rel=1e-4, abs=1e-6)
+            assert width == pytest.approx(half, rel=1e-3)
+        else:
+            assert "No difference proven" in said
+            assert abs(math.log(ratio.ratio)) < half * 1.001

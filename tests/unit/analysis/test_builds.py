@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,6 +128,12 @@ def test_a_comparison_is_over_paired_builds(tmp_path: Path) -> None:
     assert found.p == pytest.approx(scipy.stats.ttest_1samp(by_build, 0).pvalue)
 
 
+def test_a_factor_within_boots_is_compared_over_builds_too(tmp_path: Path) -> None:
+    found = Source(made(tmp_path / "r")).compare("send", "readwrite", "throughput")
+    assert {(c.unit, c.n) for c in found} == {("build", 4)}
+    assert {c.verdict for c in found} == {"better"}
+
+
 def test_with_builds_of_one_kernel_alone_the_boot_is_the_unit(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     made(folder)
@@ -164,6 +171,24 @@ def test_a_cell_whose_builds_lie_apart_has_not_converged(tmp_path: Path) -> None
     assert {c.status for c in cells_of(apart)} == {"max"}
     alike = made(tmp_path / "b", **asked)
     assert {c.status for c in cells_of(alike)} == {"converged"}
+
+
+@pytest.mark.slow
+def test_over_boots_layouts_would_be_taken_for_differences(tmp_path: Path) -> None:
+    """Equal kernels whose builds differ by 3%: an interval of 95% leaves 1 out in 5% of cases."""
+    wrong = {"build": 0, "boot": 0}
+    for seed in range(60):
+        result = made(
+            tmp_path / str(seed), factors={"kernel": ("base", "patched")}, apart=0.03, seed=seed,
+            spread=0.001, runs=16, boots=16, truth=lambda factors: (18.0, 0.5, 0.5),
+        )  # fmt: skip
+        for unit, runs in (("build", result.runs), ("boot", result.runs.drop(columns="build"))):
+            source = Source(replace(result, runs=runs))
+            (found,) = source.compare("kernel", "base", "throughput")
+            assert found.unit == unit
+            wrong[unit] += not found.low <= 1 <= found.high
+    assert wrong["build"] <= 8
+    assert wrong["boot"] >= 15
 
 
 # --- epochs ---
@@ -253,3 +278,9 @@ def test_an_earlier_result_tells_how_far_builds_lie_apart(tmp_path: Path) -> Non
     single = outlook(planned(), made(tmp_path / "one", factors=factors, builds=1, between=0.01))
     assert single.metrics[0].unit == "boot"
     assert any("how far builds lie apart is not known" in note for note in single.notes)
+
+
+def test_the_letter_s_head_names_the_levels(tmp_path: Path) -> None:
+    made(tmp_path / "r")
+    head = " ".join(letter.render(build_report(tmp_path / "r")).split())
+    assert "base); 4 builds x 2 boots x 3 blocks; 95% intervals" in head

@@ -48,6 +48,14 @@ def compare(
     )
 
 
+def test_only_common_blocks_are_paired() -> None:
+    old = np.array([1.0, 1.1, 0.9, 1.05, math.nan, 1.0])
+    new = np.array([2.0, 2.2, math.nan, 2.1, 9.0, 2.0])
+    (found,) = compare(frame({"old": old, "new": new}))
+    assert found.n == 4
+    assert found.ratio == pytest.approx(2.0)
+
+
 IN_ORDER, SHUFFLED = np.arange(4), np.array([2, 0, 3, 1])
 
 
@@ -77,12 +85,36 @@ def test_holm_by_hand() -> None:
     assert found == pytest.approx(expected)
 
 
+@pytest.mark.slow
+def test_family_error_rate_is_kept() -> None:
+    """No level differs: at least one wrong verdict in at most 5% of campaigns, which without
+    correction would be 14%.
+    """
+    rng, wrong = np.random.default_rng(2), 0
+    for _ in range(600):
+        family = compare(
+            frame({name: np.exp(rng.normal(0, 0.02, 6)) for name in ("old", "a", "b", "c")})
+        )
+        wrong += any(c.verdict != "inconclusive" for c in family)
+    assert wrong / 600 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
+
+
+def test_sequential_rule_widens() -> None:
+    rng = np.random.default_rng(5)
+    runs = frame({"old": np.exp(rng.normal(0, 0.02, 10)), "new": np.exp(rng.normal(0, 0.02, 10))})
+    (fixed,), (stopped,) = compare(runs), compare(runs, Repeat(min=10, max=30))
+    assert stopped.low < fixed.low
+    assert stopped.confidence == fixed.confidence == 0.95
+
+
 @pytest.mark.parametrize(
     ("low", "high", "better", "margin", "verdict"),
     [
         (1.02, 1.05, 1, None, "better"),
         (1.02, 1.05, -1, None, "worse"),
         (0.95, 0.98, -1, None, "better"),
+        (0.95, 0.98, 1, None, "worse"),
+        (0.995, 1.005, 1, 0.01, "equivalent"),
         (0.99, 1.01, 1, None, "inconclusive"),  # without a margin never equivalent
         (1.002, 1.008, 1, 0.01, "equivalent"),  # beyond 0 and wholly inside the margin
         (1.002, 1.02, 1, 0.01, "better"),  # beyond 0 and not wholly inside
@@ -298,6 +330,11 @@ def six(d: float, margin: float | None, trials: int, **asked: object) -> list[li
         )
         for values in drawn
     ]
+
+
+def test_any_false_equivalent_of_six_at_the_margin_is_rare() -> None:
+    found = six(math.log1p(-0.03), 0.03, 800)
+    assert 0 < sum(any(c.verdict == "equivalent" for c in f) for f in found) <= 0.055 * len(found)
 
 
 def test_equivalent_intervals_lie_within_the_margin() -> None:

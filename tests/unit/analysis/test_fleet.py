@@ -111,6 +111,16 @@ def test_many_outliers_do_not_hide_each_other() -> None:
     assert found(o) == {(SENDER, name) for name in slow}
 
 
+def test_one_odd_run_makes_no_slow_host() -> None:
+    o = drawn(bisection(names(40), 10), 1, np.random.default_rng(4))
+    o.mean[17] -= 0.6
+    assert found(o) == set()
+
+
+def test_a_ring_of_one_run_each_names_none() -> None:
+    assert found(drawn(ring(names(10)), 1, np.random.default_rng(1))) == set()
+
+
 HUB, *OTHERS = names(20)
 
 

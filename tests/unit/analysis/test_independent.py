@@ -96,6 +96,17 @@ def test_what_cannot_be_compared_says_why(
     assert all(math.isnan(c.low) for c in found)
 
 
+def test_a_run_that_measured_nothing_has_no_ratio(tmp_path: Path) -> None:
+    def nothing(record: Record) -> Record:
+        if record["run"] == 3:
+            counted = record["receiver"]["flow"]["bytes"]
+            counted[1][0] = counted[0][0]
+        return record
+
+    found = both(made(tmp_path / "a", edit=nothing), made(tmp_path / "b"))
+    assert [c.why for c in found].count("a run measured 0, which has no ratio") == 1
+
+
 # --- which cells are the same ---
 
 
@@ -208,6 +219,7 @@ def test_swept_kernels_that_are_the_same_are_no_difference(tmp_path: Path) -> No
         ("sender_demand>5%", ("sender_demand", False, 0.05)),
         ("system_cpu.procstat>+0.5 %", ("system_cpu.procstat", False, 0.005)),
         ("throughput<.5%", ("throughput", True, 0.005)),
+        ("retransmits>100%", ("retransmits", False, 1.0)),
         ("sender_cpu.toy<0", ("sender_cpu.toy", True, 0.0)),  # any meter may be named
     ],
 )
@@ -219,6 +231,9 @@ def test_gates_are_read(text: str, gate: tuple[str, bool, float]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("throughput", "write METRIC"),
+        ("throughput<two", "write METRIC"),
+        ("", "write METRIC"),
         ("throughput<=2%", "write METRIC"),
         ("throughput<-2%%", "write METRIC"),
         ("<-2%", "write METRIC"),

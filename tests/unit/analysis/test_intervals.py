@@ -24,6 +24,7 @@ from netbench.stats.intervals import (
     mean_interval,
     sequential_confidence,
     t_quantile,
+    verdict_confidence,
 )
 from tests.support.synthetic import Record, Synth
 
@@ -79,9 +80,9 @@ def errors(minimum: int, maximum: int, widened: bool, confidence: float, cells: 
     ("confidence", "cells"),
     [
         (0.8, 4000),
+        (0.9, 8000),
         (0.95, 8000),
         (0.99, 20_000),
-        pytest.param(0.999, 100_000, marks=pytest.mark.slow),
     ],
 )
 def test_the_error_of_stopped_intervals(minimum: int, confidence: float, cells: int) -> None:
@@ -89,6 +90,27 @@ def test_the_error_of_stopped_intervals(minimum: int, confidence: float, cells: 
     assert 0.7 - noise <= errors(minimum, 30, True, confidence, cells) <= 1.2 + noise
     if minimum == 5 and confidence >= 0.95:  # or the widening would be for nothing
         assert errors(minimum, 30, False, confidence, cells) > 1.2 + noise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("minimum", [3, 5, 10])
+def test_the_error_of_rare_misses(minimum: int) -> None:
+    assert 0.6 <= errors(minimum, 30, True, 0.999, 100_000) <= 1.4
+    assert errors(minimum, 30, False, 0.999, 100_000) > 1.4
+
+
+def test_simulated_rule_is_the_conductors() -> None:
+    """`assess` stops where the vectorised simulation above stops."""
+    repeat = Repeat(min=3, max=12, precision=0.025)
+    confidence = sequential_confidence(0.95, 3, 12)
+    for row in np.random.default_rng(5).normal(1, 0.03, (200, 12)):
+        stopped = next(
+            n for n in range(1, 13) if assess({"throughput": row[:n]}, repeat).reason != "open"
+        )
+        plain = next(
+            (n for n in range(3, 12) if mean_interval(row[:n], confidence).precision <= 0.025), 12
+        )
+        assert stopped == plain
 
 
 STEADY = [10.0, 10.01, 9.99, 10.0, 10.02]
@@ -120,6 +142,23 @@ def test_a_cell_alone(values: dict[str, list[float]], reason: str) -> None:
     assert assess(values, repeat).reason == reason
     one = {"throughput": [5.0]}
     assert [assess(one, Repeat(1, most)).reason for most in (1, 3)] == ["max", "open"]
+
+
+@pytest.mark.parametrize(("least", "most"), [(5, 30), (5, 100), (10, 30)])
+@pytest.mark.parametrize("share", [0.05, 0.05 / 6])
+def test_a_verdict_at_any_look_is_wrong_as_seldom_as_said(
+    least: int, most: int, share: float
+) -> None:
+    values = np.random.default_rng(3).normal(size=(4000, most))
+    n = np.arange(1, most + 1)
+    means = values.cumsum(1) / n
+    variances = ((values**2).cumsum(1) - n * means**2)[:, least - 1 :] / (n - 1)[least - 1 :]
+    looks = n[least - 1 :]
+    t = np.abs(means[:, least - 1 :]) / np.sqrt(variances / looks)
+    confidence = verdict_confidence(1 - share, least, most)
+    limits = scipy.stats.t.ppf((1 + confidence) / 2, looks - 1)
+    wrong = float((t > limits).any(1).mean())
+    assert 0.5 * share < wrong < 1.1 * share + 2 * math.sqrt(share / 4000)
 
 
 # --- of counts, and of what has ends ---

@@ -230,3 +230,10 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     kept = {0: "all", 3: "3 of 6", 6: "0 of 6"}[engaged]
     assert found["sender", "copied"] == ("must stay 0", kept)
     assert found["receiver", "copied"] == ("", None)
+
+
+def test_many_boots_are_told_by_least_and_greatest(tmp_path: Path) -> None:
+    report = made(tmp_path / "r", factors={"send": ("sendfile",)}, runs=20, boots=10, between=0.02)
+    (row,) = rows(tables(report, "boots")[1])
+    means = report.source.result.ok.groupby("boot")["throughput"].mean()
+    assert (row["least"], row["greatest"]) == (means.min(), means.max())

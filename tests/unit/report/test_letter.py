@@ -198,3 +198,17 @@ def test_the_release_of_one_kernel_is_not_that_of_all(tmp_path: Path) -> None:
     assert not re.search("Linux [0-9]", lines[0])
     assert "6.1: Linux 6.1.9-0123456789ab, 6.12: Linux 6.12.4" in lines
     assert re.search("Linux [0-9]", lines_of(Synth(compare=SEND), tmp_path / "one")[0])
+
+
+def test_one_block_is_told_in_the_singular(tmp_path: Path) -> None:
+    compare = {"factor": "send", "baseline": "readwrite"}
+    told = letter.render(build(Synth(runs=1, compare=compare).write(tmp_path)))
+    assert "(base); 1 block; 95%" in " ".join(told.split())
+
+
+def test_levels_with_long_names_are_base_and_level(tmp_path: Path) -> None:
+    levels = ("a-kernel-with-a-long-name", "another-kernel-with-a-name")
+    made = Synth(factors={"send": levels}, compare={"factor": "send", "baseline": levels[0]})
+    lines = lines_of(made, tmp_path / "r")
+    assert any(re.match(r" +base +level +change +95% interval +verdict", line) for line in lines)
+    assert max(map(len, lines)) <= 72

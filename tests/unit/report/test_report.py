@@ -252,3 +252,22 @@ def test_any_table_fits_any_width(data: st.DataObject, width: int) -> None:
     folded = [Column(c.name[:20].strip() or "x", c.unit[:8].strip(), c.kind) for c in columns]
     lines = list(text.table_lines(Table("", tuple(folded), tuple(rows)), width))
     assert max(map(len, lines)) <= width
+
+
+def test_text_table_holds_the_numbers(reports: dict[str, Report]) -> None:
+    lines = text.render(reports["one kernel"]).split("\n")
+    row = next(line for line in lines if re.match(r"sendfile +apart", line))
+    i = next(
+        c for c in reports["one kernel"].source.cells if c.cell == "send=sendfile,pin=apart"
+    ).intervals
+    values = re.findall(r"([\d.]+) ±([\d.]+)", row)
+    for (mean, half), name in zip(
+        values, ("throughput", "system_cpu", "system_demand"), strict=True
+    ):
+        assert float(mean) == pytest.approx(
+            i[name].mean, abs=0.6 * 10 ** -len(mean.partition(".")[2])
+        )
+        assert float(half) == pytest.approx(
+            i[name].half_width, abs=0.6 * 10 ** -len(half.partition(".")[2])
+        )
+    assert row.endswith("10  converged")
