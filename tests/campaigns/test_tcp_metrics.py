@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import EngineError
+from netbench.base.errors import CampaignError, EngineError
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.plan.plan import Plan

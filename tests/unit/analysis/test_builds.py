@@ -22,6 +22,8 @@ from netbench.read.cells import cells_of
 from netbench.read.load import load
 from netbench.read.outlook import outlook
 from netbench.read.result import Result
+from netbench.report import letter
+from netbench.report.build import build as build_report
 from netbench.report.source import Source
 from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
 from tests.support.synthetic import Synth
