@@ -472,7 +472,7 @@ def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: 
     for words, why in (
         (
             ("class", "add", "dev", DATA, "parent", "6:", "classid", "6:1", "htb", "rate", "1gbit"),
-            "its classes are another program's",
+            "it has more than simple options",
         ),
         (
             ("qdisc", "add", "dev", DATA, "parent", "6:1", "handle", "7:", "pfifo"),
