@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 
 from netbench.base.errors import BootError
+from netbench.base.names import RELEASE
 from netbench.hosts.host_channel import Result
 from netbench.kernels.boot.boot_method import BootMethod, Target
 from netbench.kernels.boot.machine import Machine, complaint
@@ -37,6 +39,9 @@ class Command(BootMethod):
         return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
 
     def reboot(self, machine: Machine, target: Target) -> None:
+        if not target.name and not re.fullmatch(RELEASE, target.release):
+            said = f"its kernel calls itself {target.release!r}, which is no release"
+            raise BootError(f"{machine.name}: {said}; boot it by hand")
         words = {
             "{host}": machine.name,
             "{kernel}": target.name or "original",
