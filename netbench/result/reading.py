@@ -51,9 +51,8 @@ def read_keys(file: Path) -> Mapping[str, Any]:
     """The keys of a campaign.yaml, each scalar as it was written. Errors: StoreError."""
     try:
         text, depth = read_inside(file, most=LONGEST), 0
-        for number, event in enumerate(
-            yaml.parse(text, Loader=LOADER)
-        ):  # the loader in C has no end of recursion
+        # before nodes are made of them, which is slow, and in C without an end of recursion
+        for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST + 1 or number > 2 * MOST_VALUES:

@@ -184,7 +184,7 @@ CRAFTED: Mapping[str, Craft] = {
     **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
     "a precision below 0": planned("precision", "-1"),
     "no runs": planned("min", "0"),
-    "a name of two lines": planned("name", r'"c\\\\n  x"'),
+    "a name of two lines": planned("name", r'"c\\n  x"'),
     "levels of 60,000 characters": of_long_levels,
     "a list of 500,000": text(
         "campaign.yaml", lambda old, secret: f"{old}zz: [{'x,' * 500_000}]\n"
