@@ -36,12 +36,17 @@ class Command(BootMethod):
         return ""
 
     def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
+        self.prepare_original(machine, original_kernel)  # the way back
         return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
 
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
+        """Refuses a release that is a word of another kind: the host says it, a command gets it."""
+        if not re.fullmatch(RELEASE, original_kernel.release):
+            said = f"its kernel calls itself {original_kernel.release!r}, which is no release"
+            raise BootError(f"{machine.name}: {said}; boot another one first")
+        return super().prepare_original(machine, original_kernel)
+
     def reboot(self, machine: Machine, target: Target) -> None:
-        if not target.name and not re.fullmatch(RELEASE, target.release):
-            said = f"its kernel calls itself {target.release!r}, which is no release"
-            raise BootError(f"{machine.name}: {said}; boot it by hand")
         words = {
             "{host}": machine.name,
             "{kernel}": target.name or "original",
