@@ -25,7 +25,7 @@ RELEASE = "[A-Za-z0-9][A-Za-z0-9._+~-]*"  # as a kernel calls itself
 METRIC = "[a-z][a-z0-9_]{0,39}"
 COLUMNS = (
     *("run", "cell", "pair", "block", "boot", "round", "build", "control", "status", "reason"),
-    *("engaged", "started", "excluded", "noise", "label"),
+    *("engaged", "started", "excluded", "noise", "label", "campaign", "result"),
 )
 """Of tables of runs, beside factors and metrics."""
 METRICS = (
