@@ -355,9 +355,28 @@ def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
     assert "cannot be set" in str(refusal(worker, "link", (DATA, "state"), "up"))
 
 
-@pytest.mark.parametrize(
-    "op", ["features", "rings", "coalesce", "channels", "qdisc", "driver", "statistics", "link"]
+OF_INTERFACE = (
+    "features",
+    "rings",
+    "coalesce",
+    "channels",
+    "qdisc",
+    "driver",
+    "statistics",
+    "link",
 )
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
+def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker, op: str) -> None:
+    """What is allowed, and what is looked at around a change, goes by that."""
+    here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
+    error = refusal(worker, op, ("ensx", *(("mtu",) if op == "link" else ())))
+    assert f"'ensx' is another name of the interface {DATA}" in str(error)
+    assert error.remedy == f"write {DATA}"
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
 def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> None:
     more = ("mtu",) if op == "link" else ()
     error = refusal(worker, op, ("eth9", *more))
