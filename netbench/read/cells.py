@@ -21,7 +21,7 @@ from netbench.read.metrics import METRICS
 from netbench.read.result import Result
 from netbench.result.files import PlannedCell
 from netbench.stats.by_boot import KERNEL, without_boots
-from netbench.stats.closing import Standing, closings, reached
+from netbench.stats.closing import Standing, closings, ratio_widths, reached
 from netbench.stats.dependence import DOUBT, correlations, run_intervals
 from netbench.stats.intervals import (
     Interval,
@@ -47,7 +47,9 @@ class CellResult:
     several were asked for, or `build` where these are of several builds. `signs` are what makes it
     unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
     the pair lie in two. `mean`: the status of its means, which `status` is not about where ratios
-    decide: `converged`, `max` (wider than asked), or `unstable`.
+    decide: `converged`, `max` (wider than asked), or `unstable`. `widths`: by metric that is asked
+    for, of what decides (the ratio to the baseline where there is one, else the mean) the
+    half-width as a fraction.
     """
 
     cell: str
@@ -62,6 +64,7 @@ class CellResult:
     marked: int = 0
     modes: Mapping[str, CellModes] = field(default_factory=dict)
     mean: str = ""
+    widths: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -94,8 +97,9 @@ def cells_of(result: Result) -> list[CellResult]:
     standings = {key: table.standing(place) for key, place in places.items()}
     kernels = result.compare is not None and result.compare.factor == KERNEL
     rounds = result.rounds if kernels else None
-    closed = closings(standings, result.swept, result.compare, result.repeat, rounds)
-    return [table.cell(place, closed[key]) for key, place in places.items()]
+    campaign = result.swept, result.compare, result.repeat, rounds
+    closed, widths = closings(standings, *campaign), ratio_widths(standings, *campaign)
+    return [table.cell(place, closed[key], widths.get(key)) for key, place in places.items()]
 
 
 @dataclass(frozen=True)
@@ -233,8 +237,10 @@ class _Table:
         final = (s for s in ("refused", "unsupported", "failed") if s in statuses)
         return next(final, "interrupted")
 
-    def cell(self, place: _Place, closed: str) -> CellResult:
-        """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
+    def cell(self, place: _Place, closed: str, ratios: Mapping[str, float] | None) -> CellResult:
+        """The result of one (cell, pair); `closed`: why it closed, "" if it did not; `ratios`: the
+        widths of those to its baseline, None where none decide.
+        """
         rows, name = place.rows, place.cell.cell
         good = rows[self.ok[rows]]
         measured = self.measured(good)
@@ -251,6 +257,8 @@ class _Table:
         intervals = {metric: each.interval for metric, each in measured.items()}
         if by_boot:
             intervals = self.over_boots(measured, good)
+        means = {m: intervals[m] for m in repeat.metrics if m in intervals}
+        of_means = {m: mean.precision for m, mean in means.items() if mean.known}
         return CellResult(
             cell=name,
             pair=place.pair,
@@ -264,6 +272,7 @@ class _Table:
             marked=int((~self.unmarked[good]).sum()),
             modes={m: found.cells[name] for m, found in modes.items() if name in found.cells},
             mean=self.mean_status(status, place.pair, good, intervals),
+            widths=of_means if ratios is None else ratios,
         )
 
     def mean_status(

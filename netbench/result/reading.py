@@ -24,7 +24,7 @@ LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 @dataclass(frozen=True)
 class CampaignWords:
     """What is taken from campaign.yaml: its `about`, and what it writes of the transfer and of
-    settings and tools (`transfer.chunk` -> `64K`; None where it cannot be read).
+    settings, tools and kernels (`transfer.chunk` -> `64K`; None where it cannot be read).
     """
 
     about: str = ""
@@ -37,7 +37,7 @@ def read_campaign(folder: Path) -> CampaignWords:
         document = read_keys(folder / "campaign.yaml")
     except StoreError:
         return CampaignWords()
-    parts = {name: document.get(name) for name in ("transfer", "settings", "tools")}
+    parts = {name: document.get(name) for name in ("transfer", "settings", "tools", "kernels")}
     asked = {
         f"{name}.{key}": value if isinstance(value, str) else json.dumps(value)
         for name, part in parts.items()
