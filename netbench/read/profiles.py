@@ -272,7 +272,8 @@ def difference(
     variance of a count is its mean).
     """
     both = before, after
-    ratio = welch(*([math.log(t) for t in one.totals if t > 0] for one in both), confidence)
+    logs = [[math.log(total) for total in one.totals if total > 0] for one in both]
+    ratio = welch(logs[0], logs[1], confidence)
     normal = float(ndtri((1 + confidence) / 2))
     changes = []
     for name in dict.fromkeys((*before.functions, *after.functions)):
@@ -284,8 +285,8 @@ def difference(
             change = replace(change, low=low, high=high, half_width=half)
         changes.append(FunctionChange(name, float(np.mean(a)), float(np.mean(b)), change))
     changes.sort(key=lambda one: (-abs(one.change.mean), one.name))
-    bounds = (math.exp(x) for x in (ratio.mean, ratio.low, ratio.high))
-    return ProfileDifference(before, after, *bounds, changes)
+    mean, low, high = (math.exp(x) for x in (ratio.mean, ratio.low, ratio.high))
+    return ProfileDifference(before, after, mean, low, high, changes)
 
 
 def _counting_variance(profile: CellProfile, costs: Sequence[float]) -> float:
