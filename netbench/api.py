@@ -7,7 +7,6 @@ plots.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
-from netbench.base.whole_file import is_of_others
+from netbench.base.errors import NetbenchError, ReportError, RequestError, StoreError
+from netbench.base.whole_file import replacing
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -440,14 +439,6 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
         )
 
 
-def _open_report(path: str, flags: int) -> int:
-    """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
-    foreign = os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid())
-    if foreign or is_of_others(Path(path)):
-        flags |= os.O_NOFOLLOW
-    return os.open(path, flags, 0o644)
-
-
 def write_report(report: Report, files: Mapping[str, Path]) -> None:
     """Write a report as `html`, `markdown`, `csv` or `junit`, each to a file of its own; where a
     result has nothing for one of them, none is written. Errors: ReportError; PlaceError, with the
@@ -471,14 +462,9 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
 
 def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
     """Write one form; `own_folder` is made for it. Errors: PlaceError."""
-    try:
-        if file.parent == own_folder:
-            own_folder.mkdir(mode=0o755, exist_ok=True)
-        # what is no character stays as YAML has escaped it
-        with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
-            out.write(text)
-    except OSError as error:
-        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+    # what is no character stays as YAML has escaped it
+    with replacing(file, make_folder=file.parent == own_folder) as draft:
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list[Path]:
@@ -599,7 +585,7 @@ def write_bundle(report: Report, file: Path) -> None:
         for form, name in FORMS.items():
             with suppress(ReportError):  # a campaign that compares nothing has no letter
                 text = str(import_module(f"netbench.report.{form}").render(report))
-                (Path(made) / name).write_text(text, encoding="utf-8")
+                _write_form(Path(made) / name, text)
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})

@@ -10,7 +10,7 @@
 
 #include "clock.h"
 #include "ops/request.h"
-#include "profile/sampler.h"
+#include "profile/profile.h"
 #include "source.h"
 #include "worker.h"
 

@@ -166,7 +166,7 @@ int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *pay
 int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value,
 		  const char **text, struct nb_error *error)
 {
-	size_t left = (size_t)(end - *at);
+	size_t left = (size_t)(end - *at), text_bytes;
 
 	if (!left)
 		return 0;
@@ -175,11 +175,12 @@ int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_
 			       "%zu bytes follow the last value", left);
 	memcpy(value, *at, sizeof(*value));
 	left -= sizeof(*value);
-	if (value->bytes > left || padded(value->bytes) > left)
+	text_bytes = value->bytes ? padded((size_t)value->bytes + 1) : 0;
+	*text = value->bytes ? (const char *)*at + sizeof(*value) : "";
+	if (text_bytes > left || (*text)[value->bytes])
 		return nb_fail(error, NB_ERR_PROTOCOL, "read values", NB_SAME_VERSION,
-			       "a text of %u bytes exceeds the %zu that remain", value->bytes,
+			       "a text of %u bytes has no end in the %zu that remain", value->bytes,
 			       left);
-	*text = (const char *)*at + sizeof(*value);
-	*at += sizeof(*value) + padded(value->bytes);
+	*at += sizeof(*value) + text_bytes;
 	return 1;
 }

@@ -40,8 +40,8 @@ void nb_writer_free(struct nb_writer *writer);
 int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *payload,
 		  size_t length);
 
-/* Walk the values of a job or operation: 1 and *value, *text (NUL-terminated copy is the caller's
- * business); 0 at the end; <0: malformed. */
+/* Walk the values of a job or operation: 1 and *value, *text (with its end, in the payload); 0 at
+ * the end; <0: malformed. */
 int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value,
 		  const char **text, struct nb_error *error);
 

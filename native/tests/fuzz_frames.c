@@ -44,7 +44,6 @@ static void decode(const unsigned char *payload, size_t length)
 	walk(exact, length);
 	nb_job_decode(&job, exact, length, &error);
 	nb_op_decode(&request, exact, length, &error);
-	nb_op_request_free(&request);
 	free(exact);
 }
 

@@ -119,6 +119,23 @@ def read_whole(file: Path) -> bytes:
         raise cannot_read(file, error) from error
 
 
+def pieces(file: Path, below: int = 1) -> Iterator[bytes]:
+    """A file of a result as it is now, to be copied. Errors: StoreError, also for one with holes,
+    which would fill a disk: netbench writes none.
+    """
+    try:
+        with open_file(file, below) as source:
+            left = os.fstat(source.fileno()).st_size
+            if left and os.lseek(source.fileno(), 0, os.SEEK_HOLE) < left:
+                raise OSError(errno.EFBIG, "it is sparse, which no file of netbench's is")
+            source.seek(0)
+            while piece := source.read(min(left, 1 << 20)):
+                left -= len(piece)
+                yield piece
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
 def cannot_read(file: Path, error: OSError) -> StoreError:
     """The error for a file of a result folder that cannot be opened or read."""
     return StoreError(

@@ -24,7 +24,6 @@ from netbench.run import external_tool, ledger, transfer
 from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
-from tests.faults.test_hosts import with_values
 from tests.support.engine_pair import Pair, open_pair
 from tests.support.local import call
 from tests.support.running import (
@@ -33,6 +32,7 @@ from tests.support.running import (
     is_running,
     wait_for,
     waits_for_pipe,
+    with_values,
     worker_pid,
 )
 

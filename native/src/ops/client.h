@@ -9,16 +9,17 @@
 #include "../fail.h"
 #include "op.h"
 
-/* An operation that is asked for. */
+/* An operation that is asked for, whose texts are another's; numbers as a frame has them. */
 struct nb_op_request {
-	const struct nb_op *op;
-	struct nb_target target; /* a copy with its end, as `undo` */
+	const char *kind;
+	const struct nb_op *op;	 /* of that kind */
+	struct nb_target target; /* its words NULL: there is none, as of `undo` */
 	struct nb_target undo;
-	char *value; /* NULL: only read */
-	int hold;
-	int restore;
-	int ask; /* only whether it is allowed */
-	uint32_t scope;
+	const char *value; /* NULL: only read */
+	uint64_t hold;
+	uint64_t restore;
+	uint64_t ask; /* only whether it is allowed */
+	uint64_t scope;
 };
 
 struct nb_client {

@@ -7,11 +7,10 @@
 #include "client.h"
 #include "undo.h"
 
-/* Decode one NB_OP payload. 0, or a negative code with the error filled; to be freed in either
- * case. */
+/* Decode one NB_OP payload, in which the request's texts stay. 0, or a negative code with the error
+ * filled. */
 int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,
 		 struct nb_error *error);
-void nb_op_request_free(struct nb_op_request *request);
 
 /* Execute one NB_OP payload; where it is to be held, *stack grows. Writes what was read before and
  * after. 0, or a negative code with the error filled: also where the client may not ask for it. */

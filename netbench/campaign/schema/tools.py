@@ -15,9 +15,14 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import Tool
 from netbench.tools.adaptors import TOOLS
-from netbench.tools.captures import groups_wanted, lacks_groups
-from netbench.tools.own import PLACEHOLDERS, placeholders, unknown_placeholders
-from netbench.tools.search import compiled
+from netbench.tools.own import (
+    PLACEHOLDERS,
+    compiled,
+    groups_wanted,
+    lacks_groups,
+    placeholders,
+    unknown_placeholders,
+)
 from netbench.tools.tool import THROUGHPUT
 
 TOOL_NAME = name_pattern(40)
