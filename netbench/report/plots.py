@@ -29,9 +29,8 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.effects import effects_of
-from netbench.read.layers import ORDER
 from netbench.read.metrics import Metric
-from netbench.read.profiles import units
+from netbench.read.profiles import ORDER, units
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of

@@ -19,8 +19,7 @@ from netbench.read.control import controls, in_places_of, marked
 from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
-from netbench.read.profile_difference import ProfileDifference, difference
-from netbench.read.profiles import CellProfile, Profiles, profiles_of
+from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Value, keyed
