@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -142,14 +143,18 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
         yield Pair(*workers)
 
 
-@contextlib.contextmanager
-def mover(*before: str) -> Iterator[Worker]:
+def mover(*before: str) -> contextlib.closing[Worker]:
     """A worker that moves data, started by these words and its own."""
-    worker = Worker(LocalChannel("here", (*before, *WORKER)).start_mover(), "here")
-    try:
-        yield worker
-    finally:
-        worker.close()
+    return contextlib.closing(
+        Worker(LocalChannel("here", [*before, *WORKER]).start_mover(), "here")
+    )
+
+
+def helper(*before: str) -> contextlib.closing[Worker]:
+    """One that changes this machine."""
+    return contextlib.closing(
+        Worker(LocalChannel("here", [*before, *WORKER]).start_helper(), "here")
+    )
 
 
 def observe(worker: Worker, meters: str, **more: int | str) -> Side:
@@ -165,6 +170,16 @@ def observed(worker: Worker) -> Side:
     worker.await_edge(Edge.CLOSE, PATIENCE)
     worker.stop()
     return Side.of(worker.catalogue, worker.result(PATIENCE).result)
+
+
+def scheduled_ns(pid: int) -> int:
+    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
+    (Documentation/scheduler/sched-stats.rst).
+    """
+    return sum(
+        int((task / "schedstat").read_text().split()[0])
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    )
 
 
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
