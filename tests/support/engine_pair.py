@@ -140,7 +140,7 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
             stack.callback(workers[-1].close)
             heartbeat.add(workers[-1])
             stack.callback(heartbeat.remove, workers[-1])
-        yield Pair(*workers)
+        yield Pair(workers[0], workers[1])
 
 
 def mover(*before: str) -> contextlib.closing[Worker]:
@@ -159,8 +159,8 @@ def helper(*before: str) -> contextlib.closing[Worker]:
 
 def observe(worker: Worker, meters: str, **more: int | str) -> Side:
     """What meters count in a window of 20 ms, or of another `duration`."""
-    job = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
-    worker.prepare(job | more)
+    job: Options = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
+    worker.prepare({**job, **more})
     return observed(worker)
 
 

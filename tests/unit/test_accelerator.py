@@ -147,19 +147,3 @@ def test_without_the_device_nothing_is_tried(
     why = f"{tmp_path}/gone: No such file or directory"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
     assert not (tmp_path / "tries").exists()
-
-
-def test_after_another_boot_of_the_machine_it_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trial.choose([kernel], 2, tools)
-    (tmp_path / "boot_id").write_text("another")
-    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
-    trial.choose([kernel], 2, tools)
-    assert tries(tmp_path) == 2
-
-
-def test_an_initramfs_that_is_gone_is_no_answer(tools: Tools, kernel: LabKernel) -> None:
-    kernel.initrd.unlink()
-    with pytest.raises(LabError, match="cannot try KVM"):
-        trial.choose([kernel], 2, tools)
