@@ -39,11 +39,12 @@ _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no o
 # Of PLACE, or a worker there: no other path that a host names is to be made root's.
 _PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?)?")
 # Root copies the worker $1, and looks at its copy: only that of SHA-256 $2 gets a name that sudo
-# starts. Until then nobody reads it: the user may have put a link to another file there.
+# starts. Until then nobody reads it: the user may have put a link to another file there. Its name
+# is this shell's own: another account's copy is never looked at in place of it, or named for it.
 _INSTALL = (
-    f'd={PLACE}; install -D -o root -g root -m 700 "$1" $d/new'
-    ' && echo "$2  $d/new" | sha256sum -c && chmod 755 $d/new && rm -f $d/worker-*'
-    " && mv $d/new $d/worker-$2"
+    f'd={PLACE}; f=$d/new-$$; install -D -o root -g root -m 700 "$1" $f'
+    ' && echo "$2  $f" | sha256sum -c && chmod 755 $f && rm -f $d/worker-*'
+    " && mv $f $d/worker-$2 || { rm -f $f; false; }"
 )
 
 # It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,

@@ -176,7 +176,7 @@ def _failed(transport: Any, cause: str) -> str:
 def _rejected(destination: Destination, authentication: Authentication) -> str:
     """That the host accepted no key: every key that was tried, and how to add one."""
     attempts = "\n  ".join(authentication.tried) or "nothing: there are no keys"
-    methods = ", ".join(authentication.methods)[:REASON_LENGTH]
+    methods = " ".join(", ".join(authentication.methods).split())[:REASON_LENGTH]
     accepts = f"The host accepts {methods}; netbench sends no passwords. " if methods else ""
     port = "" if destination.port == 22 else f"-p {destination.port} "
     return (
