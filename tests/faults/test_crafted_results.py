@@ -185,6 +185,9 @@ CRAFTED: Mapping[str, Craft] = {
     **{f"a factor named {name}": renamed(name) for name in ("cell", "throughput", "block", "boot")},
     **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
     "a precision below 0": planned("precision", "-1"),
+    "every run failed": text(
+        "records.jsonl", lambda old, secret: old.replace('"status":"ok"', '"status":"failed"')
+    ),
     "no runs": planned("min", "0"),
     "a name of two lines": planned("name", r'"c\\n  x"'),
     "levels of 60,000 characters": of_long_levels,
@@ -273,7 +276,7 @@ QUICK = (
         "a capture named status",
         "a precision below 0",
     ),
-    *("a capture named a.b", "a list of 500,000"),
+    *("a capture named a.b", "a list of 500,000", "every run failed"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
