@@ -19,7 +19,6 @@
 /* How a call on the connection waits; the words of the option `wait`. */
 enum nb_wait {
 	NB_WAIT_BLOCK,
-	NB_WAIT_POLL,
 	NB_WAIT_SPIN,
 	NB_WAIT_LATER, /* not at all: its thread serves others, and waits for all of them */
 };
@@ -133,18 +132,10 @@ int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation);
 /* poll(2) the connection until it is ready for `events`. */
 void nb_flow_poll(const struct nb_flow *flow, short events);
 
-/* Before each call on the connection. */
-static inline void nb_flow_await(const struct nb_flow *flow, short events)
-{
-	if (__builtin_expect(flow->wait == NB_WAIT_POLL, 0))
-		nb_flow_poll(flow, events);
-}
-
 /* After a call that failed: whether to make it again. */
 static inline int nb_flow_again(const struct nb_flow *flow)
 {
-	return errno == EINTR ||
-	       (errno == EAGAIN && (flow->wait == NB_WAIT_POLL || flow->wait == NB_WAIT_SPIN));
+	return errno == EINTR || (errno == EAGAIN && flow->wait == NB_WAIT_SPIN);
 }
 
 /* After a call that failed: whether it is for another step. */
@@ -207,10 +198,8 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t written;
+		ssize_t written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 
-		nb_flow_await(flow, POLLOUT);
-		written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 		nb_count(flow, calls, 1);
 		if (written < 0 && nb_flow_again(flow))
 			continue;
