@@ -13,8 +13,8 @@
 #include "ends.h"
 #include "fail.h"
 #include "flow.h"
+#include "meter.h"
 #include "tool.h"
-#include "window.h"
 #include "wire.h"
 
 enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "window.h"
+#include "meter.h"
 
 #include <stdlib.h>
 #include <string.h>
