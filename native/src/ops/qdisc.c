@@ -108,7 +108,6 @@ static int read_options(const char *hex, struct root *root)
 	return 0;
 }
 
-/* The root that a text describes. */
 static int parse(const char *text, struct root *root, struct nb_error *error)
 {
 	const char *line = strncmp(text, "root ", 5) ? strstr(text, "\nroot ") : text;
