@@ -14,7 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.base.errors import NetbenchError, ReportError, RequestError, StoreError
+from netbench.base.errors import (
+    NetbenchError,
+    ReportError,
+    RequestError,
+    StoreError,
+    unreadable,
+)
+from netbench.base.names import shell_word
 from netbench.base.whole_file import replacing
 from netbench.model import Campaign
 
@@ -291,7 +298,7 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     whys["limit"] = "the campaign reached its limit"
     if conclusion.why in whys:
         again = " for the same time again" if conclusion.why == "limit" else ""
-        said = f"`resume {conclusion.path}` continues it{again}"
+        said = f"`resume {shell_word(conclusion.path)}` continues it{again}"
         Lines().say(f"netbench: {whys[conclusion.why]}; {said}")
     return conclusion
 
@@ -480,7 +487,7 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
         below = [] if path.is_file() or (path / "records.jsonl").exists() else folders(path)
         plans = {}
         for folder in reversed(below):
-            with _noted(notes):
+            with _noted(folder, notes):
                 plans[folder] = read_plan(folder / "plan.json")
         merged = {part.result for plan in plans.values() for part in plan.parts}
         own = [each for each, plan in plans.items() if not plan.part or each.name not in merged]
@@ -489,13 +496,13 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
 
 
 @contextmanager
-def _noted(notes: list[str] | None) -> Iterator[None]:
-    try:
+def _noted(folder: Path, notes: list[str] | None) -> Iterator[None]:
+    if notes is None:
         yield
-    except NetbenchError as error:
-        if notes is None:
-            raise
-        notes.append(f"left out: {error}")
+        return
+    with unreadable(folder) as why:
+        yield
+    notes += [f"left out: {each}" for each in why]
 
 
 def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
@@ -551,7 +558,7 @@ def query(sql: str, paths: Sequence[Path]) -> Answer:
     notes: list[str] = []
     sources = []
     for path in results_below([path for path in paths if path not in archives], notes):
-        with _noted(None if path in paths else notes):
+        with _noted(path, None if path in paths else notes):
             sources.append(Source.of(path))
     if notes and not sources:
         raise StoreError("\n".join(notes))

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "drive.h"
 #include "method.h"
 #include "rows.h"
 
@@ -100,8 +99,8 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
 		size_t items = nb_proof_items(&run->window, p);
 
-		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge, snapshot->ns,
-			       at, (uint32_t)items);
+		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge,
+			       snapshot->ns, at, (uint32_t)items);
 		at += items;
 	}
 }
@@ -116,8 +115,8 @@ static int put_digests(const struct nb_run *run, struct nb_writer *writer, struc
 		if (status)
 			return status;
 	}
-	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_DIGEST]), NB_EDGE_DRAINED, 0, digests,
-		       (uint32_t)run->flows_count);
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_DIGEST]), NB_EDGE_DRAINED, 0,
+		       digests, (uint32_t)run->flows_count);
 	return 0;
 }
 

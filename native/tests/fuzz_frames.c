@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "job.h"
-#include "ops/request.h"
+#include "ops/client.h"
 #include "wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "listener.h"
+#include "data_socket.h"
 #include "method.h"
 #include "rows.h"
 #include "test_controller.h"

@@ -107,6 +107,8 @@ def remedy_of(error: OSError) -> str:
     """What to do where a file cannot be written."""
     if error.errno == errno.ENAMETOOLONG:
         return "give a shorter name"
+    if error.errno == errno.ELOOP:
+        return "name what the link leads to"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "free some space there" if full else "make it writable"
 

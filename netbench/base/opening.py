@@ -59,43 +59,38 @@ def _enter(path: Path, below: int, mode: int = 0) -> tuple[int, str, int]:
     links = 0
     try:
         while True:
-            name, there = names.pop(), -1
-            with suppress(FileNotFoundError):
+            name = names.pop()
+            try:
                 there = os.open(name, _ANY, dir_fd=here)
-            if there < 0 and names and mode:
-                _make(here, name, mode)
+            except FileNotFoundError:
+                if not names:
+                    return here, name, 0
+                if not mode:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(name, mode, dir_fd=here)
+                force_names(".", here)
                 there = os.open(name, _ANY, dir_fd=here)
-            if there < 0 and names:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            if there < 0:
-                return here, name, 0
             found = os.fstat(there)
-            if names and not stat.S_ISLNK(found.st_mode):
-                os.close(here)
-                here = there
-                continue
-            target = os.readlink("", dir_fd=there) if stat.S_ISLNK(found.st_mode) else ""
+            is_link = stat.S_ISLNK(found.st_mode)
+            if names and not is_link:
+                here, there = there, here
+            target = os.readlink("", dir_fd=there) if is_link else ""
             os.close(there)
             # a pipe or socket of /proc/PID/fd, such as /dev/stdout, has no name to follow
             is_open = ":[" in target and os.fstat(here).st_dev == os.stat("/proc").st_dev
-            if not target or is_open:
+            if not names and (not is_link or is_open):
                 return here, name, found.st_mode
-            links += 1
-            if top or links > _LINKS:
+            links += is_link
+            if is_link and (top or links > _LINKS):
                 raise OSError(errno.ELOOP, "a symbolic link, which is not followed")
-            if found.st_uid not in (0, os.geteuid(), os.stat("/").st_uid):
+            if is_link and found.st_uid not in (0, os.geteuid(), os.stat("/").st_uid):
                 whose = f"{name} is a link of {user_name(found.st_uid)}, which is not followed"
                 raise OSError(errno.ELOOP, whose)
             names += reversed(Path(target).parts)
     except OSError as error:
         os.close(here)
         raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _make(above: int, name: str, mode: int) -> None:
-    with suppress(FileExistsError):
-        os.mkdir(name, mode, dir_fd=above)
-        force_names(".", above)
 
 
 @contextmanager
@@ -114,12 +109,7 @@ def open_folder(folder: Path, mode: int = 0) -> int:
     """A descriptor of a folder to write to. `mode`: it and those above it are made where they are
     missing, with their names on the disk where the file system does that. Errors: OSError.
     """
-    if folder in _held:
-        return os.dup(_held[folder])
-    with folder_of(folder, mode) as (above, name, found):
-        if mode and not found:
-            _make(above, name, mode)
-        return os.open(name, FOLDER, dir_fd=above)
+    return _enter(folder / "..", 0, mode)[0]  # as the folder of any name in it
 
 
 def make_folder(folder: Path, mode: int) -> None:
@@ -160,13 +150,6 @@ def read_inside(path: Path, below: int = 1, most: int = WHOLE) -> bytes:
 def open_file(path: Path, below: int = 1) -> BufferedReader:
     """A result's file, to be read. Errors: OSError with the path."""
     return os.fdopen(open_inside(path, below), "rb")
-
-
-def opener(path: str, flags: int) -> int:
-    """An opener for open(): a file that others may not write whatever the umask is, in its folder.
-    Errors: OSError.
-    """
-    return open_inside(Path(path), 1, flags)
 
 
 def force_names(folder: Path | str, above: int | None = None) -> None:

@@ -32,7 +32,7 @@ START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
 MOVER, HELPER = "mover", "helper"
-ATTEMPTS = 11  # to send and to build: one of each a folder; and to install
+ANSWERS = 12  # to send and to build, one of each a folder; to install; and how it ended
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 PLACE = "/usr/local/libexec/netbench"
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
@@ -265,23 +265,20 @@ def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACK
     shell.allow(START_SECONDS)
     line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
     shell.begin(_SCRIPT, f"{line}\n".encode())
-    attempts = 0
-    while (answer := shell.hear()) in (
-        ["send"],
-        ["building"],
-        ["installed"],
-    ) and attempts < ATTEMPTS:
-        attempts += 1
+    for _ in range(ANSWERS):
+        answer = shell.hear()
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
+        elif answer == ["building"]:
+            shell.allow(BUILD_SECONDS)
         elif answer == ["installed"]:
             said = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
             logging.getLogger(__name__).warning(said)
         else:
-            shell.allow(BUILD_SECONDS)
-    if answer != ["ready"]:
-        shell.finish()
-        raise _refusal(shell, answer, sent)
-    shell.tell(b"\n")
-    return shell.process
+            break
+    if answer == ["ready"]:
+        shell.tell(b"\n")
+        return shell.process
+    shell.finish()
+    raise _refusal(shell, answer, sent)

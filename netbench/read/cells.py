@@ -20,7 +20,7 @@ from netbench.read.metrics import METRICS
 from netbench.read.result import Result
 from netbench.result.files import PlannedCell
 from netbench.stats.by_boot import KERNEL, without_boots
-from netbench.stats.closing import Standing, closings, reached
+from netbench.stats.closing import Standing, closings, ratio_widths, reached
 from netbench.stats.dependence import DOUBT, correlations, run_intervals
 from netbench.stats.intervals import (
     Interval,
@@ -46,7 +46,9 @@ class CellResult:
     several were asked for, or `build` where these are of several builds. `signs` are what makes it
     unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
     the pair lie in two. `mean`: the status of its means, which `status` is not about where ratios
-    decide: `converged`, `max` (wider than asked), or `unstable`.
+    decide: `converged`, `max` (wider than asked), or `unstable`. `widths`: by metric that is asked
+    for, of what decides (the ratio to the baseline where there is one, else the mean) the
+    half-width as a fraction.
     """
 
     cell: str
@@ -61,6 +63,7 @@ class CellResult:
     marked: int = 0
     modes: Mapping[str, CellModes] = field(default_factory=dict)
     mean: str = ""
+    widths: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -90,8 +93,12 @@ def cells_of(result: Result) -> list[CellResult]:
     standings = {key: table.standing(cell, rows[key]) for key, cell in cells.items()}
     kernels = result.compare is not None and result.compare.factor == KERNEL
     rounds = result.rounds if kernels else None
-    closed = closings(standings, result.swept, result.compare, result.repeat, rounds)
-    return [table.cell(cell, key[1], rows[key], closed[key]) for key, cell in cells.items()]
+    campaign = result.swept, result.compare, result.repeat, rounds
+    closed, widths = closings(standings, *campaign), ratio_widths(standings, *campaign)
+    return [
+        table.cell(cell, key[1], rows[key], closed[key], widths.get(key))
+        for key, cell in cells.items()
+    ]
 
 
 def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
@@ -222,8 +229,17 @@ class _Table:
         final = (s for s in ("refused", "unsupported", "failed") if s in statuses)
         return next(final, "interrupted")
 
-    def cell(self, planned: PlannedCell, pair: str, rows: Rows, closed: str) -> CellResult:
-        """The result of one (cell, pair); `closed`: why it closed, "" if it did not."""
+    def cell(
+        self,
+        planned: PlannedCell,
+        pair: str,
+        rows: Rows,
+        closed: str,
+        ratios: Mapping[str, float] | None,
+    ) -> CellResult:
+        """The result of one (cell, pair); `closed`: why it closed, "" if it did not; `ratios`: the
+        widths of those to its baseline, None where none decide.
+        """
         name, good = planned.cell, rows[self.ok[rows]]
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
@@ -236,6 +252,8 @@ class _Table:
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
                 status, signs = "unstable", (*signs, *_modes_in_words(modes, name))
+        means = {m: intervals[m] for m in repeat.metrics if m in intervals}
+        of_means = {m: mean.precision for m, mean in means.items() if mean.known}
         return CellResult(
             cell=name,
             pair=pair,
@@ -249,6 +267,7 @@ class _Table:
             marked=int((~self.unmarked[good]).sum()),
             modes={m: found.cells[name] for m, found in modes.items() if name in found.cells},
             mean=self.mean_status(status, pair, good, intervals),
+            widths=of_means if ratios is None else ratios,
         )
 
     def mean_status(

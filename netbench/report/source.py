@@ -21,7 +21,7 @@ from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
 from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
-from netbench.read.shown_levels import shown
+from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Value, keyed
 from netbench.report.phrases import answering
 from netbench.stats.comparison import Comparison
@@ -275,5 +275,5 @@ class Source:
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""
-        words = {"pair": cell.pair, "cell": cell.cell, **cell.factors}
+        words = {"pair": cell.pair, "cell": cell.cell, **used(cell.factors)}
         return tuple(shown(words.get(name, "")) for name in self.keys)

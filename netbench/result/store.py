@@ -43,7 +43,6 @@ from netbench.base.opening import (
     open_file,
     open_folder,
     open_inside,
-    opener,
     write_new,
 )
 from netbench.base.whole_file import whole
@@ -143,7 +142,7 @@ class Store:
                 if lines.path.exists():
                     lines.cut_unfinished()
             self._is_begun = self.journal.begin()
-            log = opener(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            log = open_inside(self.path / "log.txt", 1, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._log = os.fdopen(log, "a", encoding="utf-8")
         except (OSError, StoreError) as error:
             self.close()

@@ -25,13 +25,8 @@ from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.setting import fields
 from tests.conftest import SMALL
+from tests.support.running import run_whole as run
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
-
-
-def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
-    conclusion = conductor.start(campaign.parse(text, "c.yaml"), results)
-    return conclusion, stored_records(conclusion.path)
-
 
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"

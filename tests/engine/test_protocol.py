@@ -26,7 +26,16 @@ from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
-from tests.support.engine_pair import HELPER, MOVER, MS, PATIENCE, Pair, Side, open_pair
+from tests.support.engine_pair import (
+    HELPER,
+    MOVER,
+    MS,
+    PATIENCE,
+    Pair,
+    Side,
+    open_pair,
+    scheduled_ns,
+)
 
 HEADER = struct.Struct("=IHH")
 
@@ -447,16 +456,6 @@ def test_tcp_counters_are_those_of_ss() -> None:
     assert sent.total("tcp", "segments_out", Edge.OPEN) > 2 * sent.total(
         "tcp", "segments_in", Edge.OPEN
     ), "swapped ones would be seen"
-
-
-def scheduled_ns(pid: int) -> int:
-    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
-    (Documentation/scheduler/sched-stats.rst).
-    """
-    return sum(
-        int((task / "schedstat").read_text().split()[0])
-        for task in Path(f"/proc/{pid}/task").iterdir()
-    )
 
 
 def test_cpu_time_is_that_of_schedstat() -> None:

@@ -93,6 +93,38 @@ def text(name: str, change: Callable[[str, Path], str]) -> Craft:
     return craft
 
 
+def renamed(name: str) -> Craft:
+    """The factor has another name."""
+
+    def craft(result: Path, secret: Path) -> None:
+        for file in (result / "plan.json", result / "records.jsonl"):
+            lines = file.read_text().replace('"send": "', '"send":"')
+            lines = lines.replace('"send":"', f'"{name}":"').replace(
+                '"factor": "send"', f'"factor": "{name}"'
+            )
+            file.write_text(re.sub(r'("swept": \[\s*)"send"', rf'\1"{name}"', lines))
+
+    return craft
+
+
+def captured(name: str) -> Craft:
+    """Each record holds what a tool printed, by this name."""
+    found = json.dumps({name: {"text": "1", "value": 1.0, "unit": "s"}})
+    return text("records.jsonl", lambda old, secret: old.replace("}\n", f',"captures":{found}}}\n'))
+
+
+def planned(key: str, value: str) -> Craft:
+    """A value of the plan, wherever it is."""
+    return text(
+        "plan.json", lambda old, secret: re.sub(rf'("{key}": )[^,]*', rf"\g<1>{value}", old)
+    )
+
+
+def of_long_levels(result: Path, secret: Path) -> None:
+    for file in (result / "plan.json", result / "records.jsonl"):
+        file.write_text(file.read_text().replace("sendfile", "x" * 60_000))
+
+
 def bomb(result: Path, secret: Path) -> None:
     """A YAML of 10^12 values, and one that holds itself."""
     levels = [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 13)]
@@ -149,6 +181,15 @@ CRAFTED: Mapping[str, Craft] = {
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
     "a factor of no cell": text(
         "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
+    ),
+    **{f"a factor named {name}": renamed(name) for name in ("cell", "throughput", "block", "boot")},
+    **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
+    "a precision below 0": planned("precision", "-1"),
+    "no runs": planned("min", "0"),
+    "a name of two lines": planned("name", r'"c\\n  x"'),
+    "levels of 60,000 characters": of_long_levels,
+    "a list of 500,000": text(
+        "campaign.yaml", lambda old, secret: f"{old}zz: [{'x,' * 500_000}]\n"
     ),
     "CPU time of a u64": text(
         "records.jsonl",
@@ -229,6 +270,13 @@ QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link"),
     *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
     *("a factor of no cell", "CPU time of a u64", "no character"),
+    *(
+        "a factor named cell",
+        "a factor named boot",
+        "a capture named status",
+        "a precision below 0",
+    ),
+    *("a capture named a.b", "a list of 500,000"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
@@ -266,6 +314,7 @@ def check(place: Path, bad: Path, good: Path, verb: str) -> None:
         ("a long word", DRAWN[-1:]),
         *((row, ["report", "bundle"]) for row in ("no character", "no character of a host")),
         ("a text of a terabyte of holes", ["merge", "bundle"]),
+        ("levels of 60,000 characters", DRAWN[:1]),
         *(pytest.param(row, list(VERBS), marks=pytest.mark.slow) for row in CRAFTED),
     ],
 )

@@ -25,6 +25,7 @@ from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
+from tests.support.running import stored_records
 
 
 def state(interface: str) -> dict[str, str]:
@@ -436,17 +437,13 @@ repeat: {{min: 2, max: 2}}
 """
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-
-
 def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
     interface: str, tmp_path: Path
 ) -> None:
     before = state(interface)
     text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
     done = conductor.start(campaign.parse(text, "s.yaml"), tmp_path)
-    found = records(done.path)
+    found = stored_records(done.path)
     assert (done.why, [r["status"] for r in found]) == ("done", ["ok"] * 8)
     for record in found:
         for side in ("sender", "receiver"):
@@ -474,7 +471,7 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
     assert (done.why, done.exit_code) == ("lost", 1)
     assert "rmdir" in done.reason
     assert f"`restore {done.path}` puts back what is left changed" in done.reason
-    assert [record["status"] for record in records(done.path)] == ["ok"]
+    assert [record["status"] for record in stored_records(done.path)] == ["ok"]
     journal = conductor.Store.open(done.path).journal
     assert journal.ended() == "lost"
     assert [change.setting for change in journal.outstanding("here")] == ["mine"]

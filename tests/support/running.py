@@ -29,8 +29,15 @@ POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions
 
 def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
     """The records of a campaign that begins with BASE."""
-    conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
-    return stored_records(conclusion.path)
+    return run_whole(BASE + text, results, channels)[1]
+
+
+def run_whole(
+    text: str, results: Path, channels: ChannelFactory = open_channel
+) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
+    """How a campaign ended, and its records."""
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), results, channels=channels)
+    return conclusion, stored_records(conclusion.path)
 
 
 def stored_records(folder: Path) -> list[dict[str, Any]]:

@@ -255,7 +255,7 @@ static void list_interfaces(char *names, size_t room)
 
 int nb_interface(const char *name, const char *operation, struct nb_error *error)
 {
-	char names[200], remedy[240];
+	char names[200], remedy[240], own[IFNAMSIZ];
 	unsigned int index = 0;
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
@@ -263,6 +263,12 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 			       "give an interface name such as eth0",
 			       "'%.40s' is not the name of an interface", name);
 	index = if_nametoindex(name);
+	if (index && if_indextoname(index, own) && strcmp(own, name) != 0) {
+		/* What is allowed, and what is looked at around a change, goes by that name. */
+		snprintf(remedy, sizeof(remedy), "write %s", own);
+		return nb_fail(error, NB_ERR_REQUEST, operation, remedy,
+			       "'%s' is another name of the interface %s", name, own);
+	}
 	if (index && index <= INT32_MAX)
 		return (int)index;
 	if (errno != ENODEV && errno != ENXIO)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers, every
- * length checked. */
+/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers,
+ * every length checked. */
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
 

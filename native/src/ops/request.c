@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "request.h"
+#include "client.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,8 +66,8 @@ static int check_request(struct nb_op_request *request, struct nb_error *error)
 			       op->words ? "only read it" : "give it as an exec with an undo",
 			       "%s cannot write", op->name);
 	if ((request->value && request->hold && op->keep) || (request->undo.words && op->words))
-		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead",
-			       "%s is %s", op->name,
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead", "%s is %s",
+			       op->name,
 			       op->keep ? "held beside a change, not written"
 					: "undone by what it read, not by a program");
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "undo.h"
+#include "client.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../heartbeat.h"
+#include "../wire.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, stdev
 
+from scipy.special import ndtri
+
 from netbench.base.units import count
 from netbench.read.matching import Match
 from netbench.read.profiles import (
@@ -270,13 +272,21 @@ def function_words(frame: str) -> str:
 
 
 def ratio_sentence(change: ProfileDifference, confidence: float) -> str:
-    """`3222/2874 = 1.12 by geometric means, 95% interval 8.0 to 16.4% more.`"""
+    """`3222/2874 = 1.12 by geometric means, 95% interval 8.0 to 16.4% more.` Of single profile runs
+    what counting alone leaves open: samples are counts (Poisson), whose logarithm varies by 1/n.
+    """
     before, after = (geometric_mean(p.totals) for p in (change.before, change.after))
     several = len(change.before.totals) + len(change.after.totals) > 2
     told = f"{after:.0f}/{before:.0f} = {change.ratio:.2f}{' by geometric means' * several}"
-    if math.isnan(change.low):
-        return f"{told}; one profile run a cell tells no interval."
-    return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
+    if not math.isnan(change.low):
+        return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
+    of, base = (sum(sum(r.stacks.values()) for r in p.runs) for p in (change.after, change.before))
+    half = float(ndtri((1 + confidence) / 2)) * math.sqrt(1 / max(of, 1) + 1 / max(base, 1))
+    least, most = (change.ratio * math.exp(end) for end in (-half, half))
+    return (
+        f"{told}, of {of} and {base} samples: counting them alone is good for {bounds(least, most)}"
+        f" ({share(confidence)}), and how far profile runs differ is not known of one each."
+    )
 
 
 def change_sentence(source: Source, change: ProfileDifference) -> str:
