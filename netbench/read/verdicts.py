@@ -20,14 +20,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.special import chdtri, stdtr, stdtrit
+from scipy.special import chdtri, stdtr
 
 from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.stats.by_boot import BOOTED
 from netbench.stats.comparison import CAMPAIGN, Comparison
 from netbench.stats.dependence import SHARED
-from netbench.stats.intervals import Numbers, ratio_confidence
+from netbench.stats.intervals import Numbers, ratio_confidence, t_quantile
 
 Some = Numbers | float
 FIXED = (*BOOTED, CAMPAIGN)  # units whose number nobody chooses by looking at results
@@ -127,7 +127,7 @@ def judged(comparison: Comparison, level: float, within: float = math.nan) -> Co
 def at_level(comparison: Comparison, level: float) -> Comparison:
     """The comparison with its interval of confidence `level`."""
     d = math.log(comparison.ratio)
-    half = _quantile(comparison.freedom, level) * comparison.error
+    half = t_quantile(comparison.freedom, level) * comparison.error
     return comparison.but(low=math.exp(d - half), high=math.exp(d + half), corrected=level)
 
 
@@ -137,11 +137,6 @@ def stands(comparison: Comparison, d: float, error: float, freedom: float) -> bo
     within = c.corrected if c.verdict == "equivalent" else math.nan
     again = judged(c, c.corrected, within)
     return again.verdict == comparison.verdict
-
-
-def _quantile(freedom: float, confidence: float) -> float:
-    """Two-sided quantile of Student's t."""
-    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def _needed(c: Comparison, family: Numbers, repeat: Repeat) -> tuple[int, int] | None:
@@ -156,7 +151,7 @@ def _needed(c: Comparison, family: Numbers, repeat: Repeat) -> tuple[int, int] |
     sd, free = family[:, (c.sd / ALIKE < family[0]) & (family[0] < c.sd * ALIKE)]
     freedom = float(free.sum()) / (1 + (len(free) - 1) * SHARED)
     room = math.log1p(repeat.precision)
-    if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
+    if freedom < ENOUGH_FREEDOM or t_quantile(c.freedom, c.corrected) * c.error <= room:
         return None
     spread = math.sqrt(float((free * sd**2).sum()) / float(free.sum()))
     inflation = c.error * math.sqrt(c.n) / c.sd if c.against is None else 1.0
@@ -178,7 +173,7 @@ def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int
     beyond MOST_RUNS.
     """
     n = 2
-    while _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) > room:
+    while t_quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) > room:
         n += max(1, n // 50)
         if n > MOST_RUNS:
             return None

@@ -52,7 +52,7 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
     8.98 for 2, 2.48 for 3, 1.59 for 4, 0.84 for 8; NaN for 1, which has no interval.
     """
-    return t_quantile(boots, confidence) / math.sqrt(boots) if boots > 1 else NAN
+    return t_quantile(boots - 1, confidence) / math.sqrt(boots) if boots > 1 else NAN
 
 
 @dataclass(frozen=True)
