@@ -257,7 +257,7 @@ def _withheld(c: Comparison) -> Comparison:
     if math.isnan(c.low):
         return c
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return c.but(verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=why)
 
 
 def _apart(cells: Sequence[Series]) -> float:
