@@ -160,12 +160,15 @@ class Running(Started):
         results: Path,
         text: str = LONG,
         prefix: Sequence[str] = (),
+        start: Callable[[list[str]], subprocess.Popen[Any]] | None = None,
         **popen: Any,
     ) -> None:
         super().__init__(folder, results, text)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
         argv = [*prefix, *netbench_argv(self.words)]
-        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        self.process = (
+            start(argv) if start else subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        )
 
     def await_records(self, number: int) -> None:
         """Wait until it has so many more records."""
