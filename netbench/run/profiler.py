@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
@@ -93,9 +93,8 @@ class ProfileRunner:
             helper, file = helpers[side], f"{record.run:06d}.{side}.folded"
             movers: dict[int, str] = {end.worker.hello.pid: end.side for end in of}
             labels = {helper.hello.pid: HELPER_LABEL} | movers
-            sampled = parse(_report(helper), helper.host)
-            profiles[side] = replace(_described(helper.host, sampled), file=file)
-            stacks[file] = fold(sampled, labels)
+            head, stacks[file] = fold(_report(helper), helper.host, labels)
+            profiles[side] = replace(_described(helper.host, head), file=file)
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
         )
@@ -124,11 +123,11 @@ def _report(helper: Worker) -> str:
     return "".join(parts)
 
 
-def _described(host: str, sampled: Sampled) -> KernelProfile:
+def _described(host: str, head: Mapping[str, str]) -> KernelProfile:
     """Errors: ProtocolError for a report without what it must have."""
     try:
-        event = sampled.head["event"]
-        frequency, begin, end, *counts = (int(sampled.head[name]) for name in NUMBERS)
+        event = head["event"]
+        frequency, begin, end, *counts = (int(head[name]) for name in NUMBERS)
         cpus, samples, lost, throttles, symbols = counts
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"{host}: the helper's profile lacks {error}{SAME}") from error
@@ -142,62 +141,41 @@ NAME_LENGTH = 200  # of a function or a process that a host names
 ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
 
 
-@dataclass
-class Sampled:
-    """A helper's report. `frames` by their names; `processes`: pid and name; `stacks`: samples,
-    events, and the places of their process and of their frames in those lists, the outermost first.
+def fold(
+    text: str, host: str, labels: Mapping[int, str]
+) -> tuple[dict[str, str], dict[tuple[str, ...], int]]:
+    """A helper's report: its head, and its stacks by the names of their process (or its `labels`,
+    by pid) and of their frames, the outermost first: ticks, or cycles where those were counted.
+    Errors: ProtocolError for a text that is no report.
     """
-
-    head: dict[str, str] = field(default_factory=dict)
-    frames: list[str] = field(default_factory=list)
-    processes: list[tuple[int, str]] = field(default_factory=list)
-    stacks: list[tuple[int, int, int, list[int]]] = field(default_factory=list)
-
-
-def parse(text: str, host: str) -> Sampled:
-    """Errors: ProtocolError for a text that is no report."""
-    sampled = Sampled()
+    head: dict[str, str] = {}
+    frames: list[str] = []
+    processes: list[str] = []
+    folded: dict[tuple[str, ...], int] = {}
     for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
         try:
-            _take_line(sampled, line)
+            if kind == "f":
+                whose, _, what = rest.partition(" ")
+                frames.append(_frame_name(what, whose == "k"))
+            elif kind == "p":
+                pid, _, name = rest.partition(" ")
+                processes.append(labels.get(int(pid), _plain(name)))
+            elif kind == "s":
+                samples, events, process, *places = numbers = [int(word) for word in rest.split()]
+                if min(numbers) < 0:
+                    raise ValueError(line)
+                stack = processes[process], *_merged(frames[place] for place in places)
+                counted = events if head.get("event") == "cycles" else samples
+                folded[stack] = folded.get(stack, 0) + counted
+            elif kind and rest:
+                head[kind] = rest
+            else:
+                raise ValueError(line)
         except (ValueError, IndexError) as error:
             what = f"{host}: the helper's profile has a line that means nothing: {line[:80]!r}"
             raise ProtocolError(f"{what}{SAME}") from error
-    return sampled
-
-
-def _take_line(sampled: Sampled, line: str) -> None:
-    kind, _, rest = line.partition(" ")
-    if kind == "f":
-        whose, _, what = rest.partition(" ")
-        sampled.frames.append(_frame_name(what, whose == "k"))
-    elif kind == "p":
-        pid, _, name = rest.partition(" ")
-        sampled.processes.append((int(pid), name))
-    elif kind == "s":
-        samples, events, process, *frames = map(int, rest.split())
-        if min(samples, events, process, *frames) < 0:
-            raise ValueError(line)
-        if process >= len(sampled.processes) or max(frames, default=0) >= len(sampled.frames):
-            raise IndexError(line)
-        sampled.stacks.append((samples, events, process, frames))
-    elif kind and rest:
-        sampled.head[kind] = rest
-    else:
-        raise ValueError(line)
-
-
-def fold(sampled: Sampled, labels: Mapping[int, str]) -> dict[tuple[str, ...], int]:
-    """The stacks by the names of their frames, below the name of their process or its `labels` (by
-    pid): ticks, or cycles where those were counted.
-    """
-    processes = [labels.get(pid, _plain(name)) for pid, name in sampled.processes]
-    cycles = sampled.head.get("event") == "cycles"
-    folded: dict[tuple[str, ...], int] = {}
-    for samples, events, process, frames in sampled.stacks:
-        key = processes[process], *_merged(sampled.frames[i] for i in frames)
-        folded[key] = folded.get(key, 0) + (events if cycles else samples)
-    return folded
+    return head, folded
 
 
 def _merged(names: Iterable[str]) -> tuple[str, ...]:

@@ -309,9 +309,28 @@ def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
     assert "cannot be set" in str(refusal(worker, "link", (DATA, "state"), "up"))
 
 
-@pytest.mark.parametrize(
-    "op", ["features", "rings", "coalesce", "channels", "qdisc", "driver", "statistics", "link"]
+OF_INTERFACE = (
+    "features",
+    "rings",
+    "coalesce",
+    "channels",
+    "qdisc",
+    "driver",
+    "statistics",
+    "link",
 )
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
+def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker, op: str) -> None:
+    """What is allowed, and what is looked at around a change, goes by that."""
+    here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
+    error = refusal(worker, op, ("ensx", *(("mtu",) if op == "link" else ())))
+    assert f"'ensx' is another name of the interface {DATA}" in str(error)
+    assert error.remedy == f"write {DATA}"
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
 def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> None:
     more = ("mtu",) if op == "link" else ()
     error = refusal(worker, op, ("eth9", *more))
@@ -412,7 +431,7 @@ def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> 
 def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: Worker) -> None:
     here.run("tc", "qdisc", "replace", "dev", DATA, "root", "handle", "6:", "htb", "default", "1")
     below = {
-        "class add dev data0 parent 6: classid 6:1 htb rate 1gbit": "its classes are another",
+        "class add dev data0 parent 6: classid 6:1 htb rate 1gbit": "it has more than simple options",
         "qdisc add dev data0 parent 6:1 handle 7: pfifo": "it has qdiscs below it",
     }
     for words, why in below.items():
@@ -692,11 +711,13 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
             assert take(second, "host", "two") == "not one"
             assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (65534, 0o700)
         place.mkdir()  # by somebody else, who was faster
-        with as_nobody(here, *bare) as worker:
-            assert take(worker, "host", "one") == "one", "a campaign is not stopped by that"
+        with as_nobody(here, *bare) as first, as_nobody(here, *bare) as second:
+            assert take(first, "host", "one") == "one", "a campaign is not stopped by that"
+            assert take(second, "host", "two") == "not one", "nor is its lock taken away"
             assert list(place.iterdir()) == []
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        for each in Path("/tmp").glob("netbench-65534*"):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @contextlib.contextmanager

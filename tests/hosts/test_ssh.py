@@ -283,7 +283,7 @@ def test_a_login_shell_that_runs_nothing_is_quoted(
     bed: Bed, tmp_path: Path, script: str, said: str
 ) -> None:
     _, channel = bed.host(shell=login_shell(tmp_path, script))
-    with pytest.raises(HostError, match=f"ran no command{said}"):
+    with pytest.raises(HostError, match=f"ran no command.*{said}"):
         channel.run(["true"])
 
 

@@ -339,7 +339,7 @@ class Driver:
 
 
 def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netbench.settings.mtu.Mtu.is_ready", lambda *_: True)
+    monkeypatch.setattr("netbench.settings.link.Mtu.is_ready", lambda *_: True)
     made = Driver()
     journal: list[Any] = []
     held = HostSettings(
