@@ -193,7 +193,7 @@ class Source:
             and (fixed := offered.fixed(result, self.cells, factor))
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
-            runs = runs[[place not in fixed for place in places]]
+            runs = runs.loc[[place not in fixed for place in places]]  # of none, no rows
         family = in_result(result, metric, factor, baseline, margin, runs)
         return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
 

@@ -38,7 +38,7 @@ def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
         replacing(file, "choose another place with --output") as draft,
         zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
-        archive.writestr(str(folder / ABOUT), about.encode("utf-8", "backslashreplace"))
+        archive.writestr(str(folder / ABOUT), about)
         for root, below in ((path, folder), (reports, folder / REPORTS)):
             for each in _files(root):
                 _add(archive, each, each.relative_to(root), below)
