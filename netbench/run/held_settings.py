@@ -102,7 +102,7 @@ class HeldSettings:
         self._learnt: dict[str, dict[Operation, str]] = {}  # by host
         self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
         self._number_lock = threading.Lock()
-        self._last_change = journal.last_change()
+        self._last_change = journal.last_number(Change)
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:

@@ -88,7 +88,7 @@ class MadeSinks:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._made = {(sink.host, sink.path): sink for sink in journal.made_sinks()}
+        self._made = {(sink.host, sink.path): sink for sink in journal.all(MadeSink)}
 
     def on(self, worker: Worker) -> dict[str, str]:
         """The files of a worker's host by path, as `DEVICE:INODE`. Device 0 is any: their numbers
