@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.run.exchange import exchange
 from netbench.run.job import Options
+from netbench.run.transfer import exchange
 from tools.bench import callgrind, engine_pair, hand_loops
 from tools.bench.callgrind import Cost, Count
 from tools.bench.table import Part, Row
@@ -123,8 +123,8 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
     watched = callgrind.command(folder, engine_pair.MOVER)
     movers = (watched, engine_pair.MOVER) if sends else (engine_pair.MOVER, watched)
     with engine_pair.open_pair(*movers) as pair:
-        both = exchange(pair.sender, pair.receiver, common | send, common | receive)
-        worker, outcome = (pair.sender, both.sender) if sends else (pair.receiver, both.receiver)
+        sent, received = exchange(pair.sender, pair.receiver, common | send, common | receive)
+        worker, outcome = (pair.sender, sent) if sends else (pair.receiver, received)
         chunks = engine_pair.total(worker, outcome, method.chunks)
         again = sum(engine_pair.total(worker, outcome, name) for name in method.again)
     return Count(callgrind.counted(folder, hand_loops.THREAD, AFTER_THE_RUN), chunks, again)
