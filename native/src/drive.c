@@ -4,7 +4,7 @@
  * each CPU, which steps those that are ready: several threads on one CPU would cost a switch and a
  * wake-up from the other side at every full buffer.
  */
-#include "drive.h"
+#include "run.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 
 #include "clock.h"
-#include "heartbeat.h"
 #include "method.h"
+#include "wire.h"
 
 static int send_preamble(struct nb_flow *flow)
 {

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 
 #include "clock.h"
-#include "direct_io.h"
+#include "ends.h"
 #include "pattern.h"
 
 ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *remedy,

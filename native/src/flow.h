@@ -11,11 +11,10 @@
 #include <sys/types.h>
 
 #include "direct.h"
+#include "ends.h"
 #include "fail.h"
 #include "job.h"
 #include "run_control.h"
-#include "sink.h"
-#include "source.h"
 
 /* How a call on the connection waits; the words of the option `wait`. */
 enum nb_wait {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "drive.h"
+#include "run.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "heartbeat.h"
 #include "method.h"
 #include "pattern.h"
+#include "wire.h"
 
 /* Bytes of a file that both sides digest where neither sends them. */
 enum { FETCHED_BYTES = 8 * 1024 * 1024 };

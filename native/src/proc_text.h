@@ -29,8 +29,8 @@ char *nb_proc_next_line(char *at);
  * and an empty text. */
 ssize_t nb_read_file(const char *path, char *text, size_t room);
 
-/* Whether the kernel has a file system, or a module of this name that provides it: by
- * filesystems(5) and the indices of its modules (modules.dep(5), modules.builtin). */
-int nb_kernel_has(const char *filesystem, const char *module);
+/* Whether the kernel has a file system, or a folder of that name among its modules of file systems.
+ */
+int nb_kernel_has(const char *filesystem, const char *folder);
 
 #endif

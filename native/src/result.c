@@ -7,14 +7,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "drive.h"
 #include "method.h"
 #include "rows.h"
 
 static void put_number(struct nb_writer *writer, size_t readback, int edge, uint64_t number)
 {
 	if (number != NB_MISSING)
-		nb_put_numbers(writer, nb_row_of_readback(readback), edge, 0, &number, 1);
+		nb_put_numbers(writer, nb_row_of(&nb_readbacks[readback]), edge, 0, &number, 1);
 }
 
 /* Which files the streams write, so that later runs write no others. */
@@ -26,9 +25,9 @@ static void put_sinks(const struct nb_run *run, struct nb_writer *writer)
 		devices[i] = run->flows[i].sink.device;
 		inodes[i] = run->flows[i].sink.inode;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_DEVICE), 0, 0, devices,
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_SINK_DEVICE]), 0, 0, devices,
 		       (uint32_t)run->flows_count);
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_INODE), 0, 0, inodes,
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_SINK_INODE]), 0, 0, inodes,
 		       (uint32_t)run->flows_count);
 }
 
@@ -56,7 +55,7 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 		put_number(writer, NB_READBACK_RECEIVE_BUFFER, 0, (uint64_t)number);
 	length = sizeof(name) - 1;
 	if (!getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length))
-		nb_put_text(writer, nb_row_of_readback(NB_READBACK_CONGESTION), 0, name,
+		nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_CONGESTION]), 0, name,
 			    strnlen(name, sizeof(name)));
 }
 
@@ -92,7 +91,7 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 			size_t items = nb_items(reading, &meter->counters[c]);
 
 			if (items)
-				nb_put_numbers(writer, nb_row_of_counter(meter, c), edge,
+				nb_put_numbers(writer, nb_row_of(&meter->counters[c]), edge,
 					       snapshot->ns, at, (uint32_t)items);
 			at += items;
 		}
@@ -100,8 +99,8 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
 		size_t items = nb_proof_items(&run->window, p);
 
-		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns,
-			       at, (uint32_t)items);
+		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge,
+			       snapshot->ns, at, (uint32_t)items);
 		at += items;
 	}
 }
@@ -116,8 +115,8 @@ static int put_digests(const struct nb_run *run, struct nb_writer *writer, struc
 		if (status)
 			return status;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_DIGEST), NB_EDGE_DRAINED, 0, digests,
-		       (uint32_t)run->flows_count);
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_DIGEST]), NB_EDGE_DRAINED, 0,
+		       digests, (uint32_t)run->flows_count);
 	return 0;
 }
 
@@ -127,9 +126,9 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 
 	put_number(writer, NB_READBACK_STATUS, NB_EDGE_DRAINED,
 		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
-	nb_put_text(writer, nb_row_of_readback(NB_READBACK_OUTPUT), NB_EDGE_DRAINED,
+	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_OUTPUT]), NB_EDGE_DRAINED,
 		    run->tool.output.text, run->tool.output.used);
-	nb_put_text(writer, nb_row_of_readback(NB_READBACK_ERRORS), NB_EDGE_DRAINED,
+	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_ERRORS]), NB_EDGE_DRAINED,
 		    run->tool.errors.text, run->tool.errors.used);
 }
 
@@ -199,7 +198,7 @@ static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns,
 		size_t items = nb_items(reading, &reading->meter->counters[c]);
 
 		if (items)
-			nb_put_numbers(writer, nb_row_of_counter(reading->meter, c), 0, ns, at,
+			nb_put_numbers(writer, nb_row_of(&reading->meter->counters[c]), 0, ns, at,
 				       (uint32_t)items);
 		at += items;
 	}

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "ops/request.h"
-#include "profile/sampler.h"
-#include "source.h"
+#include "ends.h"
+#include "ops/client.h"
+#include "profile/profile.h"
 #include "worker.h"
 
 static const uint64_t SECOND = 1000000000;

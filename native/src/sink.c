@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sink.h"
+#include "ends.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "direct_io.h"
 #include "pattern.h"
 
 /* The file of a stream. All streams share a character device: beside /dev/null no file is made. */

@@ -25,8 +25,8 @@
 
 #include "clock.h"
 #include "field.h"
-#include "heartbeat.h"
 #include "program.h"
+#include "wire.h"
 
 enum {
 	STEPS = 400,		/* of a quantum: half a microsecond at 3 GHz */

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "heartbeat.h"
 #include "proc_text.h"
+#include "wire.h"
 
 enum {
 	LISTEN = 0x0a,

@@ -9,10 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "page_cache.h"
+#include "ends.h"
 #include "pattern.h"
-#include "sink.h"
-#include "source.h"
 #include "test_controller.h"
 
 static void the_digest_is_fnv_1a(void **state)

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "listener.h"
+#include "data_socket.h"
 #include "method.h"
 #include "rows.h"
 #include "test_controller.h"
@@ -264,7 +264,7 @@ static int go_together(const struct nb_method *send, const struct nb_method *rec
 
 static int can_run(const struct nb_method *method)
 {
-	return !nb_row(nb_row_of_method(method))->why[0];
+	return !nb_row(nb_row_of(method))->why[0];
 }
 
 static void every_pair_moves_data_for_a_time(void **state)

@@ -112,7 +112,7 @@ def _printed(lines: Sequence[Text], width: int, colour: bool) -> list[str]:
 
 
 def _text(words: str, style: str = "") -> Text:
-    return Text(escape_controls(words), style)
+    return Text(escape_controls(" ".join(words.splitlines())), style)
 
 
 def _head(view: Overview, width: int) -> Iterator[Text]:

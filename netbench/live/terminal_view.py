@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from netbench.base.errors import NetbenchError
+from netbench.base.names import shell_word
 from netbench.base.terminal import Painter, is_drawable
 from netbench.live.findings import Findings
 from netbench.live.standing import Overview
@@ -53,7 +54,8 @@ class View(Lines):
             with suppress(NetbenchError):  # whoever writes it says so
                 self._findings.look()
             if self._findings.seconds > LOOK_SECONDS:
-                self._findings.leave(f"comparisons: `watch {self._folder}` shows them")
+                watch = f"`watch {shell_word(self._folder)}`"
+                self._findings.leave(f"comparisons: {watch} shows them")
             drawing = time.monotonic()
             self._draw(ledger, goes_on)
         except Exception as error:

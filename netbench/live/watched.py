@@ -13,6 +13,7 @@ from pathlib import Path
 from netbench import campaign
 from netbench.base.errors import NetbenchError, ReportError, StoreError
 from netbench.base.json_lines import cannot_read
+from netbench.base.names import shell_word
 from netbench.base.opening import read_inside
 from netbench.base.terminal import Painter
 from netbench.base.units import count
@@ -189,10 +190,11 @@ def _follow(watched: Watched, painter: Painter) -> None:
 
 def ending(folder: Path, state: str) -> str:
     """What became of a campaign, and what to do."""
-    resume = f"`python -m netbench resume {folder}` continues it"
+    word = shell_word(folder)
+    resume = f"`python -m netbench resume {word}` continues it"
     return {
         "running": f"no longer watched; the campaign goes on: {folder}",
-        "done": f"the campaign is done: python -m netbench report {folder}",
+        "done": f"the campaign is done: python -m netbench report {word}",
         "limit": f"the campaign reached its limit; {resume}",
         "interrupted": f"the campaign was interrupted; {resume}",
         "lost": f"the campaign ended early, log.txt says why; {resume}",

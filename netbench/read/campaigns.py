@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from netbench.base.errors import NetbenchError
+from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import open_file
 from netbench.base.units import count, listed
 from netbench.model import Repeat
@@ -128,12 +128,11 @@ def find(folder: Path, a: Result, b: Result) -> History:
         path = plan.parent
         with suppress(NetbenchError):  # it does not say whose it is
             if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
-                try:
+                with unreadable(path) as why:
                     if (content := _records(path)) not in seen:
                         seen.add(content)
                         results.append(load(path))
-                except (NetbenchError, OSError) as error:
-                    notes.append(f"left out of the history: {path}: {error}")
+                notes += [f"left out of the history: {path}: {each}" for each in why]
     for result in results:
         if found := list(dict.fromkeys(d.what for d in differences(a, result))):
             notes.append(

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from netbench.read.cells import CellResult
 from netbench.read.result import Result
-from netbench.read.shown_levels import shown
+from netbench.read.shown_levels import NO_TOOL, shown
 
 METHODS = ("send", "receive", "tool")
 """Factors that name a way to move bytes."""
-NO_TOOL = "none"
 COPIES = ("dd", "cp", "cat")
 """Tools that copy on one host: nothing is sent."""
 

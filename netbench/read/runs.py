@@ -86,6 +86,8 @@ class RunColumns:
             pd.Series(started, dtype="str"), format="ISO8601", utc=True
         )
         for name in factors_of(plan):  # levels in the plan's order; missing where a cell has none
+            if name in columns or name in self._metrics:
+                raise ValueError(f"{name} is a factor, and a column of every table of runs")
             of_cells = [levels.get(name) for levels in factors.values()]
             levels = pd.Categorical(
                 of_cells, categories=list(dict.fromkeys(filter(None, of_cells)))

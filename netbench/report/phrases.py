@@ -14,7 +14,7 @@ from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
-from netbench.read.shown_levels import shown
+from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
@@ -53,7 +53,7 @@ def where(c: Comparison, several: bool) -> str:
     """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
     it says its own.
     """
-    words = [f"{name}={shown(level)}" for name, level in c.context.items() if level]
+    words = [f"{name}={shown(level)}" for name, level in used(c.context).items() if level]
     return " ".join([c.pair, *words] if several else words)
 
 

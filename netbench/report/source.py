@@ -19,10 +19,9 @@ from netbench.read.control import controls, in_places_of, marked
 from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
-from netbench.read.profile_difference import ProfileDifference, difference
-from netbench.read.profiles import CellProfile, Profiles, profiles_of
+from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
-from netbench.read.shown_levels import shown
+from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Value, keyed
 from netbench.report.phrases import answering
 from netbench.stats.comparison import Comparison
@@ -194,7 +193,7 @@ class Source:
             and (fixed := offered.fixed(result, self.cells, factor))
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
-            runs = runs[[place not in fixed for place in places]]
+            runs = runs.loc[[place not in fixed for place in places]]  # of none, no rows
         family = in_result(result, metric, factor, baseline, margin, runs)
         return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
 
@@ -276,5 +275,5 @@ class Source:
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""
-        words = {"pair": cell.pair, "cell": cell.cell, **cell.factors}
+        words = {"pair": cell.pair, "cell": cell.cell, **used(cell.factors)}
         return tuple(shown(words.get(name, "")) for name in self.keys)

@@ -25,7 +25,7 @@ from pydantic import ConfigDict
 from netbench.base.cancel import held_back
 from netbench.base.errors import PlaceError, StoreError
 from netbench.base.json_lines import JsonLines, now, to_line
-from netbench.base.opening import opener
+from netbench.base.opening import open_inside
 from netbench.result import codec
 from netbench.result.codec import Integer, JsonObject, TextPair
 
@@ -274,7 +274,8 @@ class Journal:
         copied, self._copy = self._copy, None
         for lines in (self._lines, copied):
             lines.cut_unfinished()
-        with self._lines.path.open("rb") as own, open(copied.path, "rb+", opener=opener) as copy:
+        opened = open_inside(copied.path, 1, os.O_RDWR)
+        with self._lines.path.open("rb") as own, os.fdopen(opened, "rb+") as copy:
             while piece := copy.read(1 << 16):
                 if own.read(len(piece)) != piece:
                     return False

@@ -20,6 +20,7 @@ from netbench.base.errors import (
     RequestError,
     StoreError,
 )
+from netbench.base.names import shell_word
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
 from netbench.plan.plan import Boot, Plan, ProfileRun, Unit
@@ -206,7 +207,7 @@ class Conductor:
         except Lost as error:
             why, reason = "lost", str(error)
         except (EngineError, TimeoutError) as error:
-            remedy = f"`restore {self._store.path}` puts back what is left changed"
+            remedy = f"`restore {shell_word(self._store.path)}` puts back what is left changed"
             why, reason = "lost", f"{error}; {remedy}"
         except BaseException:
             self._progress.end()
@@ -352,8 +353,8 @@ class Conductor:
         if not errors:
             return ""
         return (
-            f"not everything was put back: {'; '.join(errors)}; `restore {self._store.path}` tries"
-            " again"
+            f"not everything was put back: {'; '.join(errors)};"
+            f" `restore {shell_word(self._store.path)}` tries again"
         )
 
     def _end(self, why: Why, reason: str) -> Conclusion:

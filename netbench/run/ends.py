@@ -26,7 +26,8 @@ from netbench.run.host_facts import data_interface
 from netbench.run.job import Options
 from netbench.run.single_meter import Counters, IdleCounts
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.setting import cpu_numbers, fields
+from netbench.settings.cpus import cpu_numbers
+from netbench.settings.setting import fields
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.job import MadeSinks
 from netbench.run.transfer import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.tools.adaptors import adaptor_of
-from netbench.tools.search import SEARCHED, search
+from netbench.tools.own import SEARCHED, search
 from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, shown
 
 FIRST_PORT, PORTS = 15201, 1000

@@ -24,11 +24,11 @@ from netbench.run.host_locks import HostLocks
 from netbench.run.own_settings import context_of, own_settings
 from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
+from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import Operation
-from netbench.settings.tcp_metrics import NO_SAVE, SAVED
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
 """The campaign's own change of every host, along with which nothing moves."""

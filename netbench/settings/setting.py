@@ -148,26 +148,22 @@ class Setting(ABC):
         """What the host has, in the words of this level. Errors: EngineError; ValueError when it
         has no such thing.
         """
-        del level
         return self.read(what, place)
 
     def level_for(self, level: str, side: str) -> str:
         """What a level (as `parse` gives it) is for a host of this side: `sender`, `receiver`, or
         "" for both.
         """
-        del side
         return level
 
     def is_whole_kernel(self, what: str) -> bool:
         """Whether a change of it is seen outside the host's network namespace."""
-        del what
         return self.whole_kernel
 
     def why_not(self, what: str, level: str, place: SettingContext) -> str:
         """Why this host cannot have this level, as far as can be told without a change; or "".
         Errors: as read.
         """
-        del level
         self.read(what, place)
         return ""
 
@@ -181,7 +177,6 @@ class Setting(ABC):
 
     def is_ready(self, place: SettingContext) -> bool:
         """Whether the host can be used after a change: its link is up again."""
-        del place
         return True
 
 
@@ -197,33 +192,6 @@ def whole(level: str, least: int, most: int) -> str:
     if not level.isdecimal() or not least <= int(level) <= most:
         raise ValueError(f"a whole number from {least} to {most}")
     return str(int(level))
-
-
-def cpu_list(level: str) -> str:
-    """CPUs as the kernel lists them, `0-3,6`; `none` is no CPU. Errors: ValueError."""
-    return level if level == "none" else ranges(cpu_numbers(level))
-
-
-def cpu_numbers(level: str) -> set[int]:
-    """The CPUs of a list. Errors: ValueError."""
-    cpus: set[int] = set()
-    for part in level.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) > 65535:
-            raise ValueError("a list of CPUs such as 0-3,6, or none")
-        cpus |= set(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def ranges(cpus: Iterable[int]) -> str:
-    """CPUs in the kernel's own words: `0-3,6`, `none`."""
-    spans: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if spans and cpu == spans[-1][1] + 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or "none"
 
 
 def fields(text: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -10,8 +11,15 @@ from netbench.settings.setting import Operation, Setting, SettingContext
 
 class Value(Setting):
     """The level is in one place or in each of several; places that differ read back as `LEVEL and
-    LEVEL`.
+    LEVEL`. `syntax` is a regular expression of levels, where that is all that `parse` looks at.
     """
+
+    syntax: str
+
+    def parse(self, level: str) -> str:
+        if not re.fullmatch(self.syntax, level):
+            raise ValueError(self.levels)
+        return level
 
     @abstractmethod
     def places(self, what: str, place: SettingContext) -> Sequence[tuple[str, ...]]:

@@ -12,7 +12,7 @@ several boots, means and ratios are judged by boots (pairs.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -146,17 +146,22 @@ class Target:
     family: int = 1
     margin: float | None = None
 
-    def met(self, mean: Means, *, fixed: bool) -> Flags:
-        """Which mean log differences settle their ratios; fixed: their units are boots or builds,
-        whose number is not chosen by looking, so nothing is widened.
+    def width(self, mean: Means, *, fixed: bool) -> Numbers:
+        """The half-widths of the ratios of some mean log differences, as fractions; fixed: their
+        units are boots or builds, whose number is not chosen by looking, so nothing is widened.
         """
+        level = ratio_confidence(self.repeat, self.family, fixed=fixed)
+        return np.asarray(np.expm1(mean.half_widths(level)))
+
+    def met(self, mean: Means, *, fixed: bool) -> Flags:
+        """Which mean log differences settle their ratios; fixed: as width."""
 
         def half(sides: int) -> Numbers:
             level = ratio_confidence(self.repeat, self.family, sides=sides, fixed=fixed)
             return mean.half_widths(level)
 
         if self.repeat.until == "precision":
-            return np.asarray(np.expm1(half(2)) <= self.repeat.precision)
+            return np.asarray(self.width(mean, fixed=fixed) <= self.repeat.precision)
         differs = np.abs(mean.mean) > half(2)
         if self.margin is None:
             return np.asarray(differs)
@@ -188,18 +193,53 @@ def closings(
     order: the rounds of boots of the compared factor, where more is known of them than the cells
     show.
     """
-    if order is None:
-        by_level: dict[str | None, set[int]] = {}
-        for cell in cells.values() if compare else ():
-            mine = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
-            mine |= {cell.boots.get(block, 0) for each in cell.values.values() for block in each}
-        order = rounds(by_level.values())
+    order = _rounds(cells, compare) if order is None else order
     factors = {key: cell.factors for key, cell in cells.items()}
     target = target_of(factors, compare, repeat)
     closed: dict[Key, str] = {}
     for group in groups(factors, swept, compare):
         closed |= group_closings({key: cells[key] for key in group}, compare, target, order)
     return closed
+
+
+def ratio_widths(
+    cells: Mapping[Key, Standing],
+    swept: Iterable[str],
+    compare: Compare | None,
+    repeat: Repeat,
+    order: Rounds | None = None,
+) -> dict[Key, dict[str, float]]:
+    """By (cell, pair) and metric that is asked for, the half-width of the ratio to the baseline by
+    which the cell closes, as a fraction, where there is one; of a baseline the widest. Without
+    cells that close by themselves. order: as closings.
+    """
+    order = _rounds(cells, compare) if order is None else order
+    factors = {key: cell.factors for key, cell in cells.items()}
+    target = target_of(factors, compare, repeat)
+    widths: dict[Key, dict[str, float]] = {}
+    for group in groups(factors, swept, compare) if compare else ():
+        base = baseline_of({key: factors[key] for key in group}, compare)
+        if base is None:
+            continue
+        mine: dict[str, float] = {}
+        for key in (key for key in group if key != base):
+            widths[key] = {
+                metric: float(target.width(mean, fixed=fixed))
+                for metric, mean, fixed, _ in _ratios(cells[key], cells[base], repeat, order)
+                if mean and mean.n > 1
+            }
+            mine |= {metric: max(w, mine.get(metric, w)) for metric, w in widths[key].items()}
+        widths[base] = mine
+    return widths
+
+
+def _rounds(cells: Mapping[Key, Standing], compare: Compare | None) -> Rounds:
+    """The rounds of boots, as far as the cells show them."""
+    by_level: dict[str | None, set[int]] = {}
+    for cell in cells.values() if compare else ():
+        mine = by_level.setdefault(cell.factors.get(compare.factor) if compare else None, set())
+        mine |= {cell.boots.get(block, 0) for each in cell.values.values() for block in each}
+    return rounds(by_level.values())
 
 
 def groups(
@@ -263,12 +303,24 @@ def group_closings(
 
 def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -> bool:
     """Whether a ratio is settled in every chosen metric that both have, and there is one."""
-    repeat = target.repeat
-    both = [name for name in repeat.metrics if name in mine.series and name in base.series]
-    for metric in both:
+    ratios = list(_ratios(mine, base, target.repeat, order))
+    return bool(ratios) and all(
+        mean is not None and mean.n >= max(enough, 2) and bool(target.met(mean, fixed=fixed))
+        for _, mean, fixed, enough in ratios
+    )
+
+
+def _ratios(
+    mine: Standing, base: Standing, repeat: Repeat, order: Rounds
+) -> Iterator[tuple[str, Means | None, bool, float]]:
+    """Of every chosen metric that both have the mean log difference (None: there is no ratio),
+    whether its units are boots or builds, and how many of them are enough.
+    """
+    for metric in (m for m in repeat.metrics if m in mine.series and m in base.series):
         here, there = mine.series[metric], base.series[metric]
         if (here.values <= 0).any() or (there.values <= 0).any():
-            return False  # no ratio
+            yield metric, None, False, math.inf
+            continue
         unit, found = differences(here, there, repeat.boots, order)
         fixed = unit in BOOTED
         enough: float = repeat.min - max(mine.lost, base.lost)
@@ -276,8 +328,5 @@ def _is_settled(mine: Standing, base: Standing, target: Target, order: Rounds) -
             enough = repeat.boots if repeat.boots > 1 else math.inf
         if unit == "build":
             enough = len(set(mine.builds.values()))
-        if len(found) < max(enough, 2):
-            return False
-        if not target.met((means_of if fixed else followed)(found), fixed=fixed):
-            return False
-    return bool(both)
+        few = len(found) < 2  # for a deviation
+        yield metric, (means_of if fixed or few else followed)(found), fixed, enough

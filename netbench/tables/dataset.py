@@ -113,10 +113,10 @@ def _write(
     """Write what a SELECT gives, whole or not at all: as Parquet with the units of metrics, as CSV
     without. Errors: PlaceError, RequestError.
     """
-    how = "FORMAT csv, HEADER"
+    how = "USE_TMP_FILE false, FORMAT csv, HEADER"
     if units is not None:
         metadata = f"{{{name(UNITS)}: {quoted(json.dumps(units))}}}"
-        how = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
+        how = f"USE_TMP_FILE false, FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
     with replacing(file, make_folder=True) as draft, refusing("export"):
         database.connection.execute(f"COPY ({select}) TO {quoted(str(draft))} ({how})")
 

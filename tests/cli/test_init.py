@@ -10,13 +10,14 @@ from typing import cast
 
 import pytest
 
-from netbench import campaign, lab, starter
+from netbench import campaign, starter
 from netbench.base.errors import RequestError
 from netbench.engine.worker import Worker
 from netbench.lab.lab import Lab
 from netbench.model import Host
 from netbench.plan.plan import Plan
 from netbench.run.discovery import FoundHost, Impossible, _addresses
+from tests.support.labs import made_lab
 from tests.support.local import Command, call
 from tests.support.running import stored_records
 
@@ -28,9 +29,8 @@ SETS = [word for one in SHORT for word in ("--set", one)]
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[Lab]:
     """Two hosts with sshd, whose logins are over another link than their data."""
-    made = lab.up("netns", ["a", "b"], name=f"i{os.getpid()}")
-    yield made
-    lab.down(made.name)
+    with made_lab(f"i{os.getpid()}", "ab") as made:
+        yield made
 
 
 def run_short(file: str, *sets: str) -> None:

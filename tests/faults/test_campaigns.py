@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from netbench import api, campaign
-from netbench.base.errors import RequestError, StoreError, WorkerLost
+from netbench.base.errors import StoreError, WorkerLost
 from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.own_engine import local as own_catalogue
@@ -168,19 +168,6 @@ def test_rejected_connections_change_nothing_and_are_counted(
         guest.close()
     assert record["status"] == "ok", record["reason"]
     assert record["receiver"]["rejected_connections"] in (2, 3)
-
-
-def test_a_worker_that_answers_garbage(tmp_path: Path) -> None:
-    script = tmp_path / "worker"
-    script.write_text("#!/bin/sh\necho Welcome to Debian, last login yesterday\nsleep 5\n")
-    script.chmod(0o755)
-    found = campaign.parse(BASE, "f.yaml")
-    with pytest.raises(Exception, match=r"not netbench's protocol.*Welcome to") as caught:
-        conductor.start(
-            found, tmp_path / "r", channels=lambda host: LocalChannel(host.name, [str(script)])
-        )
-    assert not isinstance(caught.value, RequestError)
-    assert not (tmp_path / "r").exists()
 
 
 def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +29,15 @@ POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions
 
 def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
     """The records of a campaign that begins with BASE."""
-    conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
-    return stored_records(conclusion.path)
+    return run_whole(BASE + text, results, channels)[1]
+
+
+def run_whole(
+    text: str, results: Path, channels: ChannelFactory = open_channel
+) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
+    """How a campaign ended, and its records."""
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), results, channels=channels)
+    return conclusion, stored_records(conclusion.path)
 
 
 def stored_records(folder: Path) -> list[dict[str, Any]]:
@@ -64,6 +72,18 @@ def as_anyone(argv: Sequence[str | Path]) -> list[str]:
         ["setpriv", f"--bounding-set={POWERS}", f"--inh-caps={POWERS}"] if os.geteuid() == 0 else []
     )
     return [*bound, *map(str, argv)]
+
+
+def with_values(**values: float) -> list[str]:
+    """A prefix of netbench's command line that sets constants of its modules, as
+    `run__worker_pool__NAME=2`.
+    """
+    code = "import sys, importlib\n"
+    for key, value in values.items():
+        *module, name = key.split("__")
+        code += f"setattr(importlib.import_module('netbench.{'.'.join(module)}'), {name!r}, {value!r})\n"
+    code += "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))"
+    return [sys.executable, "-c", code]
 
 
 def process_state(pid: int) -> str:

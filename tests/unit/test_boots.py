@@ -343,6 +343,13 @@ def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None
     assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
 
 
+@pytest.mark.parametrize("release", ["-x", "6.1;id", "6.1\n", "$(id)", ""])
+def test_what_a_host_calls_its_kernel_is_no_other_word(tmp_path: Path, release: str) -> None:
+    machine, ours = command(tmp_path, "exit 0"), boot_method("command")
+    with pytest.raises(BootError, match="which is no release"):
+        ours.prepare(machine, Kernel("new", release="6.12"), State("1", release, ""))
+
+
 def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     ours, new = boot_method("command"), Target("new", "6.12")
     with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):

@@ -7,7 +7,7 @@ import pytest
 from netbench.base.errors import RequestError
 from netbench.model import Pin
 from netbench.run.ends import Cpus, Numbers, choose
-from netbench.settings.setting import cpu_numbers
+from netbench.settings.cpus import cpu_numbers
 
 FOUR = Cpus((0, 1, 2, 3), {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)})
 ONE = Cpus((5,), {5: (5,)})

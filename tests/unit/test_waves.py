@@ -29,17 +29,7 @@ from netbench.run.run_history import profiles_due
 from netbench.run.runner import Runner, StartGate
 from tests.support.running import wait_for
 from tests.support.synthetic import Synth
-from tests.unit.conftest import Pressing
-
-PAIRS = """\
-netbench: 1
-name: w
-verify: off
-hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2},
-        c: {ssh: c, address: 10.0.0.3}, d: {ssh: d, address: 10.0.0.4}}
-pairs: [{sender: a, receiver: b}, {sender: c, receiver: d}]
-"""
-
+from tests.unit.conftest import PAIRS, Pressing
 
 # --- the gate ---
 

@@ -37,7 +37,7 @@ from netbench.stats.intervals import Numbers
 from tests.support import fleet_lab
 from tests.support.fleets import MadeFleet, names, ring
 from tools.bench import command
-from tools.bench.orchestration import lab_of, pairs_of
+from tools.bench.orchestration import pairs_of
 from tools.bench.report import reported
 from tools.bench.table import Part, Row, at_most
 
@@ -103,7 +103,7 @@ def measure() -> Part:
 
 
 def _checked(place: Path) -> Row:
-    with lab_of(CHECKED) as made:
+    with fleet_lab.lab_of(CHECKED) as made:
         file = place / "fleet.yaml"
         transfer = {"duration": "50ms", "congestion": "cubic"}
         keys = {"netbench": 1, "name": "fleet", **pairs_of(made.block()), "transfer": transfer}
@@ -126,7 +126,7 @@ class Watched(Progress):
 
 
 def _side_by_side() -> list[Row]:
-    with lab_of(2 * PAIRS) as made:
+    with fleet_lab.lab_of(2 * PAIRS) as made:
         hosts = made.block()
         alone, _ = _measured(hosts, 1, RUNS_ALONE, SHORT)
         beside, _ = _measured(hosts, PAIRS, BLOCKS, SHORT)

@@ -18,11 +18,10 @@ from typing import Any
 
 import yaml
 
-from netbench import lab as labs
 from netbench.base.errors import LabRefused
 from netbench.lab import Lab
-from netbench.lab.lifecycle import own_name
 from netbench.stats.intervals import Interval, mean_interval
+from tests.support.fleet_lab import lab_of
 from tools.bench import command
 from tools.bench.table import Part, Row
 
@@ -83,18 +82,6 @@ def measure() -> Part:
         except LabRefused as error:
             rows.append(Row("hosts over SSH", f"not measured: {error}", "", "", "", None))
     return Part("Cost of orchestration", HOW, tuple(rows), NOTES)
-
-
-@contextmanager
-def lab_of(hosts: int) -> Iterator[Lab]:
-    """A lab in the name of this process: were it killed, the next campaign's lab would remove what
-    it left.
-    """
-    made = labs.up("netns", hosts, name=own_name())
-    try:
-        yield made
-    finally:
-        labs.down(made.name)
 
 
 def records_of(hosts: str, sweep: str, blocks: int, folder: Path) -> list[Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces by name, and requests to the kernel by rtnetlink(7) or generic netlink: one request,
- * all its answers, every length checked. */
+/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers,
+ * every length checked. */
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
 
@@ -13,7 +13,6 @@
 struct nb_netlink {
 	struct nb_writer request;
 	struct nb_writer answers; /* whole messages, each at a multiple of 4 */
-	int protocol;		  /* NETLINK_..., set after nb_netlink_begin(); 0: rtnetlink */
 	char why[128];		  /* the kernel's own words on a request that failed, or "" */
 };
 
@@ -25,8 +24,6 @@ void nb_netlink_put(struct nb_netlink *netlink, uint16_t type, const void *data,
  * errno. */
 int nb_netlink_ask(struct nb_netlink *netlink);
 void nb_netlink_free(struct nb_netlink *netlink);
-/* The number of a family of generic netlink; 0 with errno: this kernel has none. */
-uint16_t nb_netlink_family(const char *name);
 
 /*
  * The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length

@@ -10,6 +10,7 @@ from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.epochs import OF_KERNEL, Epochs
+from netbench.read.grounds import host_meter
 from netbench.read.noise_labels import disturbances
 from netbench.read.stack import Runs
 from netbench.stats.by_boot import KERNEL
@@ -210,7 +211,8 @@ def side_by_side(evidence: Evidence) -> Cautions:
         yield Caution(
             "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat,"
             " cpuidle, soak, softirq, perf, psi, energy) would have counted all of them, and"
-            " were not read: CPU is that of the processes (rusage), without softirq.",
+            " were not read: CPU is that of the processes (rusage), without softirq work that"
+            " others did for them.",
             where,
             f"equal boot ids; {max(most.values())} beside one of them at most",
         )
@@ -219,14 +221,18 @@ def side_by_side(evidence: Evidence) -> Cautions:
 @caution(
     10,
     reads="boot ids of the hosts of a pair",
-    remedy="read system_cpu for the whole cost; two hosts tell the sides apart",
+    remedy="read system_cpu for the whole cost, by a meter of whole kernels (cpuidle, procstat,"
+    " soak); two hosts tell the sides apart",
 )
 def shared(evidence: Evidence) -> Cautions:
     """Sender and receiver share one kernel: CPU of a side is that of its process alone."""
     if pairs := tuple(pair for pair, is_shared in evidence.result.shared.items() if is_shared):
+        meter = host_meter(evidence.result, "system_cpu")
+        whole = f"read system_cpu (by {meter})" if meter else "add cpuidle or soak to `meters:`"
         yield Caution(
             "Sender and receiver share one kernel: sender_cpu and receiver_cpu are those of"
-            " the processes (rusage), without softirq.",
+            " the processes (rusage), without softirq work that others did for them.",
             pairs,
             "equal boot ids",
+            f"{whole} for the whole cost; two hosts tell the sides apart",
         )

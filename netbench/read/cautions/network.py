@@ -149,11 +149,18 @@ def retransmits(evidence: Evidence) -> Cautions:
     lossy = runs[runs["retransmits"] > 0]
     if len(lossy):
         total, most = int(lossy["retransmits"].sum()), int(lossy["retransmits"].max())
+        fixed = (evidence.result.asked or {}).get("settings.tso")
+        tso = {c.place: c.factors.get("tso", fixed) for c in evidence.cells}
+        alone = [tso[place] for place in zip(lossy["cell"], lossy["pair"], strict=True)]
+        beside = f", {alone.count('off')} of these with tso=off" if "off" in alone else ""
         yield Caution(
             "The sender retransmitted.",
             evidence.labels_of(lossy),
-            f"{count(total, 'segment')} in {len(lossy)} of {count(len(runs), 'run')}, most in one"
-            f" run {most}",
+            f"{count(total, 'segment')} in {len(lossy)} of {count(len(runs), 'run')}{beside}, most"
+            f" in one run {most}",
+            beside
+            and "packets that the stack cuts itself fill short queues: compare with tso=on;"
+            " look for drops (`nstat`)",
         )
 
 

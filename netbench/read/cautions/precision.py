@@ -73,7 +73,7 @@ def not_converged(evidence: Evidence) -> Cautions:
         ),
         (
             "max",
-            "did not reach the precision that was asked for",
+            f"did not reach the {repeat.until} that was asked for",
             f"raise repeat.{more} or transfer.duration, or accept a wider interval",
         ),
         ("interrupted", f"have fewer than {count(repeat.min, 'run')}", "resume the campaign"),
@@ -97,19 +97,16 @@ def not_converged(evidence: Evidence) -> Cautions:
 
 
 def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
-    """The widest interval of the cells, what was asked for, and what makes them unstable."""
+    """The widest interval of what decides about the cells, what was asked for, and what makes them
+    unstable.
+    """
     repeat = evidence.result.repeat
-    widths = [
-        (c.intervals[metric].precision, metric)
-        for c in cells
-        for metric in repeat.metrics
-        if metric in c.intervals and c.intervals[metric].known
-    ]
-    widest = max(widths, default=None)
+    widest = max(((w, metric) for c in cells for metric, w in c.widths.items()), default=None)
     of = " of the ratio to the baseline" if evidence.result.compare else ""
     text = f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else ""
+    asked = f"±{repeat.precision:.1%}{of}" if repeat.until == "precision" else "a verdict"
     signs = sorted({sign for c in cells for sign in c.signs})[:SIGNS_NAMED]
-    return "; ".join((f"{text}asked ±{repeat.precision:.1%}{of}", *signs))
+    return "; ".join((f"{text}asked {asked}", *signs))
 
 
 @caution(

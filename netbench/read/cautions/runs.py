@@ -178,7 +178,7 @@ def outlier(evidence: Evidence) -> Cautions:
                 off = values[i] / middle - 1 if middle else 0.0
                 if middle and abs(off) < NEAR:
                     continue
-                text = f"run {numbers[i]}: {values[i]:.4g} ({off:+.1%} of the median)"
+                text = f"run {numbers[i]}: {values[i]:.4g} ({off:+.1%} from the median)"
                 apart.append((evidence.label(*c.place), text))
         if apart:
             yield Caution(

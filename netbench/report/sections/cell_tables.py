@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from netbench.read.cells import CellResult
-from netbench.read.pivot import NO_TOOL, Pivot, pivots
+from netbench.read.grounds import host_meter
+from netbench.read.pivot import Pivot, pivots
+from netbench.read.shown_levels import NO_TOOL
 from netbench.read.totals import copied_shares
 from netbench.report.blocks import (
     Block,
@@ -94,9 +96,10 @@ def _notes(source: Source, marked: bool) -> list[str]:
             f"{meters}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
         )
     if any(is_of_process(name, source.result) for name in source.metrics):
+        whole = bool(host_meter(source.result, "system_cpu"))
         notes.append(
-            "CPU of one side is that of its process alone, without softirq: the sides share a"
-            " kernel. System CPU is the whole cost."
+            "CPU of one side is that of its process alone, without softirq work that others did for"
+            f" it: the sides share a kernel.{' System CPU is the whole cost.' * whole}"
         )
     if source.result.compare:
         notes.append(

@@ -9,11 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, stdev
 
+from scipy.special import ndtri
+
 from netbench.base.units import count
-from netbench.read.layers import MASKED, ORDER, UNMAPPED
 from netbench.read.matching import Match
-from netbench.read.profile_difference import ProfileDifference, difference, geometric_mean
-from netbench.read.profiles import CellProfile, common_names, units
+from netbench.read.profiles import (
+    MASKED,
+    ORDER,
+    UNMAPPED,
+    CellProfile,
+    ProfileDifference,
+    difference,
+    geometric_mean,
+    units,
+)
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, keyed, tabled
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
@@ -151,8 +160,7 @@ def _by_layer(source: Source, cells: Sequence[CellProfile]) -> Table:
 
 def _by_function(source: Source, cells: Sequence[CellProfile]) -> Table:
     """The functions that cost most in any of the cells, by their sum over all."""
-    names = common_names(cells)
-    means = [{names[n]: mean(v) for n, v in cell.functions.items()} for cell in cells]
+    means = [{name: mean(v) for name, v in cell.functions.items()} for cell in cells]
     largest: dict[str, float] = {}
     sums = Counter[str]()
     for each in means:
@@ -264,13 +272,21 @@ def function_words(frame: str) -> str:
 
 
 def ratio_sentence(change: ProfileDifference, confidence: float) -> str:
-    """`3222/2874 = 1.12 by geometric means, 95% interval 8.0 to 16.4% more.`"""
+    """`3222/2874 = 1.12 by geometric means, 95% interval 8.0 to 16.4% more.` Of single profile runs
+    what counting alone leaves open: samples are counts (Poisson), whose logarithm varies by 1/n.
+    """
     before, after = (geometric_mean(p.totals) for p in (change.before, change.after))
     several = len(change.before.totals) + len(change.after.totals) > 2
     told = f"{after:.0f}/{before:.0f} = {change.ratio:.2f}{' by geometric means' * several}"
-    if math.isnan(change.low):
-        return f"{told}; one profile run a cell tells no interval."
-    return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
+    if not math.isnan(change.low):
+        return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
+    of, base = (sum(sum(r.stacks.values()) for r in p.runs) for p in (change.after, change.before))
+    half = float(ndtri((1 + confidence) / 2)) * math.sqrt(1 / max(of, 1) + 1 / max(base, 1))
+    least, most = (change.ratio * math.exp(end) for end in (-half, half))
+    return (
+        f"{told}, of {of} and {base} samples: counting them alone is good for {bounds(least, most)}"
+        f" ({share(confidence)}), and how far profile runs differ is not known of one each."
+    )
 
 
 def change_sentence(source: Source, change: ProfileDifference) -> str:

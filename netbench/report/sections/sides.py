@@ -4,7 +4,6 @@ its work, counters of perf, energy and psi, and its process as time(1) tells it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,14 +16,14 @@ from netbench.read.soak import SOAK
 from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled
 from netbench.report.source import Source
 from netbench.result.record import SIDES
-from netbench.stats.intervals import Interval
+from netbench.stats.intervals import Interval, mean_interval
 
 PREFIXES = {"system": "", "sender": "sender_", "receiver": "receiver_"}
 """Of a metric's name, by side; `system`: both together."""
 ONE_SIDED = {"gso_size": "sender", "gro_size": "receiver"}
 """Of one side alone, so that their names do not say whose they are."""
 REASONS = {
-    "chance": "no more than the runs vary.",
+    "chance": "run by run, they differ by no more than chance.",
     "softirqs, others": "rusage does not count softirqs, interrupts, and other processes.",
     "missed work": "it counts less than the processes used: see cautions.",
     "not known": "the meters differ by more than chance.",
@@ -119,12 +118,13 @@ def meters(source: Source) -> Section | None:
 def _reason(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> str:
     """Why the meters of a cell differ: a key of REASONS."""
     low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
-    apart = counted[high].mean - counted[low].mean
-    halves = [0.0 if math.isnan(i.half_width) else i.half_width for i in counted.values()]
     place = (f"{who}_cpu", c.cell, c.pair)
     if any((each.metric, each.cell, each.pair) == place for each in source.result.contradicted):
         return "missed work"
-    if apart <= math.hypot(*halves):
+    runs = source.result.ok
+    mine = runs[(runs["cell"] == c.cell) & (runs["pair"] == c.pair)]
+    apart = (mine[f"{who}_cpu.{high}"] - mine[f"{who}_cpu.{low}"]).dropna().to_numpy(dtype=float)
+    if not mean_interval(apart, source.result.repeat.confidence).low > 0:
         return "chance"
     return "softirqs, others" if low == LEAST else "not known"
 
@@ -140,14 +140,24 @@ def interrupts(source: Source) -> Section | None:
             "Beside soak no CPU is idle, so none stops its clock: the ticks of all CPUs are among"
             " the interrupts."
         )
+    if any(source.result.shared.values()):
+        notes.append(
+            "side=system: one kernel sends and receives, so that each packet is counted twice, as"
+            " sent and as received."
+        )
     rows = _by_side(source, names)
     return _section("interrupts", "Interrupts and packets", rows, notes)
 
 
 def who_paid(source: Source) -> Section | None:
     """One row a cell in which each side had a CPU of its own: on which CPUs its work was."""
+
+    def part(share: Interval | None) -> Value:
+        """A share; the rest that others have may be less than nothing by the meter's error."""
+        return f"<{max(share.high, 0):.2g}" if share and share.mean < 0 else share
+
     rows = (
-        {**source.keyed(c), **{_head(name): c.intervals.get(name) for name in PAID}}
+        {**source.keyed(c), **{_head(name): part(c.intervals.get(name)) for name in PAID}}
         for c in source.cells
         if PAID[0] in c.intervals
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from netbench.base.units import format_duration
+from netbench.base.units import format_duration, listed
 from netbench.read import offered
 from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
@@ -16,13 +16,16 @@ from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.phrases import control_lines, in_context, of_cells, of_comparisons, title
+from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
+from netbench.stats.by_boot import KERNEL
 from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
-from netbench.stats.words import amount, change
+from netbench.stats.words import amount
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 MUCH = 0.25  # of the least busy cell's CPUs, used by others
+NAMED = 4
 TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
@@ -45,7 +48,7 @@ def summary(source: Source) -> Section:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
         blocks.append(Prose(("No run has given a result.",)))
-    fixed = (source.offered,) if source.offered else ()
+    fixed = (*filter(None, [source.offered]), *_fixed(source), *_one_kernel(source))
     state = (_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source))
     return Section("summary", f"{result.name}: summary", (*blocks, Prose(state)))
 
@@ -56,6 +59,9 @@ def _compared(source: Source) -> Iterator[Finding]:
         yield from _told(source, family, each)
         what = title(metric, source.result)
         yield from map(Finding, control_lines(what, source.controls(family), source.several))
+    for c in {c.level: c for family in source.answers.values() for c in family}.values():
+        if along := _along(source, c):
+            yield Finding(f"{' against '.join(c.names)} is of all that goes with it: {along}.")
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -67,22 +73,54 @@ def _others(source: Source) -> Iterator[str]:
         shown = [families[m] for m in wanted or [*families][:1] if m in families]
         for level in dict.fromkeys(c.level for family in shown for c in family):
             mine = [[c for c in family if c.level == level] for family in shown]
-            yield _level_told(source, [family for family in mine if family])
+            told = _level_told(source, [family for family in mine if family])
+            along = _along(source, shown[0][0].but(level=level))
+            yield f"{told.removesuffix('.')}; {along}." if along else told
 
 
 def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str:
-    """One level in several metrics: the range of its ratios and the verdicts in each."""
-    told = []
-    for family in families:
-        ratios = sorted(c.ratio for c in family)
-        span = " to ".join(dict.fromkeys(_amount(ratio) for ratio in (ratios[0], ratios[-1])))
-        what = title(family[0].metric, source.result)
-        told.append(f"{what} {span} ({_verdicts(family)})")
+    """One level in several metrics: the least and the greatest change, and the verdicts."""
+    told = [
+        f"{title(family[0].metric, source.result)} {_ends(family)} ({_verdicts(family)})"
+        for family in families
+    ]
     return f"{' against '.join(families[0][0].names)}: {'; '.join(told)}."
 
 
-def _amount(ratio: float) -> str:
-    return change(ratio) if ratio < TENFOLD else f"{ratio:.1f} times as much"
+def _ends(family: Sequence[Comparison]) -> str:
+    """The least and the greatest change of several, which are no interval."""
+    ratios = sorted(c.ratio for c in family if c.ratio > 0)
+    told = (amount(ratio) if ratio < TENFOLD else f"{ratio:.1f} times as much" for ratio in ratios)
+    least, *more = dict.fromkeys(told)
+    return f"{least} in one context, {more[-1]} in another" if more else least
+
+
+def _along(source: Source, c: Comparison) -> str:
+    """What goes with the level or with the baseline alone: keys that `include` gave, and what moved
+    unasked: `with sg=off came tso off, gso off, and 8 more`; "" for nothing.
+    """
+    result = source.result
+    of = {cell.cell: cell.factors for cell in result.cells}
+    went: dict[str, dict[str, None]] = {level: {} for level in (c.level, c.baseline)}
+    for factors in of.values():
+        given = (f"{k}={shown(v)}" for k, v in factors.items() if k not in result.swept)
+        went.get(factors.get(c.factor, ""), {}).update(dict.fromkeys(given))
+    for cell, _, moved in sorted(result.moved, key=lambda one: _feature(one[2]) == ""):
+        name, _, states = moved.partition(" from ")
+        now = f"{_feature(moved) or name.partition('.')[2]} {states.rpartition(' to ')[2]}"
+        went.get(of[cell].get(c.factor, ""), {}).setdefault(now)
+    both = went[c.level].keys() & went[c.baseline].keys()
+    told = (
+        f"with {name} came {listed([what for what in each if what not in both], NAMED, ', ')}"
+        for name, each in zip(c.names, went.values(), strict=True)
+        if each.keys() - both
+    )
+    return ", ".join(told)
+
+
+def _feature(moved: str) -> str:
+    """The offload that a change of a feature is of; "" for what has no setting."""
+    return OFFLOADS.get(moved.partition(" from ")[0].partition(".")[2], "")
 
 
 def _verdicts(family: Sequence[Comparison]) -> str:
@@ -101,7 +139,7 @@ def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[
     of_level = ([c for c in family if c.level == level] for level in levels)
     for mine in ([c] for c in family) if each else of_level:
         if len(mine) > 1:
-            told = _ranged(title(mine[0].metric, source.result), mine)
+            told = _level_told(source, [mine])
         else:
             told = in_context(mine[0], source.several, source.result)
         yield of_comparisons(told, mine, source.several)
@@ -111,14 +149,6 @@ def _profiled(source: Source) -> Iterator[str]:
     """What the profiles say of the comparison: one sentence each."""
     for difference in source.profile_differences:
         yield f"By profile, {change_sentence(source, difference)}"
-
-
-def _ranged(what: str, family: Sequence[Comparison]) -> str:
-    """One level in many contexts: the verdicts, and the least and greatest ratio."""
-    first = family[0]
-    ratios = sorted(c.ratio for c in family if c.ratio == c.ratio)
-    span = f"; from {amount(ratios[0])} to {amount(ratios[-1])}" if ratios else ""
-    return f"{what}: {' against '.join(first.names)} is {_verdicts(family)}{span}."
 
 
 def _overview(source: Source) -> Iterator[Finding]:
@@ -163,8 +193,8 @@ def _extremes(
     if len(ranked) == 1:
         yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
         return
-    near = sum(cell.intervals[metric].high >= most.low for _, cell in ranked[:-1])
-    also = f" ({count(near, 'other cell')} overlap{'s' if near == 1 else ''} it)" if near else ""
+    near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
+    also = f" (overlapped by {listed(near, NAMED)})" if near else ""
     told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
         told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
@@ -198,6 +228,32 @@ def _state(source: Source) -> str:
     )
 
 
+def _fixed(source: Source) -> Iterator[str]:
+    """What campaign.yaml writes for all cells."""
+    asked = source.result.asked or {}
+    keys = {name: name.partition(".")[2] for name in asked}
+    told = [
+        f"{key} {shown(asked[name]).replace(chr(34), '')}"
+        for name, key in keys.items()
+        if name.startswith(("transfer.", "settings.")) and key not in source.result.factors
+    ]
+    if told:
+        yield f"In all cells: {', '.join(told)}."
+
+
+def _one_kernel(source: Source) -> Iterator[str]:
+    """Which kernel it was, where the campaign names several and sweeps none."""
+    result = source.result
+    named = [name.partition(".")[2] for name in result.asked or {} if name.startswith("kernels.")]
+    if named and KERNEL not in result.factors:
+        entries = (entry for entries in result.hosts.values() for entry in entries)
+        there = dict.fromkeys(str(e.facts["kernel"]) for e in entries if e.facts.get("kernel"))
+        yield (
+            f"All runs were made on {' and '.join(there) or 'the kernel that was there'}: `kernels`"
+            f" names {listed(named, NAMED, ', ')}, and no sweep has `kernel`."
+        )
+
+
 def _sides(source: Source) -> Iterator[str]:
     """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
     shared, whole = source.result.shared, host_meter(source.result, "system_cpu")
@@ -209,7 +265,7 @@ def _sides(source: Source) -> Iterator[str]:
     elif shared and whole and all(shared.values()):
         yield (
             f"Both sides share a kernel: {whole} sees them together (system CPU), rusage each"
-            " process alone, without softirq."
+            " process alone, without softirq work that others did for it."
         )
 
 

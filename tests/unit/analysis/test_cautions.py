@@ -146,6 +146,16 @@ def test_each_fault_is_found(tmp_path: Path, kind: str, evidence: str, synth: Sy
     assert caution.remedy
 
 
+def test_the_width_is_that_of_what_closes_a_cell(tmp_path: Path) -> None:
+    """The ratio, where there is a baseline: drift is in the means, and not in it."""
+    asked = {"factor": "send", "baseline": "readwrite"}
+    made = Synth({"send": ("readwrite", "sendfile")}, compare=asked, spread=0.04, drift=0.3)
+    source = Source.of(made.write(tmp_path / "r"))
+    ((c,),) = (source.comparisons[name] for name in source.result.repeat.metrics)
+    width = f"widest ±{math.sqrt(c.high / c.low) - 1:.1%} (throughput), asked ±2.5% of the ratio"
+    assert width in next(each.evidence for each in source.cautions if each.kind == "max")
+
+
 @pytest.mark.parametrize(
     ("boots", "at", "told", "what", "evidence"),
     [

@@ -34,6 +34,22 @@ def test_the_likely_reason_is_said(
         assert row[-2] == f"{abs(counted - used) / max(counted, used):.1%}"
 
 
+def test_a_rest_below_nothing_is_no_share(tmp_path: Path) -> None:
+    """The two CPUs were busier by their own counters than both hosts together by theirs."""
+
+    def counted(record: Record) -> Record:
+        for side in ("sender", "receiver"):
+            ticks = record[side]["procstat"]
+            busy = sum(ticks[name][1] - ticks[name][0] for name in ("user", "system", "softirq"))
+            ticks["pinned_busy"] = [0, busy + 20 + record["block"]]
+        return record
+
+    report = build(Synth(pairs=("snd>rcv",), edit=counted).write(tmp_path))
+    (table,) = report.section("who_paid").blocks
+    assert {row[-1][0] for row in table.rows} == {"<"}
+    assert all(row[-2].mean > 0 for row in table.rows)
+
+
 def test_without_meters_there_are_no_sections(tmp_path: Path) -> None:
     report = build(Synth(pairs=("snd>rcv",), edit=rusage_alone).write(tmp_path))
     assert not {"interrupts", "meters"} & {section.key for section in report.sections}
