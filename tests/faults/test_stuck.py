@@ -21,9 +21,9 @@ from netbench.engine.worker import Worker
 from netbench.result.journal import outstanding
 from netbench.result.store import Store
 from netbench.run import external_tool, ledger, transfer
-from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
+from netbench.run.transfer import SLACK_SECONDS, exchange
 from tests.support.engine_pair import Pair, open_pair
 from tests.support.local import call
 from tests.support.running import (
