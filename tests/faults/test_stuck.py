@@ -43,7 +43,7 @@ UNDO_SECONDS = 30.0
 SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
-HASTY = {"run__exchange__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
+HASTY = {"run__transfer__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
 HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
 
 
