@@ -304,8 +304,8 @@ class _Server:
         """Note who is connected before its client is, by ss(8); where there is none, nobody."""
         argv = ["ss", "-Htn", "state", "established", "sport", "=", f":{self.port}"]
         with suppress(EngineError):
-            lines = self.worker.aside("exec", argv).splitlines()
-            self.others = [line.split()[3] for line in lines]
+            lines = map(str.split, self.worker.aside("exec", argv).splitlines())
+            self.others = [words[3][:100] for words in lines if len(words) > 3]
 
     def read_more(self, seconds: float) -> None:
         """Wait until it prints more. Errors: TimeoutError; EngineError where it ends before."""
