@@ -9,16 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 
 from netbench.base.units import listed
 from netbench.read import offered
-from netbench.read.cells import CellResult
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
-from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, percent, signed
+from netbench.stats.words import bounds, change, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -49,6 +47,16 @@ def title(metric: str, *results: Result) -> str:
     return f"{name} ({ALONE})" if is_of_process(metric, *results) else name
 
 
+def fixed(result: Result) -> str:
+    """What campaign.yaml writes for all cells."""
+    told = []
+    for name, word in (result.asked or {}).items():
+        part, _, key = name.partition(".")
+        if part in ("transfer", "settings") and key not in result.factors:
+            told.append(f"{key} {shown(word).replace(chr(34), '')}")
+    return f"In all cells: {', '.join(told)}." if told else ""
+
+
 def where(c: Comparison, several: bool) -> str:
     """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
     it says its own.
@@ -70,28 +78,6 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     """The sentence of a comparison after where it is: `pin=apart: send=splice moves ... .`"""
     place, told = where(c, several), sentence(c, *results)
     return f"{place}: {told}." if place else f"{told}."
-
-
-def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Finding:
-    """A sentence on comparisons of one metric, with their intervals."""
-    levels = len({c.level for c in family}) > 1
-
-    def label(c: Comparison) -> str:
-        """What tells a comparison from others of its finding."""
-        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
-        return f"{place} {level}".strip() if levels or not place else place
-
-    spans = (
-        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
-    )
-    margin = family[0].margin
-    return Finding(told, tuple(spans), "%", 0.0, percent(1 + (margin or 0.0)))
-
-
-def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
-    """A sentence on the means of some cells, by their names."""
-    intervals = [(name, cell.intervals[metric]) for name, cell in named]
-    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
 
 
 def control_lines(what: str, controls: Sequence[Comparison], several: bool) -> Iterator[str]:
