@@ -257,13 +257,9 @@ def _checked(source: Source, compare: Compare) -> str:
     most = max(controls, key=lambda c: abs(math.log(c.ratio)))
     bounds = f"{signed(most.low)} to {signed(most.high)}%"
     by = f"{signed(most.ratio)}% ({bounds}) in {title(most.metric, source.result)}"
-    if any(caution.kind == "control" for caution in source.cautions):
-        return (
-            f"The control says that it did not hold: {compare.baseline}, measured a second time,"
-            f" differs from itself by {by}, more than chance explains. Believe no difference of"
-            " that size."
-        )
+    differs = any(caution.kind == "control" for caution in source.cautions)
+    how = "more than chance explains" if differs else "no more than chance explains"
     return (
-        f"The control agrees: {compare.baseline}, measured a second time, differs from itself by"
-        f" {by}, no more than chance explains."
+        f"The control {'says that it did not hold' if differs else 'agrees'}: {compare.baseline},"
+        f" measured a second time, differs from itself by {by}, {how}."
     )
