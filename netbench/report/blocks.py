@@ -75,6 +75,10 @@ class Table:
         return {(row, last) for row in self.marked} | self.marked_values
 
 
+def _is_key(head: Head) -> bool:
+    return isinstance(head, Column) and head.kind == "key"
+
+
 def tabled(
     title: str,
     rows: Iterable[Row],
@@ -82,9 +86,12 @@ def tabled(
     marked: Iterable[int] = (),
     marked_values: Iterable[tuple[int, Head]] = (),
 ) -> Table:
-    """A table of rows that have their values by column; `marked_values` likewise."""
+    """A table of rows that have their values by column; `marked_values` likewise. A key that is
+    blank in all rows has no column.
+    """
     rows = list(rows)
-    heads = list(dict.fromkeys(head for row in rows for head in row))
+    every = dict.fromkeys(head for row in rows for head in row)
+    heads = [h for h in every if not _is_key(h) or any(row.get(h) != "" for row in rows)]
     return Table(
         title,
         tuple(map(column, heads)),

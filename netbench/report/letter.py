@@ -20,7 +20,7 @@ from netbench.report.blocks import Column, Table, keyed, tabled
 from netbench.report.build import Report
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
-from netbench.report.phrases import control_lines, fixed, title, where
+from netbench.report.phrases import control_lines, fixed, releases, title, where
 from netbench.report.source import Source
 from netbench.report.text import block_lines
 from netbench.stats import power
@@ -251,17 +251,6 @@ def hardware(result: Result) -> str:
         ((machine, hosts),) = machines.items()
         return machine if hosts == 1 else f"{hosts} hosts, each {machine}"
     return "; ".join(machines) or "hardware unknown"
-
-
-def releases(result: Result, kernels: Iterable[str]) -> str:
-    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
-    6.12.4`; "" where netbench booted none.
-    """
-    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
-    for entry in (entry for entries in result.hosts.values() for entry in entries):
-        if entry.on in found and entry.facts.get("kernel"):
-            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
-    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
 
 
 def _machine(facts: Mapping[str, Any], many: bool) -> Iterator[str]:

@@ -5,7 +5,7 @@ its sentence, controls, gates, and the finding that a card draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from netbench.base.units import listed
 from netbench.read import offered
@@ -45,6 +45,17 @@ def title(metric: str, *results: Result) -> str:
     """`sender CPU`, or `sender CPU (its process alone)`."""
     name = (results[0].describe(metric) if results else describe(metric)).title
     return f"{name} ({ALONE})" if is_of_process(metric, *results) else name
+
+
+def releases(result: Result, kernels: Iterable[str]) -> str:
+    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
+    6.12.4`; "" where netbench booted none.
+    """
+    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    for entry in (entry for entries in result.hosts.values() for entry in entries):
+        if entry.on in found and entry.facts.get("kernel"):
+            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
 
 
 def fixed(result: Result) -> str:

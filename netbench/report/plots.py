@@ -31,7 +31,6 @@ from netbench.read.metrics import Metric
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
-from netbench.report.sections.effect_tables import axes_of
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
@@ -253,14 +252,6 @@ def interaction(
     return axes
 
 
-def _strongest(source: Source, plot: Plot) -> Axes:
-    """The strongest interaction of two factors."""
-    each = source.effects[plot.metric][plot.number]
-    across, lines = axes_of(each)
-    metric = source.result.describe(plot.metric)
-    return interaction(each.means(across, lines), (across, lines), metric)
-
-
 def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
     """Means, and how far their bars go to both sides; one run has a mean and no bar."""
     bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
@@ -298,7 +289,6 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "means": lambda source, plot: means(source, plot.metric),
     "order": lambda source, plot: order(source, plot.metric),
     "ratios": _ratios,
-    "interaction": _strongest,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
 }
 

@@ -14,6 +14,7 @@ from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
 from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
 from netbench.report.numbers import count
+from netbench.report.phrases import releases
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, pooled, split
 
@@ -59,7 +60,6 @@ def _booted(source: Source) -> Table:
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
     rows: list[Row] = []
-    releases: dict[str, dict[str, None]] = {}
     for number, kernel in result.kernels.items():
         group = result.runs[result.runs["boot"] == number]
         words = {"boot": str(number)}
@@ -71,8 +71,6 @@ def _booted(source: Source) -> Table:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
         known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        there = (str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
-        releases.setdefault(kernel, {}).update(dict.fromkeys(there))
         ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
         rows.append(
             {
@@ -85,9 +83,8 @@ def _booted(source: Source) -> Table:
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    notes += [
-        f"{k or 'The kernel'} is {' and '.join(each)}." for k, each in releases.items() if each
-    ]
+    if told := releases(result, result.kernels.values()):
+        notes.append(f"{told}.")
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return tabled("What was booted", rows, *notes)

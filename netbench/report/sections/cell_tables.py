@@ -8,7 +8,6 @@ from typing import Any
 from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
 from netbench.read.pivot import Pivot, pivots
-from netbench.read.shown_levels import NO_TOOL
 from netbench.read.totals import copied_shares
 from netbench.report.blocks import (
     Block,
@@ -19,7 +18,6 @@ from netbench.report.blocks import (
     Table,
     Value,
     keyed,
-    keys,
     tabled,
 )
 from netbench.report.numbers import count, share
@@ -227,11 +225,9 @@ def _beside(source: Source, made: Sequence[Pivot]) -> Iterator[Table]:
     """
     inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
     outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
-    moved = any(cell.factors.get("tool", NO_TOOL) == NO_TOOL for cell in outside)
-    unused = () if moved else keys("send", "receive")
     rows: list[Row] = [
         {
-            **{head: word for head, word in source.keyed(c).items() if head not in unused},
+            **source.keyed(c),
             **{
                 f"{title(m, source.result)} [{source.result.describe(m).unit}]": c.intervals.get(m)
                 for m in _telling(source)
