@@ -32,6 +32,7 @@ from netbench.report.build import Report
 from netbench.report.numbers import column_parts, count
 from netbench.report.pages import render_page
 from netbench.report.source import Source
+from netbench.report.text import is_number
 
 MOST_RUNS = 2000
 """Rows that a browser lays out in about a second."""
@@ -92,8 +93,7 @@ def _table(table: Table) -> dict[str, Any]:
             "name": column.name,
             "unit": column.unit,
             "kind": column.kind,
-            "numeric": column.kind == "value"
-            and all(mean[:1] in "0123456789-+<" for mean, _ in parts),
+            "numeric": is_number(column, [mean for mean, _ in parts]),
         }
         for column, parts in zip(table.columns, columns, strict=True)
     ]

@@ -154,9 +154,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     controls = [
         line
         for metric, each in source.answers.items()
-        for line in control_lines(
-            title(metric, source.result), source.controls(each), source.several
-        )
+        for line in control_lines(title(metric, source.result), source.controls(each))
     ]
     yield from controls or ["No control ran (compare: {control: true})."]
     yield f"Not tested: {', '.join(_untested(source))}."

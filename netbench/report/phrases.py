@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from netbench.base.units import listed
+from netbench.base.units import count, listed
 from netbench.read import offered
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
@@ -20,7 +20,6 @@ from netbench.stats.words import bounds, change, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
-EACH = 4  # controls of a metric that are told one by one
 
 
 def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:
@@ -91,33 +90,21 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     return f"{place}: {told}." if place else f"{told}."
 
 
-def control_lines(what: str, controls: Sequence[Comparison], several: bool) -> Iterator[str]:
-    """The controls of the metric that `what` names in sentences."""
-    known = [c for c in controls if not math.isnan(c.low)]
-    if len(controls) <= EACH or not known:
-        for c in controls:
-            place = where(c, several)
-            yield f"{what}{f', {place}' if place else ''}, control: {_of_control(c)}."
-        return
-    low, high = min(c.low for c in known), max(c.high for c in known)
-    ratios = sorted(c.ratio for c in known)
-    differ = sum(not holds(c) for c in known)
-    yield (
-        f"{what}, {len(controls)} controls: baselines against themselves"
-        f" {signed(ratios[0])} to {signed(ratios[-1])}%, intervals {signed(low)} to"
-        f" {signed(high)}%" + (f"; {differ} of them differ from themselves." if differ else ".")
-    )
-
-
-def _of_control(c: Comparison) -> str:
-    """A control's change and interval."""
-    if math.isnan(c.ratio):
-        return f"no comparison, {c.why}"
-    told = f"baseline against itself {signed(c.ratio)}%"
-    if math.isnan(c.low):
-        return f"{told}, but {c.why}"
-    told += f", {signed(c.low)} to {signed(c.high)}%"
-    return told if holds(c) else f"{told}: it differs from itself"
+def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
+    """The controls of the metric that `what` names in a sentence; their table has each."""
+    of = f"{what}, {'control' if len(controls) == 1 else count(len(controls), 'control')}"
+    if known := [c for c in controls if not math.isnan(c.low)]:
+        ratios = sorted(c.ratio for c in known)
+        by = " to ".join(dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1])))
+        low, high = min(c.low for c in known), max(c.high for c in known)
+        differ = sum(not holds(c) for c in known)
+        told = f"; {differ} of {len(known)} differ from themselves" if differ else ""
+        yield (
+            f"{of}: baseline against itself {by}%, {'within ' * (len(known) > 1)}{signed(low)} to"
+            f" {signed(high)}%{told}."
+        )
+    for why in dict.fromkeys(c.why for c in controls if math.isnan(c.low)):
+        yield f"{of}: no interval, {why}."
 
 
 def gate_line(outcome: Outcome, several: bool) -> str:

@@ -56,7 +56,7 @@ def _compared(source: Source) -> Iterator[str]:
     for metric, family in source.answers.items():
         yield from _told(source, family, each)
         what = title(metric, source.result)
-        yield from control_lines(what, source.controls(family), source.several)
+        yield from control_lines(what, source.controls(family))
     for c in {c.level: c for family in source.answers.values() for c in family}.values():
         if along := _along(source, c):
             yield f"{' against '.join(c.names)} is of all that goes with it: {along}."
