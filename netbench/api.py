@@ -7,7 +7,6 @@ plots.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,8 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from netbench.base.errors import NetbenchError, PlaceError, ReportError, RequestError, StoreError
-from netbench.base.whole_file import is_of_others
+from netbench.base.errors import (
+    NetbenchError,
+    ReportError,
+    RequestError,
+    StoreError,
+    unreadable,
+)
+from netbench.base.names import shell_word
+from netbench.base.whole_file import replacing
 from netbench.model import Campaign
 
 if TYPE_CHECKING:
@@ -292,7 +298,7 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     whys["limit"] = "the campaign reached its limit"
     if conclusion.why in whys:
         again = " for the same time again" if conclusion.why == "limit" else ""
-        said = f"`resume {conclusion.path}` continues it{again}"
+        said = f"`resume {shell_word(conclusion.path)}` continues it{again}"
         Lines().say(f"netbench: {whys[conclusion.why]}; {said}")
     return conclusion
 
@@ -440,14 +446,6 @@ def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force
         )
 
 
-def _open_report(path: str, flags: int) -> int:
-    """Others may not write it, whatever the umask is, nor lead it elsewhere from their folder."""
-    foreign = os.stat(os.path.dirname(path) or ".").st_uid not in (0, os.geteuid())
-    if foreign or is_of_others(Path(path)):
-        flags |= os.O_NOFOLLOW
-    return os.open(path, flags, 0o644)
-
-
 def write_report(report: Report, files: Mapping[str, Path]) -> None:
     """Write a report as `html`, `markdown`, `csv` or `junit`, each to a file of its own; where a
     result has nothing for one of them, none is written. Errors: ReportError; PlaceError, with the
@@ -471,14 +469,9 @@ def write_report(report: Report, files: Mapping[str, Path]) -> None:
 
 def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
     """Write one form; `own_folder` is made for it. Errors: PlaceError."""
-    try:
-        if file.parent == own_folder:
-            own_folder.mkdir(mode=0o755, exist_ok=True)
-        # what is no character stays as YAML has escaped it
-        with open(file, "w", -1, "utf-8", "backslashreplace", opener=_open_report) as out:
-            out.write(text)
-    except OSError as error:
-        raise PlaceError(f"cannot write {file}: {error.strerror}; choose another place") from error
+    # what is no character stays as YAML has escaped it
+    with replacing(file, make_folder=file.parent == own_folder) as draft:
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list[Path]:
@@ -494,7 +487,7 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
         below = [] if path.is_file() or (path / "records.jsonl").exists() else folders(path)
         plans = {}
         for folder in reversed(below):
-            with _noted(notes):
+            with _noted(folder, notes):
                 plans[folder] = read_plan(folder / "plan.json")
         merged = {part.result for plan in plans.values() for part in plan.parts}
         own = [each for each, plan in plans.items() if not plan.part or each.name not in merged]
@@ -503,13 +496,13 @@ def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list
 
 
 @contextmanager
-def _noted(notes: list[str] | None) -> Iterator[None]:
-    try:
+def _noted(folder: Path, notes: list[str] | None) -> Iterator[None]:
+    if notes is None:
         yield
-    except NetbenchError as error:
-        if notes is None:
-            raise
-        notes.append(f"left out: {error}")
+        return
+    with unreadable(folder) as why:
+        yield
+    notes += [f"left out: {each}" for each in why]
 
 
 def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
@@ -565,7 +558,7 @@ def query(sql: str, paths: Sequence[Path]) -> Answer:
     notes: list[str] = []
     sources = []
     for path in results_below([path for path in paths if path not in archives], notes):
-        with _noted(None if path in paths else notes):
+        with _noted(path, None if path in paths else notes):
             sources.append(Source.of(path))
     if notes and not sources:
         raise StoreError("\n".join(notes))
@@ -599,7 +592,7 @@ def write_bundle(report: Report, file: Path) -> None:
         for form, name in FORMS.items():
             with suppress(ReportError):  # a campaign that compares nothing has no letter
                 text = str(import_module(f"netbench.report.{form}").render(report))
-                (Path(made) / name).write_text(text, encoding="utf-8")
+                _write_form(Path(made) / name, text)
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})

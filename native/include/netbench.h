@@ -21,7 +21,7 @@
 #endif
 
 enum {
-	NB_PROTOCOL = 2,       /* version of this file's frames */
+	NB_PROTOCOL = 3,       /* version of this file's frames */
 	NB_MAGIC = 0x4e42454e, /* "NBEN" in a little-endian worker's hello */
 	NB_BYTE_ORDER = 0x01020304,
 	NB_FRAME_MAX = 4 * 1024 * 1024, /* longest payload either side accepts */
@@ -206,7 +206,7 @@ struct nb_row {
 
 struct nb_value {
 	uint32_t row;
-	uint32_t bytes; /* of text that follows, padded to 8; 0 for numbers */
+	uint32_t bytes; /* of text that follows, with a NUL or more padded to 8; 0 for numbers */
 	uint64_t number;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "direct_io.h"
+#include "ends.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

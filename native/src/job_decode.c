@@ -75,15 +75,6 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	return 0;
 }
 
-/* The field of an option of every run; NULL: it is a method's, or none. */
-static const struct nb_field *field_of(const struct nb_row *row)
-{
-	for (size_t i = 0; row && i < nb_job_options_count; i++)
-		if (nb_row_of_option(i) == row->id)
-			return &nb_job_options[i];
-	return NULL;
-}
-
 static int store_extra(struct nb_job *job, const struct nb_row *row, uint64_t number,
 		       struct nb_error *error)
 {
@@ -98,7 +89,8 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 		 struct nb_error *error)
 {
 	const struct nb_row *row = nb_row(value->row);
-	const struct nb_field *field = field_of(row);
+	const struct nb_field *field =
+		nb_row_field(value->row, nb_job_options, nb_job_options_count);
 	uint64_t number = value->number;
 	char *into;
 	int status = 0;
@@ -139,7 +131,6 @@ static int check_direct(const struct nb_job *job, struct nb_error *error)
 		       job->method_name, sends ? "send from" : "write to");
 }
 
-/* Whether the method can take from this source, or fill this sink. */
 static int check_ends(const struct nb_job *job, struct nb_error *error)
 {
 	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,
@@ -196,12 +187,12 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 		return REFUSE(error, "run `netbench list methods` to see the methods",
 			      "no %s method '%s'", job->role == NB_ROLE_SEND ? "send" : "receive",
 			      job->method_name);
-	row = nb_row(nb_row_of_method(job->method));
+	row = nb_row(nb_row_of(job->method));
 	if (row->why[0])
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
 			       "run `netbench list methods` to see the methods", "%s: %s",
 			       job->method_name, row->why);
-	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of_method(job->method))
+	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of(job->method))
 		return REFUSE(error, "leave it out", "an option belongs to another method than %s",
 			      job->method_name);
 	if (!job->streams)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "listener.h"
+#include "data_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The page cache of a source: mincore(2), posix_fadvise(2). */
-#include "page_cache.h"
+#include "ends.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "heartbeat.h"
+#include "wire.h"
 
 enum { BLOCK = 64 * 1024 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heartbeat.h"
+#include "wire.h"
 
 enum { BLOCK = 64 * 1024 };
 

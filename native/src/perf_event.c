@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,16 +15,6 @@ int nb_perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int gro
 
 	sized.size = sizeof(sized);
 	return (int)syscall(SYS_perf_event_open, &sized, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
-}
-
-int nb_perf_enable(int leader)
-{
-	return ioctl(leader, PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
-}
-
-int nb_perf_disable(int leader)
-{
-	return ioctl(leader, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
 }
 
 static void explain_rights(char *why, size_t room)

@@ -10,9 +10,6 @@
 /* The size of `attr` is filled in. `pid` -1: every process on `cpu`; `group` -1: a group of its
  * own. A descriptor (close-on-exec), or -1 with errno. */
 int nb_perf_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int group);
-/* Start, or stop, a group by its leader: 0, or -1 with errno. */
-int nb_perf_enable(int leader);
-int nb_perf_disable(int leader);
 /* Why nb_perf_open() failed with that errno, in words: what the host lacks, or that root is needed.
  */
 void nb_perf_explain(int number, char *why, size_t room);

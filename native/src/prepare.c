@@ -8,10 +8,9 @@
 
 #include "clock.h"
 #include "data_socket.h"
-#include "drive.h"
-#include "heartbeat.h"
 #include "method.h"
 #include "program.h"
+#include "wire.h"
 
 /* How long flows and a tool have to end. */
 static const uint64_t END_NS = 3000000000;

@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { FIRST_ROOM = 16384, LAST_ROOM = 64 << 20 };
+enum { ROOM = 16 << 20 }; /* pages that no text comes to are never touched */
 
 /* A seq_file gives a page or so a call. */
 static ssize_t read_all(const struct nb_proc_text *file)
@@ -29,34 +29,12 @@ static ssize_t read_all(const struct nb_proc_text *file)
 	return (ssize_t)used;
 }
 
-static int make_room(struct nb_proc_text *file, size_t room)
-{
-	char *text = room <= LAST_ROOM ? realloc(file->text, room) : NULL;
-
-	if (!text) {
-		errno = ENOMEM;
-		return -1;
-	}
-	file->text = text;
-	file->room = room;
-	return 0;
-}
-
 int nb_proc_open(struct nb_proc_text *file, const char *path)
 {
-	ssize_t length = -1;
-
-	*file = (struct nb_proc_text){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
-	if (file->fd < 0)
-		return -1;
-	for (size_t room = FIRST_ROOM; length < 0; room *= 2) {
-		if (make_room(file, room))
-			return -1;
-		length = read_all(file);
-		if (length < 0 && errno != E2BIG)
-			return -1;
-	}
-	return make_room(file, 2 * (size_t)length + FIRST_ROOM);
+	*file = (struct nb_proc_text){ .fd = open(path, O_RDONLY | O_CLOEXEC),
+				       .text = malloc(ROOM),
+				       .room = ROOM };
+	return file->fd < 0 || !file->text || read_all(file) < 0 ? -1 : 0;
 }
 
 char *nb_proc_read(struct nb_proc_text *file)
@@ -114,46 +92,16 @@ ssize_t nb_read_file(const char *path, char *text, size_t room)
 	return length;
 }
 
-/* The last word of a line of /proc/filesystems, or of a line of an index the module: of
- * "kernel/fs/nfs/nfs.ko.xz: kernel/..." nfs. */
-static int names(char *line, const char *wanted, int is_index)
+int nb_kernel_has(const char *filesystem, const char *folder)
 {
-	char *word;
-
-	line[strcspn(line, is_index ? ":\n" : "\n")] = 0;
-	word = strrchr(line, is_index ? '/' : '\t');
-	word = word ? word + 1 : line;
-	if (is_index)
-		return !strncmp(word, wanted, strlen(wanted)) &&
-		       !strncmp(word + strlen(wanted), ".ko", 3);
-	return !strcmp(word, wanted);
-}
-
-static int has_line(const char *path, const char *wanted, int is_index)
-{
-	FILE *file = fopen(path, "re");
-	char *line = NULL;
-	size_t room = 0;
-	int found = 0;
-
-	while (file && !found && getline(&line, &room, file) > 0)
-		found = names(line, wanted, is_index);
-	free(line);
-	if (file)
-		fclose(file);
-	return found;
-}
-
-int nb_kernel_has(const char *filesystem, const char *module)
-{
-	static const char *const indices[] = { "modules.dep", "modules.builtin" };
+	char text[4096], line[40], path[160];
 	struct utsname name;
-	char path[160];
-	int found = has_line("/proc/filesystems", filesystem, 0);
 
-	for (size_t i = 0; !found && i < sizeof(indices) / sizeof(*indices) && !uname(&name); i++) {
-		snprintf(path, sizeof(path), "/lib/modules/%s/%s", name.release, indices[i]);
-		found = has_line(path, module, 1);
-	}
-	return found;
+	snprintf(line, sizeof(line), "\t%s\n", filesystem);
+	if (nb_read_file("/proc/filesystems", text, sizeof(text)) > 0 && strstr(text, line))
+		return 1;
+	if (uname(&name))
+		return 0;
+	snprintf(path, sizeof(path), "/lib/modules/%s/kernel/fs/%s", name.release, folder);
+	return !access(path, F_OK);
 }

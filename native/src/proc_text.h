@@ -14,7 +14,7 @@ struct nb_proc_text {
 	size_t room;
 };
 
-/* Open the file and make room for twice its text. 0, or -1 with errno. */
+/* Open the file, make room, and read it once. 0, or -1 with errno. */
 int nb_proc_open(struct nb_proc_text *file, const char *path);
 /* Read the whole file, without an allocation: its text, or NULL where it could not be read, or has
  * outgrown its room. */
@@ -29,8 +29,8 @@ char *nb_proc_next_line(char *at);
  * and an empty text. */
 ssize_t nb_read_file(const char *path, char *text, size_t room);
 
-/* Whether the kernel has a file system, or a module of this name that provides it: by
- * filesystems(5) and the indices of its modules (modules.dep(5), modules.builtin). */
-int nb_kernel_has(const char *filesystem, const char *module);
+/* Whether the kernel has a file system, or a folder of that name among its modules of file systems.
+ */
+int nb_kernel_has(const char *filesystem, const char *folder);
 
 #endif

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "heartbeat.h"
 #include "job.h"
+#include "wire.h"
 
 enum {
 	EXEC_FAILED = 127,

@@ -7,14 +7,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "drive.h"
 #include "method.h"
 #include "rows.h"
 
 static void put_number(struct nb_writer *writer, size_t readback, int edge, uint64_t number)
 {
 	if (number != NB_MISSING)
-		nb_put_numbers(writer, nb_row_of_readback(readback), edge, 0, &number, 1);
+		nb_put_numbers(writer, nb_row_of(&nb_readbacks[readback]), edge, 0, &number, 1);
 }
 
 /* Which files the streams write, so that later runs write no others. */
@@ -26,9 +25,9 @@ static void put_sinks(const struct nb_run *run, struct nb_writer *writer)
 		devices[i] = run->flows[i].sink.device;
 		inodes[i] = run->flows[i].sink.inode;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_DEVICE), 0, 0, devices,
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_SINK_DEVICE]), 0, 0, devices,
 		       (uint32_t)run->flows_count);
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_SINK_INODE), 0, 0, inodes,
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_SINK_INODE]), 0, 0, inodes,
 		       (uint32_t)run->flows_count);
 }
 
@@ -56,7 +55,7 @@ void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer)
 		put_number(writer, NB_READBACK_RECEIVE_BUFFER, 0, (uint64_t)number);
 	length = sizeof(name) - 1;
 	if (!getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length))
-		nb_put_text(writer, nb_row_of_readback(NB_READBACK_CONGESTION), 0, name,
+		nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_CONGESTION]), 0, name,
 			    strnlen(name, sizeof(name)));
 }
 
@@ -69,11 +68,19 @@ void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer)
 	}
 }
 
-void nb_run_printed(struct nb_run *run, struct nb_writer *writer)
+/* The counters of one meter; returns where the next meter's begin. */
+static const uint64_t *put_counters(const struct nb_reading *reading, int edge, uint64_t ns,
+				    const uint64_t *at, struct nb_writer *writer)
 {
-	char text[4096];
+	for (size_t c = 0; c < reading->meter->counters_count; c++) {
+		size_t items = nb_items(reading, &reading->meter->counters[c]);
 
-	nb_put(writer, text, nb_tool_take(&run->tool, text, sizeof(text)));
+		if (items)
+			nb_put_numbers(writer, nb_row_of(&reading->meter->counters[c]), edge, ns,
+				       at, (uint32_t)items);
+		at += items;
+	}
+	return at;
 }
 
 static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
@@ -84,24 +91,13 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 
 	if (edge == NB_EDGE_OPEN && first) /* read while nothing moved: the time begins later */
 		snapshot->ns = first;
-	for (size_t i = 0; i < run->window.readings_count; i++) {
-		const struct nb_reading *reading = &run->window.readings[i];
-		const struct nb_meter *meter = reading->meter;
-
-		for (size_t c = 0; c < meter->counters_count; c++) {
-			size_t items = nb_items(reading, &meter->counters[c]);
-
-			if (items)
-				nb_put_numbers(writer, nb_row_of_counter(meter, c), edge,
-					       snapshot->ns, at, (uint32_t)items);
-			at += items;
-		}
-	}
+	for (size_t i = 0; i < run->window.readings_count; i++)
+		at = put_counters(&run->window.readings[i], edge, snapshot->ns, at, writer);
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
 		size_t items = nb_proof_items(&run->window, p);
 
-		nb_put_numbers(writer, nb_row_of_proof(run->flows[0].method, p), edge, snapshot->ns,
-			       at, (uint32_t)items);
+		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge,
+			       snapshot->ns, at, (uint32_t)items);
 		at += items;
 	}
 }
@@ -116,8 +112,8 @@ static int put_digests(const struct nb_run *run, struct nb_writer *writer, struc
 		if (status)
 			return status;
 	}
-	nb_put_numbers(writer, nb_row_of_readback(NB_READBACK_DIGEST), NB_EDGE_DRAINED, 0, digests,
-		       (uint32_t)run->flows_count);
+	nb_put_numbers(writer, nb_row_of(&nb_readbacks[NB_READBACK_DIGEST]), NB_EDGE_DRAINED, 0,
+		       digests, (uint32_t)run->flows_count);
 	return 0;
 }
 
@@ -127,9 +123,9 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 
 	put_number(writer, NB_READBACK_STATUS, NB_EDGE_DRAINED,
 		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
-	nb_put_text(writer, nb_row_of_readback(NB_READBACK_OUTPUT), NB_EDGE_DRAINED,
+	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_OUTPUT]), NB_EDGE_DRAINED,
 		    run->tool.output.text, run->tool.output.used);
-	nb_put_text(writer, nb_row_of_readback(NB_READBACK_ERRORS), NB_EDGE_DRAINED,
+	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_ERRORS]), NB_EDGE_DRAINED,
 		    run->tool.errors.text, run->tool.errors.used);
 }
 
@@ -191,21 +187,6 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 	return run->job.verify && delivers ? put_digests(run, writer, error) : 0;
 }
 
-/* The counters of one meter in a sample; returns where the next meter's begin. */
-static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns, const uint64_t *at,
-				  struct nb_writer *writer)
-{
-	for (size_t c = 0; c < reading->meter->counters_count; c++) {
-		size_t items = nb_items(reading, &reading->meter->counters[c]);
-
-		if (items)
-			nb_put_numbers(writer, nb_row_of_counter(reading->meter, c), 0, ns, at,
-				       (uint32_t)items);
-		at += items;
-	}
-	return at;
-}
-
 int nb_run_samples(struct nb_run *run, struct nb_writer *writer)
 {
 	const struct nb_window *window = &run->window;
@@ -216,7 +197,7 @@ int nb_run_samples(struct nb_run *run, struct nb_writer *writer)
 
 		for (size_t i = 0; i < window->readings_count; i++)
 			if (nb_sampled(&window->readings[i]))
-				at = put_sample(&window->readings[i], ns, at, writer);
+				at = put_counters(&window->readings[i], 0, ns, at, writer);
 	}
 	return run->samples_sent < window->samples_count;
 }

@@ -13,55 +13,45 @@
 #include "ops/op.h"
 #include "tool.h"
 
+/* clang-format off */
+#define BYTES .unit = NB_UNIT_BYTES, .type = NB_SIZE
+#define TIME .unit = NB_UNIT_NS, .type = NB_TIME
+#define STREAM .per = NB_PER_STREAM
+#define TEXT(most) .type = NB_TEXT, .maximum = most
+
 const struct nb_field nb_readbacks[] = {
 	[NB_READBACK_PORT] = { "port", "the port that the receiver listens on" },
-	[NB_READBACK_SEND_BUFFER] = { "send_buffer", "SO_SNDBUF as the kernel has it",
-				      .unit = NB_UNIT_BYTES, .type = NB_SIZE },
-	[NB_READBACK_RECEIVE_BUFFER] = { "receive_buffer", "SO_RCVBUF as the kernel has it",
-					 .unit = NB_UNIT_BYTES, .type = NB_SIZE },
+	[NB_READBACK_SEND_BUFFER] = { "send_buffer", "SO_SNDBUF as the kernel has it", BYTES },
+	[NB_READBACK_RECEIVE_BUFFER] = { "receive_buffer", "SO_RCVBUF as the kernel has it", BYTES },
 	[NB_READBACK_CONGESTION] = { "congestion", "congestion control as the kernel has it",
-				     .type = NB_TEXT,
-				     .maximum = sizeof(((struct nb_job *)0)->congestion) },
+				     TEXT(sizeof(((struct nb_job *)0)->congestion)) },
 	[NB_READBACK_RESIDENT] = { "resident",
-				   "bytes of the source in the page cache before the run",
-				   .unit = NB_UNIT_BYTES, .type = NB_SIZE },
-	[NB_READBACK_SOURCE_SIZE] = { "source_size", "bytes in the source", .unit = NB_UNIT_BYTES,
-				      .type = NB_SIZE },
+				   "bytes of the source in the page cache before the run", BYTES },
+	[NB_READBACK_SOURCE_SIZE] = { "source_size", "bytes in the source", BYTES },
 	[NB_READBACK_RESIDENT_AFTER] = { "resident_after",
-					 "bytes of the source in the page cache after "
-					 "the run",
-					 .unit = NB_UNIT_BYTES, .type = NB_SIZE },
+					 "bytes of the source in the page cache after the run", BYTES },
 	[NB_READBACK_SINK_RESIDENT] = { "sink_resident",
-					"bytes of the sink in the page cache, before "
-					"and after the run",
-					.unit = NB_UNIT_BYTES, .type = NB_SIZE },
-	[NB_READBACK_SINK_DIRTY] = { "sink_dirty",
-				     "bytes of them that were not on the disk yet "
-				     "(cachestat(2), Linux 6.5)",
-				     .unit = NB_UNIT_BYTES, .type = NB_SIZE },
+					"bytes of the sink in the page cache, before and after the run",
+					BYTES },
+	[NB_READBACK_SINK_DIRTY] = { "sink_dirty", "bytes of them that were not on the disk yet "
+				     "(cachestat(2), Linux 6.5)", BYTES },
 	[NB_READBACK_FSYNC] = { "fsync_ns",
-				"from the first fsync(2) of a sink to the end of the last",
-				.unit = NB_UNIT_NS, .type = NB_TIME },
+				"from the first fsync(2) of a sink to the end of the last", TIME },
 	[NB_READBACK_REJECTED] = { "rejected_connections",
-				   "connections to the data port that did not send the "
-				   "right token" },
+				   "connections to the data port that did not send the right token" },
 	[NB_READBACK_LOST] = { "samples_lost", "samples for which there was no room" },
 	[NB_READBACK_SILENCE] = { "silence",
-				  "the longest time in which the controller sent nothing",
-				  .unit = NB_UNIT_NS, .type = NB_TIME },
-	[NB_READBACK_DIGEST] = { "digest", "FNV-1a of what was sent or arrived",
-				 .per = NB_PER_STREAM },
-	[NB_READBACK_SINK_DEVICE] = { "sink_device", "device of the file that is written",
-				      .per = NB_PER_STREAM },
-	[NB_READBACK_SINK_INODE] = { "sink_inode", "inode of the file that is written",
-				     .per = NB_PER_STREAM },
+				  "the longest time in which the controller sent nothing", TIME },
+	[NB_READBACK_DIGEST] = { "digest", "FNV-1a of what was sent or arrived", STREAM },
+	[NB_READBACK_SINK_DEVICE] = { "sink_device", "device of the file that is written", STREAM },
+	[NB_READBACK_SINK_INODE] = { "sink_inode", "inode of the file that is written", STREAM },
 	[NB_READBACK_STATUS] = { "tool_status",
 				 "exit status of the tool, 128 + signal if it was killed" },
-	[NB_READBACK_OUTPUT] = { "tool_output", "what the tool printed", .type = NB_TEXT,
-				 .maximum = NB_TOOL_OUTPUT },
-	[NB_READBACK_ERRORS] = { "tool_errors", "what the tool printed as errors", .type = NB_TEXT,
-				 .maximum = NB_TOOL_ERRORS },
+	[NB_READBACK_OUTPUT] = { "tool_output", "what the tool printed", TEXT(NB_TOOL_OUTPUT) },
+	[NB_READBACK_ERRORS] = { "tool_errors", "what the tool printed as errors",
+				 TEXT(NB_TOOL_ERRORS) },
 };
+/* clang-format on */
 const size_t nb_readbacks_count = NB_LENGTH(nb_readbacks);
 
 enum { ROWS_MAX = 1024 };
@@ -169,7 +159,7 @@ const struct nb_row *nb_row(uint32_t id)
 	return id < table.count ? &table.rows[id] : NULL;
 }
 
-static uint16_t row_of(const void *origin)
+uint16_t nb_row_of(const void *origin)
 {
 	pthread_once(&made, make);
 	for (size_t i = 0; i < table.count; i++)
@@ -178,34 +168,14 @@ static uint16_t row_of(const void *origin)
 	return NB_NO_ROW;
 }
 
-uint16_t nb_row_of_option(size_t index)
+const struct nb_field *nb_row_field(uint32_t id, const struct nb_field *fields, size_t count)
 {
-	return row_of(&nb_job_options[index]);
-}
+	const struct nb_row *row = nb_row(id);
 
-uint16_t nb_row_of_readback(size_t index)
-{
-	return row_of(&nb_readbacks[index]);
-}
-
-uint16_t nb_row_of_method(const void *method)
-{
-	return row_of(method);
-}
-
-uint16_t nb_row_of_op_argument(size_t index)
-{
-	return row_of(&nb_op_arguments[index]);
-}
-
-uint16_t nb_row_of_proof(const void *method, size_t index)
-{
-	return row_of(&((const struct nb_method *)method)->proofs[index]);
-}
-
-uint16_t nb_row_of_counter(const void *meter, size_t index)
-{
-	return row_of(&((const struct nb_meter *)meter)->counters[index]);
+	for (size_t i = 0; row && i < count; i++)
+		if (table.origin[id] == &fields[i])
+			return &fields[i];
+	return NULL;
 }
 
 size_t nb_row_method_option(uint16_t id)

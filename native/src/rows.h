@@ -3,7 +3,7 @@
 #ifndef NB_ROWS_H
 #define NB_ROWS_H
 
-#include "field.h"
+#include "fail.h"
 
 /* What a run reads back: single numbers and texts besides meters and proofs. */
 enum nb_readback {
@@ -31,16 +31,12 @@ enum nb_readback {
 extern const struct nb_field nb_readbacks[]; /* indexed by enum nb_readback */
 extern const size_t nb_readbacks_count;
 
-/* Row ids, by what they describe; NB_NO_ROW if there is none. */
-uint16_t nb_row_of_option(size_t index);
-uint16_t nb_row_of_readback(size_t index);
-uint16_t nb_row_of_method(const void *method);
-uint16_t nb_row_of_op_argument(size_t index);
-uint16_t nb_row_of_proof(const void *method, size_t index);
-uint16_t nb_row_of_counter(const void *meter, size_t index);
-
+/* The id of the row that was made of a method, meter, operation or field, or NB_NO_ROW. */
+uint16_t nb_row_of(const void *origin);
 /* The row with that id, or NULL. */
 const struct nb_row *nb_row(uint32_t id);
+/* Which of these fields it was made of; NULL: none. */
+const struct nb_field *nb_row_field(uint32_t id, const struct nb_field *fields, size_t count);
 
 /* The place of a method's option in nb_job.extra, by its row's id; NB_METHOD_OPTIONS or more for
  * any other row. */

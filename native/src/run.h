@@ -9,12 +9,12 @@
 
 #include <poll.h>
 
+#include "data_socket.h"
+#include "ends.h"
 #include "fail.h"
 #include "flow.h"
-#include "listener.h"
-#include "page_cache.h"
+#include "meter.h"
 #include "tool.h"
-#include "window.h"
 #include "wire.h"
 
 enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
@@ -84,8 +84,6 @@ int nb_run_go(struct nb_run *run, struct nb_error *error);
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		struct nb_error *error);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);
-/* Tell what the tool prints next, once it does. */
-int nb_run_ask_output(struct nb_run *run);
 
 /* Handle what is due or has happened. Returns bits of enum nb_event, or a negative code with the
  * error filled when the run has failed. */
@@ -106,12 +104,30 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next);
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
-/* What the tool has printed since this was last asked: some of it. */
-void nb_run_printed(struct nb_run *run, struct nb_writer *writer);
 /* The result of a finished run. */
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
 /* Write samples that were not sent until the payload is large enough; returns whether there are
  * more. */
 int nb_run_samples(struct nb_run *run, struct nb_writer *writer);
+
+/* The life of a flow: opened with its method, driven by a thread, digested and closed. */
+
+/* Open buffers, source, sink and the method's own. */
+int nb_flow_open(struct nb_flow *flow, struct nb_error *error);
+/* Why source or sink would not open, as far as that is seen without making or reading them. */
+int nb_flow_ask(const struct nb_flow *flow, struct nb_error *error);
+void nb_flow_close(struct nb_flow *flow);
+/* Digest what the flow sent, or what arrived in its sink, from the first byte on. After the flow
+ * has ended. */
+int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error *error);
+
+/* Deal a job's flows out to threads, and CPUs to these, in turn. */
+void nb_flow_deal(struct nb_flow *flows, size_t count);
+/* Start the thread of the group of flows that begins here, pinned and waiting at the gate. */
+int nb_flow_start(struct nb_flow *flow, struct nb_error *error);
+void nb_flow_join(struct nb_flow *flow);
+/* Join a flow that was told to stop and may be blocked in a call; sends heartbeats meanwhile. 0, or
+ * -1 when it has not ended before `deadline`. */
+int nb_flow_give_up(struct nb_flow *flow, uint64_t deadline);
 
 #endif

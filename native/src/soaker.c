@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "field.h"
-#include "heartbeat.h"
+#include "fail.h"
 #include "program.h"
+#include "wire.h"
 
 enum {
 	STEPS = 400,		/* of a quantum: half a microsecond at 3 GHz */

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "heartbeat.h"
 #include "proc_text.h"
+#include "wire.h"
 
 enum {
 	LISTEN = 0x0a,
@@ -186,7 +186,6 @@ static int guard_ended(struct nb_guard *guard, struct ending *ending)
 	return 1;
 }
 
-/* Kill the program and all that it has started. Waits for nothing. */
 static void guard_kill(struct nb_guard *guard)
 {
 	if (guard->lifeline >= 0)

@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { FIRST_ROOM = 16 * 1024 };
 
 static size_t padded(size_t length)
@@ -32,7 +34,6 @@ static int grow(unsigned char **data, size_t *room, size_t wanted)
 	return 0;
 }
 
-/* Drop the frame that was handed out last. */
 static void discard_taken(struct nb_reader *reader)
 {
 	if (!reader->taken)
@@ -166,7 +167,7 @@ int nb_send_frame(int fd, enum nb_frame_type type, uint16_t tag, const void *pay
 int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_value *value,
 		  const char **text, struct nb_error *error)
 {
-	size_t left = (size_t)(end - *at);
+	size_t left = (size_t)(end - *at), text_bytes;
 
 	if (!left)
 		return 0;
@@ -175,11 +176,43 @@ int nb_next_value(const unsigned char **at, const unsigned char *end, struct nb_
 			       "%zu bytes follow the last value", left);
 	memcpy(value, *at, sizeof(*value));
 	left -= sizeof(*value);
-	if (value->bytes > left || padded(value->bytes) > left)
+	text_bytes = value->bytes ? padded((size_t)value->bytes + 1) : 0;
+	*text = value->bytes ? (const char *)*at + sizeof(*value) : "";
+	if (text_bytes > left || (*text)[value->bytes])
 		return nb_fail(error, NB_ERR_PROTOCOL, "read values", NB_SAME_VERSION,
-			       "a text of %u bytes exceeds the %zu that remain", value->bytes,
+			       "a text of %u bytes has no end in the %zu that remain", value->bytes,
 			       left);
-	*text = (const char *)*at + sizeof(*value);
-	*at += sizeof(*value) + padded(value->bytes);
+	*at += sizeof(*value) + text_bytes;
 	return 1;
+}
+
+static const uint64_t INTERVAL_NS = NB_HEARTBEAT_SECONDS * 1000000000ULL;
+
+static _Thread_local struct nb_heartbeat *current;
+
+void nb_heartbeat_start(struct nb_heartbeat *heartbeat, int out)
+{
+	*heartbeat = (struct nb_heartbeat){ .out = out, .due = nb_now() + INTERVAL_NS };
+	current = heartbeat;
+}
+
+void nb_heartbeat_stop(void)
+{
+	current = NULL;
+}
+
+int nb_heartbeat_frame(struct nb_heartbeat *heartbeat, enum nb_frame_type type, uint16_t tag,
+		       const void *payload, size_t length)
+{
+	heartbeat->due = nb_now() + INTERVAL_NS;
+	if (!nb_send_frame(heartbeat->out, type, tag, payload, length))
+		return 0;
+	heartbeat->lost = 1;
+	return -1;
+}
+
+void nb_heartbeat(void)
+{
+	if (current && !current->lost && nb_now() >= current->due)
+		nb_heartbeat_frame(current, NB_HEARTBEAT, 0, NULL, 0);
 }

@@ -4,8 +4,7 @@
 #define NB_WORKER_H
 
 #include "fail.h"
-#include "heartbeat.h"
-#include "ops/request.h"
+#include "ops/client.h"
 #include "run.h"
 #include "wire.h"
 

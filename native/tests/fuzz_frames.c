@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "job.h"
-#include "ops/request.h"
+#include "ops/client.h"
 #include "wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,7 +44,6 @@ static void decode(const unsigned char *payload, size_t length)
 	walk(exact, length);
 	nb_job_decode(&job, exact, length, &error);
 	nb_op_decode(&request, exact, length, &error);
-	nb_op_request_free(&request);
 	free(exact);
 }
 

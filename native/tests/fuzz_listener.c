@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "listener.h"
+#include "data_socket.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -226,7 +226,7 @@ void put_bytes(struct nb_writer *writer, uint16_t row, const void *bytes, size_t
 
 	nb_put(writer, &value, sizeof(value));
 	nb_put(writer, bytes, length);
-	nb_put(writer, zeros, (8 - length % 8) % 8);
+	nb_put(writer, zeros, length ? 8 - length % 8 : 0);
 }
 
 void put_text(struct nb_writer *writer, const char *name, const char *text)

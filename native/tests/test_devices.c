@@ -15,7 +15,6 @@
 
 #include "op_helper.h"
 #include "ops/netlink.h"
-#include "ops/qdisc.h"
 #include "program.h"
 
 /* Datagrams that recv(2) returns one after the other; an empty one is an interrupted call. */
@@ -283,41 +282,6 @@ static void the_kernels_words_are_heard(void **state)
 	nb_netlink_free(&netlink);
 }
 
-struct numbers {
-	struct {
-		struct rtattr head;
-		uint32_t number;
-	} of[3];
-};
-
-/* As codel keeps its times: in units of 1024 ns, of which it tells whole microseconds. */
-static void round_down(struct numbers *got, const struct numbers *given)
-{
-	*got = *given;
-	for (size_t i = 0; i < 2; i++)
-		got->of[i].number =
-			(uint32_t)(((uint64_t)given->of[i].number * 1000 >> 10 << 10) / 1000);
-}
-
-static void what_rounds_is_aimed_at_again(void **state)
-{
-	struct numbers wanted = { { { { 8, 1 }, 4999 }, { { 8, 2 }, 99999 }, { { 8, 3 }, 1024 } } },
-		       aim = wanted, got;
-	int tries = 0;
-
-	(void)state;
-	for (round_down(&got, &aim);
-	     nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)); tries++)
-		round_down(&got, &aim);
-	assert_in_range(tries, 1, 3);
-	assert_memory_equal(&wanted, &got, sizeof(wanted));
-	got.of[1].head.rta_type = 9; /* another layout: nothing to compare */
-	got.of[2].number = 0;
-	assert_int_equal(0,
-			 nb_qdisc_aim((void *)&aim, (void *)&wanted, (void *)&got, sizeof(wanted)));
-	assert_int_equal(0, nb_qdisc_aim((void *)"\1", (const void *)"\2", (const void *)"\3", 1));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,7 +291,6 @@ int main(void)
 		cmocka_unit_test(an_interrupted_dump_is_asked_for_again),
 		cmocka_unit_test(answers_that_lie_about_their_length_are_refused),
 		cmocka_unit_test(the_kernels_words_are_heard),
-		cmocka_unit_test(what_rounds_is_aimed_at_again),
 	};
 
 	return cmocka_run_group_tests_name("devices", tests, enter, NULL);

@@ -225,7 +225,9 @@ static void values_out_of_bounds_are_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(1, judge_value(0, 0));
-	assert_int_equal(1, judge_value(8, 8));
+	assert_int_equal(1, judge_value(7, 8));
+	assert_int_equal(1, judge_value(8, 16));
+	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(8, 8)); /* it has no end */
 	assert_int_equal(1, judge_value(1, 8));
 	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(1, 0));
 	assert_int_equal(-NB_ERR_PROTOCOL, judge_value(1, 7)); /* its padding is cut off */

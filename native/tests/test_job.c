@@ -100,7 +100,7 @@ static void numbers_must_lie_in_their_bounds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < nb_job_options_count; i++) {
-		const struct nb_row *row = nb_row(nb_row_of_option(i));
+		const struct nb_row *row = nb_row(nb_row_of(&nb_job_options[i]));
 
 		if (row->type == NB_TEXT || row->type == NB_WORD)
 			continue;
@@ -156,14 +156,14 @@ static void text_must_fit(void **state)
 		assert_non_null(text);
 		memset(text, 'x', field->room + 1);
 		if (field->type == NB_TEXT) {
-			put_bytes(&writer, nb_row_of_option(i), text, longest);
+			put_bytes(&writer, nb_row_of(&nb_job_options[i]), text, longest);
 			assert_int_equal(0, decode(&writer, &job, &error));
 			assert_memory_equal(text, (char *)&job + field->offset, longest);
 			writer = sound("observe", "");
-			put_bytes(&writer, nb_row_of_option(i), text, longest + 1);
+			put_bytes(&writer, nb_row_of(&nb_job_options[i]), text, longest + 1);
 			refuse(&writer, field->name);
 			writer = sound("observe", "");
-			put_bytes(&writer, nb_row_of_option(i), "a\0b", 3);
+			put_bytes(&writer, nb_row_of(&nb_job_options[i]), "a\0b", 3);
 			if (field->flags & NB_LIST || is_token)
 				assert_int_equal(0, decode(&writer, &job, &error));
 			else

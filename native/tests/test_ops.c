@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops/request.h"
+#include "ops/client.h"
 #include "program.h"
 #include "test_controller.h"
 

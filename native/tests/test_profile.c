@@ -8,9 +8,7 @@
 
 #include "clock.h"
 #include "op_helper.h"
-#include "profile/kernel_symbols.h"
 #include "profile/profile.h"
-#include "profile/sampler.h"
 
 static const uint64_t BUSY_NS = 300000000;
 

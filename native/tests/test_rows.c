@@ -100,7 +100,7 @@ static void check_method(const struct nb_method *method, int sends)
 {
 	uint32_t from = NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE,
 		 to = NB_TO_DISCARD | NB_TO_FILE;
-	uint16_t id = nb_row_of_method(method);
+	uint16_t id = nb_row_of(method);
 	int must_move = 0, histograms = 0;
 
 	if (!method->step) { /* one that is only looked for */
@@ -115,7 +115,7 @@ static void check_method(const struct nb_method *method, int sends)
 	assert_true(!sends || method->flags & (NB_DELIVERS |
 					       NB_NO_DATA)); /* a sender of data sends real data */
 	for (size_t i = 0; i < method->proofs_count; i++) {
-		uint16_t proof = nb_row_of_proof(method, i);
+		uint16_t proof = nb_row_of(&method->proofs[i]);
 
 		/* Found by address: two methods that share an array would be taken for each other.
 		 */
@@ -157,7 +157,7 @@ static void every_meter_reads_something(void **state)
 		assert_true(meter->counters_count > 0);
 		for (size_t i = 0; i < meter->counters_count; i++)
 			assert_string_equal(meter->name,
-					    rows[rows[nb_row_of_counter(meter, i)].owner].name);
+					    rows[rows[nb_row_of(&meter->counters[i])].owner].name);
 	}
 	assert_true(meters <= NB_METERS_MAX);
 }

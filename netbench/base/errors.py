@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 APT_INSTALL = "apt-get install -y --no-install-recommends"  # remedies end with it, as in README.md
@@ -16,6 +17,20 @@ class NetbenchError(Exception):
     """Base of all errors that netbench raises on purpose."""
 
     exit_code = 1
+
+
+@contextmanager
+def unreadable(place: object) -> Iterator[list[str]]:
+    """Of one result of many: notes why it cannot be read, whatever reading it raises, so that it
+    stops none of the others.
+    """
+    why: list[str] = []
+    try:
+        yield why
+    except (NetbenchError, OSError) as error:
+        why.append(str(error))
+    except Exception as error:
+        why.append(f"{place}: cannot be read: {type(error).__name__}: {error}")
 
 
 class RequestError(NetbenchError):

@@ -107,6 +107,8 @@ def remedy_of(error: OSError) -> str:
     """What to do where a file cannot be written."""
     if error.errno == errno.ENAMETOOLONG:
         return "give a shorter name"
+    if error.errno == errno.ELOOP:
+        return "name what the link leads to"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "free some space there" if full else "make it writable"
 
@@ -115,6 +117,23 @@ def read_whole(file: Path) -> bytes:
     """A file of a result. Errors: StoreError."""
     try:
         return read_inside(file)
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def pieces(file: Path, below: int = 1) -> Iterator[bytes]:
+    """A file of a result as it is now, to be copied. Errors: StoreError, also for one with holes,
+    which would fill a disk: netbench writes none.
+    """
+    try:
+        with open_file(file, below) as source:
+            left = os.fstat(source.fileno()).st_size
+            if left and os.lseek(source.fileno(), 0, os.SEEK_HOLE) < left:
+                raise OSError(errno.EFBIG, "it is sparse, which no file of netbench's is")
+            source.seek(0)
+            while piece := source.read(min(left, 1 << 20)):
+                left -= len(piece)
+                yield piece
     except OSError as error:
         raise cannot_read(file, error) from error
 

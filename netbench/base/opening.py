@@ -1,7 +1,8 @@
 """The one way to open what a result holds, whoever made it: beneath its folder, through no symbolic
-link, regular files only, and no more of them than fits.
+link, regular files only, and no more of them than fits. And the one way to a place to write to.
 
-The way to a result's folder is its reader's own, and may have links.
+The way to a result's folder is its reader's own, and may have links. A writer follows root's and
+its own alone: whoever made another one would choose what is written over.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
+
+from netbench.base.ownership import user_name
 
 LINE = 16 << 20
 """The most bytes of a line."""
@@ -19,15 +23,19 @@ WHOLE = 64 << 20
 """The most bytes of a file that is read as a whole, such as facts.json of a large fleet."""
 
 
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_LINKS = 40  # as many as the kernel follows
+_ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = _ANY | os.O_DIRECTORY
+"""How a folder is opened within another one."""
 _held: dict[Path, int] = {}
 
 
-def hold(folder: Path, path: Path) -> None:
+def hold(path: Path, folder: int) -> None:
     """Open what is in a folder by this path from now on, whatever is put there: the folder above
-    may be another account's. Errors: OSError.
+    may be another account's. The descriptor is closed by `let_go`.
     """
-    _held[path] = os.open(folder, _FOLDER | os.O_NOFOLLOW)
+    let_go(path)
+    _held[path] = folder
 
 
 def let_go(path: Path) -> None:
@@ -36,25 +44,92 @@ def let_go(path: Path) -> None:
         os.close(_held.pop(path))
 
 
+def _enter(path: Path, below: int, mode: int = 0) -> tuple[int, str, int]:
+    """The folder of a path, as a descriptor; the name in it; and the mode of what has that name, 0
+    where nothing has. Through no link beneath a folder that is held, or beneath the path's last
+    names but `below`; with 0, the way of a writer. `mode`: folders that are missing are made.
+    """
+    top = next((each for each in path.parents if each in _held), None)
+    if top:
+        here = os.dup(_held[top])
+    else:
+        top = path.parents[below - 1] if below else None
+        here = os.open(top or ".", FOLDER & ~os.O_NOFOLLOW)
+    names = [*reversed((path.relative_to(top) if top else path).parts)] or ["."]
+    links = 0
+    try:
+        while True:
+            name = names.pop()
+            try:
+                there = os.open(name, _ANY, dir_fd=here)
+            except FileNotFoundError:
+                if not names:
+                    return here, name, 0
+                if not mode:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(name, mode, dir_fd=here)
+                force_names(".", here)
+                there = os.open(name, _ANY, dir_fd=here)
+            found = os.fstat(there)
+            is_link = stat.S_ISLNK(found.st_mode)
+            if names and not is_link:
+                here, there = there, here
+            target = os.readlink("", dir_fd=there) if is_link else ""
+            os.close(there)
+            # a pipe or socket of /proc/PID/fd, such as /dev/stdout, has no name to follow
+            is_open = ":[" in target and os.fstat(here).st_dev == os.stat("/proc").st_dev
+            if not names and (not is_link or is_open):
+                return here, name, found.st_mode
+            links += is_link
+            if is_link and (top or links > _LINKS):
+                raise OSError(errno.ELOOP, "a symbolic link, which is not followed")
+            if is_link and found.st_uid not in (0, os.geteuid(), os.stat("/").st_uid):
+                whose = f"{name} is a link of {user_name(found.st_uid)}, which is not followed"
+                raise OSError(errno.ELOOP, whose)
+            names += reversed(Path(target).parts)
+    except OSError as error:
+        os.close(here)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def folder_of(path: Path, mode: int = 0) -> Iterator[tuple[int, str, int]]:
+    """The folder to write to, as a descriptor; the name in it; and the mode of what has that name,
+    0 where nothing has. `mode`: folders that are missing are made. Errors: OSError with the path.
+    """
+    entered = _enter(path, 0, mode)
+    try:
+        yield entered
+    finally:
+        os.close(entered[0])
+
+
+def open_folder(folder: Path, mode: int = 0) -> int:
+    """A descriptor of a folder to write to. `mode`: it and those above it are made where they are
+    missing, with their names on the disk where the file system does that. Errors: OSError.
+    """
+    return _enter(folder / "..", 0, mode)[0]  # as the folder of any name in it
+
+
+def make_folder(folder: Path, mode: int) -> None:
+    """A folder and those above it, which others may not write whatever the umask is. Errors:
+    OSError.
+    """
+    os.close(open_folder(folder, mode))
+
+
 def open_inside(path: Path, below: int = 1, flags: int = os.O_RDONLY) -> int:
     """A descriptor of a result's file; `below`: how many of the path's last names are within the
-    result. Errors: OSError with the path.
+    result; 0: the way of a writer. Errors: OSError with the path.
     """
-    *folders, name = path.parts[-below:]
-    top = path.parents[below - 1]
-    here = os.dup(_held[top]) if top in _held else os.open(top, _FOLDER)
+    here, name, _ = _enter(path, below)
     try:
-        for folder in folders:
-            above = here
-            here = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=above)
-            os.close(above)
         # A pipe without a writer would be waited for, a terminal become this process's own.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         opened = os.open(name, flags, 0o644, dir_fd=here)
     except OSError as error:
-        is_link = error.errno in (errno.ELOOP, errno.ENOTDIR)
-        why = "a symbolic link, which is not followed" if is_link else error.strerror
-        raise OSError(error.errno, why, str(path)) from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         os.close(here)
     if not stat.S_ISREG(os.fstat(opened).st_mode):
@@ -77,40 +152,22 @@ def open_file(path: Path, below: int = 1) -> BufferedReader:
     return os.fdopen(open_inside(path, below), "rb")
 
 
-def opener(path: str, flags: int) -> int:
-    """An opener for open(): a file that others may not write whatever the umask is, in its folder.
-    Errors: OSError.
-    """
-    return open_inside(Path(path), 1, flags)
-
-
-def make_folder(folder: Path, mode: int) -> None:
-    """A folder and those above it, whatever the umask is, with their names on the disk where the
-    file system does that. Errors: OSError.
-    """
-    if not folder.is_dir():
-        make_folder(folder.parent, mode)
-        with suppress(FileExistsError):
-            folder.mkdir(mode)
-        force_names(folder.parent)
-
-
-def force_names(folder: Path) -> None:
+def force_names(folder: Path | str, above: int | None = None) -> None:
     """Bring the names in a folder to the disk, where its file system does that."""
     with suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=above)
         try:
             os.fsync(fd)
         finally:
             os.close(fd)
 
 
-def write_new(file: Path, data: bytes, forced: bool = False, below: int = 1) -> None:
+def write_new(file: Path, data: bytes, forced: bool = False) -> None:
     """Write a file that others may not write. `forced`: it is on the disk when this returns.
     Errors: OSError.
     """
     how = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(open_inside(file, below, how), "wb") as raw:
+    with os.fdopen(open_inside(file, 0, how), "wb") as raw:
         raw.write(data)
         if forced:
             raw.flush()

@@ -5,43 +5,62 @@ files for the user: never over one that is there.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from netbench.base.errors import PlaceError, RequestError
+from netbench.base.opening import folder_of, force_names, open_inside
 
 
-def is_of_others(file: Path) -> bool:
-    """Whether it is a link of another account's: it may lead to what that one may not write."""
-    return file.is_symlink() and file.lstat().st_uid not in (0, os.geteuid())
+@contextmanager
+def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
+    """A descriptor to write to, whose contents are at `file` in the end. What one's own symbolic
+    link names is replaced, not the link. A device or a pipe stays one, and gets the contents.
+    `mode`: folders that are missing are made. `forced`: it is on the disk at the end. Errors:
+    OSError.
+    """
+    with folder_of(file, mode) as (folder, name, found):
+        if found and not stat.S_ISREG(found) and not stat.S_ISDIR(found):
+            with tempfile.TemporaryFile() as draft:
+                yield draft.fileno()
+                draft.seek(0)
+                how = os.O_WRONLY | (0 if stat.S_ISLNK(found) else os.O_NOFOLLOW)
+                with os.fdopen(os.open(name, how, dir_fd=folder), "wb") as out:
+                    shutil.copyfileobj(draft, out)
+            return
+        made = f".netbench-{secrets.token_hex(8)}"
+        how = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        opened = os.open(made, how, 0o644, dir_fd=folder)
+        try:
+            yield opened
+            if forced:
+                os.fsync(opened)
+            os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
+            if forced:
+                force_names(".", folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(made, dir_fd=folder)
+            raise
+        finally:
+            os.close(opened)
 
 
 @contextmanager
 def replacing(
     file: Path, remedy: str = "choose another place", make_folder: bool = False
 ) -> Iterator[Path]:
-    """A name to write to, whose file is at `file` in the end. What a symbolic link names is
-    replaced, not the link, unless that is another account's. A device or a pipe stays one, and gets
-    the contents. Errors: PlaceError with `remedy`.
+    """A name to write to, whose file is at `file` in the end, as `whole` does that. Errors:
+    PlaceError with `remedy`.
     """
     try:
-        others = is_of_others(file)
-        place = file if others else Path(os.path.realpath(file))
-        is_stream = not others and file.exists() and not file.is_file() and not file.is_dir()
-        if make_folder and not file.parent.exists():
-            file.parent.mkdir(parents=True)
-        beside = None if is_stream else place.parent
-        with tempfile.TemporaryDirectory(prefix=".netbench-", dir=beside) as folder:
-            draft = Path(folder) / file.name
-            yield draft
-            if is_stream:
-                with draft.open("rb") as whole, file.open("wb") as out:
-                    shutil.copyfileobj(whole, out)
-            else:
-                os.replace(draft, place)
+        with whole(file, 0o755 if make_folder else 0) as draft:
+            yield Path(f"/proc/self/fd/{draft}")
     except OSError as error:
         raise PlaceError(f"cannot write {file}: {error.strerror}; {remedy}") from error
 
@@ -67,7 +86,8 @@ def write_unless_same(text: str, file: Path, verb: str) -> None:
 def write_new(text: str, file: Path, verb: str) -> None:
     """Write a campaign to a new file. Errors: RequestError where there is one; PlaceError."""
     try:
-        with file.open("x", encoding="utf-8") as out:
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(open_inside(file, 0, how), "w", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
         refuse_existing(file, verb)

@@ -4,10 +4,12 @@ that it needs are right.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
+from netbench.base.names import COLUMNS, FACTOR, METRICS
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control_cells import with_controls
 from netbench.campaign.edit import BOUNDS
@@ -18,7 +20,7 @@ from netbench.campaign.matrix import Matrix
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys, file_model
-from netbench.campaign.schema.statistics import METRICS, RepeatKeys, why_no_metric
+from netbench.campaign.schema.statistics import RepeatKeys, why_no_metric
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.campaign.settings import is_costly
 from netbench.campaign.tools import captured_by, own_tools, resolve_tool
@@ -55,6 +57,9 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     commands = {
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
+    for name in commands:
+        if name in (*COLUMNS, *METRICS) or not re.fullmatch(FACTOR, name):
+            problems.add(("command", name), "expected a name that no column of runs has")
     tools = own_tools(file, problems)
     reader = Reader(
         transfer_model(catalogue), commands, file.kernels, readable(catalogue), tools, problems

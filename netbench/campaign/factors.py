@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+from netbench.base.names import LINE
 from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
@@ -94,9 +96,13 @@ class Reader:
             context = error.context or {}
             self.problems.add(at, context["text"], context["nearest"])
             return None
+        word = value.name if isinstance(value, Tool) else compact(written)
+        if not re.fullmatch(LINE, word):
+            self.problems.add(at, f"expected a level of {key} in one line, got {describe(word)}")
+            return None
         if isinstance(value, Tool):
             return Level(value.name, value, value.name, at)
-        return Level(compact(written), value, written, at)
+        return Level(word, value, written, at)
 
     def word(self, key: str, written: Plain) -> str:
         """The word of a level that is written once more, as in exclude."""

@@ -59,7 +59,7 @@ def _result(row: Mapping[str, Any]) -> list[str]:
     told = ", ".join(fact for fact in facts if fact)
     return [
         fold(f"{row['name']}: {told}"),
-        f"  {row['folder']}",
+        f"  {' '.join(row['folder'].splitlines())}",
         fold(f"  {row['finding'] or row['why']}"),
     ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from netbench import api, starter
 from netbench.base.errors import RequestError
+from netbench.base.names import shell_word
 from netbench.cli.output import say, say_json, table
 from netbench.cli.verb import add_json
 
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     hosts = options.hosts.split(",") if options.hosts is not None else []
     file = options.output or Path(f"{options.template}.yaml")
     api.init(options.template, file, hosts, options.ssh_config)
-    next_step = f"python -m netbench check {file}"
+    next_step = f"python -m netbench check {shell_word(file)}"
     if options.json:
         say_json({"file": str(file), "next": next_step})
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.base.errors import RequestError
+from netbench.base.names import shell_word
 from netbench.cli.output import fold, say, tell
 from netbench.cli.report import sections_text
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
@@ -50,7 +51,7 @@ def say_summary(result: Path) -> None:
 
 def say_place(result: Path) -> None:
     """Where the result is."""
-    say(fold(f"the whole report: python -m netbench report {result}"))
+    say(fold(f"the whole report: python -m netbench report {shell_word(result)}"))
     say(str(result))
 
 

@@ -103,8 +103,8 @@ def _hello(hello: Any) -> Hello:
 
 
 def encode_values(values: Mapping[int, Value]) -> bytes:
-    """A job's or operation's values by row id: numbers, or text that is padded to 8 bytes. A list
-    of numbers is a value for each.
+    """A job's or operation's values by row id: numbers, or text that ends with a NUL or more,
+    padded to 8 bytes. A list of numbers is a value for each.
     """
     parts: list[bytes] = []
     each = ((row, v) for row, value in values.items() for v in _items(value))
@@ -114,7 +114,8 @@ def encode_values(values: Mapping[int, Value]) -> bytes:
         )
         number = value if isinstance(value, int) else 0
         head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
-        parts += [bytes(ffi.buffer(head)), text, b"\0" * (-len(text) % 8)]
+        end = b"\0" * (8 - len(text) % 8) if text else b""
+        parts += [bytes(ffi.buffer(head)), text, end]
     return b"".join(parts)
 
 

@@ -10,6 +10,7 @@ from netbench.facts.fact_text import words
 Parse = Callable[[str], str]
 """Turns the text that was read into the fact. Errors: ValueError with what the text lacks."""
 
+NAME = "name"
 KERNEL, CPU, NETWORK, TCP, STORAGE = "kernel", "CPU", "network", "TCP", "storage"
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 
@@ -18,11 +19,9 @@ GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 class FactSource:
     """Where a fact is read: an operation of the worker, its target, and the parser of its text.
 
-    In the target `{interface}`, `{peer}`, `{source}`, `{sink}` and `{tool}` stand for the host's
-    own. Besides
-    the worker's operations, `op` can be `files` (every file of a directory, as lines `name: text`),
-    `mount` (a path, resolved, followed by /proc/self/mountinfo) and `name` (the target itself).
-    `failing` is the text of an error that is an answer, and the fact that it stands for.
+    In the target `{interface}`, `{peer}`, `{source}`, `{sink}`, `{tool}` and `{memory}` stand for
+    the host's own. Besides the worker's operations, `op` can be NAME (the target itself). `failing`
+    is the text of an error that is an answer, and the fact that it stands for.
     """
 
     op: str

@@ -6,7 +6,7 @@ kernel's Documentation/admin-guide/sysctl and Documentation/ABI.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from netbench.facts.cpu import (
     BANDWIDTH,
@@ -25,10 +25,10 @@ from netbench.facts.cpu import (
     mitigations,
     sockets,
 )
-from netbench.facts.fact import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
+from netbench.facts.fact import CPU, KERNEL, NAME, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.fact_text import choice, field, first_line, first_words, not_zero, words
 from netbench.facts.network import features, link_speed, of_maximum, qdiscs, route
-from netbench.facts.storage import DEVICES, FREE, devices, free_space, mounted
+from netbench.facts.storage import DEVICES, FREE, MOUNTS, devices, free_space, mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
 
 _V4 = "/proc/sys/net/ipv4/"
@@ -37,7 +37,6 @@ _CPUS = "/sys/devices/system/cpu/"
 _NIC = "/sys/class/net/{interface}/"
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0/"
 _ON, _OFF = choice({"1": "on", "0": "off"}), choice({"0": "on", "1": "off"})
-_ENDS = ("source", "sink")
 _NAME_KEYS = "^(model name|flags|CPU implementer|CPU part)[[:space:]]*:"
 _CPUINFO_KEYS = (
     "^(processor|model name|cpu model|CPU implementer|CPU part|microcode|physical id|core"
@@ -93,6 +92,15 @@ def _begun(name: str, about: str, sources: tuple[FactSource, ...], group: str = 
     return Fact(name, about, sources, group, varies=True, must_match=False)
 
 
+def _of_ends(
+    name: str, about: str, script: str, parse: Parse, make: Callable[..., Fact] = Fact
+) -> Iterator[Fact]:
+    """A fact of the host's source, and one of its sink, each read by a script of the shell."""
+    for end in ("source", "sink"):
+        sources = _script(script, parse, end)
+        yield make(f"{end}_{name}", about.format(end), sources, group=STORAGE)
+
+
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
 # cat fails where a process has ended meanwhile, and by more where it was not run.
 _STATE = """command -v "$0" >/dev/null || { echo not installed; exit; }
@@ -121,7 +129,7 @@ FACTS: tuple[Fact, ...] = (
     Fact(
         "mitigations",
         "mitigations of the CPU's vulnerabilities",
-        (FactSource("files", (_CPUS + "vulnerabilities",), mitigations),),
+        _script(f"cd {_CPUS}vulnerabilities && grep . * /dev/null", mitigations),
     ),
     Fact("engine", "version of the engine", row="engine"),
     Fact(
@@ -165,13 +173,11 @@ FACTS: tuple[Fact, ...] = (
     _cpu("cores", "CPU cores", _cpuinfo(cores), "topology"),
     _cpu("smt", "simultaneous multithreading", _file(_CPUS + "smt/active", _ON), "topology"),
     _cpu("caches", "caches of CPU 0, and their associativity", _script(CACHES, caches), "topology"),
-    Fact(
+    _begun(
         "memory_bandwidth",
-        "how fast one CPU fills 64 MiB of memory, measured when the campaign began",
+        "how fast one CPU fills 64 MiB of memory, measured",
         _script(BANDWIDTH, bandwidth, "memory"),
         CPU,
-        varies=True,
-        must_match=False,
     ),
     _cpu("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), "topology"),
     Fact(
@@ -201,9 +207,7 @@ FACTS: tuple[Fact, ...] = (
         "whether irqbalance moves interrupts between CPUs",
         (FactSource("exec", ("sh", "-c", _STATE, "irqbalance")),),
     ),
-    Fact(
-        "interface", "interface of the data address", _interface("name"), NETWORK, must_match=False
-    ),
+    Fact("interface", "interface of the data address", _interface(NAME), NETWORK, must_match=False),
     _nic("nic_driver", "driver of the interface", _driver("driver"), "driver"),
     _nic("nic_driver_version", "version of the driver", _driver("version"), "driver"),
     _nic("nic_firmware", "firmware of the device", _driver("firmware"), "driver"),
@@ -263,33 +267,9 @@ FACTS: tuple[Fact, ...] = (
     _sysctl(_CORE, "busy_read", "busy polling in reads"),
     _sysctl(_CORE, "default_qdisc", "queueing discipline of new interfaces"),
     _sysctl(_CORE, "rps_sock_flow_entries", "receive flow steering entries"),
-    *(
-        Fact(
-            f"{end}_mount",
-            f"file system of the {end}",
-            (FactSource("mount", (f"{{{end}}}",), mounted),),
-            STORAGE,
-        )
-        for end in _ENDS
-    ),
-    *(
-        Fact(
-            f"{end}_disk",
-            f"what the {end}'s blocks are on",
-            _script(DEVICES, devices, end),
-            STORAGE,
-        )
-        for end in _ENDS
-    ),
-    *(
-        _begun(
-            f"{end}_free",
-            f"free space of the {end}'s file system",
-            _script(FREE, free_space, end),
-            STORAGE,
-        )
-        for end in _ENDS
-    ),
+    *_of_ends("mount", "file system of the {}", MOUNTS, mounted),
+    *_of_ends("disk", "what the {}'s blocks are on", DEVICES, devices),
+    *_of_ends("free", "free space of the {}'s file system", FREE, free_space, make=_begun),
     _begun("load", "load averages", _file("/proc/loadavg", first_words(3)), CPU),
     Fact(
         "uptime",

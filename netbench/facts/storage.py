@@ -57,10 +57,12 @@ LC_ALL=C df -Pk -- "$path" | { read -r _; read -r _ _ _ free _; echo "$free"; }
 """
 """A script that prints the free KiB of the file system that holds a path."""
 
+MOUNTS = 'readlink -f -- "$1" && exec cat /proc/self/mountinfo'
+"""A script that prints a path, resolved, and all mounts."""
+
 
 def mounted(text: str) -> str:
-    """File system, device and options of the mount that holds a path. The text is the path, then
-    /proc/self/mountinfo.
+    """File system, device and options of the mount that holds a path, by the output of MOUNTS.
 
     Options that identify a person, and sources that are not devices, are left out. Errors:
     ValueError.

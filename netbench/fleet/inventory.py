@@ -16,9 +16,10 @@ from pydantic_core import PydanticCustomError
 
 from netbench.base.errors import CampaignError, Problem
 from netbench.base.hostlist import expand
+from netbench.base.names import HOST as NAME
 from netbench.campaign.messages import nearest
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import ADDRESS, BOOT, DESTINATION, GROUP, INTERFACE, NAME, USER
+from netbench.campaign.schema.hosts import ADDRESS, BOOT, DESTINATION, GROUP, INTERFACE, USER
 from netbench.campaign.tree import Plain, describe
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, refuse_unprintable
 

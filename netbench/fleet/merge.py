@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import RequestError
+from netbench.base.names import shell_word
 from netbench.base.opening import write_new
 from netbench.fleet.merged_files import facts, keep, write_logs, write_profiles, write_runs
 from netbench.fleet.part_result import PartResult, Places, refuse_others
@@ -105,8 +106,8 @@ def _holes(parts: Sequence[PartResult], missing: Sequence[MergedPart], name: str
                 part.ended, part.ended
             )
             holes.append(
-                f"part {part.label} is not finished ({how}): `resume {part.path}`, then merge all"
-                " parts again"
+                f"part {part.label} is not finished ({how}): `resume {shell_word(part.path)}`, then"
+                " merge all parts again"
             )
     return holes
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 import json
-import shutil
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from netbench.base.json_lines import JsonLines, to_line
-from netbench.base.opening import files_inside, open_file, write_new
+from netbench.base.json_lines import JsonLines, pieces, to_line
+from netbench.base.opening import files_inside, make_folder, open_file, open_inside, write_new
 from netbench.fleet.part_result import Entry, PartResult, Places
 from netbench.result import codec
 from netbench.result.files import CAMPAIGN_FILES, NOISE, HostEntry, parse_noise
@@ -19,6 +20,7 @@ from netbench.result.profile_files import PROFILES, RUNS, read_profile_runs
 
 KEPT = (*CAMPAIGN_FILES, "facts.json", "journal.jsonl", "log.txt")
 """What is kept of a part as it was."""
+_SAMPLES = re.compile(r"([0-9]{6,18})((?:\.server)?\.(?:jsonl|txt))")
 
 
 def write_runs(
@@ -28,7 +30,7 @@ def write_runs(
     sources = [open_file(part.folder / "records.jsonl") for part in parts]
     samples = [_samples(part.folder) for part in parts]
     try:
-        with (draft / "records.jsonl").open("xb") as out:
+        with _new(draft / "records.jsonl") as out:
             for run, entry in enumerate(entries, 1):
                 sources[entry.part].seek(entry.offset)
                 record = json.loads(sources[entry.part].read(entry.length))
@@ -50,9 +52,8 @@ def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
     """By run, its files of samples/ and how their names go on after its number."""
     found: dict[int, list[tuple[Path, str]]] = {}
     for file in files_inside(folder, "samples/[0-9]*"):
-        number, dot, rest = file.name.partition(".")
-        if number.isdecimal():
-            found.setdefault(int(number), []).append((file, f"{dot}{rest}"))
+        if name := _SAMPLES.fullmatch(file.name):
+            found.setdefault(int(name[1]), []).append((file, name[2]))
     return found
 
 
@@ -72,7 +73,7 @@ def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
     ]
     if not runs:
         return
-    (draft / PROFILES).mkdir()
+    make_folder(draft / PROFILES, 0o755)
     lines = []
     for number, (_, at, _, run) in enumerate(sorted(runs, key=lambda each: each[:3]), 1):
         profiles = {}
@@ -123,7 +124,7 @@ def _log(part: PartResult) -> Iterator[tuple[str, str]]:
 
 def keep(part: PartResult, folder: Path) -> None:
     """What shows where a part comes from, as it was."""
-    folder.mkdir(parents=True)
+    make_folder(folder, 0o755)
     for name in KEPT:
         if (part.folder / name).is_file():
             _copy(part.folder / name, folder / name)
@@ -131,5 +132,10 @@ def keep(part: PartResult, folder: Path) -> None:
 
 def _copy(source: Path, target: Path, below: int = 1) -> None:
     """Copy a file of a part, which may be of another account."""
-    with open_file(source, below) as read, target.open("xb") as out:
-        shutil.copyfileobj(read, out, 1 << 20)
+    with _new(target) as out:
+        out.writelines(pieces(source, below))
+
+
+def _new(file: Path) -> BinaryIO:
+    """A file of the merged result, whose folder is held."""
+    return os.fdopen(open_inside(file, 0, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb")

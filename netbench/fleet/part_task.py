@@ -25,6 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from netbench.base.errors import RequestError, StoreError
+from netbench.base.opening import make_folder, open_inside, write_new
 
 CAMPAIGN, STATE, LEASE, PROGRESS = "campaign.yaml", "state", "lease", "progress.txt"
 RUN, STOP = "run\n", "stop\n"
@@ -83,13 +84,15 @@ def run_part(task: PartTask) -> int:
             f"part {task.label}: netbench is {mine} here and {task.version} where"
             " the campaign was started; install the same version"
         )
-    task.own.mkdir(exist_ok=True)
+    make_folder(task.own, 0o755)
     try:
-        os.close(os.open(task.own / f"attempt-{task.attempt}", os.O_CREAT | os.O_EXCL, 0o644))
+        made = task.own / f"attempt-{task.attempt}"
+        os.close(open_inside(made, 0, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     except FileExistsError as error:
         raise StoreError(f"part {task.label}: attempt {task.attempt} was made already") from error
     with _leased(task) as lease:
-        with (task.own / PROGRESS).open("ab") as progress:
+        how = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with os.fdopen(open_inside(task.own / PROGRESS, 0, how), "ab") as progress:
             child = subprocess.Popen(
                 [sys.executable, "-P", "-c", _LAUNCH, str(os.getpid()), *_words(task)],
                 stdin=subprocess.DEVNULL,
@@ -124,7 +127,7 @@ def _leased(task: PartTask) -> Iterator[int]:
     """The part's lease, as a descriptor that the controller inherits. Errors: StoreError where
     another controller keeps it.
     """
-    lease = os.open(task.own / LEASE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lease = open_inside(task.own / LEASE, 0, os.O_RDWR | os.O_CREAT)
     try:
         deadline = time.monotonic() + LEASE_SECONDS
         while not _take(lease):
@@ -164,8 +167,7 @@ def write_state(folder: Path, state: str) -> None:
     """Tell all tasks whether to go on: in place, since who opens a file of NFS sees what it holds,
     while a new name may be seen late.
     """
-    with open(folder / STATE, "w", encoding="utf-8") as file:
-        file.write(state)
+    write_new(folder / STATE, state.encode())
 
 
 def is_stopped(folder: Path) -> bool:

@@ -32,18 +32,19 @@ START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
 BUILD_SECONDS = 600.0
 MOVER, HELPER = "mover", "helper"
-ATTEMPTS = 11  # to send and to build: one of each a folder; and to install
+ANSWERS = 12  # to send and to build, one of each a folder; to install; and how it ended
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 PLACE = "/usr/local/libexec/netbench"
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
 # Of PLACE, or a worker there: no other path that a host names is to be made root's.
 _PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?)?")
 # Root copies the worker $1, and looks at its copy: only that of SHA-256 $2 gets a name that sudo
-# starts. Until then nobody reads it: the user may have put a link to another file there.
+# starts. Until then nobody reads it: the user may have put a link to another file there. Its name
+# is this shell's own: another account's copy is never looked at in place of it, or named for it.
 _INSTALL = (
-    f'd={PLACE}; install -D -o root -g root -m 700 "$1" $d/new'
-    ' && echo "$2  $d/new" | sha256sum -c && chmod 755 $d/new && rm -f $d/worker-*'
-    " && mv $d/new $d/worker-$2"
+    f'd={PLACE}; f=$d/new-$$; install -D -o root -g root -m 700 "$1" $f'
+    ' && echo "$2  $f" | sha256sum -c && chmod 755 $f && rm -f $d/worker-*'
+    " && mv $f $d/worker-$2 || { rm -f $f; false; }"
 )
 
 # It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
@@ -264,23 +265,20 @@ def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACK
     shell.allow(START_SECONDS)
     line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
     shell.begin(_SCRIPT, f"{line}\n".encode())
-    attempts = 0
-    while (answer := shell.hear()) in (
-        ["send"],
-        ["building"],
-        ["installed"],
-    ) and attempts < ATTEMPTS:
-        attempts += 1
+    for _ in range(ANSWERS):
+        answer = shell.hear()
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
+        elif answer == ["building"]:
+            shell.allow(BUILD_SECONDS)
         elif answer == ["installed"]:
             said = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
             logging.getLogger(__name__).warning(said)
         else:
-            shell.allow(BUILD_SECONDS)
-    if answer != ["ready"]:
-        shell.finish()
-        raise _refusal(shell, answer, sent)
-    shell.tell(b"\n")
-    return shell.process
+            break
+    if answer == ["ready"]:
+        shell.tell(b"\n")
+        return shell.process
+    shell.finish()
+    raise _refusal(shell, answer, sent)

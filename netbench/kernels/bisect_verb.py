@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.base.errors import Lost, NetbenchError, RequestError
+from netbench.base.names import shell_word
 from netbench.base.units import listed
 from netbench.cli.output import fold, say, tell
 from netbench.cli.verb import add_campaign, add_results, load_campaign
@@ -105,7 +106,8 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
         for c in compared.families.get(outcome.gate.metric, ())
         if not math.isnan(c.low)
     ]
-    why = listed(told, NAMED) or f"nothing could be compared (`report {conclusion.path}`)"
+    report = f"`report {shell_word(conclusion.path)}`"
+    why = listed(told, NAMED) or f"nothing could be compared ({report})"
     if compared.fell:
         return Answer(Says.BAD, why)
     passed = all(outcome.passed for outcome in compared.outcomes)

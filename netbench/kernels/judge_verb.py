@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.base.errors import RequestError
+from netbench.base.names import shell_word
 from netbench.base.units import count, format_duration, listed, parse_time
 from netbench.cli.output import fold, say, tell
 from netbench.cli.report import render
@@ -84,7 +85,8 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     from netbench.stats.power import POWER
 
     repeat = wanted.repeat
-    yield f"{file}: {count(len(wanted.cells), 'cell')}; `run {file}` repeats it, edited or not"
+    again = f"`run {shell_word(file)}` repeats it, edited or not"
+    yield f"{file}: {count(len(wanted.cells), 'cell')}; {again}"
     if written.dropped:
         yield f"there is no time for {listed(written.dropped, 4)}"
     (shown, *_), _ = what_boots_buy(

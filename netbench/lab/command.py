@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from netbench.base.control_characters import escape_controls
 from netbench.base.errors import APT_INSTALL, LabError, LabRefused
 
 PACKAGES = {
@@ -28,13 +31,18 @@ PACKAGES = {
     "dpkg-query": "dpkg",
     "ldd": "libc-bin",
     "mke2fs": "e2fsprogs",
-    "timeout": "coreutils",
+    "setpriv": "util-linux",
 }
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+WIDTH = 80
 _DEADLINE = 60.0
 _TOGETHER = 8
 _BATCH_LINE = re.compile(r"Command failed -:(\d+)")
 _T = TypeVar("_T")
+
+
+class TimedOut(LabError):
+    """A program was killed, because it did not end in its time."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,8 @@ class Tools:
         seconds: float = _DEADLINE,
         cwd: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program, its name replaced by its path, with `text` as its input. Errors: LabError
-        when it hangs.
+        """Run a program, its name replaced by its path, with `text` as its input. Errors: TimedOut
+        when it hangs; LabError.
         """
         words = list(argv)
         words[0] = self.paths.get(words[0], words[0])
@@ -74,7 +82,9 @@ class Tools:
                 env=environment,
                 umask=0o022,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            raise TimedOut(f"cannot run {' '.join(words)}: {error}") from error
+        except OSError as error:
             raise LabError(f"cannot run {' '.join(words)}: {error}") from error
 
     def run(self, argv: Iterable[str], text: str = "") -> str:
@@ -110,13 +120,21 @@ def find(names: Iterable[str], *inherited: int) -> Tools:
 
 
 def together(call: Callable[[_T], object], items: Iterable[_T]) -> None:
-    """Call for every item, in parallel. Errors: the first item's that failed, after all
-    have ended.
+    """Call for every item, in parallel. Errors: the first item's that failed, after all that have
+    begun have ended.
     """
     with ThreadPoolExecutor(_TOGETHER) as pool:
-        waiting = [pool.submit(call, item) for item in items]
-    for one in waiting:
-        one.result()
+        list(pool.map(call, items))
+
+
+def say(line: str) -> None:
+    """Say something on standard error, folded on a terminal."""
+    text = escape_controls(f"netbench: {line}")
+    if sys.stderr.isatty():
+        text = textwrap.fill(
+            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    print(text, file=sys.stderr, flush=True)
 
 
 def _complaint(output: str, text: str) -> str:

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from netbench.base.errors import LabRefused
+from netbench.base.errors import LabRefused, StoreError
+from netbench.base.ownership import refuse_foreign
 from netbench.kernels.cache import base, use
 from netbench.lab.command import Tools
-from netbench.lab.kept import is_kept, keep, refuse_shared
 
 NEEDS = ("apt-get", "apt-cache", "dpkg-deb")
 META = "linux-image-cloud-amd64"  # depends on the newest cloud kernel of this machine's Debian
@@ -27,7 +27,9 @@ _UPDATE = "run `apt-get update`"
 
 
 def cache() -> Path:
-    """The folder that labs share; it exists when this returns. Errors: LabRefused."""
+    """The folder that labs share, which no other user can write to; it exists when this returns.
+    What is in it is whole, since it is moved there when it is. Errors: LabRefused.
+    """
     place = base() / "lab"
     try:
         place.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -35,7 +37,13 @@ def cache() -> Path:
         raise LabRefused(
             f"cannot create {place}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
         ) from error
-    refuse_shared(place)
+    try:
+        refuse_foreign(place)
+    except StoreError as error:
+        raise LabRefused(
+            f"{error}; or set XDG_CACHE_HOME to a folder of your own: guests' kernels come from"
+            " there"
+        ) from error
     return place
 
 
@@ -76,21 +84,18 @@ def kernel(word: str, tools: Tools) -> Path:
     names = tools.attempt(("apt-cache", "pkgnames", "linux-image-")).stdout.split()
     known = sorted({match[1] for name in names if (match := _IMAGE.match(name))}, key=order)
     cached = _cached_packages(word)
-    why = ""
     for release in (release for release in reversed(known) if fits(release, word)):
-        if release in cached and is_kept(cached[release]):
-            return cached[release]
+        if release in cached:
+            return fetch([cached[release].name], tools)[0]
         if files := _named(tools, "download", f"linux-image-{release}"):
             try:
                 return fetch(files, tools)[0]
-            except LabRefused as error:
-                why = str(error)
+            except LabRefused:
+                if not cached:
+                    raise
                 break
-    for release in sorted(cached, key=order, reverse=True):
-        if is_kept(cached[release]):
-            return cached[release]
-    if why:
-        raise LabRefused(why)
+    if cached:
+        return fetch([cached[max(cached, key=order)].name], tools)[0]
     if not known:
         raise LabRefused(
             f"kernel {word}: apt has no linux-image-*-cloud-amd64, and the cache has none;"
@@ -123,7 +128,7 @@ def fetch(files: Sequence[str], tools: Tools) -> list[Path]:
     downloaded, which apt verifies. Errors: LabRefused.
     """
     places = [cache() / file for file in files]
-    missing = [place.name for place in places if not is_kept(place)]
+    missing = [place.name for place in places if not use(place)]
     if missing:
         _download(missing, tools)
     return places
@@ -139,15 +144,13 @@ def _download(files: Sequence[str], tools: Tools) -> None:
         if done.returncode or not all(place.exists() for place in places):
             errors = [line for line in done.stderr.splitlines() if line.startswith("E: ")]
             error = errors[0].removeprefix("E: ") if errors else "apt-get printed nothing"
-            others = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LabRefused(
-                f"cannot download {names[0]}{others}: {error}; if the network is there, {_UPDATE}"
+                f"cannot download {' '.join(names)}: {error}; if the network is there, {_UPDATE}"
                 " and try again"
             )
         for place in places:
             place.chmod(0o644)
-            keep(place, cache() / place.name)
-            use(cache() / place.name)
+            use(place.rename(cache() / place.name))
 
 
 def unpacked(name: str, tools: Tools) -> Path:
@@ -155,7 +158,7 @@ def unpacked(name: str, tools: Tools) -> Path:
     lacks: one that was kept, or apt's. Errors: LabRefused.
     """
     for place in (cache() / "programs").glob(f"{name}_*"):
-        if place.suffix != ".sha256" and is_kept(place):
+        if place.suffix != ".sha256" and use(place):
             return place
     names = _named(tools, "--no-install-recommends", "--reinstall", "install", name)
     own = next((file for file in names if file.startswith(f"{name}_")), None)
@@ -172,6 +175,6 @@ def unpacked(name: str, tools: Tools) -> Path:
         for file in files:
             tools.run(("dpkg-deb", "-x", str(file), str(draft)))
         with contextlib.suppress(OSError):  # another lab made it first
-            keep(draft, place)
+            draft.rename(place)
     use(place)
     return place

@@ -18,7 +18,6 @@ from netbench.kernels.cache import use
 from netbench.lab import command, debian, modules
 from netbench.lab import userland as guest_programs
 from netbench.lab.command import Tools
-from netbench.lab.kept import is_kept, keep
 from netbench.lab.lab import Lab, LabKernel
 from netbench.lab.userland import userland
 from netbench.model import Kernel
@@ -45,28 +44,12 @@ def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     content = _read(initrd, kernel) if initrd else b""
     content += programs + (parts / "modules.cpio").read_bytes()
     root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
-    if not is_kept(root):
+    if not use(root):
         root.parent.mkdir(exist_ok=True)
         draft = root.with_name(f"{root.name}.{os.getpid()}")
         draft.write_bytes(content)
-        keep(draft, root)
-        use(root)
+        use(draft.rename(root))
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
-
-
-def checked(own: LabKernel) -> LabKernel:
-    """A lab's kernel, to be booted again: its files are as they were made, or made anew. Errors:
-    LabRefused.
-    """
-    if is_kept(own.image.parent) and is_kept(own.initrd):
-        return own
-    if not own.source.startswith(str(debian.cache())):
-        raise LabRefused(
-            f"kernel {own.name}: its files in {debian.cache()} were changed; make the lab again"
-        )
-    tools = command.find(NEEDS)
-    again = Kernel(own.name, release=own.release, append=own.append)
-    return build(again, userland(tools), tools)
 
 
 def _read(file: Path, kernel: Kernel) -> bytes:
@@ -84,7 +67,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
     are made from.
     """
     cached = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
-    if is_kept(cached):
+    if use(cached):
         return cached
     cached.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cached.parent) as scratch:
@@ -98,7 +81,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         )
         (draft / "release").write_text(files.release)
         with contextlib.suppress(OSError):  # another lab made it first
-            keep(draft, cached)
+            draft.rename(cached)
     use(cached)
     return cached
 
@@ -113,6 +96,6 @@ def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
         fitting = [own for own in lab.kernels.values() if debian.fits(own.release, kernel.release)]
         fitting.sort(key=lambda own: debian.order(own.release), reverse=True)
         for own in sorted(fitting, key=lambda own: own.name != kernel.name):
-            return replace(checked(own), name=kernel.name, append=kernel.append)
+            return replace(own, name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)

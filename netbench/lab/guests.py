@@ -17,8 +17,8 @@ from netbench.base.units import parse_size
 from netbench.kernels.cache import locks
 from netbench.lab import command, sshd, state
 from netbench.lab.command import Tools
-from netbench.lab.identity import identity, mac
 from netbench.lab.lab import Lab, LabHost, LabKernel
+from netbench.lab.userland import identity, mac
 
 PROGRAM = "qemu-system-x86_64"
 _DISK_SPARE = parse_size("64M")
@@ -73,7 +73,7 @@ def stop(lab: Lab, host: LabHost) -> None:
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
     """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed. As
-    long as it runs, the lab's kernels are not pruned from the cache.
+    long as it runs, the lab's kernels are not pruned from the cache. Errors: LabError.
     """
     kernels = (kernel, *lab.kernels.values())
     entries = [place for one in kernels for place in (one.image.parent, one.initrd)]
@@ -87,8 +87,8 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
             start_qemu(lab, host, words, replace(tools, inherited=tuple(held)))
     except OSError as error:
         raise LabError(
-            f"{host.name}: cannot write its initramfs in {here}: {error.strerror}; free some space"
-            " there"
+            f"{host.name}: cannot make its initramfs in {here}: {error}; free some space there, or"
+            " run `lab down`, then `lab up`"
         ) from error
     finally:
         root.unlink(missing_ok=True)
@@ -154,12 +154,7 @@ def _pin(name: str, pid: Path, cpus: Sequence[int]) -> None:
 
 
 def _root(lab: Lab, host: LabHost, kernel: LabKernel, disk: bool) -> bytes:
-    try:
-        return kernel.initrd.read_bytes() + identity(lab, host, disk)
-    except FileNotFoundError as error:
-        raise LabError(
-            f"{error.filename} was removed from the cache; run `lab down`, then `lab up`"
-        ) from error
+    return kernel.initrd.read_bytes() + identity(lab, host, disk)
 
 
 def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
@@ -180,8 +175,7 @@ def _make_disk(lab: Lab, host: LabHost, tools: Tools) -> None:
         )
     except OSError as error:
         raise LabError(
-            f"{host.name}: cannot create its disk in {here}: {error.strerror}; free some space"
-            " there"
+            f"{host.name}: cannot make its disk in {here}: {error}; free some space there"
         ) from error
     finally:
         shutil.rmtree(content)

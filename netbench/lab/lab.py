@@ -123,11 +123,9 @@ class Kind:
     that is made can be found again by its name.
 
     `prepare`, if there is one, does what takes long before labs are locked, and leaves only a
-    cache: it returns the spec with kernels that are ready. `require` is the part of it that finds
-    out whether this machine can have such hosts.
+    cache: it returns the spec with kernels that are ready.
     """
 
     needs: Callable[[LabSpec], Sequence[str]]
     make: Callable[[LabSpec, Path, Tools], Lab]
     prepare: Callable[[LabSpec, Tools], LabSpec] | None = None
-    require: Callable[[Tools], object] | None = None

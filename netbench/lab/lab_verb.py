@@ -88,12 +88,8 @@ def _text(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows
         if row.get("console")
     )
-    return "\n".join((table([HEAD, *map(_cells, rows)]), *consoles))
-
-
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """A host of `lab status`."""
-    return tuple(str(row.get(key, "")) for key in HEAD)
+    hosts = ([str(row.get(key, "")) for key in HEAD] for row in rows)
+    return "\n".join((table([HEAD, *hosts]), *consoles))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from netbench.base.errors import LabRefused, RequestError
 from netbench.lab import command, sshd, state
@@ -22,8 +21,7 @@ from netbench.model import BootSpec, Campaign, Host, Kernel
 
 OWN = "run"  # a campaign's own lab is named so, with the process id
 ANSWER_SECONDS = 3.0  # an emulated guest that measures answers within one
-_STOPPED_STATES = ("T", "t")  # proc(5): by a signal, or by a debugger
-ANSWERS, UNRESPONSIVE, STOPPED, GONE = "answers", "unresponsive", "stopped", "gone"
+ANSWERS, UNRESPONSIVE, GONE = "answers", "unresponsive", "gone"
 KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
 
@@ -46,7 +44,9 @@ def up(
     until `down`. Errors: LabRefused when it is impossible here (nothing is left behind),
     RequestError about a kernel's files, LabError when making it failed.
     """
-    spec = _spec_of(kind, hosts, rate, delay, name, kernels, disk)
+    names = host_names(hosts)
+    spec = LabSpec(kind, lab_name(name), names, rate, delay, tuple(kernels), disk)
+    _check_spec(spec)
     maker = KINDS[kind]
     _need_root("making a lab")
     if maker.prepare:
@@ -66,17 +66,12 @@ def up(
 
 
 def require_lab(campaign: Campaign) -> None:
-    """What a campaign's lab needs is told before kernels are built for it. Errors: LabRefused,
-    LabError.
-    """
+    """What a campaign's lab needs is told before kernels are built for it. Errors: LabRefused."""
     if campaign.lab is None:
         return
     _need_root("making a lab")
-    kind, hosts = campaign.lab.kind, list(campaign.hosts)
-    maker = KINDS[kind]
-    tools = command.find(maker.needs(_spec_of(kind, hosts, name=own_name())))
-    if maker.require:
-        maker.require(tools)
+    spec = LabSpec(campaign.lab.kind, own_name(), tuple(campaign.hosts), None, None)
+    command.find(KINDS[spec.kind].needs(spec))
 
 
 @contextmanager
@@ -145,8 +140,8 @@ def status() -> list[dict[str, str]]:
     The state of a lab is `up` (all hosts answer), `unresponsive` (a host does not answer), `broken`
     (a namespace or server is missing), or `unfinished` (being made, or the process that made it
     died). That of a `server`, the process of a guest's being QEMU: it answers; it runs, and does
-    not answer (`unresponsive`): the kernel boots, hangs or has panicked; it was `stopped` by a
-    signal; it is `gone`.
+    not answer (`unresponsive`): it is stopped, or the kernel boots, hangs or has panicked; it is
+    `gone`.
     """
     labs = {name: state.read(name) for name in state.names()}
     hosts = [(lab, host) for lab in labs.values() if lab for host in lab.hosts.values()]
@@ -181,45 +176,31 @@ def _host_row(lab: Lab, host: LabHost) -> dict[str, str]:
 
 
 def _server(lab: Lab, host: LabHost) -> str:
-    for pid in sshd.servers(lab.folder, host.name):
-        with suppress(OSError):
-            words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if words[0] in _STOPPED_STATES:
-                return STOPPED
-            answers = sshd.answers(host.management, ANSWER_SECONDS)
-            return ANSWERS if answers else UNRESPONSIVE
-    return GONE
+    if not sshd.servers(lab.folder, host.name):
+        return GONE
+    return ANSWERS if sshd.answers(host.management, ANSWER_SECONDS) else UNRESPONSIVE
 
 
-def _spec_of(
-    kind: str,
-    hosts: Sequence[str] | int,
-    rate: int | None = None,
-    delay: int | None = None,
-    name: str | None = None,
-    kernels: Sequence[Kernel] = (),
-    disk: bool = False,
-) -> LabSpec:
-    """What is asked for, checked. Errors: LabRefused."""
-    if kind not in KINDS:
-        raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {kind!r}")
-    for key, value in (("rate", rate), ("delay", delay)):
+def _check_spec(spec: LabSpec) -> None:
+    """Refuse what no lab can be. Errors: LabRefused."""
+    if spec.kind not in KINDS:
+        raise LabRefused(f"expected a kind of lab ({', '.join(KINDS)}), got {spec.kind!r}")
+    for key, value in (("rate", spec.rate), ("delay", spec.delay)):
         if value is not None and value <= 0:
             raise LabRefused(f"expected a {key} above 0, got {value}")
-    if name and _campaign_process(name) and name != own_name():
+    if _campaign_process(spec.name) and spec.name != own_name():
         raise LabRefused(
-            f"the name {name!r} is reserved for the labs of campaigns ({OWN} and a number); choose"
-            " another name"
+            f"the name {spec.name!r} is reserved for the labs of campaigns ({OWN} and a number);"
+            " choose another name"
         )
-    if kind != "qemu" and (kernels or disk):
+    if spec.kind != "qemu" and (spec.kernels or spec.disk):
         raise LabRefused(
-            f"a lab of kind {kind} uses this machine's kernel and files; --kernels and --disk"
+            f"a lab of kind {spec.kind} uses this machine's kernel and files; --kernels and --disk"
             " need a lab of kind qemu"
         )
-    for twice, number in Counter(kernel.name for kernel in kernels).items():
+    for twice, number in Counter(kernel.name for kernel in spec.kernels).items():
         if number > 1:
             raise LabRefused(f"expected each kernel once, got {twice} again")
-    return LabSpec(kind, lab_name(name), host_names(hosts), rate, delay, tuple(kernels), disk)
 
 
 def _need_root(what: str) -> None:

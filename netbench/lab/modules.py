@@ -86,22 +86,13 @@ def select(known: Mapping[str, Iterable[str]]) -> list[str]:
 def _read(file: Path) -> bytes:
     """A module, decompressed."""
     try:
-        content = file.read_bytes()
-        match file.suffix:
-            case ".xz":
-                return lzma.decompress(content)
-            case ".gz":
-                return gzip.decompress(content)
-            case ".zst":
-                return subprocess.run(
-                    ("zstd", "-dc"), input=content, capture_output=True, check=True
-                ).stdout
-            case _:
-                return content
-    except FileNotFoundError as error:
-        remedy = "; on Debian: apt install zstd" if error.filename == "zstd" else ""
-        raise RequestError(
-            f"cannot read the module {file}: {error.filename} is not installed{remedy}"
-        ) from error
+        return _UNPACKERS.get(file.suffix, bytes)(file.read_bytes())
     except (OSError, lzma.LZMAError, subprocess.CalledProcessError) as error:
         raise RequestError(f"cannot read the module {file}: {error}") from error
+
+
+def _zstd(packed: bytes) -> bytes:
+    return subprocess.run(("zstd", "-dc"), input=packed, capture_output=True, check=True).stdout
+
+
+_UNPACKERS = {".xz": lzma.decompress, ".gz": gzip.decompress, ".zst": _zstd}

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from netbench.base.errors import LabError, LabRefused
-from netbench.base.units import format_rate, format_time
 from netbench.lab import sshd
 from netbench.lab.command import Tools, together
 from netbench.lab.lab import Kind, Lab, LabHost, LabSpec
@@ -215,14 +214,9 @@ def _shape_ports(spec: LabSpec, switch: str, tools: Tools) -> None:
         words = ("tc", "-n", switch, "qdisc", "add", "dev", f"data{number}", "root")
         done = tools.attempt((*words, *shape(spec).split()))
         if done.returncode:
-            asked = {
-                "rate": spec.rate and format_rate(spec.rate),
-                "delay": spec.delay and format_time(spec.delay),
-            }
-            wanted = " and ".join(f"{key} {word}" for key, word in asked.items() if word)
             raise LabRefused(
-                f"{wanted}: this kernel has no {qdisc} qdisc (tc: {' '.join(done.stderr.split())});"
-                f" leave it out, or load the module sch_{qdisc}"
+                f"rate and delay: this kernel has no {qdisc} qdisc (tc:"
+                f" {' '.join(done.stderr.split())}); leave them out, or load sch_{qdisc}"
             )
 
 

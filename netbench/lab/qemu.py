@@ -19,36 +19,27 @@ from pathlib import Path
 from netbench.base.errors import LabRefused
 from netbench.kernels.cache import prune
 from netbench.lab import guest_kernel, guests, netns, sshd, trial
-from netbench.lab.command import Tools, together
+from netbench.lab.command import Tools, say, together
 from netbench.lab.guest_console import await_login
-from netbench.lab.kept import say
 from netbench.lab.lab import Kind, Lab, LabSpec
 from netbench.lab.state import SWITCH, namespace_name
 from netbench.lab.userland import userland
 
 NEEDS = ("ip", "ssh", "ssh-keygen", guests.PROGRAM, *trial.NEEDS, *guest_kernel.NEEDS)
 TUN = Path("/dev/net/tun")
-_DISK_NEEDS = ("mke2fs",)
 
 
 def _needs(spec: LabSpec) -> Sequence[str]:
-    return (*NEEDS, *(_DISK_NEEDS if spec.disk else ()), *netns.shaping(spec))
-
-
-def require(tools: Tools) -> bytes:
-    """The programs of guests, which take seconds at most to find. Errors: LabRefused for what this
-    machine lacks; LabError.
-    """
-    if not TUN.exists():
-        raise LabRefused(f"guests need {TUN}, which does not exist; run `modprobe tun`")
-    return userland(tools)
+    return (*NEEDS, *(("mke2fs",) if spec.disk else ()), *netns.shaping(spec))
 
 
 def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     """Find or build everything that the guests start from, and try KVM with it. Errors: LabRefused,
     LabError; RequestError about a kernel's files.
     """
-    programs = require(tools)
+    if not TUN.exists():
+        raise LabRefused(f"guests need {TUN}, which does not exist; run `modprobe tun`")
+    programs = userland(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
     prune(say)
@@ -77,4 +68,4 @@ def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:
     return lab
 
 
-QEMU = Kind(_needs, make, prepare, require)
+QEMU = Kind(_needs, make, prepare)

@@ -70,15 +70,9 @@ def folder(name: str) -> Path:
 
 
 def begin(name: str) -> Path:
-    """Make a lab's folder, readable by all: its keys are not. Errors: LabError."""
-    try:
-        folder(name).mkdir(mode=0o755)
-        folder(name).chmod(0o755)
-    except OSError as error:
-        raise LabError(
-            f"cannot create the lab's folder {error.filename}: {error.strerror}; remove what is in"
-            " the way"
-        ) from error
+    """Make a lab's folder, readable by all: its keys are not. Errors: OSError."""
+    folder(name).mkdir(mode=0o755)
+    folder(name).chmod(0o755)
     return folder(name)
 
 

@@ -8,7 +8,6 @@ import shutil
 import signal
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import LabError
@@ -22,32 +21,19 @@ _POLL = 0.01
 _Space = tuple[int, int]  # device and inode of a network namespace
 
 
-@dataclass(frozen=True)
-class Tenant:
-    """A process in one of a lab's namespaces."""
-
-    pid: int
-    program: str
-
-
 def remove(name: str, tools: Tools) -> list[str]:
     """End a lab's processes, delete its interface, namespaces, then its folder; a line for each
-    thing gone. Errors: LabError.
+    thing gone. Errors: LabError, OSError.
     """
     folder = state.folder(name)
     spaces = state.namespaces(name)
-    removed = [f"process {tenant.pid} ({tenant.program})" for tenant in _evict(folder, spaces)]
+    removed = [f"process {pid} ({program})" for pid, program in _evict(folder, spaces).items()]
     removed += _unplug(name, tools)
     if spaces:
         tools.batch(("ip",), [f"netns delete {space}" for space in spaces])
         removed += [f"namespace {space}" for space in spaces]
     if folder.exists():
-        try:
-            shutil.rmtree(folder)
-        except OSError as error:
-            raise LabError(
-                f"cannot remove {error.filename}: {error.strerror}; remove it and repeat `lab down`"
-            ) from error
+        shutil.rmtree(folder)
         removed.append(f"folder {folder}")
     return removed
 
@@ -64,18 +50,18 @@ def _unplug(lab: str, tools: Tools) -> list[str]:
     return [f"interface {interface}"]
 
 
-def _evict(folder: Path, spaces: Iterable[str]) -> list[Tenant]:
+def _evict(folder: Path, spaces: Iterable[str]) -> dict[int, str]:
     """Kill the processes of a lab: servers first, the others if they did not exit by themselves.
-    Errors: LabError.
+    The program of each. Errors: LabError.
     """
     inside = _inside(spaces, sshd.servers(folder))
     tenants = _tenants(inside)
-    _kill(tenant for tenant in tenants if tenant.program.startswith(sshd.PROGRAMS))
+    _kill(pid for pid, program in tenants.items() if program.startswith(sshd.PROGRAMS))
     left = _wait(inside, _GRACE)
     deadline = time.monotonic() + _DEADLINE
     while left:
         if time.monotonic() > deadline:
-            names = ", ".join(f"{tenant.pid} ({tenant.program})" for tenant in left)
+            names = ", ".join(f"{pid} ({program})" for pid, program in left.items())
             raise LabError(
                 f"cannot stop the lab's processes {names}; kill them and repeat `lab down`"
             )
@@ -102,16 +88,17 @@ def _space(place: Path) -> _Space | None:
     return status.st_dev, status.st_ino
 
 
-def _tenants(inside: set[_Space]) -> list[Tenant]:
-    tenants = []
+def _tenants(inside: set[_Space]) -> dict[int, str]:
+    """The processes in these namespaces, and the program of each."""
+    tenants = {}
     for entry in Path("/proc").glob("[0-9]*") if inside else ():
         if _space(entry / "ns" / "net") in inside:
             with contextlib.suppress(OSError):
-                tenants.append(Tenant(int(entry.name), (entry / "comm").read_text().strip()))
+                tenants[int(entry.name)] = (entry / "comm").read_text().strip()
     return tenants
 
 
-def _wait(inside: set[_Space], seconds: float) -> list[Tenant]:
+def _wait(inside: set[_Space], seconds: float) -> dict[int, str]:
     """The processes that are left after at most so many seconds."""
     deadline = time.monotonic() + seconds
     while (left := _tenants(inside)) and time.monotonic() < deadline:
@@ -119,7 +106,7 @@ def _wait(inside: set[_Space], seconds: float) -> list[Tenant]:
     return left
 
 
-def _kill(tenants: Iterable[Tenant]) -> None:
-    for tenant in tenants:
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(tenant.pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)

@@ -1,7 +1,8 @@
-"""The programs of a guest, as an archive: busybox, an SSH server and kexec.
+"""What a guest's root is made of, as archives: its programs (busybox, an SSH server and kexec), and
+what makes it this guest.
 
 A guest's initramfs is three archives one after the other
-(Documentation/driver-api/early-userspace/buffer-format.rst): this one, its kernel's modules, and
+(Documentation/driver-api/early-userspace/buffer-format.rst): programs, its kernel's modules, and
 its identity. It stays the guest's root: there is no Python, no ethtool, no sftp server in it.
 """
 
@@ -10,13 +11,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
+import struct
 from pathlib import Path
 
-from netbench.base.errors import LabRefused
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from netbench.base.errors import LabError, LabRefused
 from netbench.lab import debian
 from netbench.lab.command import SYSTEM_FOLDERS, Tools
 from netbench.lab.cpio import Archive
+from netbench.lab.lab import Lab, LabHost
 
 PROGRAMS = {
     "busybox": "busybox-static",
@@ -65,7 +70,7 @@ fi
 for part in 1 2 3 4 5 6 7 8; do cat /usr/bin/busybox; done > /srv/image
 exec init
 """
-INITTAB = """\
+_INITTAB = """\
 ::respawn:/usr/sbin/dropbear -F -E -s -W 1048576 -r /etc/dropbear/host_key -p {management}:22
 ::ctrlaltdel:/sbin/reboot
 ::shutdown:/bin/umount -a -r
@@ -92,16 +97,6 @@ cd / || exit
 """
 
 
-@dataclass(frozen=True)
-class Program:
-    """A program as a file of this machine; `root` is where its package was unpacked, None where it
-    is installed.
-    """
-
-    path: Path
-    root: Path | None
-
-
 def userland(tools: Tools) -> bytes:
     """The archive of programs and their libraries, from this machine or from Debian's packages.
     Errors: LabRefused.
@@ -117,16 +112,16 @@ def userland(tools: Tools) -> bytes:
     archive.folder("tmp", 0o1777)
     archive.folder("var/tmp", 0o1777)
     archive.link("var/run", "../run")
-    busybox = programs.pop("busybox")
-    archive.file("usr/bin/busybox", busybox.path.read_bytes(), 0o755)
-    for name in sorted(set(tools.run((str(busybox.path), "--list")).split()) - set(_NOT_APPLETS)):
+    busybox, _ = programs.pop("busybox")
+    archive.file("usr/bin/busybox", busybox.read_bytes(), 0o755)
+    for name in sorted(set(tools.run((str(busybox), "--list")).split()) - set(_NOT_APPLETS)):
         archive.link(f"usr/bin/{name}", "busybox")
     for name in ("modprobe", "reboot", "init"):
         archive.link(f"usr/sbin/{name}", "../bin/busybox")
     libraries: dict[str, Path] = {}
-    for name, program in programs.items():
-        archive.file(f"usr/sbin/{name}", program.path.read_bytes(), 0o755)
-        libraries |= {library.name: library for library in _libraries(program, tools)}
+    for name, (program, root) in programs.items():
+        archive.file(f"usr/sbin/{name}", program.read_bytes(), 0o755)
+        libraries |= {library.name: library for library in _libraries(program, root, tools)}
     for name, library in sorted(libraries.items()):
         archive.file(
             f"usr/lib64/{name}" if _LOADER.match(name) else f"usr/lib/{name}",
@@ -142,38 +137,78 @@ def userland(tools: Tools) -> bytes:
     return archive.whole()
 
 
-def _program(name: str, package: str, tools: Tools) -> Program:
+def _program(name: str, package: str, tools: Tools) -> tuple[Path, Path | None]:
+    """A program as a file of this machine, and where its package was unpacked, None where it is
+    installed. Errors: LabRefused.
+    """
     here = shutil.which(name, path=os.pathsep.join(SYSTEM_FOLDERS))
-    if here and (name != "busybox" or _is_static(here, tools)):
-        return Program(Path(here), None)
+    # one that needs no loader: ldd(1) then fails
+    if here and (name != "busybox" or tools.attempt(("ldd", here)).returncode != 0):
+        return Path(here), None
     root = debian.unpacked(package, tools)
     for folder in SYSTEM_FOLDERS:
         if (program := root / folder.lstrip("/") / name).is_file():
-            return Program(program, root)
+            return program, root
     raise LabRefused(
         f"the Debian package {package} lacks {name} at the expected path; install it: apt install"
         f" {package}"
     )
 
 
-def _is_static(program: str, tools: Tools) -> bool:
-    """Whether a program needs no loader: ldd(1) then fails."""
-    return tools.attempt(("ldd", program)).returncode != 0
-
-
-def _libraries(program: Program, tools: Tools) -> list[Path]:
-    folders = [str(program.root / folder) for folder in _LIBRARIES] if program.root else []
-    output = tools.run(
-        (
-            "env",
-            f"LD_LIBRARY_PATH={os.pathsep.join(folders)}",
-            tools.paths["ldd"],
-            str(program.path),
-        )
-    )
+def _libraries(program: Path, root: Path | None, tools: Tools) -> list[Path]:
+    folders = os.pathsep.join(str(root / folder) for folder in _LIBRARIES) if root else ""
+    ldd = ("env", f"LD_LIBRARY_PATH={folders}", tools.paths["ldd"], str(program))
+    output = tools.run(ldd)
     if "not found" in output:
         raise LabRefused(
-            f"{program.path} needs a library that is not installed: {' '.join(output.split())};"
+            f"{program} needs a library that is not installed: {' '.join(output.split())};"
             " install its package with apt"
         )
     return [Path(path) for path in _LOADED.findall(output)]
+
+
+def identity(lab: Lab, host: LabHost, disk: bool) -> bytes:
+    """What makes a guest this one: names, addresses, the host key, and the key that may log in.
+    With `disk`, /boot is on one.
+    """
+    here = lab.folder / "hosts" / host.name
+    archive = Archive()
+    words = {
+        "NAME": host.name,
+        "MANAGEMENT_MAC": mac(lab, host, 0),
+        "MANAGEMENT": host.management,
+        "DATA_MAC": mac(lab, host, 1),
+        "DATA4": host.address,
+        "DATA6": host.address6,
+        "DISK": "1" if disk else "",
+        "ACCELERATOR": lab.accelerator.fact,  # read as the fact `lab_guest`
+    }
+    archive.file(
+        "etc/netbench.guest", "".join(f"{key}='{word}'\n" for key, word in words.items()).encode()
+    )
+    archive.file("etc/inittab", _INITTAB.format(management=host.management).encode())
+    archive.file("etc/hostname", f"{host.name}\n".encode())
+    names = "".join(f"{one.address} {one.name}\n" for one in lab.hosts.values())
+    archive.file("etc/hosts", f"127.0.0.1 localhost\n{names}".encode())
+    archive.folder("etc/dropbear", 0o700)
+    archive.file("etc/dropbear/host_key", dropbear_key((here / "host_key").read_bytes()), 0o600)
+    archive.folder("root", 0o700)
+    archive.folder("root/.ssh", 0o700)
+    archive.file("root/.ssh/authorized_keys", (lab.folder / "authorized_keys").read_bytes(), 0o600)
+    return archive.whole()
+
+
+def mac(lab: Lab, host: LabHost, link: int) -> str:
+    """The address of a guest's network device: 0 management, 1 data."""
+    return f"52:54:00:6e:{link:02x}:{lab.number(host):02x}"
+
+
+def dropbear_key(openssh: bytes) -> bytes:
+    """An ed25519 host key in dropbear's form, from OpenSSH's without passphrase: a string of its
+    kind, and one of the secret and the public half.
+    """
+    key = serialization.load_ssh_private_key(openssh, None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise LabError(f"expected an ed25519 host key, got {type(key).__name__}")
+    halves = key.private_bytes_raw() + key.public_key().public_bytes_raw()
+    return b"".join(struct.pack(">I", len(part)) + part for part in (b"ssh-ed25519", halves))

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from netbench.base.errors import NetbenchError
+from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import open_file
 from netbench.base.units import count, listed
 from netbench.model import Repeat
@@ -128,12 +128,11 @@ def find(folder: Path, a: Result, b: Result) -> History:
         path = plan.parent
         with suppress(NetbenchError):  # it does not say whose it is
             if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
-                try:
+                with unreadable(path) as why:
                     if (content := _records(path)) not in seen:
                         seen.add(content)
                         results.append(load(path))
-                except (NetbenchError, OSError) as error:
-                    notes.append(f"left out of the history: {path}: {error}")
+                notes += [f"left out of the history: {path}: {each}" for each in why]
     for result in results:
         if found := list(dict.fromkeys(d.what for d in differences(a, result))):
             notes.append(
@@ -235,8 +234,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
 
 def _told(c: Comparison) -> Comparison:
     """The comparison without a verdict that no earlier results support, and with the reason why
-    there is none. How many runs would settle it is not known: more of them within a campaign do not
-    tell how far campaigns lie apart.
+    there is none.
     """
     if math.isnan(c.low) or (c.verdict != "inconclusive" and not c.lacks_history):
         return c
@@ -244,7 +242,7 @@ def _told(c: Comparison) -> Comparison:
     if c.lacks_history:
         known = f", and {count(c.earlier, 'earlier result')} has no spread" if c.earlier else ""
         why = f"one campaign each cannot tell a change from what two campaigns differ by{known}"
-    return c.but(verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=why)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,26 +88,17 @@ def cells_of(result: Result) -> list[CellResult]:
     """All cells of the plan times all its pairs, in that order, those without any run too."""
     groups, table = rows_by_cell(result.runs), _Table(result)
     nothing = np.array([], dtype=np.int64)
-    places = {
-        (cell.cell, pair): _Place(cell, pair, groups.get((cell.cell, pair), nothing))
-        for cell in result.cells
-        for pair in result.plan.pairs
-    }
-    standings = {key: table.standing(place) for key, place in places.items()}
+    cells = {(cell.cell, pair): cell for cell in result.cells for pair in result.plan.pairs}
+    rows = {key: groups.get(key, nothing) for key in cells}
+    standings = {key: table.standing(cell, rows[key]) for key, cell in cells.items()}
     kernels = result.compare is not None and result.compare.factor == KERNEL
     rounds = result.rounds if kernels else None
     campaign = result.swept, result.compare, result.repeat, rounds
     closed, widths = closings(standings, *campaign), ratio_widths(standings, *campaign)
-    return [table.cell(place, closed[key], widths.get(key)) for key, place in places.items()]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A cell of the plan on one pair, and the rows of its runs."""
-
-    cell: PlannedCell
-    pair: str
-    rows: Rows
+    return [
+        table.cell(cell, key[1], rows[key], closed[key], widths.get(key))
+        for key, cell in cells.items()
+    ]
 
 
 def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
@@ -122,14 +112,6 @@ def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
     moved to their common mean first.
     """
     return _Table(result).modes
-
-
-class _Measured(NamedTuple):
-    """A metric of a (cell, pair): its interval over runs, the least and the greatest value."""
-
-    interval: Interval
-    least: float
-    most: float
 
 
 class _Table:
@@ -148,9 +130,7 @@ class _Table:
         self.status = frame["status"].to_numpy(dtype=object)
         self.reason = frame["reason"].to_numpy(dtype=object)
         self.unmarked = (frame["engaged"] == "").to_numpy()
-        described = {name: result.describe(name) for name in self.names}
-        self.is_count = [each.is_count for each in described.values()]
-        self.ranges = {name: (each.lowest, each.highest) for name, each in described.items()}
+        self.described = [result.describe(name) for name in self.names]
 
     @cached_property
     def modes(self) -> dict[tuple[str, str], Modes]:
@@ -167,40 +147,52 @@ class _Table:
                     found[pair, metric] = modes
         return found
 
-    def measured(self, rows: Rows) -> dict[str, _Measured]:
-        """The metrics that ok runs of a (cell, pair) have; intervals are widened where the number
-        of runs was chosen by looking, and where runs follow each other. Those of counts have their
-        own distribution.
+    def over_runs(self, rows: Rows) -> dict[str, Interval]:
+        """The intervals of the metrics that ok runs of a (cell, pair) have, widened where the
+        number of runs was chosen by looking, and where runs follow each other. Those of counts have
+        their own distribution.
         """
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         columns = self.values[rows].T
         have = ~np.isnan(columns)
-        found: dict[int, _Measured] = {}
+        found: dict[int, Interval] = {}
         for mask in {each.tobytes(): each for each in have if each.any()}.values():
             alike = np.flatnonzero((have == mask).all(axis=1))  # they miss the same runs
             series = columns[alike][:, mask]
             intervals = run_intervals(series, confidence)
             for at, values, interval in zip(alike.tolist(), series, intervals, strict=True):
-                ends = float(values.min()), float(values.max())
-                found[at] = _Measured(
+                counts = self.described[at].is_count
+                found[at] = (
                     count_interval(values, confidence)
-                    if self.is_count[at]
-                    else self.in_range(self.names[at], interval, *ends),
-                    *ends,
+                    if counts
+                    else self.in_range(at, interval, values)
                 )
         return {self.names[at]: found[at] for at in sorted(found)}
 
-    def in_range(self, name: str, interval: Interval, least: float, most: float) -> Interval:
-        """The interval within what its metric cannot leave; of values from least to most."""
-        lowest, highest = self.ranges[name]
-        return interval.within(lowest, highest, (least, most))
+    def over_boots(self, rows: Rows) -> dict[str, Interval]:
+        """Intervals over the means of boots, or of builds, the unit then; their number is not
+        chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
+        """
+        confidence, found = self.result.repeat.confidence, {}
+        for at, column in enumerate(self.values[rows].T):
+            if (have := ~np.isnan(column)).any():
+                means = by_unit(self.boot[rows][have], column[have], self.builds)[1]
+                interval = mean_interval(means, confidence)
+                found[self.names[at]] = self.in_range(at, interval, column[have])
+        return found
 
-    def standing(self, place: _Place) -> Standing:
+    def in_range(self, at: int, interval: Interval, values: Numbers) -> Interval:
+        """The interval of these values within what its metric cannot leave."""
+        metric = self.described[at]
+        ends = float(values.min()), float(values.max())
+        return interval.within(metric.lowest, metric.highest, ends)
+
+    def standing(self, cell: PlannedCell, rows: Rows) -> Standing:
         """What the closing rule sees: values by block, and the status of a cell that no further run
         can help.
         """
-        good = place.rows[self.ok[place.rows]]
+        good = rows[self.ok[rows]]
         blocks = self.block[good]
         asked = [name for name in self.result.repeat.metrics if name in self.names] or self.names
         values: dict[str, dict[int, float]] = {}
@@ -211,11 +203,11 @@ class _Table:
                 values[name] = dict(zip(blocks[have].tolist(), column[have].tolist(), strict=True))
         boots = dict(zip(blocks.tolist(), self.boot[good].tolist(), strict=True))
         return Standing(
-            place.cell.factors,
+            cell.factors,
             values,
-            self.final(place.rows),
+            self.final(rows),
             boots=boots,
-            lost=self.lost(place.rows),
+            lost=self.lost(rows),
             builds=self.builds,
         )
 
@@ -237,32 +229,35 @@ class _Table:
         final = (s for s in ("refused", "unsupported", "failed") if s in statuses)
         return next(final, "interrupted")
 
-    def cell(self, place: _Place, closed: str, ratios: Mapping[str, float] | None) -> CellResult:
+    def cell(
+        self,
+        planned: PlannedCell,
+        pair: str,
+        rows: Rows,
+        closed: str,
+        ratios: Mapping[str, float] | None,
+    ) -> CellResult:
         """The result of one (cell, pair); `closed`: why it closed, "" if it did not; `ratios`: the
         widths of those to its baseline, None where none decide.
         """
-        rows, name = place.rows, place.cell.cell
-        good = rows[self.ok[rows]]
-        measured = self.measured(good)
+        name, good = planned.cell, rows[self.ok[rows]]
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
-        modes = {m: found for (p, m), found in self.modes.items() if p == place.pair}
+        intervals = (self.over_boots if by_boot else self.over_runs)(good)
+        modes = {m: found for (p, m), found in self.modes.items() if p == pair}
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
             enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
-            asked = ((m, self.within(m, good)) for m in repeat.metrics if m in measured)
+            asked = ((m, self.within(m, good)) for m in repeat.metrics if m in intervals)
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
                 status, signs = "unstable", (*signs, *_modes_in_words(modes, name))
-        intervals = {metric: each.interval for metric, each in measured.items()}
-        if by_boot:
-            intervals = self.over_boots(measured, good)
         means = {m: intervals[m] for m in repeat.metrics if m in intervals}
         of_means = {m: mean.precision for m, mean in means.items() if mean.known}
         return CellResult(
             cell=name,
-            pair=place.pair,
-            factors=place.cell.factors,
+            pair=pair,
+            factors=planned.factors,
             status=status,
             n=len(good),
             intervals=intervals,
@@ -271,7 +266,7 @@ class _Table:
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
             modes={m: found.cells[name] for m, found in modes.items() if name in found.cells},
-            mean=self.mean_status(status, place.pair, good, intervals),
+            mean=self.mean_status(status, pair, good, intervals),
             widths=of_means if ratios is None else ratios,
         )
 
@@ -317,19 +312,6 @@ class _Table:
         column = self.values[rows, self.names.index(name)]
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])
-
-    def over_boots(self, measured: Mapping[str, _Measured], rows: Rows) -> dict[str, Interval]:
-        """Intervals over the means of boots, or of builds, the unit then; their number is not
-        chosen by looking, so nothing is widened. A boot counts as one whatever its number of runs.
-        """
-        confidence, found = self.result.repeat.confidence, {}
-        for name, seen in measured.items():
-            column = self.values[rows, self.names.index(name)]
-            have = ~np.isnan(column)
-            means = by_unit(self.boot[rows][have], column[have], self.builds)[1]
-            interval = mean_interval(means, confidence)
-            found[name] = self.in_range(name, interval, seen.least, seen.most)
-        return found
 
 
 def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:

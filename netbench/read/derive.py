@@ -143,7 +143,7 @@ def _busy(side: _Side, account: Account) -> Number:
     spent = 0.0
     for name, unit in counted:
         moved = difference(side.counters, account.meter, name)
-        spent += moved * seconds_of[unit]
+        spent = spent + moved * seconds_of[unit]  # of a u64, no array's type
     busy = where(spent >= 0, spent / side.window)  # of several, iowait may go back (proc(5))
     if by_idle:  # around 0 it may be below
         busy = steady(side.counters, account.meter, "cpus") - busy

@@ -77,16 +77,17 @@ class Variation:
     freedom: int
     boots: int
     paired: bool
-    apart: float = NAN
-    builds: int = 1
+    apart: float
+    builds: int
 
-    def of_boot(self, blocks: float) -> float:
-        """The deviation of the difference of two boots of so many blocks."""
-        return math.hypot(self.between, self.within / math.sqrt(blocks))
-
-    def of_build(self, boots: float, blocks: float) -> float:
-        """The deviation of the difference of two builds of so many boots of so many blocks."""
-        return math.hypot(self.apart, self.of_boot(blocks) / math.sqrt(boots))
+    def of(self, unit: str, blocks: float = 1, boots: float = 1) -> float:
+        """The deviation of the difference of two blocks; of two boots of so many blocks; or of two
+        builds of so many boots.
+        """
+        if unit == "block":
+            return self.within
+        of_boot = math.hypot(self.between, self.within / math.sqrt(blocks))
+        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
 
 
 Contrast = tuple[str, str, str]
@@ -137,23 +138,17 @@ def _contrasts(campaign: Campaign) -> Iterator[Contrast]:
 def _power(
     metric: str, known: Mapping[Contrast, Variation], family: int, pilot: _Pilot
 ) -> MetricPower:
-    campaign = pilot.campaign
+    campaign, builds = pilot.campaign, pilot.builds
     repeat, by_boot = campaign.repeat, campaign.boots_hosts
-    blocks, builds = runs_a_boot(repeat), pilot.builds
-    by_build = builds > 1 and not any(math.isnan(v.apart) for v in known.values())
-
-    def deviation(v: Variation) -> float:
-        if by_build:
-            return v.of_build(repeat.boots / builds, blocks)
-        return v.of_boot(blocks) if by_boot else v.within
-
-    worst = max(known, key=lambda c: deviation(known[c]))
-    seen, sd = known[worst], deviation(known[worst])
-    unit, freedom, sizes = "block", seen.freedom, [repeat.min, repeat.max]
-    if by_boot:
-        unit, freedom, sizes = "boot", seen.boots - 1, [repeat.boots]
-    if by_build:
-        unit, freedom, sizes = "build", seen.builds - 1, [builds]
+    unit, sizes = ("boot", [repeat.boots]) if by_boot else ("block", [repeat.min, repeat.max])
+    if builds > 1 and not any(math.isnan(v.apart) for v in known.values()):
+        unit, sizes = "build", [builds]
+    deviations = {
+        c: v.of(unit, runs_a_boot(repeat), repeat.boots / builds) for c, v in known.items()
+    }
+    worst = max(known, key=deviations.__getitem__)
+    seen, sd = known[worst], deviations[worst]
+    freedom = {"block": seen.freedom, "boot": seen.boots - 1, "build": seen.builds - 1}[unit]
     count = family if campaign.compare else 1
     confidence = ratio_confidence(repeat, count, fixed=by_boot)
     smallest = partial(power.smallest_difference, sd, confidence=confidence, blocks=not by_boot)
@@ -222,7 +217,7 @@ class _Pilot:
         ]
 
         def of_block(v: Variation) -> float:
-            return v.within if math.isnan(v.between) else v.of_boot(1)
+            return v.of("block" if math.isnan(v.between) else "boot")
 
         return max(filter(None, found), key=of_block, default=None)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.base.errors import NetbenchError, RequestError
+from netbench.base.errors import RequestError, unreadable
 from netbench.result.files import read_facts, read_plan
 from netbench.result.journal import Journal
 from netbench.result.store import count_records
@@ -50,23 +50,23 @@ def folders(results: Path) -> list[Path]:
 def overview(folder: Path) -> Overview:
     """What is known of a result folder; what cannot be read is said, and raises nothing."""
     date, size = _date(folder.name), _size(folder)
-    try:
+    with unreadable(folder) as why:
         plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
         journal = folder / "journal.jsonl"
         ended = Journal(journal).ended() if journal.is_file() else ""
-    except (NetbenchError, OSError) as error:
-        return Overview(folder, folder.parent.name, "unreadable", date, "", None, size, str(error))
+        runs = count_records(folder)
+    if why:
+        return Overview(folder, folder.parent.name, "unreadable", date, "", None, size, why[0])
     releases = dict.fromkeys(
         str(entry.facts["kernel"])
         for entries in hosts.values()
         for entry in entries
         if entry.facts.get("kernel")
     )
-    runs = count_records(folder)
-    status, why = STATUSES.get(ended, ended), ""
+    status, unread = STATUSES.get(ended, ended), ""
     if runs is None:
-        status, why = "unreadable", f"{folder / 'records.jsonl'} cannot be read"
-    return Overview(folder, plan.name, status, date, ", ".join(releases), runs, size, why)
+        status, unread = "unreadable", f"{folder / 'records.jsonl'} cannot be read"
+    return Overview(folder, plan.name, status, date, ", ".join(releases), runs, size, unread)
 
 
 def _date(name: str) -> str:

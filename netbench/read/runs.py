@@ -86,6 +86,8 @@ class RunColumns:
             pd.Series(started, dtype="str"), format="ISO8601", utc=True
         )
         for name in factors_of(plan):  # levels in the plan's order; missing where a cell has none
+            if name in columns or name in self._metrics:
+                raise ValueError(f"{name} is a factor, and a column of every table of runs")
             of_cells = [levels.get(name) for levels in factors.values()]
             levels = pd.Categorical(
                 of_cells, categories=list(dict.fromkeys(filter(None, of_cells)))
@@ -103,13 +105,10 @@ def _noise(
     """Of each run what disturbed its block on the pair's hosts, in words."""
     if not disturbed:
         return [""] * len(pairs)
-    places = list(zip(pairs, blocks, strict=True))
-    words = {
-        (pair, block): "; ".join(
-            dict.fromkeys(
-                word for host in pair.split(">") for word in disturbed.get((host, block), ())
-            )
+    hosts = {pair: pair.split(">") for pair in set(pairs)}
+    return [
+        "; ".join(
+            dict.fromkeys(w for host in hosts[pair] for w in disturbed.get((host, block), ()))
         )
-        for pair, block in set(places)
-    }
-    return [words[place] for place in places]
+        for pair, block in zip(pairs, blocks, strict=True)
+    ]

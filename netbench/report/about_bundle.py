@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netbench.base.json_lines import cannot_read
+from netbench.base.names import shell_word
 from netbench.base.opening import read_inside
 from netbench.report.build import Report
 from netbench.report.numbers import count
@@ -19,7 +20,8 @@ report/         what was made of these: the report, the letter, tables, plots
 
     python -m netbench report {file}
     python -m netbench compare {file} ANOTHER_RESULT
-    unzip {file} && python -m netbench run {folder}/campaign.yaml
+    unzip {file} && less {folder}/campaign.yaml    # which may name commands: read it first
+    python -m netbench run {folder}/campaign.yaml
 """
 _BEGUN = "# effective campaign of:"
 
@@ -39,8 +41,8 @@ def about(report: Report, file: str) -> str:
         first=min(started, default="never"),
         last=max(started, default="never"),
         engine=", ".join(engines) or "of an unknown version: facts.json is missing",
-        file=file,
-        folder=inside(result.path),
+        file=shell_word(file),
+        folder=shell_word(inside(result.path)),
     )
     of_campaign = result.path / "campaign.yaml"
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from netbench.base.errors import NetbenchError
+from netbench.base.errors import unreadable
 from netbench.base.units import rounded_size
 from netbench.read.overview import Overview, folders, overview
 from netbench.report.blocks import Prose
@@ -51,7 +51,7 @@ class Entry:
 
 def entries(results: Path) -> list[Entry]:
     """Every result below a folder, newest first."""
-    return [_entry(overview(folder)) for folder in folders(results)]
+    return [_entry(folder) for folder in folders(results)]
 
 
 def render(results: Path, file: Path) -> str:
@@ -73,13 +73,14 @@ def render(results: Path, file: Path) -> str:
     )
 
 
-def _entry(each: Overview) -> Entry:
+def _entry(folder: Path) -> Entry:
+    """One result; whatever is wrong with it, the others are listed."""
+    each = overview(folder)
     if each.why:
         return Entry(each, "", each.why)
-    try:
-        return Entry(each, _finding(each.folder))
-    except (NetbenchError, OSError) as error:
-        return Entry(each, "", str(error))
+    with unreadable(folder) as why:
+        return Entry(each, _finding(folder))
+    return Entry(each, "", why[0])
 
 
 def _finding(folder: Path) -> str:

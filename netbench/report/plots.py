@@ -21,6 +21,7 @@ from markupsafe import Markup
 from matplotlib import style
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from netbench.base.control_characters import escape_controls
@@ -39,6 +40,7 @@ Make = Callable[[float], Axes]
 LABELLED = (
     48  # rows that a drawing can name; above, they are drawn closer and numbered as in the table
 )
+LABEL_MAX = 120  # characters of a level, of which any number would be laid out
 VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
 WIDTH, FLAT = 9.0, 2.8  # inches
 INK, DOT, BAND, AXIS, PAPER = "#1f2933", "#5b93b5", "#eef2f5", "#9aa5b1", "#ffffff"
@@ -87,6 +89,8 @@ def image(source: Source, plot: Plot) -> Markup:
     # anybody's, and runs TeX where that says so. Labels of ticks are made when it is saved.
     with style.context(["default", {"text.parse_math": STYLE["text.parse_math"]}]):
         axes = drawn(source, plot)
+        for label in axes.figure.findobj(Text):
+            label.set_text(_cut(label.get_text()))
         if sum(len(np.atleast_1d(line.get_xdata())) for line in axes.lines) > VECTOR_DOTS:
             kind, data = "png", _saved(axes, format="png", dpi=110)
         else:
@@ -244,7 +248,7 @@ def interaction(
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(range(len(down)), [shown(level) for level in down])
+    axes.set_xticks(range(len(down)), [_cut(shown(level)) for level in down])
     axes.set_xlim(-0.5, len(down) - 0.5)
     axes.set_xlabel(factors[0])
     axes.set_ylabel(_with_unit(metric))
@@ -274,8 +278,12 @@ def height_of(rows: int) -> float:
     return 0.8 + (0.26 * rows if rows <= LABELLED else min(0.26 * LABELLED + 0.004 * rows, 40.0))
 
 
+def _cut(label: str) -> str:
+    return label if len(label) <= LABEL_MAX else f"{label[:LABEL_MAX]}…"
+
+
 def _rows_axis(axes: Axes, words: Iterable[str]) -> None:
-    labels = list(words)
+    labels = list(map(_cut, words))
     if len(labels) <= LABELLED:
         axes.set_yticks(range(len(labels)), labels)
         axes.grid(axis="y", color=BAND)

@@ -19,8 +19,7 @@ from netbench.read.control import controls, in_places_of, marked
 from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
-from netbench.read.profile_difference import ProfileDifference, difference
-from netbench.read.profiles import CellProfile, Profiles, profiles_of
+from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Value, keyed
@@ -194,7 +193,7 @@ class Source:
             and (fixed := offered.fixed(result, self.cells, factor))
         ):
             places = zip(runs["cell"], runs["pair"], strict=True)
-            runs = runs[[place not in fixed for place in places]]
+            runs = runs.loc[[place not in fixed for place in places]]  # of none, no rows
         family = in_result(result, metric, factor, baseline, margin, runs)
         return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
 
@@ -205,13 +204,12 @@ class Source:
 
     def cell_of(self, c: Comparison, level: str) -> CellResult | None:
         """The cell of a comparison that has a level of its factor, where there is one."""
-        words = {**c.context, c.factor: level}
-        return self._by_levels.get((c.pair, *(words.get(name, "") for name in self.result.swept)))
+        levels = self.result.levels({**c.context, c.factor: level})
+        return self._by_levels.get((c.pair, *levels))
 
     @cached_property
     def _by_levels(self) -> dict[tuple[str, ...], CellResult]:
-        swept = self.result.swept
-        return {(c.pair, *(c.factors.get(name, "") for name in swept)): c for c in self.cells}
+        return {(c.pair, *self.result.levels(c.factors)): c for c in self.cells}
 
     def controls(self, family: Sequence[Comparison]) -> list[Comparison]:
         """The controls beside a family of one metric: none where the campaign has none, or compares

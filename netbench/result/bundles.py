@@ -5,8 +5,6 @@ result folder reads a bundle as well.
 from __future__ import annotations
 
 import lzma
-import os
-import shutil
 import tempfile
 import time
 import zipfile
@@ -15,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from netbench.base.errors import ReportError, StoreError
-from netbench.base.opening import files_inside, open_file
+from netbench.base.json_lines import pieces
+from netbench.base.opening import files_inside
 from netbench.base.whole_file import replacing
 
 SUFFIX = ".zip"
@@ -49,17 +48,12 @@ def _add(archive: zipfile.ZipFile, file: Path, name: Path, below: PurePosixPath)
     """Add a file as it is when it is opened. Errors: StoreError where it has become a link since it
     was found.
     """
-    try:
-        source = open_file(file, len(name.parts))
-    except OSError as error:
-        raise StoreError(f"cannot read {file}: {error.strerror}") from error
-    with source:
-        status = os.fstat(source.fileno())
-        when = max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))
-        entry = zipfile.ZipInfo(str(below / name.as_posix()), when)
-        entry.compress_type, entry.external_attr = archive.compression, status.st_mode << 16
-        with archive.open(entry, "w", force_zip64=True) as target:
-            shutil.copyfileobj(source, target)
+    status = file.lstat()
+    when = max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))
+    entry = zipfile.ZipInfo(str(below / name.as_posix()), when)
+    entry.compress_type, entry.external_attr = archive.compression, status.st_mode << 16
+    with archive.open(entry, "w", force_zip64=True) as target:
+        target.writelines(pieces(file, len(name.parts)))
 
 
 def inside(path: Path) -> PurePosixPath:

@@ -11,16 +11,33 @@ from typing import Annotated, ClassVar, Literal
 
 import pydantic
 
+from netbench.base import names
 from netbench.base.json_lines import JsonLines, read_whole
 from netbench.facts.cpu import NOT_EMULATED
 from netbench.result import codec
 from netbench.result.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar
+from netbench.result.record import FactorName, Factors, Line, PairName
 
 NOISE = "samples/noise.jsonl"
 CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
 """What a campaign was when it began."""
 
 
+_OwnMetric = "|".join(names.METRICS)
+MetricName = Annotated[
+    str,
+    pydantic.Field(pattern=f"^({names.METRIC}|({_OwnMetric})[.][!-~]+)$"),
+    Expected("the name of a metric"),
+]
+CampaignName = Annotated[
+    str,
+    pydantic.Field(pattern=f"^{names.name_pattern(names.CAMPAIGN_MAX)}$"),
+    Expected("the name of a campaign"),
+]
+Runs = Annotated[int, pydantic.Field(ge=1, le=100_000), Expected("a number from 1 to 100000")]
+Share = Annotated[
+    float, pydantic.Field(gt=0, lt=1), Expected("a number above 0 and below 1, such as 0.95")
+]
 Ticks = Annotated[
     int, pydantic.Field(ge=1, le=10**6), Expected("clock ticks in a second, such as 100")
 ]
@@ -33,7 +50,7 @@ class PlannedCell(JsonObject):
     """A cell of the plan."""
 
     cell: Annotated[str, "the cell's id"]
-    factors: Annotated[Mapping[str, str], "factor -> level, as written"]
+    factors: Annotated[Factors, "factor -> level, as written"]
     control: Annotated[bool, "whether it is a comparison's baseline, a second time"] = False
 
 
@@ -53,22 +70,24 @@ class PlannedBoot(JsonObject):
 class PlannedRepeat(JsonObject):
     """`repeat` of the campaign."""
 
-    min: Annotated[Integer, "the least number of runs of a cell"]
-    max: Annotated[Integer, "the largest number of runs of a cell"]
-    confidence: Annotated[float, "of the intervals, a fraction of 1"]
-    precision: Annotated[float, "half-width over mean at which a cell closes"]
-    metrics: Annotated[tuple[str, ...], "the metrics that must be precise"]
-    boots: Annotated[Integer, "boots of each kernel"] = 1
-    until: Annotated[str, "what closes a comparison: precision or verdict"] = "precision"
+    min: Annotated[Runs, "the least number of runs of a cell"]
+    max: Annotated[Runs, "the largest number of runs of a cell"]
+    confidence: Annotated[Share, "of the intervals, a fraction of 1"]
+    precision: Annotated[Share, "half-width over mean at which a cell closes"]
+    metrics: Annotated[tuple[MetricName, ...], "the metrics that must be precise"]
+    boots: Annotated[Runs, "boots of each kernel"] = 1
+    until: Annotated[
+        Literal["precision", "verdict"], "what closes a comparison: precision or verdict"
+    ] = "precision"
 
 
 @dataclass(frozen=True)
 class PlannedCompare(JsonObject):
     """`compare` of the campaign."""
 
-    factor: Annotated[str, "the factor whose levels are compared"]
-    baseline: Annotated[str, "the level that the others are compared to"]
-    margin: Annotated[float | None, "the relative difference that does not matter"] = None
+    factor: Annotated[FactorName, "the factor whose levels are compared"]
+    baseline: Annotated[Line, "the level that the others are compared to"]
+    margin: Annotated[Share | None, "the relative difference that does not matter"] = None
     control: Annotated[bool, "whether each baseline is run a second time, as a control"] = False
 
 
@@ -127,16 +146,16 @@ class PlanFile(JsonObject):
     """plan.json: the campaign as it was planned."""
 
     head: ClassVar = {"schema": Literal[SCHEMA]}
-    name: Annotated[str, "the campaign's name"]
+    name: Annotated[CampaignName, "the campaign's name"]
     seed: Annotated[Integer, "what the order of cells and boots follows from"]
-    pairs: Annotated[tuple[str, ...], "`sender>receiver`"]
+    pairs: Annotated[tuple[PairName, ...], "`sender>receiver`"]
     cells: Annotated[tuple[PlannedCell, ...], "in the order of the campaign"]
     order: Annotated[tuple[str, ...], "cell ids of the first block"]
     repeat: Annotated[PlannedRepeat, "how often a cell is run"]
     compare: Annotated[PlannedCompare | None, "what is compared"] = None
     runs_total: Annotated[int, "runs in all, if every cell has `repeat.min` on every pair"] = 0
-    swept: Annotated[tuple[str, ...], "the factors of `sweep:`"] = ()
-    held: Annotated[Mapping[str, str], "the campaign's `settings:`"] = field(default_factory=dict)
+    swept: Annotated[tuple[FactorName, ...], "the factors of `sweep:`"] = ()
+    held: Annotated[Factors, "the campaign's `settings:`"] = field(default_factory=dict)
     boots: Annotated[
         tuple[PlannedBoot, ...], "where netbench boots hosts: each boot, in order"
     ] = ()

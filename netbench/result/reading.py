@@ -14,8 +14,11 @@ from netbench.base.errors import StoreError
 from netbench.base.opening import read_inside
 from netbench.result.codec import unreadable
 
-LONGEST, MOST_VALUES = 1 << 20, 1_000_000
-"""Bytes of a campaign.yaml, and its values with aliases written out."""
+LONGEST, MOST_VALUES, DEEPEST = 1 << 20, 100_000, 32
+"""Bytes of a campaign.yaml, its values with aliases written out, and how deep they are: more is no
+campaign (campaign/yaml_tree.py).
+"""
+LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,14 @@ def read_campaign(folder: Path) -> CampaignWords:
 def read_keys(file: Path) -> Mapping[str, Any]:
     """The keys of a campaign.yaml, each scalar as it was written. Errors: StoreError."""
     try:
-        document = yaml.load(read_inside(file, most=LONGEST), Loader=yaml.BaseLoader)
+        text, depth = read_inside(file, most=LONGEST), 0
+        # before nodes are made of them, which is slow, and in C without an end of recursion
+        for number, event in enumerate(yaml.parse(text, Loader=LOADER)):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST + 1 or number > 2 * MOST_VALUES:
+                raise ValueError("too deep or too many values")
+        document = yaml.load(text, Loader=LOADER)
         values, room = [document], MOST_VALUES
         while values and room:
             value, room = values.pop(), room - 1

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
+from netbench.base import names
 from netbench.result import codec
 from netbench.result.codec import (
     REST,
@@ -85,7 +86,31 @@ SettingValue = Annotated[
     str | Integer | list[Integer] | None, Expected("a text, a whole number, or a list of them")
 ]
 PairName = Annotated[
-    str, Field(pattern="^[^>]+>[^>]+$"), Expected("the names of two hosts as SENDER>RECEIVER")
+    str,
+    Field(pattern=f"^{names.HOST}>{names.HOST}$"),
+    Expected("the names of two hosts as SENDER>RECEIVER"),
+]
+Line = Annotated[str, Field(pattern=names.LINE), Expected("a text of one line")]
+
+
+def _free(name: str) -> str:
+    if name in (*names.COLUMNS, *names.METRICS):
+        raise ValueError
+    return name
+
+
+FactorName = Annotated[
+    str,
+    Field(pattern=f"^{names.FACTOR}$"),
+    AfterValidator(_free),
+    Expected("the name of a factor"),
+]
+Factors = Mapping[FactorName, Line]
+MetricName = Annotated[
+    str,
+    Field(pattern=f"^{names.METRIC}$"),
+    AfterValidator(lambda name: name if name == "throughput" else _free(name)),
+    Expected("the name of a metric that a tool prints"),
 ]
 Window = Annotated[
     IntegerPair,
@@ -217,7 +242,7 @@ class Record(JsonObject):
     boot: Annotated[
         Count, "the boot that the hosts were in: from 1 where netbench boots them, else 0"
     ]
-    factors: Annotated[Mapping[str, str], "factor -> level, as written"]
+    factors: Annotated[Factors, "factor -> level, as written"]
     status: Annotated[Status, "how the run ended"]
     reason: Annotated[str, 'why it is not ok; "" where it is']
     started: Annotated[Time, "UTC in ISO 8601"]
@@ -228,7 +253,7 @@ class Record(JsonObject):
     )
     proof: Annotated[Proof, "what shows that the methods did what they should"] = NO_PROOF
     captures: Annotated[
-        Mapping[str, Capture], "of an external tool, by metric: what its output said"
+        Mapping[MetricName, Capture], "of an external tool, by metric: what its output said"
     ] = field(default_factory=dict)
     unverified: Annotated[
         str, "why what arrived was not verified, where `verify` was asked for"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +53,23 @@ class Redaction:
 
     def __init__(self, campaign: Mapping[str, Any]) -> None:
         """`campaign`: the keys of campaign.yaml."""
-        self._names = {name.lower(): told for name, told in _names(campaign)}
+        self._names: dict[str, str] = {}  # as they are written, and in small letters
+        for name, told in _names(campaign):
+            self._names.setdefault(name.lower(), told)
+            self._names[name] = told
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
         among = "|".join(map(re.escape, longest))
         domains = "|".join(re.escape(name) for name in longest if self._names[name] == DOMAIN)
         # hosts that no campaign names, by labels of RFC 1035: without bounds all of a text is tried
         below = rf"|(?:[\w-]{{1,63}}\.){{1,16}}(?:{domains})" if domains else ""
-        self._named = re.compile(rf"(?<!\w)(?:{among}{below})(?!\w)" if among else r"(?!)", re.I)
+        end = r"(?:(?!\w)|(?=_(?:e|ib|wl|bond|br|vlan)))"  # an interface may be named by its host
+        self._named = re.compile(rf"(?<!\w)(?:{among}{below}){end}" if among else r"(?!)", re.I)
 
     def text(self, text: str, addresses: bool = True) -> str:
         """A text with what stands for its names and, if so wanted, its addresses."""
         text = NOTATION.sub(self._notation, text)
-        text = self._named.sub(lambda found: self._names.get(found[0].lower(), DOMAIN), text)
+        text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 
@@ -77,9 +81,11 @@ class Redaction:
             return [self.value(each, key) for each in value]
         if not isinstance(value, dict):
             return value
-        named = self._names if key in ("hosts", *_NAMED) else {}
+        is_named = key in ("hosts", *_NAMED)
         found = {
-            self.text(k) if key in _OF_LINKS else named.get(k.lower(), k): self.value(v, k)
+            self.text(k) if key in _OF_LINKS else self._told(k, k) if is_named else k: self.value(
+                v, k
+            )
             for k, v in value.items()
         }
         if found.get("command_line") is not None:
@@ -87,6 +93,10 @@ class Redaction:
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
             found["missing"] = {**found.get("missing", {}), "command_line": REDACTED}
         return found
+
+    def _told(self, name: str, other: str) -> str:
+        """What stands for a name; `other` where it is none."""
+        return self._names.get(name) or self._names.get(name.lower(), other)
 
     def _notation(self, found: re.Match[str]) -> str:
         """A notation of what stands for its names; one of other things as it is."""
@@ -96,7 +106,7 @@ class Redaction:
             return found[0]
         if not all(name.lower() in self._names for name in names):
             return found[0]
-        return fold([self._names[name.lower()] for name in names])
+        return fold([self._told(name, name) for name in names])
 
     def _user(self, name: str) -> str:
         if name not in self._names.values():
@@ -185,45 +195,37 @@ def redacted(path: Path, into: Path) -> Path:
     copy.mkdir(parents=True)
     for file in files_inside(path):
         if left_out.isdisjoint((file, *file.parents)) and not file.name.startswith("."):
-            _copy(file, copy / file.relative_to(path), _way(redaction, file))
+            _copy(redaction, file, copy / file.relative_to(path))
     return copy
 
 
-def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
-    """How a file of a result is rewritten."""
-
-    def lines(file: Path) -> Iterator[str]:
-        found = JsonLines(file)
-        for number, line in found:
-            try:
-                yield f"{json.dumps(redaction.value(json.loads(line)))}\n"
-            except (ValueError, RecursionError) as error:
-                raise StoreError(f"{found.where(number)}: no JSON; {_REMEDY}") from error
-        if found.truncated:
+def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
+    """The text of a file of a result, without what identifies its site. Errors: StoreError."""
+    if file.suffix == ".jsonl":
+        lines = JsonLines(file)
+        for number, line in lines:
+            yield f"{json.dumps(_rewritten_json(redaction, line, lines.where(number)))}\n"
+        if lines.truncated:
             yield "{"  # as unfinished as it was
-
-    def document(file: Path) -> Iterator[str]:
-        try:
-            value = redaction.value(json.loads(read_whole(file)))
-        except (ValueError, RecursionError) as error:
-            raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
-        yield json.dumps(value, indent=1)
-
-    def text(file: Path) -> Iterator[str]:
+    elif file.suffix == ".json":
+        yield json.dumps(_rewritten_json(redaction, read_whole(file), str(file)), indent=1)
+    else:
         yield redaction.text(read_whole(file).decode("utf-8", "replace"))
 
-    if file.suffix == ".jsonl":
-        return lines
-    return document if file.suffix == ".json" else text
+
+def _rewritten_json(redaction: Redaction, raw: bytes, where: str) -> Any:
+    try:
+        return redaction.value(json.loads(raw))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{where}: no JSON; `report` without --redact says what is wrong with the result"
+        ) from error
 
 
-_REMEDY = "`report` without --redact says what is wrong with the result"
-
-
-def _copy(file: Path, to: Path, way: Callable[[Path], Iterator[str]]) -> None:
+def _copy(redaction: Redaction, file: Path, to: Path) -> None:
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("w") as out:
-            out.writelines(way(file))
+            out.writelines(_rewritten(redaction, file))
     except OSError as error:
         raise PlaceError(f"cannot write {to}: {error.strerror}; free some space") from error

@@ -34,15 +34,18 @@ from netbench.base.json_lines import (
     to_line,
 )
 from netbench.base.opening import (
+    FOLDER,
+    folder_of,
     force_names,
     hold,
     let_go,
     make_folder,
     open_file,
+    open_folder,
     open_inside,
-    opener,
     write_new,
 )
+from netbench.base.whole_file import whole
 from netbench.result import campaign_state
 from netbench.result.campaign_state import ID, CampaignState
 from netbench.result.codec import SCHEMA, to_json, unreadable
@@ -108,7 +111,7 @@ class Store:
             why = str(error)
         try:
             with new_folder(final) as draft:
-                hold(draft, final)
+                hold(final, open_folder(draft))
                 for file, data in {**files, **dict.fromkeys(_LINES, b"")}.items():
                     write_new(draft / file, data, forced=True)
         except BaseException:
@@ -132,13 +135,14 @@ class Store:
         try:
             if self.state:
                 self.state.lock(self.path)
+            hold(self.path, open_folder(self.path))
             self._records = open_inside(self._lines.path, flags=os.O_RDWR)
             campaign_state.lock_file(self._records, self.path)
             for lines in (self._lines, self._noise, self._profiles):
                 if lines.path.exists():
                     lines.cut_unfinished()
             self._is_begun = self.journal.begin()
-            log = opener(f"{self.path}/log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            log = open_inside(self.path / "log.txt", 1, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             self._log = os.fdopen(log, "a", encoding="utf-8")
         except (OSError, StoreError) as error:
             self.close()
@@ -212,15 +216,10 @@ class Store:
 
     def _write(self, file: Path, data: bytes, forced: bool = False) -> None:
         """Write a file whole or not at all. `forced`: it is on the disk when this returns."""
-        draft = file.with_name(f".{file.name}.new")
         try:
-            write_new(draft, data, forced, len(file.relative_to(self.path).parts))
-            draft.rename(file)
-            if forced:
-                force_names(file.parent)
+            with whole(file, 0, forced) as draft, open(draft, "wb", closefd=False) as out:
+                out.write(data)
         except OSError as error:
-            with suppress(OSError):
-                draft.unlink()
             raise cannot("write", file, error) from error
 
     def note(self, message: str) -> None:
@@ -280,16 +279,20 @@ def new_folder(final: Path) -> Iterator[Path]:
     """
     draft = final.parent / f".{final.name}.new"
     try:
-        make_folder(draft / "samples", 0o755)
-        hold(draft, draft)
-        yield draft
-        force_names(draft)
-        draft.rename(final)
-        force_names(final.parent)
-    except BaseException as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        if not isinstance(error, OSError):
-            raise
+        with folder_of(final, 0o755) as (above, name, _):
+            shutil.rmtree(draft.name, ignore_errors=True, dir_fd=above)  # what a kill left
+            os.mkdir(draft.name, 0o755, dir_fd=above)
+            try:
+                hold(draft, os.open(draft.name, FOLDER, dir_fd=above))
+                make_folder(draft / "samples", 0o755)
+                yield draft
+                force_names(draft)
+                os.rename(draft.name, name, src_dir_fd=above, dst_dir_fd=above)
+            except BaseException:
+                shutil.rmtree(draft.name, ignore_errors=True, dir_fd=above)
+                raise
+            force_names(".", above)
+    except OSError as error:
         what = f"cannot create the result folder {final}: {error.strerror}"
         raise PlaceError(
             f"{what}; {remedy_of(error)}, or choose another place with --results"

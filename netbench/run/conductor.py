@@ -20,6 +20,7 @@ from netbench.base.errors import (
     RequestError,
     StoreError,
 )
+from netbench.base.names import shell_word
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
 from netbench.plan.plan import Boot, Plan, ProfileRun, Unit
@@ -28,8 +29,7 @@ from netbench.read.epochs import not_pooled
 from netbench.result import codec
 from netbench.result.journal import Ended, Why
 from netbench.result.store import Store
-from netbench.run.boots import boots_of
-from netbench.run.check import check
+from netbench.run.check import boots_of, check
 from netbench.run.finding import Finding, together
 from netbench.run.held_settings import HeldSettings
 from netbench.run.host_facts import read_all
@@ -207,7 +207,7 @@ class Conductor:
         except Lost as error:
             why, reason = "lost", str(error)
         except (EngineError, TimeoutError) as error:
-            remedy = f"`restore {self._store.path}` puts back what is left changed"
+            remedy = f"`restore {shell_word(self._store.path)}` puts back what is left changed"
             why, reason = "lost", f"{error}; {remedy}"
         except BaseException:
             self._progress.end()
@@ -353,8 +353,8 @@ class Conductor:
         if not errors:
             return ""
         return (
-            f"not everything was put back: {'; '.join(errors)}; `restore {self._store.path}` tries"
-            " again"
+            f"not everything was put back: {'; '.join(errors)};"
+            f" `restore {shell_word(self._store.path)}` tries again"
         )
 
     def _end(self, why: Why, reason: str) -> Conclusion:

@@ -9,10 +9,9 @@ from types import MappingProxyType
 
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
-from netbench.settings.files import Sysctl
+from netbench.settings.files import NO_SAVE, Sysctl, TcpMetrics
 from netbench.settings.named import side_of
 from netbench.settings.setting import Peers, SettingContext
-from netbench.settings.tcp_metrics import NO_SAVE, TcpMetrics
 
 OWN: Mapping[str, SettingLevel] = MappingProxyType({TcpMetrics.name: SettingLevel("drop", "drop")})
 NO_ROOT = "the login is not root, and nothing else of the campaign needs root"

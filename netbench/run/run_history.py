@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import StoreError
+from netbench.base.names import shell_word
 from netbench.base.units import listed
 from netbench.engine.catalogue import Row
 from netbench.model import Campaign
@@ -153,7 +154,7 @@ def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Ca
         line += f"; not connected to: {listed(left_out, SHOWN, ', ')}"
     if changed := [host for host in left_out if store.journal.outstanding(host)]:
         line += (
-            f"; `restore {store.path}` puts back what is left changed on"
+            f"; `restore {shell_word(store.path)}` puts back what is left changed on"
             f" {listed(changed, SHOWN, ', ')}"
         )
     store.note(line)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 
-from netbench.settings.setting import SettingContext, whole
-from netbench.settings.values import Value
+from netbench.settings.setting import LINK, Operation, SettingContext, Value, whole
 
 CHOICE = re.compile(r"\[([^\]\s]+)\]")
+NO_SAVE = "/proc/sys/net/ipv4/tcp_no_metrics_save"
+SAVED = {"drop": "1", "keep": "0"}
+TABLE = ("addresses",)  # the target of the operation `tcp_metrics`
+EMPTY = "none"
 
 
 class KernelFile(Value):
@@ -83,3 +86,32 @@ class BusyPoll(Value):
 
     def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
         return [("file", f"/proc/sys/net/core/{name}") for name in ("busy_read", "busy_poll")]
+
+
+class TcpMetrics(Value):
+    """What TCP keeps of a connection for the next one to the same address (ip-tcp_metrics(8))."""
+
+    name = "tcp_metrics"
+    about = (
+        "What TCP has learnt of an address (round-trip time, reordering, ssthresh): dropped, or"
+        " kept for the next connection (net.ipv4.tcp_no_metrics_save)."
+    )
+    levels = "drop or keep"
+    syntax = "drop|keep"
+    cost = LINK  # each change empties the cache that `keep` is about, so levels change rarely
+
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("file", NO_SAVE)]
+
+    def decode(self, text: str) -> str:
+        word = text.strip()
+        return next((level for level, saved in SAVED.items() if saved == word), word)
+
+    def encode(self, level: str) -> str:
+        return SAVED[level]
+
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
+        operations = super().changes(what, level, place)
+        if level == "drop" and (operations or place.read("tcp_metrics", *TABLE).strip() != EMPTY):
+            operations.append(Operation("tcp_metrics", TABLE, EMPTY, lasting=True))
+        return operations

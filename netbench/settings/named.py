@@ -1,5 +1,6 @@
 """Every setting there is: of each file in this folder the classes that have a name and the rows of
-its table SETTINGS; and the campaign's own commands.
+its table SETTINGS; and the campaign's own, as three programs: one sets a level, one prints it, one
+puts it back.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import netbench.settings
 from netbench.model import Command, SettingLevel
-from netbench.settings.command import CommandSetting
-from netbench.settings.setting import Setting
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
 
@@ -60,3 +61,39 @@ def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> Sett
     setting, what = setting_and_name
     setting.is_whole_kernel(what)
     return SettingLevel(setting.parse(written), written)
+
+
+@dataclass(frozen=True)
+class CommandSetting(Setting):
+    """`{level}` and `{interface}` in an argument are replaced; in `undo`, `{level}` is what was
+    read before.
+    """
+
+    command: Command
+
+    about = "A setting of the campaign's own, as programs."
+    levels = "what its program takes"
+
+    def parse(self, level: str) -> str:
+        return level.strip()
+
+    def read(self, what: str, place: SettingContext) -> str:
+        return place.read("exec", *_filled(self.command.read, "", place)).strip()
+
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
+        before = self.read(what, place)
+        if before == level:
+            return []
+        argv, undo = (
+            _filled(self.command.apply, level, place),
+            _filled(self.command.undo, before, place),
+        )
+        return [Operation("exec", argv, undo=undo, look=_filled(self.command.read, "", place))]
+
+
+def _filled(argv: tuple[str, ...], level: str, place: SettingContext) -> tuple[str, ...]:
+    def fill(word: str) -> str:
+        word = word.replace("{level}", level)
+        return word.replace("{interface}", place.interface) if "{interface}" in word else word
+
+    return tuple(map(fill, argv))

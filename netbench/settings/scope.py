@@ -18,17 +18,7 @@ from netbench.model import Command, SettingLevel
 from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
-from netbench.settings.neighbours import (
-    Key,
-    Moves,
-    difference,
-    in_words,
-    name_of,
-    parse,
-    set_by,
-    text_of,
-    writable,
-)
+from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
 from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
 AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
@@ -122,9 +112,9 @@ class HostSettings:
         self.place.forget()
         same = self._common(wanted)
         read = self._bring(wanted, same)
-        if same and self._differing(wanted, read):
+        if same and self._differing(read):
             read = self._bring(wanted, 0)
-        for key, level in self._differing(wanted, read).items():
+        for key, level in self._differing(read).items():
             self.undo()
             raise SettingRefused(
                 f"{self.place.host}: {key} was set to {level}, but reads {read[key]} once the other"
@@ -149,24 +139,29 @@ class HostSettings:
             except SettingRefused:
                 self.undo(scope)
                 raise
-        return {key: self._reading(key, level) for layer in wanted for key, level in layer.items()}
-
-    @staticmethod
-    def _differing(wanted: Sequence[Levels], read: Mapping[str, str]) -> dict[str, SettingLevel]:
-        """Settings that do not read as they are wanted, and their levels."""
-        levels = {key: level for layer in wanted for key, level in layer.items()}
-        return {key: level for key, level in levels.items() if level.value != read[key]}
+        return self._read()
 
     def read_again(self) -> dict[str, str]:
         """What every setting that is held reads now. Errors: SettingRefused when it
         cannot be read.
         """
         self.place.forget()
-        return {
-            key: self._reading(key, level)
-            for layer in self._held
-            for key, level in layer.levels.items()
-        }
+        return self._read()
+
+    def _levels(self) -> dict[str, SettingLevel]:
+        return {key: level for layer in self._held for key, level in layer.levels.items()}
+
+    def _differing(self, read: Mapping[str, str]) -> dict[str, SettingLevel]:
+        """Settings that do not read as they are wanted, and their levels."""
+        return {key: level for key, level in self._levels().items() if level.value != read[key]}
+
+    def _read(self) -> dict[str, str]:
+        read = {}
+        for key, level in self._levels().items():
+            setting, what = self._setting(key)
+            with _refusal(self.place, key, level):
+                read[key] = setting.reading(what, level.value, self.place)
+        return read
 
     def undo(self, scope: int = 0) -> None:
         """Put back what layers from `scope` on have changed. Errors: EngineError when something
@@ -215,9 +210,9 @@ class HostSettings:
                 )
         interface = self.place.interface if moved else ""
         layer.moved = {
-            name_of(key, interface): shown
+            neighbours.name_of(key, interface): shown
             for key, values in moved.items()
-            if key not in asked and len(set(shown := in_words(key, *values))) > 1
+            if key not in asked and len(set(shown := neighbours.in_words(key, *values))) > 1
         }
 
     def _execute(self, operation: Operation, scope: int, key: str) -> Moves:
@@ -337,11 +332,6 @@ class HostSettings:
                     " host"
                 )
             time.sleep(READY_PAUSE)
-
-    def _reading(self, key: str, level: SettingLevel) -> str:
-        setting, what = self._setting(key)
-        with _refusal(self.place, key, level):
-            return setting.reading(what, level.value, self.place)
 
 
 @contextmanager

@@ -4,8 +4,9 @@ sees a value.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -127,8 +128,6 @@ class Setting(ABC):
     not_ready: str = "{interface} did not come up"
     # whether a change is seen in every network namespace of the host's kernel
     whole_kernel: bool = False
-    # whether `why_not` knows all levels that a host refuses
-    certain: bool = False
 
     @abstractmethod
     def parse(self, level: str) -> str:
@@ -150,26 +149,22 @@ class Setting(ABC):
         """What the host has, in the words of this level. Errors: EngineError; ValueError when it
         has no such thing.
         """
-        del level
         return self.read(what, place)
 
     def level_for(self, level: str, side: str) -> str:
         """What a level (as `parse` gives it) is for a host of this side: `sender`, `receiver`, or
         "" for both.
         """
-        del side
         return level
 
     def is_whole_kernel(self, what: str) -> bool:
         """Whether a change of it is seen outside the host's network namespace."""
-        del what
         return self.whole_kernel
 
     def why_not(self, what: str, level: str, place: SettingContext) -> str:
         """Why this host cannot have this level, as far as can be told without a change; or "".
         Errors: as read.
         """
-        del level
         self.read(what, place)
         return ""
 
@@ -183,8 +178,44 @@ class Setting(ABC):
 
     def is_ready(self, place: SettingContext) -> bool:
         """Whether the host can be used after a change: its link is up again."""
-        del place
         return True
+
+
+class Value(Setting):
+    """A value of the kernel, which one operation of the worker reads and writes, in one place or in
+    each of several; places that differ read back as `LEVEL and LEVEL`. `syntax` is a regular
+    expression of levels, where that is all that `parse` looks at.
+    """
+
+    syntax: str
+
+    def parse(self, level: str) -> str:
+        if not re.fullmatch(self.syntax, level):
+            raise ValueError(self.levels)
+        return level
+
+    @abstractmethod
+    def places(self, what: str, place: SettingContext) -> Sequence[tuple[str, ...]]:
+        """An operation and its target for each. Errors: ValueError when the host has none."""
+
+    def decode(self, text: str) -> str:
+        """What an operation reads as a level."""
+        return text.strip()
+
+    def encode(self, level: str) -> str:
+        """A level as it is written."""
+        return level
+
+    def read(self, what: str, place: SettingContext) -> str:
+        levels = (self.decode(place.read(*each)) for each in self.places(what, place))
+        return " and ".join(dict.fromkeys(levels))
+
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
+        return [
+            Operation(op, tuple(target), self.encode(level))
+            for op, *target in self.places(what, place)
+            if self.decode(place.read(op, *target)) != level
+        ]
 
 
 def on_or_off(level: str) -> str:
@@ -199,33 +230,6 @@ def whole(level: str, least: int, most: int) -> str:
     if not level.isdecimal() or not least <= int(level) <= most:
         raise ValueError(f"a whole number from {least} to {most}")
     return str(int(level))
-
-
-def cpu_list(level: str) -> str:
-    """CPUs as the kernel lists them, `0-3,6`; `none` is no CPU. Errors: ValueError."""
-    return level if level == "none" else ranges(cpu_numbers(level))
-
-
-def cpu_numbers(level: str) -> set[int]:
-    """The CPUs of a list. Errors: ValueError."""
-    cpus: set[int] = set()
-    for part in level.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) > 65535:
-            raise ValueError("a list of CPUs such as 0-3,6, or none")
-        cpus |= set(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def ranges(cpus: Iterable[int]) -> str:
-    """CPUs in the kernel's own words: `0-3,6`, `none`."""
-    spans: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if spans and cpu == spans[-1][1] + 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans) or "none"
 
 
 def fields(text: str) -> dict[str, str]:

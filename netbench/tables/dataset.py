@@ -19,10 +19,9 @@ from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.result.bundles import folder_of
 from netbench.result.files import read_plan
-from netbench.tables.database import TABLES, Database, refusing, select_archived
+from netbench.tables.database import TABLES, VIEWS, Database, refusing, select_archived
 from netbench.tables.samples import name, quoted
 from netbench.tables.table_frames import units_of
-from netbench.tables.views import VIEWS
 
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""
@@ -113,10 +112,10 @@ def _write(
     """Write what a SELECT gives, whole or not at all: as Parquet with the units of metrics, as CSV
     without. Errors: PlaceError, RequestError.
     """
-    how = "FORMAT csv, HEADER"
+    how = "USE_TMP_FILE false, FORMAT csv, HEADER"
     if units is not None:
         metadata = f"{{{name(UNITS)}: {quoted(json.dumps(units))}}}"
-        how = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
+        how = f"USE_TMP_FILE false, FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
     with replacing(file, make_folder=True) as draft, refusing("export"):
         database.connection.execute(f"COPY ({select}) TO {quoted(str(draft))} ({how})")
 

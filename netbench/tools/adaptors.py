@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netbench.model import Tool
-from netbench.tools.copies import CAT, CP
-from netbench.tools.dd import Dd
-from netbench.tools.iperf2 import Iperf2
-from netbench.tools.iperf3 import Iperf3
+from netbench.tools.copies import CAT, CP, Dd
+from netbench.tools.iperf import Iperf2, Iperf3
 from netbench.tools.own import OwnTool
 from netbench.tools.tool import Adaptor
 

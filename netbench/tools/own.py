@@ -1,15 +1,44 @@
-"""A tool of the campaign's own: programs with placeholders, and patterns of their output."""
+"""A tool of the campaign's own: programs with placeholders, and patterns over their output, which
+find numbers.
+
+Patterns are searched for in a process of their own. A regular expression of Python may take for
+ever, and no other thread runs meanwhile: heartbeats would stop, and no deadline would hold. The
+process ends by the kernel's clock (alarm(2)).
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 
+from netbench.base.units import (
+    printed,
+    printed_microseconds,
+    printed_rate,
+    printed_size,
+    printed_time,
+)
 from netbench.model import Tool, Transfer
-from netbench.tools.captures import read
-from netbench.tools.search import search
-from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, seconds_of
+from netbench.result.record import Capture, ToolReading
+from netbench.tools.tool import (
+    THROUGHPUT,
+    Adaptor,
+    Commands,
+    Output,
+    Place,
+    Reading,
+    moved,
+    seconds_of,
+    shown,
+)
 
+TEXT_MAX = 200  # characters of a match that a record keeps
+GROUPS = "the named groups bytes and seconds, or rate"
+SECONDS = 5  # that a search may take
+SEARCHED = 32 * 1024  # characters at the end of an output that are searched
 PLACEHOLDERS: Mapping[str, str] = {
     "address": "",  # the receiver's data address
     "port": "",  # a TCP port of the run
@@ -26,6 +55,19 @@ PLACEHOLDERS: Mapping[str, str] = {
 it).
 """
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_PROGRAM = """\
+import json, re, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+seconds, patterns, texts = json.load(sys.stdin)
+signal.alarm(seconds)
+for pattern in patterns:
+    match = next(filter(None, (re.search(pattern, text) for text in texts)), None)
+    print(json.dumps(match and [match[0], match.groupdict()]), flush=True)
+"""
+Groups = Mapping[str, str | None]
+"""What the named groups of a pattern hold (None: nothing)."""
+Match = tuple[str, Groups]
+"""What a pattern matched, and its groups."""
 
 
 class OwnTool(Adaptor):
@@ -103,3 +145,95 @@ def _filled(argv: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
     again.
     """
     return tuple(_PLACEHOLDER.sub(lambda m: words.get(m[1], m[0]), word) for word in argv)
+
+
+def groups_wanted(metric: str) -> str:
+    """What the pattern of a metric has to have, in words."""
+    return GROUPS if metric == THROUGHPUT else "the named group value"
+
+
+def lacks_groups(metric: str, pattern: str) -> bool:
+    """Whether a pattern has not the groups that its metric needs. Errors: ValueError."""
+    groups = set(compiled(pattern).groupindex)
+    if metric == THROUGHPUT:
+        return not ({"bytes", "seconds"} <= groups or "rate" in groups)
+    return "value" not in groups
+
+
+def read(captures: Sequence[tuple[str, str]], *texts: str) -> Reading:
+    """What patterns find, by metric. Errors: ValueError."""
+    tool = None
+    by_metric = {}
+    matches = search([pattern for _, pattern in captures], *texts)
+    for (metric, pattern), match in zip(captures, matches, strict=True):
+        if match is None:
+            output = shown(next(filter(str.strip, texts), ""))
+            raise ValueError(
+                f"{metric}: its output does not match the pattern {pattern!r}: {output}"
+            )
+        try:
+            if metric == THROUGHPUT:
+                tool, by_metric[metric] = _throughput(match[1]), Capture(match[0][:TEXT_MAX])
+            else:
+                by_metric[metric] = _value(match)
+        except ValueError as error:
+            raise ValueError(
+                f"{metric}: no number where the pattern matches {shown(match[0])}: {error}"
+            ) from error
+    return Reading(tool, by_metric)
+
+
+def _group(groups: Groups, name: str) -> str:
+    """A group with its unit, where that is in a group of its own."""
+    return " ".join(filter(None, (groups.get(name), groups.get("unit"))))
+
+
+def _throughput(groups: Groups) -> ToolReading:
+    if groups.get("rate") is not None:
+        rate = _group(groups, "rate")
+        printed_rate(rate)  # a rate that cannot be read fails the run
+        return ToolReading(rate=rate)
+    seconds = printed_time(groups.get("seconds") or "")
+    return moved(printed_size(_group(groups, "bytes")), seconds)
+
+
+def _value(match: Match) -> Capture:
+    """Times in µs and rates in Gb/s, so that all runs have one unit; what else there is, as it was
+    printed.
+    """
+    text, quantity = match[0][:TEXT_MAX], _group(match[1], "value")
+    number, unit = printed(quantity)
+    if not unit:
+        return Capture(text, number)
+    for parse, divisor, base in ((printed_microseconds, 1.0, "µs"), (printed_rate, 1e9, "Gb/s")):
+        try:
+            return Capture(text, parse(quantity) / divisor, base)
+        except ValueError:
+            continue
+    return Capture(text, number, unit[:20])
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern as Python reads it. Errors: ValueError."""
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("its groups are nested too deeply") from error
+
+
+def search(patterns: Sequence[str], *texts: str) -> list[Match | None]:
+    """Of each pattern the first match in what the texts end with. Errors: ValueError where that
+    takes longer than SECONDS.
+    """
+    asked = json.dumps([SECONDS, [*patterns], [text[-SEARCHED:] for text in texts]])
+    argv = (sys.executable, "-I", "-S", "-c", _PROGRAM)
+    done = subprocess.run(argv, input=asked, capture_output=True, text=True, check=False)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    if done.returncode or len(found) < len(patterns):
+        raise ValueError(
+            f"the search for {patterns[len(found)]!r} took more than {SECONDS} s; write a pattern"
+            " in which nothing that repeats is repeated, as in (a+)+"
+        )
+    return [match and (match[0], match[1]) for match in found]

@@ -9,13 +9,13 @@ import socket
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from netbench import campaign, load
-from netbench.base.errors import RequestError
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.report.build import build
@@ -25,24 +25,8 @@ from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.setting import fields
 from tests.conftest import SMALL
+from tests.support.running import run_whole as run
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
-
-
-def run(text: str, results: Path) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
-    conclusion = conductor.start(campaign.parse(text, "c.yaml"), results)
-    return conclusion, stored_records(conclusion.path)
-
-
-def test_rate_holds_the_offered_load(tmp_path: Path) -> None:
-    conclusion, _ = run(
-        BASE
-        + "transfer: {rate: 200Mb/s, duration: 500ms, warmup: 100ms, chunk: 16K, streams: 2}\n",
-        tmp_path,
-    )
-    reached = load(conclusion.path).runs["throughput"].iloc[0]
-    # Never above; below it where the machine gave the sender no CPU at the window's end.
-    assert 0.1 < reached < 0.21
-
 
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
@@ -96,25 +80,58 @@ def test_facts_are_kept_by_host_and_boot(done: Path) -> None:
     assert all(entry["missing"].get(name) for name, v in entry["facts"].items() if v is None)
 
 
-def test_socket_buffers_are_read_back_beside_what_was_asked(tmp_path: Path) -> None:
+MOST = int(Path("/proc/sys/net/core/wmem_max").read_text())
+KINDS = f"""\
+transfer: {{{SHORT}}}
+include:
+- {{ip: 6, send_buffer: {MOST * 2}, receive_buffer: 64K}}
+- {{bytes: 5000001, streams: 3, warmup: 0s, chunk: 4K}}
+- {{bytes: 5000001, streams: 3, warmup: 30ms, chunk: 4K}}
+- {{send: null, receive: null}}
+- {{rate: 200Mb/s, duration: 500ms, warmup: 100ms, chunk: 16K, streams: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The result of a campaign with one cell of each kind."""
+    return run(BASE + KINDS, tmp_path_factory.mktemp("kinds"))[0].path
+
+
+def with_level(result: Path, factor: str) -> list[dict[str, Any]]:
+    return [record for record in stored_records(result) if factor in record["factors"]]
+
+
+def test_rate_holds_the_offered_load(kinds: Path) -> None:
+    runs = load(kinds).runs
+    (reached,) = runs[runs["rate"].notna()]["throughput"]
+    # Never above; below it where the machine gave the sender no CPU at the window's end.
+    assert 0.1 < reached < 0.21
+
+
+def test_socket_buffers_are_read_back_beside_what_was_asked(kinds: Path) -> None:
     """One over the limit is clamped; the kernel doubles both. Over IPv6."""
-    most = int(Path("/proc/sys/net/core/wmem_max").read_text())
-    buffers = f"send_buffer: {most * 2}, receive_buffer: 64K"
-    _, found = run(BASE + f"transfer: {{ip: 6, {buffers}, {SHORT}}}\n", tmp_path)
-    assert found[0]["status"] == "ok"
-    settings = found[0]["settings"]
-    assert settings["sender"]["send_buffer"] == {"asked": most * 2, "read": most * 2}
+    (record,) = with_level(kinds, "ip")
+    assert record["status"] == "ok"
+    settings = record["settings"]
+    assert settings["sender"]["send_buffer"] == {"asked": MOST * 2, "read": MOST * 2}
     assert settings["receiver"]["receive_buffer"] == {"asked": 65536, "read": 131072}
 
 
-@pytest.mark.parametrize("warmup", ["0s", "30ms"])
-def test_a_bytes_bounded_run_counts_exactly_what_was_asked(tmp_path: Path, warmup: str) -> None:
-    transfer = f"transfer: {{bytes: 5000001, streams: 3, warmup: {warmup}, chunk: 4K}}\n"
-    _, found = run(BASE + transfer, tmp_path)
-    for side in ("sender", "receiver"):
-        opening, closing = found[0][side]["flow"]["bytes"]
+def test_a_bytes_bounded_run_counts_exactly_what_was_asked(kinds: Path) -> None:
+    first, second = with_level(kinds, "bytes")
+    for record, side in product((first, second), ("sender", "receiver")):
+        opening, closing = record[side]["flow"]["bytes"]
         assert sum(closing) - sum(opening) == 5000001
-        assert (sum(opening) > 0) == (warmup != "0s")
+        assert (sum(opening) > 0) == (record["factors"]["warmup"] != "0s")
+
+
+def test_null_counts_steps_and_has_no_throughput(kinds: Path) -> None:
+    (record,) = with_level(kinds, "send")
+    assert "bytes" not in record["sender"]["flow"]
+    assert record["sender"]["flow"]["steps"][1][0] > 1000
+    runs = load(kinds).runs
+    assert runs[runs["send"].notna()]["throughput"].isna().all()
 
 
 def cpus_of_threads(pid: int) -> list[str]:
@@ -160,23 +177,6 @@ def test_pinned_flows_run_where_they_were_told(
     assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
 
 
-def test_null_counts_steps_and_has_no_throughput(tmp_path: Path) -> None:
-    transfer = "transfer: {send: null, receive: null, duration: 50ms, warmup: 10ms}\n"
-    conclusion, found = run(BASE + transfer, tmp_path)
-    assert "bytes" not in found[0]["sender"]["flow"]
-    assert found[0]["sender"]["flow"]["steps"][1][0] > 1000
-    runs = load(conclusion.path).runs
-    assert "throughput" not in runs or runs["throughput"].isna().all()
-
-
-def test_a_source_that_is_not_there_is_an_error_of_check(tmp_path: Path) -> None:
-    text = BASE + f"transfer: {{send: sendfile, source: {{file: {tmp_path}/nothing}}}}\n"
-    why = "nothing: No such file or directory; name a file that exists and can be read"
-    with pytest.raises(RequestError, match=why):
-        run(text, tmp_path / "results")
-    assert not (tmp_path / "results").exists()
-
-
 def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -190,15 +190,6 @@ def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_pa
     why = f"every port from {port} to {port} is taken: Address already in use; widen the range"
     assert why in by_status["failed"]["reason"]
     assert [r["status"] for r in found].count("failed") == 3, "three in a row, and no more"
-
-
-def test_a_sink_that_netbench_made_is_written_again_by_later_runs(tmp_path: Path) -> None:
-    sink = tmp_path / "new"
-    transfer = f"transfer: {{sink: {{file: {sink}}}, bytes: 100000, warmup: 0s}}\n"
-    three = BASE.replace("min: 1, max: 1", "min: 3, max: 3")
-    conclusion, found = run(three + transfer, tmp_path / "results")
-    assert (conclusion.exit_code, [r["status"] for r in found]) == (0, ["ok"] * 3)
-    assert sink.stat().st_size == 100000
 
 
 def test_verification_finds_what_was_changed_on_the_way(
@@ -287,15 +278,12 @@ def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(
     assert settings["sender"]["congestion"] == settings["receiver"]["congestion"] == note
 
 
-def test_the_limit_ends_a_campaign_with_what_there_is(small: Campaign, tmp_path: Path) -> None:
-    conclusion = conductor.start(replace(small, limit=1), tmp_path)
-    assert (conclusion.why, conclusion.exit_code) == ("limit", 0)
-    assert stored_records(conclusion.path) == []
-
-
-def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path: Path) -> None:
+def test_a_result_that_the_limit_ended_goes_on_after_a_reboot_and_says_so(
+    small: Campaign, tmp_path: Path
+) -> None:
     """This machine can't reboot in a test: the first boot's id in facts.json is made another one."""
     first = conductor.start(replace(small, limit=1), tmp_path)
+    assert (first.why, first.exit_code, stored_records(first.path)) == ("limit", 0, [])
     facts = json.loads((first.path / "facts.json").read_text())
     facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"
     (first.path / "facts.json").write_text(json.dumps(facts))
@@ -305,23 +293,23 @@ def test_a_result_that_goes_on_after_a_reboot_says_so(small: Campaign, tmp_path:
     assert [entry["boot"] for entry in after] == [0, 1]
 
 
-@pytest.mark.parametrize("more", ["streams: 1", "streams: 4", "streams: 4, pin: same"])
+@pytest.mark.parametrize("more", ["", "streams: 1", "streams: 4", "streams: 4, pin: same"])
 def test_what_a_cold_source_gave_twice_is_named(tmp_path: Path, more: str) -> None:
     """Whatever the streams: they read each byte of the file once, and what they send of it again
-    comes from the page cache.
+    comes from the page cache. What was sent once was cold, and has no caution.
     """
     source = Path(__file__).parent / f"cold.{os.getpid()}.tmp"  # on a disk, and never sent before
     source.write_bytes(b"x" * (1 << 20))
-    transfer = f"send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 2M, {more}"
+    transfer = f"send: sendfile, source: {{file: {source}}}, cache: cold, bytes: {2 if more else 1}M, {more}"
     try:
         done, found = run(f"{BASE}verify: off\ntransfer: {{{transfer}}}\n", tmp_path)
     finally:
         source.unlink()
     opened, closed = found[0]["sender"]["disk"]["read_bytes"]
-    assert found[0]["sender"]["resident"] == 0
+    assert (found[0]["sender"]["source_size"], found[0]["sender"]["resident"]) == (1 << 20, 0)
     assert closed - opened == 1 << 20
-    caution = next(c for c in build(done.path).source.cautions if c.kind == "cache")
-    assert caution.evidence == "in 1 run, 50% of the bytes"
+    cautions = [c.evidence for c in build(done.path).source.cautions if c.kind == "cache"]
+    assert cautions == (["in 1 run, 50% of the bytes"] if more else [])
 
 
 def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> None:
@@ -347,25 +335,3 @@ def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> N
     assert len(windows) == 2, "one before each block"
     runs = load(conclusion.path).runs
     assert runs["system_cpu.procstat"].notna().all()
-
-
-def test_a_source_that_was_not_cold_as_asked_carries_a_caution(tmp_path: Path) -> None:
-    """What sockets still hold of an earlier run stays in the page cache, so a first run may be cold
-    and a second one not: what counts is that the record says how much was resident, and that a run
-    which was not cold, or not only, is named.
-    """
-    from netbench.report.build import build
-
-    source = Path(__file__).parent / "cold.tmp"  # on a disk: what lives in memory has no cold state
-    source.write_bytes(b"x" * (1 << 20))
-    try:
-        text = (
-            BASE
-            + f"verify: off\ntransfer: {{send: sendfile, source: {{file: {source}}}, cache: cold, bytes: 1M}}\n"
-        )
-        once, found = run(text, tmp_path)
-        warned = "cache" in [caution.kind for caution in build(once.path).source.cautions]
-        assert found[0]["sender"]["source_size"] == 1 << 20
-        assert warned == (found[0]["sender"]["resident"] > 0)
-    finally:
-        source.unlink()

@@ -5,8 +5,6 @@ where it asks for that, and put back. Real connections over loopback, seen by `i
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import threading
@@ -27,7 +25,7 @@ from netbench.run.held_settings import HeldSettings
 from netbench.run.host_locks import HostLocks
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
-from tests.support.local import call, netbench_argv, out
+from tests.support.local import call, out
 from tests.support.running import stored_records, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.netns]
@@ -124,32 +122,6 @@ def test_what_tcp_keeps_can_be_swept(tmp_path: Path) -> None:
         noted = record["settings"]["sender"]["tcp_metrics"]
         assert (record["status"], noted["read"]) == ("ok", level), record
     assert NO_SAVE.read_text() == "0\n"
-
-
-def test_what_a_killed_campaign_left_is_put_back_by_restore(tmp_path: Path) -> None:
-    file = tmp_path / "plain.yaml"
-    file.write_text(PLAIN.replace("40ms", "60s"))
-    argv = netbench_argv(["run", file, "--results", tmp_path / "results"])
-    with subprocess.Popen(argv, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as child:
-        wait_for(lambda: NO_SAVE.read_text() == "1\n", lambda: child.poll() is None)
-        wait_for(lambda: bool(learnt()) is False, lambda: child.poll() is None)
-        helper = next(pid for pid in children(child.pid) if b"helper" in command_line(pid))
-        os.kill(helper, signal.SIGKILL)
-        child.kill()
-    assert NO_SAVE.read_text() == "1\n"
-    (result,) = (tmp_path / "results" / "plain").iterdir()
-    restored = call("restore", result)
-    assert restored.returncode == 0, restored.stderr
-    assert NO_SAVE.read_text() == "0\n"
-
-
-def children(pid: int) -> list[int]:
-    text = out("ps", "-o", "pid=", "--ppid", str(pid))
-    return list(map(int, text.split()))
-
-
-def command_line(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_a_helper_that_is_lost_is_replaced_and_holds_it_again() -> None:

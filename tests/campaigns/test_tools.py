@@ -18,7 +18,7 @@ from netbench.base.errors import NetbenchError
 from netbench.report.build import build
 from netbench.report.text import render as text_of
 from netbench.run import conductor, external_tool, ledger
-from netbench.tools import search
+from netbench.tools import own
 from tests.support.paths import ROOT
 from tests.support.running import Running, stored_records, wait_for
 
@@ -154,7 +154,7 @@ def test_a_fault_of_a_tool_fails_its_run_and_leaves_nothing_behind(
     if "not ready" in fault[4]:
         monkeypatch.setattr(external_tool, "READY_SECONDS", 1.0)
     monkeypatch.setattr(external_tool, "GRACE_SECONDS", 1.0)
-    monkeypatch.setattr(search, "SECONDS", 1)
+    monkeypatch.setattr(own, "SECONDS", 1)
     monkeypatch.setattr(ledger, "FAILURES_IN_A_ROW", 1)  # each failure would say the same
     _, server, client, more, words = fault
     tag = f"netbench-{os.getpid()}-{tmp_path.name}"

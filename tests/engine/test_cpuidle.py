@@ -11,8 +11,8 @@ import pytest
 
 from netbench.engine.binding import Edge
 from netbench.engine.own_engine import local
-from tests.engine.test_soak import until
 from tests.support.engine_pair import MS, PATIENCE, mover, observe
+from tests.support.running import wait_for
 
 CPU = "/sys/devices/system/cpu"
 CPUS = os.cpu_count() or 1
@@ -67,15 +67,15 @@ def waits(pid: int) -> dict[int, int]:
 def test_each_cpu_is_woken() -> None:
     with mover() as one:
         one.prepare({"role": "observe", "meters": "cpuidle", "duration": MS, "sample": 0})
-        until(lambda: sorted(waits(one.hello.pid)) == list(range(CPUS)), "no thread a CPU")
-        until(lambda: all(waits(one.hello.pid).values()), "they do not wait")
+        wait_for(lambda: sorted(waits(one.hello.pid)) == list(range(CPUS)))
+        wait_for(lambda: all(waits(one.hello.pid).values()))
         before = waits(one.hello.pid)
         one.go()
         one.await_edge(Edge.CLOSE, PATIENCE)
-        until(lambda: all(n > before[c] for c, n in waits(one.hello.pid).items()), "no wakes")
+        wait_for(lambda: all(n > before[c] for c, n in waits(one.hello.pid).items()))
         one.stop()
         one.result(PATIENCE)
-        until(lambda: not waits(one.hello.pid), "threads outlive the run")
+        wait_for(lambda: not waits(one.hello.pid))
 
 
 @here

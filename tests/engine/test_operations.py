@@ -13,10 +13,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,37 +25,18 @@ import pytest
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalChannel
-from tests.support.engine_pair import PATIENCE, WORKER
+from tests.support.engine_pair import PATIENCE, helper
+from tests.support.local import out
 from tests.support.needs import needs
+from tests.support.outside import outside
 from tests.support.paths import ROOT
+from tests.support.running import wait_for
+from tests.support.sshd import open_folder
 
 DATA, PEER = "data0", "peer0"
 ADDRESS, NEIGHBOUR, FAR, FAR6 = "10.91.0.1", "10.91.0.2", "203.0.113.7", "2001:db8:7::1"
 NUMBERS = itertools.count()
-
-
-def shell(*argv: str) -> str:
-    """What a program prints. Errors: CalledProcessError."""
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
-@contextlib.contextmanager
-def working(*prefix: str) -> Iterator[Worker]:
-    """A worker, started by these words and its own; stopped at the end."""
-    channel = LocalChannel("here", [*prefix, *WORKER])
-    worker = Worker(channel.start_helper(), "here")
-    try:
-        yield worker
-    finally:
-        worker.close()
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 
 
 @dataclass(frozen=True)
@@ -68,10 +48,10 @@ class Namespace:
     name: str
 
     def run(self, *argv: str) -> str:
-        return shell("ip", "netns", "exec", self.name, *argv)
+        return out("ip", "netns", "exec", self.name, *argv)
 
     def worker(self) -> contextlib.AbstractContextManager[Worker]:
-        return working("ip", "netns", "exec", self.name)
+        return helper("ip", "netns", "exec", self.name)
 
     def json(self, *argv: str) -> Any:
         return json.loads(self.run(*argv) or "[]")
@@ -104,7 +84,7 @@ def need(*tools: str) -> None:
 def namespace() -> Iterator[Namespace]:
     need("ip", "ethtool", "tc")
     name = f"nbops-{os.getpid()}-{next(NUMBERS)}"
-    shell("ip", "netns", "add", name)
+    out("ip", "netns", "add", name)
     try:
         here = Namespace(name)
         queues = ("numtxqueues", "2", "numrxqueues", "2")
@@ -114,7 +94,7 @@ def namespace() -> Iterator[Namespace]:
             here.run("ip", "link", "set", "dev", interface, "up")
         yield here
     finally:
-        shell("ip", "netns", "delete", name)
+        out("ip", "netns", "delete", name)
 
 
 @pytest.fixture
@@ -249,31 +229,18 @@ def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     assert here.run("ethtool", "-l", DATA) == before
 
 
-def outside() -> tuple[str, ...]:
-    """Words that run a program in the machine's own network namespace: each process of the tests
-    has one of its own.
-    """
-    need("nsenter")
-    for pid in (1, 2):
-        words = ("nsenter", f"--net=/proc/{pid}/ns/net")
-        if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0:
-            return words
-    pytest.skip("needs the machine's own network namespace, and may not enter it")
-
-
+@pytest.mark.root
 def test_rings_are_those_of_ethtool() -> None:
     """Only read: to change those of a real device would be felt."""
-    need("ethtool", "ip")
-    words = outside()
-    for interface in [link["ifname"] for link in json.loads(shell(*words, "ip", "-j", "link"))]:
-        shown = subprocess.run(
-            [*words, "ethtool", "-g", interface], capture_output=True, text=True, check=False
-        )
+    need("ethtool", "ip", "nsenter")
+    for interface in [link["ifname"] for link in json.loads(out(*outside("ip", "-j", "link")))]:
+        argv = outside("ethtool", "-g", interface)
+        shown = subprocess.run(argv, capture_output=True, text=True, check=False)
         if shown.returncode == 0:
             break
     else:
         pytest.skip("no interface of this machine has rings")
-    with working(*words) as worker:
+    with helper(*outside()) as worker:
         found = fields(read(worker, "rings", interface))
     numbers = ethtool_numbers(shown.stdout)
     for key in ("rx", "rx_mini", "rx_jumbo", "tx"):
@@ -318,46 +285,52 @@ def test_statistics_are_those_of_ethtool(here: Namespace, worker: Worker) -> Non
 # Links
 
 
-KEYS = {
-    "mtu": "mtu",
-    "txqueuelen": "txqlen",
-    "gso_max_size": "gso_max_size",
-    "gro_max_size": "gro_max_size",
-}
-
-
 def test_links_are_those_of_ip(here: Namespace, worker: Worker) -> None:
-    shown = here.link()
-    for key, theirs in (KEYS | {"tso_max_size": "tso_max_size"}).items():
-        assert read(worker, "link", DATA, key) == f"{shown[theirs]}\n"
     before = here.run("ip", "-d", "link", "show", DATA)
-    for key, value in (
-        ("mtu", 9000),
-        ("txqueuelen", 77),
-        ("gso_max_size", 131072),
-        ("gro_max_size", 40000),
-        ("mtu", 1400),
-    ):
-        assert change(worker, "link", (DATA, key), str(value)) == f"{value}\n"
-        assert here.link()[KEYS[key]] == value
+    levels = [("mtu", 9000), ("txqueuelen", 77), ("gso_max_size", 131072), ("gro_max_size", 40000)]
+    for key, value in (*levels, ("tso_max_size", None), ("mtu", 1400)):
+        theirs = "txqlen" if key == "txqueuelen" else key
+        assert read(worker, "link", DATA, key) == f"{here.link()[theirs]}\n"
+        if value:
+            assert change(worker, "link", (DATA, key), str(value)) == f"{value}\n"
+            assert here.link()[theirs] == value
     worker.undo()
     assert here.run("ip", "-d", "link", "show", DATA) == before
 
 
 def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
-    until(lambda: read(worker, "link", DATA, "state") == "up\n", "both ends are up")
+    wait_for(lambda: read(worker, "link", DATA, "state") == "up\n")
     assert here.link()["operstate"] == "UP"
     assert read(worker, "link", "lo", "state") == "up\n"
     here.run("ip", "link", "set", "dev", PEER, "down")
-    until(lambda: read(worker, "link", DATA, "state") == "no carrier\n", "the other end is down")
+    wait_for(lambda: read(worker, "link", DATA, "state") == "no carrier\n")
     here.run("ip", "link", "set", "dev", DATA, "down")
     assert read(worker, "link", DATA, "state") == "down\n"
     assert "cannot be set" in str(refusal(worker, "link", (DATA, "state"), "up"))
 
 
-@pytest.mark.parametrize(
-    "op", ["features", "rings", "coalesce", "channels", "qdisc", "driver", "statistics", "link"]
+OF_INTERFACE = (
+    "features",
+    "rings",
+    "coalesce",
+    "channels",
+    "qdisc",
+    "driver",
+    "statistics",
+    "link",
 )
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
+def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker, op: str) -> None:
+    """What is allowed, and what is looked at around a change, goes by that."""
+    here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
+    error = refusal(worker, op, ("ensx", *(("mtu",) if op == "link" else ())))
+    assert f"'ensx' is another name of the interface {DATA}" in str(error)
+    assert error.remedy == f"write {DATA}"
+
+
+@pytest.mark.parametrize("op", OF_INTERFACE)
 def test_an_interface_that_is_not_there_is_named(worker: Worker, op: str) -> None:
     more = ("mtu",) if op == "link" else ()
     error = refusal(worker, op, ("eth9", *more))
@@ -377,7 +350,7 @@ def test_what_a_mount_must_not_have_no_option_can_give_back(tmp_path: Path) -> N
     program.chmod(0o755)
     (tmp_path / "filesystems").write_text("nodev\tnfs4\n")
     known = f'mount --bind {tmp_path}/filesystems /proc/filesystems && PATH={tmp_path}:$PATH "$@"'
-    with working("unshare", "--mount", "sh", "-c", known, "sh") as worker:
+    with helper("unshare", "--mount", "sh", "-c", known, "sh") as worker:
         worker.operate("mount", folder, "-h:/srv\nvers=4.2,rw,suid,dev,exec")
         for source in ("/srv", "", "--bind"):
             assert "is not a mount request" in str(
@@ -390,19 +363,7 @@ def test_what_a_mount_must_not_have_no_option_can_give_back(tmp_path: Path) -> N
 
 # Queueing disciplines
 
-PROBED = (
-    "pfifo",
-    "bfifo",
-    "pfifo_fast",
-    "fq",
-    "fq_codel",
-    "codel",
-    "sfq",
-    "pie",
-    "cake",
-    "mq",
-    "noqueue",
-)
+PROBED = "pfifo bfifo pfifo_fast fq fq_codel codel sfq pie cake mq noqueue".split()
 
 
 def kinds_here(here: Namespace) -> list[str]:
@@ -469,26 +430,19 @@ def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> 
 
 def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: Worker) -> None:
     here.run("tc", "qdisc", "replace", "dev", DATA, "root", "handle", "6:", "htb", "default", "1")
-    for words, why in (
-        (
-            ("class", "add", "dev", DATA, "parent", "6:", "classid", "6:1", "htb", "rate", "1gbit"),
-            "its classes are another program's",
-        ),
-        (
-            ("qdisc", "add", "dev", DATA, "parent", "6:1", "handle", "7:", "pfifo"),
-            "it has qdiscs below it",
-        ),
-    ):
-        here.run("tc", *words)
-        before = here.run("tc", "-d", "qdisc"), here.run("tc", "-d", "class", "show", "dev", DATA)
+    below = {
+        "class add dev data0 parent 6: classid 6:1 htb rate 1gbit": "it has more than simple options",
+        "qdisc add dev data0 parent 6:1 handle 7: pfifo": "it has qdiscs below it",
+    }
+    for words, why in below.items():
+        here.run("tc", *words.split())
+        before = [here.run("tc", "-d", what, "show", "dev", DATA) for what in ("qdisc", "class")]
         error = refusal(worker, "qdisc", DATA, "pfifo", hold=True)
         assert error.code == Code.UNSUPPORTED
         assert f"the htb of data0 could not be restored: {why}" in str(error)
         worker.undo()
-        assert (
-            here.run("tc", "-d", "qdisc"),
-            here.run("tc", "-d", "class", "show", "dev", DATA),
-        ) == before
+        now = [here.run("tc", "-d", what, "show", "dev", DATA) for what in ("qdisc", "class")]
+        assert now == before
 
 
 # Addresses
@@ -510,14 +464,9 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
         assert read(worker, "interface", "2001:0db8::0001") == f"{DATA}\n"
     for address in addresses:
         route = here.json("ip", "-j", "route", "get", address)[0]
-        expected = {
-            "interface": route["dev"],
-            "gateway": route.get("gateway"),
-            "source": route["prefsrc"],
-        }
-        assert fields(read(worker, "route", address)) == {
-            key: value for key, value in expected.items() if value
-        }
+        expected = {"interface": route["dev"], "source": route["prefsrc"]}
+        expected |= {"gateway": route["gateway"]} if "gateway" in route else {}
+        assert fields(read(worker, "route", address)) == expected
     assert "no route to 198.51.100.1" in str(refusal(worker, "route", "198.51.100.1"))
     assert "not an IP address" in str(refusal(worker, "route", "localhost"))
 
@@ -557,7 +506,7 @@ else:
     controller.wait(PATIENCE)
     controller.stdout.close()
     assert pid.isdecimal()
-    until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the worker leaves")
+    wait_for(lambda: not Path(f"/proc/{pid}/exe").exists())
     assert (here.link(), here.features(), here.qdiscs()) == before
 
 
@@ -566,7 +515,7 @@ def test_a_long_undo_shows_life_while_it_is_waited_for(
 ) -> None:
     """Also after GOODBYE: the controller waits as long as heartbeats come."""
     log = tmp_path / "log"
-    with working() as worker:
+    with helper() as worker:
         for i in range(3):
             worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 1.7; echo {i} >> {log}"])
         monkeypatch.setattr("netbench.engine.binding.SILENCE_SECONDS", 4)
@@ -587,7 +536,7 @@ def test_a_choice_is_put_back_by_its_word() -> None:
     assert word is not None
     other = next(choice for choice in re.findall(r"\w+", before) if choice != word[1])
     try:
-        with working() as worker:
+        with helper() as worker:
             assert f"[{other}]" in change(worker, "file", str(path), other)
             assert f"[{other}]" in path.read_text()
             worker.undo()
@@ -622,9 +571,9 @@ def holder(worker: Worker, what: str) -> str:
     return read(worker, "lock", what).partition("\n")[0]
 
 
-def wait_for(worker: Worker, what: str, holder: str) -> None:
+def take_in_time(worker: Worker, what: str, holder: str) -> None:
     """The kernel's lock is one for the whole machine: another test may hold it for a while."""
-    until(lambda: take(worker, what, holder) == holder, f"the lock of this {what} is free")
+    wait_for(lambda: take(worker, what, holder) == holder)
 
 
 def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
@@ -648,18 +597,18 @@ def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
         here.worker() as other,
         namespace() as elsewhere,
         elsewhere.worker() as far,
-        working() as beside,
+        helper() as beside,
     ):
         with here.worker() as first:
             mine = f"mine-{os.getpid()}"
-            wait_for(first, "kernel", mine)
+            take_in_time(first, "kernel", mine)
             assert holder(far, "kernel") == f"{mine}"
             for worker in (other, far, beside):
                 assert take(worker, "kernel", "theirs") == f"not {mine}"
             assert take(other, "kernel", mine) == mine, "another worker of the same campaign"
             assert take(far, "host", "theirs") == "theirs", "the host's is another lock"
             os.kill(first.hello.pid, signal.SIGKILL)
-            wait_for(far, "kernel", "theirs")
+            take_in_time(far, "kernel", "theirs")
         assert take(beside, "kernel", mine) == "not theirs"
 
 
@@ -717,11 +666,14 @@ def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that other accounts may enter."""
-    with tempfile.TemporaryDirectory(prefix="netbench-tests-") as made:
-        Path(made).chmod(0o755)
-        yield Path(made)
+def folders() -> Iterator[list[Path]]:
+    """Two folders of another account's."""
+    with open_folder() as folder:
+        made = [folder / "runtime", folder / "trapped"]
+        for each in made:
+            each.mkdir()
+            os.chown(each, 65534, 65534)
+        yield made
 
 
 @pytest.mark.root
@@ -729,13 +681,10 @@ def open_folder() -> Iterator[Path]:
     "trap", ["a link", "a folder of another account", "a folder that all may write"]
 )
 def test_a_folder_of_locks_that_others_may_write_is_not_used(
-    here: Namespace, open_folder: Path, trap: str
+    here: Namespace, folders: list[Path], trap: str
 ) -> None:
     """Below XDG_RUNTIME_DIR, as accounts have it, since /run is shared by all tests."""
-    runtime, trapped = open_folder / "runtime", open_folder / "trapped"
-    for folder in (runtime, trapped):
-        folder.mkdir()
-        os.chown(folder, 65534, 65534)
+    runtime, trapped = folders
     if trap == "a link":
         (runtime / "netbench").symlink_to(trapped)
     else:
@@ -762,20 +711,21 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
             assert take(second, "host", "two") == "not one"
             assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (65534, 0o700)
         place.mkdir()  # by somebody else, who was faster
-        with as_nobody(here, *bare) as worker:
-            assert take(worker, "host", "one") == "one", "a campaign is not stopped by that"
+        with as_nobody(here, *bare) as first, as_nobody(here, *bare) as second:
+            assert take(first, "host", "one") == "one", "a campaign is not stopped by that"
+            assert take(second, "host", "two") == "not one", "nor is its lock taken away"
             assert list(place.iterdir()) == []
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        for each in Path("/tmp").glob("netbench-65534*"):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
     """A worker of another account in a namespace."""
     need("setpriv")
-    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
     try:
-        with working("ip", "netns", "exec", here.name, *user, *prefix) as worker:
+        with helper("ip", "netns", "exec", here.name, *NOBODY, *prefix) as worker:
             yield worker
     except PermissionError:
         pytest.skip("the user nobody may not run the worker from here")
@@ -798,8 +748,7 @@ sys.stdin.readline()
 def squatting(here: Namespace, *names: str) -> Iterator[None]:
     """Another account holds these abstract sockets."""
     need("setpriv")
-    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-    argv = ["ip", "netns", "exec", here.name, *user, "/usr/bin/python3", "-c", SQUATTER, *names]
+    argv = ["ip", "netns", "exec", here.name, *NOBODY, "/usr/bin/python3", "-c", SQUATTER, *names]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
@@ -858,21 +807,15 @@ def test_a_small_mtu_does_not_cost_ipv6_addresses(here: Namespace, worker: Worke
 
 def test_of_many_one_gets_the_lock(here: Namespace) -> None:
     count = 6
-    ready, got = threading.Barrier(count), [""] * count
+    ready = threading.Barrier(count)
 
-    def ask(worker: Worker, i: int) -> None:
+    def ask(worker: Worker) -> str:
         ready.wait()
-        got[i] = take(worker, "host", f"holder-{i}")
+        return take(worker, "host", f"holder-{worker.hello.pid}")
 
-    with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(count) as pool:
         workers = [stack.enter_context(here.worker()) for _ in range(count)]
-        threads = [
-            threading.Thread(target=ask, args=(worker, i)) for i, worker in enumerate(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        got = list(pool.map(ask, workers))
         winner = holder(workers[0], "host")
     assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
 

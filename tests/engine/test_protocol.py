@@ -26,27 +26,29 @@ from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
-from tests.support.engine_pair import HELPER, MOVER, MS, PATIENCE, Pair, Side, open_pair
+from tests.support.engine_pair import (
+    HELPER,
+    MOVER,
+    MS,
+    PATIENCE,
+    Pair,
+    Side,
+    open_pair,
+    scheduled_ns,
+)
 
 HEADER = struct.Struct("=IHH")
 
 
 class Script:
-    """A stream that says what it was given, piece by piece, and then hangs up; or, with `silent`,
-    says no more.
-    """
+    """A stream that says what it was given, piece by piece, and then hangs up."""
 
-    def __init__(self, *pieces: bytes, silent: bool = False) -> None:
+    def __init__(self, *pieces: bytes) -> None:
         self.pieces = list(pieces)
-        self.silent = silent
         self.written = bytearray()
 
     def read(self, timeout: float) -> bytes:
-        if self.pieces:
-            return self.pieces.pop(0)
-        if self.silent:
-            raise TimeoutError
-        return b""
+        return self.pieces.pop(0) if self.pieces else b""
 
     def write(self, data: bytes) -> None:
         self.written += data
@@ -140,8 +142,8 @@ def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
     assert bytes(stream.written) == frames.frame(Frame.HELLO, 0, binding.own_hello())
 
 
-def scripted(hello: bytes, *pieces: bytes, silent: bool = False) -> Worker:
-    return Worker(Script(frames.frame(Frame.HELLO, 0, hello), *pieces, silent=silent), "here")
+def scripted(hello: bytes, *pieces: bytes) -> Worker:
+    return Worker(Script(frames.frame(Frame.HELLO, 0, hello), *pieces), "here")
 
 
 JOB = {"role": "observe", "duration": 1}
@@ -171,11 +173,6 @@ def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str)
 def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
     late = frames.frame(Frame.READY, 60000, b"xxx") + frames.frame(Frame.HEARTBEAT, 0)
     assert scripted(hello, late, frames.frame(Frame.READY, 1)).prepare(JOB) == ()
-
-
-def test_a_worker_that_says_nothing_is_lost(hello: bytes) -> None:
-    with pytest.raises(WorkerLost, match="silent"):
-        scripted(hello, silent=True).prepare(JOB)
 
 
 @pytest.mark.parametrize("payload", [b"", b"\0" * 4, b"\x09" + b"\0" * 7, b"\0" * 9])
@@ -261,16 +258,6 @@ def test_vectors_are_read_as_the_header_lays_them_out(
         if len(payload) - cut not in ends:
             with pytest.raises(ProtocolError):
                 list(frames.decode_vectors(payload[:-cut]))
-
-
-@given(VECTORS)
-def test_truncated_rows_of_a_hello_are_refused(
-    vectors: list[tuple[int, int, int, list[int] | str]],
-) -> None:
-    rest = b"".join(vector(*v) for v in vectors)
-    own = spoiled(binding.own_hello(), 12, struct.pack("=I", 3))
-    with pytest.raises(ProtocolError, match="announced 3 descriptors"):
-        frames.decode_hello(own + rest)
 
 
 def test_workers_of_one_kind_are_described_once() -> None:
@@ -469,16 +456,6 @@ def test_tcp_counters_are_those_of_ss() -> None:
     assert sent.total("tcp", "segments_out", Edge.OPEN) > 2 * sent.total(
         "tcp", "segments_in", Edge.OPEN
     ), "swapped ones would be seen"
-
-
-def scheduled_ns(pid: int) -> int:
-    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
-    (Documentation/scheduler/sched-stats.rst).
-    """
-    return sum(
-        int((task / "schedstat").read_text().split()[0])
-        for task in Path(f"/proc/{pid}/task").iterdir()
-    )
 
 
 def test_cpu_time_is_that_of_schedstat() -> None:

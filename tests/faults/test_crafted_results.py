@@ -21,6 +21,8 @@ import pytest
 
 from netbench import campaign
 from netbench.base.opening import files_inside
+from netbench.fleet import merge
+from netbench.fleet.merged_files import write_runs
 from netbench.fleet.parts import part_of
 from netbench.result import bundles
 from netbench.run import conductor
@@ -91,6 +93,38 @@ def text(name: str, change: Callable[[str, Path], str]) -> Craft:
     return craft
 
 
+def renamed(name: str) -> Craft:
+    """The factor has another name."""
+
+    def craft(result: Path, secret: Path) -> None:
+        for file in (result / "plan.json", result / "records.jsonl"):
+            lines = file.read_text().replace('"send": "', '"send":"')
+            lines = lines.replace('"send":"', f'"{name}":"').replace(
+                '"factor": "send"', f'"factor": "{name}"'
+            )
+            file.write_text(re.sub(r'("swept": \[\s*)"send"', rf'\1"{name}"', lines))
+
+    return craft
+
+
+def captured(name: str) -> Craft:
+    """Each record holds what a tool printed, by this name."""
+    found = json.dumps({name: {"text": "1", "value": 1.0, "unit": "s"}})
+    return text("records.jsonl", lambda old, secret: old.replace("}\n", f',"captures":{found}}}\n'))
+
+
+def planned(key: str, value: str) -> Craft:
+    """A value of the plan, wherever it is."""
+    return text(
+        "plan.json", lambda old, secret: re.sub(rf'("{key}": )[^,]*', rf"\g<1>{value}", old)
+    )
+
+
+def of_long_levels(result: Path, secret: Path) -> None:
+    for file in (result / "plan.json", result / "records.jsonl"):
+        file.write_text(file.read_text().replace("sendfile", "x" * 60_000))
+
+
 def bomb(result: Path, secret: Path) -> None:
     """A YAML of 10^12 values, and one that holds itself."""
     levels = [f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]" for n in range(1, 13)]
@@ -148,11 +182,27 @@ CRAFTED: Mapping[str, Craft] = {
     "a factor of no cell": text(
         "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
     ),
+    **{f"a factor named {name}": renamed(name) for name in ("cell", "throughput", "block", "boot")},
+    **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
+    "a precision below 0": planned("precision", "-1"),
+    "every run failed": text(
+        "records.jsonl", lambda old, secret: old.replace('"status":"ok"', '"status":"failed"')
+    ),
+    "no runs": planned("min", "0"),
+    "a name of two lines": planned("name", r'"c\\n  x"'),
+    "levels of 60,000 characters": of_long_levels,
+    "a list of 500,000": text(
+        "campaign.yaml", lambda old, secret: f"{old}zz: [{'x,' * 500_000}]\n"
+    ),
     "CPU time of a u64": text(
         "records.jsonl",
         lambda old, secret: re.sub(r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}", old),
     ),
     "no character": text("campaign.yaml", lambda old, secret: f'{old}about: "\\ud800"\n'),
+    "a text of a terabyte of holes": lambda result, secret: [
+        (result / "samples" / name).open("ab").truncate(1 << 40)
+        for name in ("000001.txt", "000002.txt")
+    ],
     "a long word": text(
         "records.jsonl",
         lambda old, secret: old.replace('"reason":"', f'"reason":"{"x" * 200_000}'),
@@ -220,6 +270,13 @@ QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link"),
     *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
     *("a factor of no cell", "CPU time of a u64", "no character"),
+    *(
+        "a factor named cell",
+        "a factor named boot",
+        "a capture named status",
+        "a precision below 0",
+    ),
+    *("a capture named a.b", "a list of 500,000", "every run failed"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
@@ -255,7 +312,9 @@ def check(place: Path, bad: Path, good: Path, verb: str) -> None:
         *((row, [verb for verb in VERBS if verb not in DRAWN]) for row in QUICK),
         ("samples is a link", DRAWN[-1:]),
         ("a long word", DRAWN[-1:]),
-        ("no character", DRAWN[:1]),
+        ("no character", ["report", "bundle"]),
+        ("a text of a terabyte of holes", ["merge", "bundle"]),
+        ("levels of 60,000 characters", DRAWN[:1]),
         *(pytest.param(row, list(VERBS), marks=pytest.mark.slow) for row in CRAFTED),
     ],
 )
@@ -310,9 +369,48 @@ def test_what_becomes_a_link_after_it_was_found_is_not_followed(
         assert "a symbolic link, which is not followed" in done.stderr, verb
     assert not (tmp_path / "b.zip").exists()
     (result / "index.html").symlink_to(secret)
-    for verb in (["--html", result / "index.html", result], ["--index", result]):
-        assert call("report", *verb).returncode != 0
+    (tmp_path / "own").mkdir()
+    (result / "report").symlink_to(tmp_path / "own")
+    for link in (result / "index.html", result / "report"):
+        os.lchown(link, 1234, 1234)
+    forms = [f"--{form}" for form in ("html", "markdown", "csv")]
+    page = ["report", result, "--html", result / "index.html"]
+    for words in (page, *(["report", result, form, result / "report" / "x"] for form in forms)):
+        done = call(*words)
+        assert (done.returncode, "which is not followed; choose another" in done.stderr) == (
+            2,
+            True,
+        )
     assert SECRET in secret.read_text()
+    assert list((tmp_path / "own").iterdir()) == []
+
+
+def test_what_takes_the_place_of_a_merged_result_is_not_written(
+    parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the owner of the folder that it is made in."""
+    own = tmp_path / "own"
+    own.mkdir()
+
+    def exchanged(*words: Any) -> None:
+        draft = words[-1]
+        draft.rename(tmp_path / "away")
+        draft.mkdir()
+        for name in ("samples", "profiles", "parts"):
+            (draft / name).symlink_to(own)
+        write_runs(*words)
+
+    monkeypatch.setattr(merge, "write_runs", exchanged)
+    done = call("merge", *parts, tmp_path / "out")
+    assert "defect" not in done.stderr
+    assert list(own.iterdir()) == []
+    monkeypatch.undo()
+    part = shutil.copytree(parts[0], tmp_path / "part")
+    for name in ("000001", "000001.d.txt", "000001.txt"):
+        (part / "samples" / name).write_text("* * * * * root id")
+    assert call("merge", part, parts[1], tmp_path / "whole").returncode == 0
+    merged = {file.name for file in (tmp_path / "whole" / "samples").iterdir()}
+    assert {name.partition(".")[2] for name in merged} == {"txt", "jsonl"}
 
 
 def bundle(*files: tuple[str, bytes], link: str = "") -> Callable[[Path, Path, Path], None]:

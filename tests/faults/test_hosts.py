@@ -7,229 +7,73 @@ ip, tc and sysctl.
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from netbench import lab
-from netbench.lab import command
-from netbench.lab.lab import Lab, LabHost
-from tests.support.local import call
-from tests.support.running import (
-    Finished,
-    Running,
-    Started,
-    wait_for,
+from netbench.lab.lab import Lab
+from tests.support.labs import (
+    ON_LABS,
+    Begin,
+    back,
+    begin,
+    cut,
+    head,
+    in_flight,
+    inside,
+    is_held,
+    kill,
+    made_lab,
+    mend,
+    processes,
+    sessions_of,
+    state,
+    watched,
+    workers,
 )
+from tests.support.local import call, out
+from tests.support.running import Finished, Started, with_values
 
-TOOLS = {
-    **dict.fromkeys(("ip", "tc", "ss"), "iproute2"),
-    **{"ethtool": "ethtool", "sysctl": "procps", "nsenter": "util-linux"},
-    **{"sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client"},
-}
-_FOLDERS = os.pathsep.join((os.environ["PATH"], *command.SYSTEM_FOLDERS))
-MISSING = sorted(
-    {package for tool, package in TOOLS.items() if not shutil.which(tool, path=_FOLDERS)}
-)
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.netns,
-    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
-]
+__all__ = ["begin", "watched"]
+pytestmark = ON_LABS
 
 NAME = f"f{os.getpid()}"
 CANARY = f"c{os.getpid() % 10}"
 # as long as an interface's name may be; it is heard bare and in quotes of either kind
 HOSTILE = f"a$(>{CANARY})';>{CANARY};'"
-RECOVERY_SECONDS = 15.0
 ONCE = "verify: off\nrepeat: {min: 1, max: 1}\n"
 HELD = "settings: {tso: off, mtu: 1400}\n"
 SHORT = "transfer: {duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}\n"
 ENDLESS = SHORT.replace("200ms", "10m")
 
-Begin = Callable[..., Running]
 Finish = Callable[..., Finished]
-State = dict[str, dict[str, str]]
-
-
-def output(*argv: str | Path) -> str:
-    return subprocess.run(
-        list(map(str, argv)), capture_output=True, text=True, check=True, timeout=30
-    ).stdout
-
-
-def inside(host: LabHost, words: str) -> str:
-    return output("ip", "netns", "exec", host.namespace, *words.split())
-
-
-def state(here: Lab, interface: str = "data0") -> State:
-    """What independent tools say of the hosts of a lab."""
-    questions = {
-        "features": f"ethtool -k {interface}",
-        "link": f"ip -d link show dev {interface}",
-        "qdisc": f"tc qdisc show dev {interface}",
-        "tcp": r"sysctl -a -r ^net\.ipv4\.tcp_",
-    }
-    return {
-        host.name: {what: inside(host, line) for what, line in questions.items()}
-        for host in here.hosts.values()
-    }
-
-
-def is_held(here: Lab) -> bool:
-    """Whether both hosts have what HELD asks for."""
-    return all(
-        " mtu 1400 " in told["link"] and "\ntcp-segmentation-offload: off\n" in told["features"]
-        for told in state(here).values()
-    )
-
-
-def back(here: Lab, before: State) -> None:
-    """The hosts are as they were, within the time that the contract gives them."""
-    wait_for(lambda: state(here) == before, seconds=RECOVERY_SECONDS)
-
-
-def sent(here: Lab) -> int:
-    """Bytes that the first host has sent over the data link."""
-    host = next(iter(here.hosts.values()))
-    show = f"ip -json -statistics link show dev {host.interface}"
-    (link,) = json.loads(inside(host, show))
-    return int(link["stats64"]["tx"]["bytes"])
-
-
-def in_flight(campaign: Running, here: Lab) -> None:
-    """Wait until data moves: a run is under way."""
-    before = sent(here)
-    wait_for(lambda: sent(here) > before + (16 << 20), lambda: campaign.process.poll() is None)
-
-
-def processes(host: LabHost, program: str) -> list[int]:
-    """Processes in a host's namespace whose program's file begins with that name."""
-    found = []
-    for pid in output("ip", "netns", "pids", host.namespace).split():
-        try:
-            name = Path(os.readlink(f"/proc/{pid}/exe")).name
-        except OSError:
-            continue
-        if name.startswith(program):
-            found.append(int(pid))
-    return found
-
-
-def sessions_of(host: LabHost) -> list[int]:
-    """The SSH server's processes of a host, without the one that listens: their parents are such."""
-    found, made = processes(host, "sshd"), list[int]()
-    for pid in found:
-        with suppress(OSError):  # it has ended
-            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-            made += [pid] if int(parent) in found else []
-    return made
-
-
-def workers(here: Lab) -> list[int]:
-    return [pid for host in here.hosts.values() for pid in processes(host, "worker-")]
-
-
-def are_gone(here: Lab) -> bool:
-    return not workers(here)
-
-
-def kill(*pids: int) -> None:
-    """All at the same instant: none of them runs on while the next is being killed."""
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in pids:
-            os.kill(pid, number)
-
-
-def with_values(**values: float) -> list[str]:
-    """A prefix of netbench's command line that sets constants of its modules, as
-    `run__worker_pool__NAME=2`.
-    """
-    code = "import sys, importlib\n"
-    for key, value in values.items():
-        *module, name = key.split("__")
-        code += f"setattr(importlib.import_module('netbench.{'.'.join(module)}'), {name!r}, {value!r})\n"
-    code += "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))"
-    return [sys.executable, "-c", code]
 
 
 def statuses(campaign: Started) -> list[str]:
     return [record["status"] for record in campaign.records()]
 
 
-def made_lab(name: str) -> Iterator[Lab]:
-    try:
-        yield lab.up("netns", ["snd", "rcv"], name=name)
-    finally:
-        lab.down(name)
-
-
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Lab]:
     """Two hosts, for all tests that leave them in order."""
-    yield from made_lab(NAME)
+    with made_lab(NAME) as made:
+        yield made
 
 
 @pytest.fixture
 def own() -> Iterator[Lab]:
     """Two hosts of one test alone."""
-    yield from made_lab(f"{NAME}o")
-
-
-@pytest.fixture
-def watched() -> Iterator[Callable[[Lab], None]]:
-    """Watch a lab's hosts: after the test they are as they were, and without workers."""
-    labs: dict[str, tuple[Lab, State]] = {}
-
-    def watch(here: Lab) -> None:
-        if here.name not in labs:
-            labs[here.name] = here, state(here)
-
-    yield watch
-    for here, before in labs.values():
-        back(here, before)
-        wait_for(partial(are_gone, here))
-
-
-def head(here: Lab, name: str, block: dict[str, Any] | None) -> str:
-    """How the campaigns of these tests begin."""
-    hosts = yaml.safe_dump(block or here.block(), sort_keys=False)
-    return f"netbench: 1\nname: {name}\n{hosts}"
-
-
-@pytest.fixture
-def begin(tmp_path: Path, watched: Callable[[Lab], None]) -> Iterator[Begin]:
-    """Start campaigns as a user does: `begin(lab, text)`. They end with the test."""
-    running: list[Running] = []
-
-    def start(
-        here: Lab, text: str, prefix: Sequence[str] = (), block: dict[str, Any] | None = None
-    ) -> Running:
-        watched(here)
-        folder = tmp_path / f"controller{len(running)}"
-        folder.mkdir()
-        whole = head(here, f"faults{len(running)}", block) + text
-        running.append(Running(folder, folder / "r", whole, prefix))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.process.kill()
-        one.process.communicate()
+    with made_lab(f"{NAME}o") as made:
+        yield made
 
 
 @pytest.fixture
@@ -246,11 +90,21 @@ def finish(tmp_path: Path, watched: Callable[[Lab], None]) -> Finish:
 # The controller
 
 
-def test_hosts_recover_from_a_controller_that_was_killed(pair: Lab, begin: Begin) -> None:
-    """By themselves; where their workers are dead too, by its journal."""
+def test_hosts_are_one_controllers_and_recover_from_one_that_was_killed(
+    pair: Lab, begin: Begin
+) -> None:
+    """By themselves; where their workers are dead too, by its journal. A second campaign is refused
+    and named the first.
+    """
     before = state(pair)
     campaign = begin(pair, ONCE + HELD + ENDLESS)
     in_flight(campaign, pair)
+    second = begin(pair, ONCE + SHORT)
+    code, refused = second.end()
+    assert (code, second.records()) == (1, []), refused
+    named = rf"faults0/{campaign.folder.name} is using this host \(process \d+ there\); wait"
+    assert re.search(f"the campaign {named}", refused), refused
+    assert campaign.process.poll() is None
     assert is_held(pair)
     campaign.process.kill()
     back(pair, before)
@@ -287,32 +141,7 @@ def test_workers_and_sessions_that_are_killed_are_replaced_and_what_they_held_is
     assert state(own) == before
 
 
-def test_a_second_campaign_is_refused_and_named_the_first(pair: Lab, begin: Begin) -> None:
-    before = state(pair)
-    first = begin(pair, ONCE + HELD + ENDLESS)
-    in_flight(first, pair)
-    second = begin(pair, ONCE + SHORT)
-    code, said = second.end()
-    assert code == 1
-    named = rf"faults0/{first.folder.name} is using this host \(process \d+ there\); wait"
-    assert re.search(f"the campaign {named}", said), said
-    assert second.records() == []
-    assert first.process.poll() is None
-    assert is_held(pair)
-    first.process.send_signal(signal.SIGINT)
-    assert first.end()[0] == 130
-    assert state(pair) == before
-
-
 # The way to the hosts
-
-
-def cut(here: Lab, link: str = "uplink", to: str = "down") -> None:
-    output("ip", "-n", f"nb-{here.name}-switch", "link", "set", link, to)
-
-
-def mend(here: Lab, link: str = "uplink") -> None:
-    cut(here, link, "up")
 
 
 @pytest.mark.slow
@@ -367,7 +196,7 @@ def test_a_long_cut_of_the_management_link_interrupts_the_run_which_is_repeated(
 def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin: Begin) -> None:
     before = state(pair)
     text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
-    campaign = begin(pair, ONCE + text, with_values(run__exchange__SLACK_SECONDS=1.0))
+    campaign = begin(pair, ONCE + text, with_values(run__transfer__SLACK_SECONDS=1.0))
     in_flight(campaign, pair)
     inside(pair.hosts["rcv"], "ip link set data0 down")
     try:
@@ -404,32 +233,19 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: 
 # Who is let in
 
 
-def with_other_host_keys(pair: Lab, folder: Path) -> tuple[str, str, str]:
-    """A file, what it holds in place of it, and what is said: each host's key is the other's."""
+def test_a_wrong_key_ends_a_campaign_before_it_begins(
+    pair: Lab, finish: Finish, tmp_path: Path
+) -> None:
+    """Each host's key is the other's. What else a connection is refused for: hosts/test_ssh.py."""
     known = pair.folder / "known_hosts"
     (one, ours), (two, theirs) = (line.split(" ", 1) for line in known.read_text().splitlines())
-    (folder / "known_hosts").write_text(f"{one} {theirs}\n{two} {ours}\n")
-    says = "its host key has changed: it offers ssh-ed25519"
-    return str(known), str(folder / "known_hosts"), says
-
-
-def with_another_client_key(pair: Lab, folder: Path) -> tuple[str, str, str]:
-    """The same, of a key that no host lets in."""
-    output("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "key")
-    return f"{pair.folder}/client_key", str(folder / "key"), f"{folder}/key: rejected"
-
-
-@pytest.mark.parametrize("key", [with_other_host_keys, with_another_client_key])
-def test_a_wrong_key_ends_a_campaign_before_it_begins(
-    pair: Lab, finish: Finish, tmp_path: Path, key: Callable[[Lab, Path], tuple[str, str, str]]
-) -> None:
-    own, other, expected = key(pair, tmp_path)
+    (tmp_path / "known").write_text(f"{one} {theirs}\n{two} {ours}\n")
     config = tmp_path / "config"
-    config.write_text(pair.ssh_config.read_text().replace(own, other))
+    config.write_text(pair.ssh_config.read_text().replace(str(known), f"{tmp_path}/known"))
     campaign = finish(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
     code, said = campaign.end()
     assert code == 1
-    assert expected in " ".join(said.split())
+    assert "its host key has changed: it offers ssh-ed25519" in said
     assert not campaign.results.exists()
 
 
@@ -471,7 +287,7 @@ def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -
     """Both interfaces and both files have such names, and the campaign works with them."""
     for host in own.hosts.values():
         for words in (("data0", "down"), ("data0", "name", HOSTILE), (HOSTILE, "up")):
-            output("ip", "-n", host.namespace, "link", "set", *words)
+            out("ip", "-n", host.namespace, "link", "set", *words)
     source = tmp_path / f'from {HOSTILE} `>{CANARY}` ";>{CANARY};"'
     sink = tmp_path / f"to {HOSTILE} |>{CANARY}"
     source.write_bytes(os.urandom(1 << 20))

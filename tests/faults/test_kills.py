@@ -21,28 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from netbench.lab.lab import Lab, LabHost
-from tests.faults.test_hosts import (
-    MISSING,
-    NAME,
-    cut,
-    inside,
-    made_lab,
-    mend,
-    processes,
-    sessions_of,
-)
+from tests.support.labs import ON_LABS, cut, head, inside, made_lab, mend, processes, sessions_of
 from tests.support.local import netbench_argv
 from tests.support.running import Running, is_running, wait_for
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.netns,
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
-]
+pytestmark = [*ON_LABS, pytest.mark.slow]
 
 KILLS = int(os.environ.get("NETBENCH_KILLS", "100"))
 SEED = int(os.environ.get("NETBENCH_KILLS_SEED", "11"))
@@ -95,10 +80,9 @@ class Campaign:
             for line in PREPARED:
                 inside(host, line)
         self.before = state(here)
-        head = f"netbench: 1\nname: kills\n{yaml.safe_dump(here.block(), sort_keys=False)}"
         self.words = folder / "stderr"  # a pipe that nobody reads fills up
         streams = {"stdout": subprocess.DEVNULL, "stderr": self.words.open("w")}
-        self.running = Running(folder, folder / "r", head + CAMPAIGN, **streams)
+        self.running = Running(folder, folder / "r", head(here, "kills") + CAMPAIGN, **streams)
         self.kept: list[str] = []
 
     def lines(self) -> list[str]:
@@ -304,7 +288,8 @@ def check_records(campaign: Campaign, tally: Tally, what: str) -> None:
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    yield from made_lab(f"{NAME}k")
+    with made_lab(f"k{os.getpid()}") as made:
+        yield made
 
 
 @pytest.mark.timeout(3600)

@@ -5,31 +5,40 @@ says so; what breaks one of them leaves the other alone.
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from netbench import lab
 from netbench.lab.lab import Lab
 from netbench.report.build import build
-from tests.faults.test_hosts import MISSING, NAME, in_flight, kill, processes, state, with_values
+from tests.support.labs import (
+    ON_LABS,
+    Begin,
+    begin,
+    head,
+    in_flight,
+    kill,
+    made_lab,
+    processes,
+    state,
+    watched,
+)
 from tests.support.local import call
-from tests.support.running import Running, wait_for
+from tests.support.running import wait_for, with_values
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.netns,
-    pytest.mark.skipif(bool(MISSING), reason=f"labs need the Debian packages {' '.join(MISSING)}"),
-]
+__all__ = ["begin", "watched"]
+pytestmark = ON_LABS
+
+NAME = f"s{os.getpid()}"
 
 PAIRS = ["a>b", "c>d"]
 PAIRED = f"""\
@@ -45,45 +54,18 @@ LINES = 40  # at which Ctrl-C is pressed
 Record = dict[str, Any]
 
 
-def made_lab(name: str) -> Iterator[Lab]:
-    try:
-        yield lab.up("netns", ["a", "b", "c", "d"], name=name)
-    finally:
-        lab.down(name)
-
-
 @pytest.fixture(scope="module")
 def four() -> Iterator[Lab]:
     """Four hosts, for all tests that leave them in order."""
-    yield from made_lab(f"{NAME}r")
+    with made_lab(f"{NAME}r", "abcd") as made:
+        yield made
 
 
 @pytest.fixture
 def own() -> Iterator[Lab]:
     """Four hosts of one test alone."""
-    yield from made_lab(f"{NAME}l")
-
-
-Begin = Callable[..., Running]
-
-
-@pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Begin]:
-    """Start campaigns as a user does: `begin(lab, text)`. They end with the test."""
-    running: list[Running] = []
-
-    def start(here: Lab, text: str, prefix: Sequence[str] = ()) -> Running:
-        folder = tmp_path / f"controller{len(running)}"
-        folder.mkdir()
-        hosts = yaml.safe_dump(here.block(), sort_keys=False)
-        head = f"netbench: 1\nname: beside\n{hosts}"
-        running.append(Running(folder, folder / "r", head + text, prefix))
-        return running[-1]
-
-    yield start
-    for one in running:
-        one.process.kill()
-        one.process.communicate()
+    with made_lab(f"{NAME}l", "abcd") as made:
+        yield made
 
 
 def windows(records: list[Record], cell: str) -> dict[tuple[int, str], tuple[int, int]]:
@@ -133,7 +115,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     """So does a controller that resumes it, without the hosts of that pair."""
     soon = with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     text = f"overlap: kernel\nsettings: {{tso: off}}\n{PAIRED}"
-    campaign = begin(own, f"{text}repeat: {{min: 40, max: 40}}\n", soon)
+    campaign = begin(own, f"{text}repeat: {{min: 40, max: 40}}\n", soon, watch=False)
     campaign.await_records(2)
     host = own.hosts["d"]
     kill(*processes(host, "sshd"), *processes(host, "worker-"))
@@ -210,10 +192,9 @@ def test_ctrl_c_at_any_line_ends_the_campaign_and_puts_back(four: Lab, tmp_path:
     """At lines of the main thread: an instant that is drawn from the time hardly ever lies where
     threads are started, or where a lock is taken.
     """
-    hosts = yaml.safe_dump(four.block(), sort_keys=False)
     text = KERNEL.replace("200ms", "30ms")
     file = tmp_path / "c.yaml"
-    file.write_text(f"netbench: 1\nname: lines\n{hosts}{text}repeat: {{min: 2, max: 2}}\n")
+    file.write_text(f"{head(four, 'lines')}{text}repeat: {{min: 2, max: 2}}\n")
 
     def run(folder: str, *press: str | Path) -> int:
         words = ["run", file, "--results", tmp_path / folder]

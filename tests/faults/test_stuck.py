@@ -21,10 +21,9 @@ from netbench.engine.worker import Worker
 from netbench.result.journal import outstanding
 from netbench.result.store import Store
 from netbench.run import external_tool, ledger, transfer
-from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
-from tests.faults.test_hosts import with_values
+from netbench.run.transfer import SLACK_SECONDS, exchange
 from tests.support.engine_pair import Pair, open_pair
 from tests.support.local import call
 from tests.support.running import (
@@ -33,6 +32,7 @@ from tests.support.running import (
     is_running,
     wait_for,
     waits_for_pipe,
+    with_values,
     worker_pid,
 )
 
@@ -43,7 +43,7 @@ UNDO_SECONDS = 30.0
 SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
-HASTY = {"run__exchange__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
+HASTY = {"run__transfer__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
 HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
 
 
@@ -155,21 +155,18 @@ def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
     assert not held()
 
 
-@pytest.mark.parametrize("who", ["mover", "helper"])
-def test_workers_that_are_told_to_exit_are_replaced(tmp_path: Path, who: str) -> None:
-    """SIGTERM is what `systemctl stop` and KillUserProcesses send."""
+def test_movers_that_are_told_to_exit_are_replaced(tmp_path: Path) -> None:
+    """SIGTERM is what `systemctl stop` and KillUserProcesses send. Of helpers: the next test."""
     text = HEAD + "transfer: {duration: 2s, warmup: 0s, congestion: cubic}\n"
     campaign = Running(tmp_path, tmp_path / "r", text)
     wait_for(held, lambda: campaign.process.poll() is None)
     time.sleep(0.5)  # into the run: nothing outside shows when its window is open
-    words = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in campaign.workers()}
-    os.kill(next(pid for pid, argv in words.items() if f"\0{who}\0" in argv), signal.SIGTERM)
+    os.kill(campaign.workers("\0mover\0")[0], signal.SIGTERM)
     code, said = campaign.end()
     assert code == 0, said
     first, second = campaign.records()
     assert (first["status"], second["status"]) == ("interrupted", "ok")
-    why = "a signal told it to exit" if who == "mover" else ""  # a helper leaves unobserved
-    assert f"the worker is gone: {why}" in first["reason"]
+    assert "the worker is gone: a signal told it to exit" in first["reason"]
     assert not held()
 
 

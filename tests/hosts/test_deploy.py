@@ -9,6 +9,7 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -411,7 +412,7 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None
     kept.write_text("another")
     with pytest.raises(subprocess.CalledProcessError):
         server.run(install)
-    assert [file.name for file in bed.place.iterdir()] == ["new"]
+    assert list(bed.place.iterdir()) == []
     works(channel).close()
     server.run(f"{install}\n{rule}\nvisudo -c")
     worker = works(channel, helper=True)
@@ -426,7 +427,7 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None
         f"{deploy.PLACE}/worker-x/worker-y helper",
         f"{deploy.PLACE}/worker-x/../../../../../bin/true helper",
         f"{deploy.PLACE}/worker-../../../../../bin/true helper",
-        f"{deploy.PLACE}/new helper",
+        f"{deploy.PLACE}/new-1 helper",
         "/bin/true helper",
     ):
         assert not tried(server, words), words
@@ -444,6 +445,24 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None
         finally:
             os.killpg(attack.pid, signal.SIGKILL)
     server.run("! test -e /etc/won")
+
+
+def test_two_accounts_install_at_a_time(tmp_path: Path) -> None:
+    """The copy of one is in place when the other has looked at its own."""
+    script = deploy._INSTALL.replace(deploy.PLACE, str(tmp_path / "place"))
+    sums = {}
+    for name in ("good", "evil"):
+        (tmp_path / name).write_text(name)
+        sums[name] = hashlib.sha256(name.encode()).hexdigest()
+    words = {name: ["sh", "-c", script, "install", tmp_path / name, sums[name]] for name in sums}
+    (tmp_path / "chmod").write_text(
+        f"#!/bin/sh\nmkdir {tmp_path}/once || exit 1\n"
+        f'{shlex.join(map(str, words["evil"]))}\nexec {shutil.which("chmod")} "$@"\n'
+    )
+    (tmp_path / "chmod").chmod(0o755)
+    subprocess.run(words["good"], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=True)
+    (made,) = (tmp_path / "place").iterdir()
+    assert (made.name, made.read_text()) == (f"worker-{sums['good']}", "good")
 
 
 class OnHost(LocalChannel):

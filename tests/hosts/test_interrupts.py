@@ -96,22 +96,7 @@ def test_what_is_held_back_comes_once_and_at_the_end() -> None:
         pass
 
 
-def test_ctrl_c_does_not_wait_for_what_is_done_aside() -> None:
-    go_on, begun = threading.Event(), threading.Event()
-
-    def work() -> None:
-        begun.set()
-        go_on.wait(PATIENCE)
-
-    def press() -> None:
-        begun.wait(PATIENCE)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    threading.Thread(target=press).start()
-    with pytest.raises(KeyboardInterrupt):
-        aside(work)
-    assert not go_on.is_set()
-    go_on.set()
+def test_what_is_done_aside_answers_and_fails_as_if_it_were_done_here() -> None:
     assert aside(lambda: 3) == 3
     with pytest.raises(ValueError, match="its own"):
         aside(lambda: int("its own"))

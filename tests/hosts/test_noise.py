@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import LabError, StoreError
+from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
 from netbench.engine.worker import Worker
 from netbench.lab import Lab
@@ -42,6 +42,7 @@ from netbench.run.host_facts import read_all
 from netbench.run.noise import NoiseMonitor
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
+from tests.support.labs import made_lab, needs_lab
 from tests.support.local import FAR, NEAR, out
 from tests.support.needs import needs
 from tests.support.synthetic import Synth
@@ -201,11 +202,10 @@ def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
         return honest(self, questions)
 
     with monitored(one_host()) as (_, monitor, _):
-        monitor.before()
-        monkeypatch.setattr(Worker, "ask", counted)
-        monitor.after(0)
-        monitor.before()
-        monitor.after(1)
+        with monitor.around(0):
+            monkeypatch.setattr(Worker, "ask", counted)
+        with monitor.around(1):
+            pass
     assert len(requests) == 2
     assert max(requests) <= 18
 
@@ -453,17 +453,11 @@ def test_check_compares_both_ends_of_a_link(speed: str, said: list[str]) -> None
 @needs("root", "netns")
 def lab() -> Iterator[Lab]:
     """Two hosts in namespaces, reached over SSH."""
-    from netbench import lab
-
-    name = f"n{os.getpid() % 100000}"
-    try:
-        made = lab.up("netns", ["a", "b"], name=name)
-    except LabError as error:
-        pytest.skip(str(error))
-    yield made
-    lab.down(name)
+    with made_lab(f"n{os.getpid() % 100000}", "ab") as made:
+        yield made
 
 
+@needs_lab
 def test_a_link_that_flaps_is_seen_at_both_its_ends(lab: Lab) -> None:
     made = campaign.parse("netbench: 1\nname: n\nhosts: {a: local, b: local}\n", "n.yaml")
     hosts = {

@@ -39,6 +39,7 @@ from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import known
 from netbench.settings.put_back import put_back
 from tests.support.local import call
+from tests.support.running import stored_records
 from tests.support.sshd import (
     UID,
     Bed,
@@ -654,17 +655,17 @@ def test_every_named_setting_is_one_of_the_default_but_nfs() -> None:
     """The names in native/src/ops/permit.c are those of the settings, and of the meters that a
     helper opens.
     """
-    from netbench.settings.features import SETTINGS
+    from netbench.settings.ethtool import FEATURES
 
     text = (Path(__file__).parents[2] / "native/src/ops/permit.c").read_text()
     default = text.partition("OF_SUDO[] =")[2].partition(";")[0].replace('"', " ")
     words = set(default.replace("\\n", " ").split())
-    named = {name for name in known() if not name.endswith(".")} - {one.name for one in SETTINGS}
+    named = {name for name in known() if not name.endswith(".")} - {one.name for one in FEATURES}
     assert named - {"nfs"} | {"feature.*", "net.", "perf", "energy"} == words - {
         "setting",
         "sysctl",
     }
-    for setting in SETTINGS:
+    for setting in FEATURES:
         if setting.pattern:
             assert f'{{ "{setting.name}", "feature.{setting.pattern}" }}' in text
 
@@ -681,7 +682,7 @@ needs_paranoia = pytest.mark.skipif(
 def test_a_helper_opens_events_for_a_mover_without_root(bed: Bed, tmp_path: Path) -> None:
     server = reached(bed)
     conclusion = conductor.start(parsed(bed, METERED), tmp_path / "results")
-    (record,) = records_of(conclusion.path)
+    (record,) = stored_records(conclusion.path)
     assert record["status"] == "ok"
     opening, closing = record["sender"]["perf"]["context_switches"]
     assert closing > opening
@@ -695,7 +696,7 @@ def test_a_helper_opens_events_for_a_mover_without_root(bed: Bed, tmp_path: Path
 def test_without_a_helper_the_column_is_empty_with_its_reason(bed: Bed, tmp_path: Path) -> None:
     reached(bed, setup=sudo_rule(bed, " no-helper"))
     conclusion = conductor.start(parsed(bed, METERED), tmp_path / "results")
-    (record,) = records_of(conclusion.path)
+    (record,) = stored_records(conclusion.path)
     assert record["status"] == "ok"
     assert "perf" not in record["sender"]
     assert "rusage" in record["sender"]
@@ -714,7 +715,7 @@ def test_a_helper_opens_energy_counters_for_a_mover_without_root(bed: Bed, tmp_p
     reached(bed, setup=sudo_rule(bed) + RAPL)
     wanted = parsed(bed, METERED.replace("perf", "energy"))
     conclusion = conductor.start(wanted, tmp_path / "results")
-    (record,) = records_of(conclusion.path)
+    (record,) = stored_records(conclusion.path)
     assert record["sender"]["energy"]["package_uj"] == [0, 0]
     assert "dram_uj" not in record["sender"]["energy"]
 
@@ -964,10 +965,6 @@ def findings(wanted: Campaign) -> list[str]:
         return [str(finding) for finding in check(wanted, pool)]
 
 
-def records_of(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-
-
 def facts_of(path: Path) -> dict[str, Any]:
     return dict(json.loads((path / "facts.json").read_text())["hosts"]["snd"][-1])
 
@@ -1145,7 +1142,7 @@ def test_a_lost_worker_leaves_no_setting(
 
     before_runs(kill)
     conclusion = conductor.start(parsed(bed), tmp_path / "results")
-    assert [each["status"] for each in records_of(conclusion.path)] == ["interrupted", "ok"]
+    assert [each["status"] for each in stored_records(conclusion.path)] == ["interrupted", "ok"]
     assert (conclusion.why, TTL.read_text()) == ("done", before)
 
 

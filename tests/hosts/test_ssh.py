@@ -28,7 +28,17 @@ from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import out
-from tests.support.sshd import Bed, bed, free_port, keygen, needs_sshd, tmp_path, until
+from tests.support.sshd import (
+    Bed,
+    bed,
+    free_port,
+    keygen,
+    needs_sshd,
+    open_bed,
+    open_folder,
+    tmp_path,
+    until,
+)
 
 __all__ = ["bed", "tmp_path"]
 pytestmark = [pytest.mark.root, needs_sshd]
@@ -59,6 +69,13 @@ def login_shell(folder: Path, script: str) -> str:
     return str(folder / "login")
 
 
+@pytest.fixture(scope="module")
+def channel() -> Iterator[SshChannel]:
+    """To a host of all tests that leave it as it is."""
+    with open_folder() as folder, open_bed(folder) as made:
+        yield made.host()[1]
+
+
 # --- commands and files
 
 
@@ -76,14 +93,12 @@ def test_arguments_arrive_as_they_are(bed: Bed) -> None:
 @pytest.mark.parametrize(
     "argv", [["no-such-program"], ["/etc/passwd"], ["-e"], [""], ["echo", "a\0b"]], ids=repr
 )
-def test_what_cannot_be_run_is_said(bed: Bed, argv: list[str]) -> None:
-    _, channel = bed.host()
+def test_what_cannot_be_run_is_said(channel: SshChannel, argv: list[str]) -> None:
     with pytest.raises(HostError, match="snd: "):
         channel.run(argv)
 
 
-def test_a_command_that_takes_too_long_is_given_up(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_a_command_that_takes_too_long_is_given_up(channel: SshChannel) -> None:
     began = time.monotonic()
     with pytest.raises(HostError, match="in time"):
         channel.run(["sleep", "50"], timeout=0.3)
@@ -120,8 +135,7 @@ def test_file_errors_are_the_hosts_own_words(bed: Bed, tmp_path: Path) -> None:
 # --- programs that are talked to
 
 
-def test_a_program_is_talked_to_in_bytes(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_a_program_is_talked_to_in_bytes(channel: SshChannel) -> None:
     process = channel.start(["cat"])
     every = bytes(range(256)) * 1000
     with ThreadPoolExecutor(1) as pool:
@@ -132,30 +146,26 @@ def test_a_program_is_talked_to_in_bytes(bed: Bed) -> None:
     assert process.finish(5) == 0
 
 
-def test_a_programs_complaint_and_status(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_a_programs_complaint_and_status(channel: SshChannel) -> None:
     process = channel.start(["sh", "-c", "seq 2000 >&2; read x; exit 4"])
     assert process.finish(5) == 4
     assert process.complaint() == "1998\n1999\n2000"
 
 
-def test_a_long_complaint_does_not_block_the_output(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_a_long_complaint_does_not_block_the_output(channel: SshChannel) -> None:
     process = channel.start(["sh", "-c", "head -c 5000000 /dev/zero >&2; echo done"])
     assert process.read(20) == b"done\n"
 
 
-def test_a_program_that_does_not_end_is_left(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_a_program_that_does_not_end_is_left(channel: SshChannel) -> None:
     process = channel.start(["sh", "-c", "exec sleep 1000 <&-"])
     assert process.finish(0.1) is None
 
 
 def test_writing_to_a_program_that_does_not_read_ends(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch
+    channel: SshChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("netbench.hosts.ssh.process.STALL_SECONDS", 0.6)
-    _, channel = bed.host()
     process = channel.start(["sleep", "1000"])
     with pytest.raises(OSError, match="not read its input"):
         process.write(bytes(16 << 20))
@@ -273,7 +283,7 @@ def test_a_login_shell_that_runs_nothing_is_quoted(
     bed: Bed, tmp_path: Path, script: str, said: str
 ) -> None:
     _, channel = bed.host(shell=login_shell(tmp_path, script))
-    with pytest.raises(HostError, match=f"ran no command{said}"):
+    with pytest.raises(HostError, match=f"ran no command.*{said}"):
         channel.run(["true"])
 
 
@@ -679,9 +689,9 @@ def test_a_host_that_wants_more_than_a_key_is_refused_in_words(bed: Bed) -> None
 @pytest.mark.parametrize(
     ("said", "hangs_up", "expected"),
     [
-        (b"", False, "it accepted the connection, but sent no SSH banner within"),
-        (b"SSH-2.0-Silent\r\n", False, "the key exchange did not finish"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "is not an SSH server"),
+        (b"", False, "it accepted the connection, but sent no SSH banner (it took more than 0.5 s"),
+        (b"SSH-2.0-Silent\r\n", False, "the key exchange failed (it took more than 0.5 s"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "is an SSH server listening on that port"),
     ],
     ids=["nothing", "a banner alone", "HTTP"],
 )
@@ -774,8 +784,7 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]
 
 
-def test_reading_waits_only_as_long_as_asked(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_reading_waits_only_as_long_as_asked(channel: SshChannel) -> None:
     process = channel.start(["cat"])
     with pytest.raises(TimeoutError):
         process.read(0.05)
@@ -783,8 +792,7 @@ def test_reading_waits_only_as_long_as_asked(bed: Bed) -> None:
     assert process.read(5) == b"x"
 
 
-def test_two_threads_may_talk_at_once(bed: Bed) -> None:
-    _, channel = bed.host()
+def test_two_threads_may_talk_at_once(channel: SshChannel) -> None:
     process = channel.start(["cat"])
     lock = threading.Lock()
 

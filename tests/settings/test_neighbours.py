@@ -492,11 +492,3 @@ def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
     finally:
         (IPV4 / "tcp_sack").write_text("1")
         worker.close()
-
-
-def test_a_trial_that_the_kernel_refuses_is_over(interface: str) -> None:
-    """What was around it is not put back again later."""
-    with holding(interface) as (held, _, journal):
-        with pytest.raises(SettingRefused):
-            held.hold(parsed([{}, {"sysctl.net.ipv4.tcp_congestion_control": "nosuch"}, {}]))
-        assert outstanding(journal, "here") == []

@@ -24,7 +24,8 @@ from netbench.settings.neighbours import OP
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
-from tests.support.local import ADDRESS, call, out
+from tests.support.local import ADDRESS, out
+from tests.support.running import stored_records
 
 
 def state(interface: str) -> dict[str, str]:
@@ -220,22 +221,6 @@ def by_journal(journal: list[Any]) -> list[str]:
         worker.close()
 
 
-def test_the_journal_alone_brings_everything_back(interface: str) -> None:
-    before = state(interface)
-    journal: list[Any] = []
-    first = Worker(open_channel(Host("here")).start_helper(), "here")
-    holder(SettingContext("here", first, ADDRESS, interface), first, journal).hold(
-        parsed([{"mtu": "1400"}, {}, {"tso": "off", "qdisc": "pfifo_fast"}])
-    )
-    kill(first)
-    assert state(interface) != before
-    lines = by_journal(journal)
-    assert [line.partition(" ")[0] for line in lines] == ["qdisc", "tso", "mtu", "mtu"]
-    assert all(line.endswith("put back") for line in lines[:3])
-    assert not outstanding(journal, "here")
-    assert state(interface) == before
-
-
 def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
     place: SettingContext, worker: Worker, interface: str
 ) -> None:
@@ -280,11 +265,11 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
         ("touch", f"{tmp_path}/{{level}}"), ("ls", str(tmp_path)), ("rmdir", f"{tmp_path}/nothing")
     )
     held = holder(SettingContext("here", first, ADDRESS, interface), first, journal, {"odd": odd})
-    held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off"}]))
+    held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off", "qdisc": "pfifo_fast"}]))
     kill(first)
     assert state(interface) != before
-    for left in (["mtu", "odd", "tso"], ["odd"]):
-        assert asked(outstanding(journal, "here")) == left[::-1]
+    for left in (["qdisc", "tso", "odd", "mtu"], ["odd"]):
+        assert asked(outstanding(journal, "here")) == left
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
             by_journal(journal)
     assert state(interface) == before
@@ -354,7 +339,7 @@ class Driver:
 
 
 def test_what_a_change_moves_of_another_kind_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netbench.settings.mtu.Mtu.is_ready", lambda *_: True)
+    monkeypatch.setattr("netbench.settings.link.Mtu.is_ready", lambda *_: True)
     made = Driver()
     journal: list[Any] = []
     held = HostSettings(
@@ -452,17 +437,13 @@ repeat: {{min: 2, max: 2}}
 """
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-
-
 def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
     interface: str, tmp_path: Path
 ) -> None:
     before = state(interface)
     text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
     done = conductor.start(campaign.parse(text, "s.yaml"), tmp_path)
-    found = records(done.path)
+    found = stored_records(done.path)
     assert (done.why, [r["status"] for r in found]) == ("done", ["ok"] * 8)
     for record in found:
         for side in ("sender", "receiver"):
@@ -490,7 +471,7 @@ def test_an_undo_that_fails_ends_the_campaign_and_says_what_is_left(tmp_path: Pa
     assert (done.why, done.exit_code) == ("lost", 1)
     assert "rmdir" in done.reason
     assert f"`restore {done.path}` puts back what is left changed" in done.reason
-    assert [record["status"] for record in records(done.path)] == ["ok"]
+    assert [record["status"] for record in stored_records(done.path)] == ["ok"]
     journal = conductor.Store.open(done.path).journal
     assert journal.ended() == "lost"
     assert [change.setting for change in journal.outstanding("here")] == ["mine"]
@@ -528,11 +509,3 @@ class Narrow(Driver):
 def test_an_mtu_beyond_the_links_is_known_before(level: str, why: str) -> None:
     place = SettingContext("here", Narrow(), ADDRESS, "nic0")
     assert known()["mtu"].why_not("", level, place) == why
-
-
-def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(SWEEP.format(address=ADDRESS, interface=interface, second=7))
-    said = " ".join(call("check", file).stdout.split())
-    assert "not known before it is tried: mtu: 1400, sysctl" in said
-    assert "tso: off" not in said.partition("not known before it is tried:")[2]

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -139,23 +140,27 @@ def open_pair(sender: Sequence[str] = WORKER, receiver: Sequence[str] = WORKER) 
             stack.callback(workers[-1].close)
             heartbeat.add(workers[-1])
             stack.callback(heartbeat.remove, workers[-1])
-        yield Pair(*workers)
+        yield Pair(workers[0], workers[1])
 
 
-@contextlib.contextmanager
-def mover(*before: str) -> Iterator[Worker]:
+def mover(*before: str) -> contextlib.closing[Worker]:
     """A worker that moves data, started by these words and its own."""
-    worker = Worker(LocalChannel("here", (*before, *WORKER)).start_mover(), "here")
-    try:
-        yield worker
-    finally:
-        worker.close()
+    return contextlib.closing(
+        Worker(LocalChannel("here", [*before, *WORKER]).start_mover(), "here")
+    )
+
+
+def helper(*before: str) -> contextlib.closing[Worker]:
+    """One that changes this machine."""
+    return contextlib.closing(
+        Worker(LocalChannel("here", [*before, *WORKER]).start_helper(), "here")
+    )
 
 
 def observe(worker: Worker, meters: str, **more: int | str) -> Side:
     """What meters count in a window of 20 ms, or of another `duration`."""
-    job = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
-    worker.prepare(job | more)
+    job: Options = {"role": "observe", "meters": meters, "duration": 20 * MS, "sample": 0}
+    worker.prepare({**job, **more})
     return observed(worker)
 
 
@@ -165,6 +170,16 @@ def observed(worker: Worker) -> Side:
     worker.await_edge(Edge.CLOSE, PATIENCE)
     worker.stop()
     return Side.of(worker.catalogue, worker.result(PATIENCE).result)
+
+
+def scheduled_ns(pid: int) -> int:
+    """Time on a CPU of all threads of a process: first field of /proc/PID/task/*/schedstat
+    (Documentation/scheduler/sched-stats.rst).
+    """
+    return sum(
+        int((task / "schedstat").read_text().split()[0])
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    )
 
 
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +29,15 @@ POWERS = "-dac_override,-dac_read_search"  # what lets root pass the permissions
 
 def run(text: str, results: Path, channels: ChannelFactory = open_channel) -> list[dict[str, Any]]:
     """The records of a campaign that begins with BASE."""
-    conclusion = conductor.start(campaign.parse(BASE + text, "f.yaml"), results, channels=channels)
-    return stored_records(conclusion.path)
+    return run_whole(BASE + text, results, channels)[1]
+
+
+def run_whole(
+    text: str, results: Path, channels: ChannelFactory = open_channel
+) -> tuple[conductor.Conclusion, list[dict[str, Any]]]:
+    """How a campaign ended, and its records."""
+    conclusion = conductor.start(campaign.parse(text, "f.yaml"), results, channels=channels)
+    return conclusion, stored_records(conclusion.path)
 
 
 def stored_records(folder: Path) -> list[dict[str, Any]]:
@@ -42,7 +50,7 @@ def sabotage(
     monkeypatch: pytest.MonkeyPatch, action: Callable[[Runner], None], after: float
 ) -> None:
     """Do something to the workers some time into the first run."""
-    honest, done = Runner._measure, []
+    honest, done = Runner._measure, list[threading.Timer]()
 
     def measure(self: Runner, *args: Any) -> Any:
         timer = threading.Timer(after, action, [self])
@@ -64,6 +72,18 @@ def as_anyone(argv: Sequence[str | Path]) -> list[str]:
         ["setpriv", f"--bounding-set={POWERS}", f"--inh-caps={POWERS}"] if os.geteuid() == 0 else []
     )
     return [*bound, *map(str, argv)]
+
+
+def with_values(**values: float) -> list[str]:
+    """A prefix of netbench's command line that sets constants of its modules, as
+    `run__worker_pool__NAME=2`.
+    """
+    code = "import sys, importlib\n"
+    for key, value in values.items():
+        *module, name = key.split("__")
+        code += f"setattr(importlib.import_module('netbench.{'.'.join(module)}'), {name!r}, {value!r})\n"
+    code += "from netbench.__main__ import main; sys.exit(main(sys.argv[4:]))"
+    return [sys.executable, "-c", code]
 
 
 def process_state(pid: int) -> str:
@@ -104,7 +124,7 @@ class Started:
     def __init__(self, folder: Path, results: Path, text: str) -> None:
         (folder / "d.yaml").write_text(text)
         self.results = results
-        self.words = ["run", folder / "d.yaml", "--results", results]
+        self.words: list[str | Path] = ["run", folder / "d.yaml", "--results", results]
 
     def records(self) -> list[dict[str, Any]]:
         """Its whole records."""
@@ -140,17 +160,21 @@ class Running(Started):
         results: Path,
         text: str = LONG,
         prefix: Sequence[str] = (),
+        start: Callable[[list[str]], subprocess.Popen[Any]] | None = None,
         **popen: Any,
     ) -> None:
         super().__init__(folder, results, text)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
         argv = [*prefix, *netbench_argv(self.words)]
-        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        self.process = (
+            start(argv) if start else subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        )
 
     def await_records(self, number: int) -> None:
         """Wait until it has so many more records."""
         number += len(self.records())
-        wait_for(lambda: len(self.records()) >= number, lambda: self.process.poll() is None)
+        wait_for(lambda: len(self.records()) >= number or self.process.poll() is not None)
+        assert len(self.records()) >= number, self.end()
 
     def workers(self, role: str = "") -> list[int]:
         """The pids of its workers, or of those in a role: mover or helper."""

@@ -13,6 +13,15 @@ import pytest
 from netbench.base.cancel import held_back
 from tests.support.kernel_repository import Repository, prepared
 
+PAIRS = """\
+netbench: 1
+name: pairs
+verify: off
+hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2},
+        c: {ssh: c, address: 10.0.0.3}, d: {ssh: d, address: 10.0.0.4}}
+pairs: [{sender: a, receiver: b}, {sender: c, receiver: d}]
+"""
+
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:

@@ -1,18 +1,16 @@
-"""What a lab's guests run on: arguments of QEMU, CPUs of each guest, and how long it is believed
-that KVM does not boot a kernel. What QEMU and KVM make of it is in tests/guests/test_kvm.py.
+"""What a lab's guests run on: arguments of QEMU, CPUs of each guest, and what is said where KVM does
+not boot a kernel. What QEMU and KVM make of it is in tests/guests/test_kvm.py.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from netbench.base.errors import LabError
-from netbench.lab import debian, guests, trial
+from netbench.lab import guests, trial
 from netbench.lab.accelerator import EMULATION, KVM, Accelerator, shares
 from netbench.lab.command import Tools
 from netbench.lab.lab import Lab, LabHost, LabKernel
@@ -63,7 +61,7 @@ def test_kvm_is_asked_for_alone_and_so_is_emulation() -> None:
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     """A fake accelerator, since KVM works on few machines of tests: a device that opens, and a QEMU
-    that counts how often it is started and never boots anything.
+    that never boots anything.
     """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     device = tmp_path / "kvm"
@@ -71,9 +69,9 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
     monkeypatch.setattr(trial, "DEVICE", device)
     monkeypatch.setattr(trial, "VHOST", tmp_path / "none")
     program = tmp_path / "qemu"
-    program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/tries\necho 'no VMX' >&2\nexit 1\n")
+    program.write_text("#!/bin/sh\necho 'no VMX' >&2\nexit 1\n")
     program.chmod(0o755)
-    return Tools({guests.PROGRAM: str(program), "timeout": "/usr/bin/timeout"})
+    return Tools({guests.PROGRAM: str(program)})
 
 
 @pytest.fixture
@@ -82,81 +80,26 @@ def kernel(tmp_path: Path) -> LabKernel:
     return LabKernel("6.1", "6.1.0", tmp_path / "image", tmp_path / "root")
 
 
-def tries(tmp_path: Path) -> int:
-    return len((tmp_path / "tries").read_text().splitlines())
-
-
-def test_that_kvm_fails_is_kept(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, capsys: pytest.CaptureFixture[str]
+def test_without_kvm_guests_are_emulated(
+    tools: Tools, kernel: LabKernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     why = "kernel 6.1 ended: no VMX"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
     assert capsys.readouterr().err == (
         f"netbench: guests are emulated (QEMU TCG), without KVM: {why}\n"
     )
-    assert trial.choose([kernel], 2, tools).why == f"{why} (tried 0 min ago)"
     alone = trial.choose([kernel], 1, tools)
     assert alone.cpus == (tuple(sorted(os.sched_getaffinity(0))),)
     assert f"-smp {len(alone.cpus[0])} " in " ".join(alone.machine(0))
-    assert tries(tmp_path) == 1
-    assert trial.choose([replace(kernel, append="x=y")], 2, tools).why == why
-    assert tries(tmp_path) == 2
-
-
-def an_hour(here: Path) -> None:
-    (kept,) = (debian.cache() / "kvm").iterdir()
-    os.utime(kept, (0, kept.stat().st_mtime - trial.KEPT_SECONDS))
-
-
-def the_device(here: Path) -> None:
-    """As where the module is loaded again."""
-    (here / "kvm").chmod(0o600)
-
-
-def qemu(here: Path) -> None:
-    os.utime(here / "qemu", (1, 1))
-
-
-def the_boot(here: Path) -> None:
-    (here / "boot_id").write_text("another")
-
-
-@pytest.mark.parametrize("change", [an_hour, the_device, qemu, the_boot])
-def test_what_may_change_the_answer_is_tried_again(
-    tmp_path: Path,
-    tools: Tools,
-    kernel: LabKernel,
-    change: Callable[[Path], None],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
-    (tmp_path / "boot_id").write_text("one")
-    trial.choose([kernel], 2, tools)
-    change(tmp_path)
-    assert "tried" not in trial.choose([kernel], 2, tools).why
-    assert tries(tmp_path) == 2
-    kernel.initrd.unlink()
-    with pytest.raises(LabError, match="cannot try KVM"):
-        trial.choose([replace(kernel, append="x")], 2, tools)
 
 
 def test_without_the_device_nothing_is_tried(
     tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial, "DEVICE", tmp_path / "gone")
+    kernel.initrd.unlink()
     why = f"{tmp_path}/gone: No such file or directory"
     assert trial.choose([kernel], 2, tools) == Accelerator(why=why)
-    assert not (tmp_path / "tries").exists()
-
-
-def test_after_another_boot_of_the_machine_it_is_tried_again(
-    tmp_path: Path, tools: Tools, kernel: LabKernel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trial.choose([kernel], 2, tools)
-    (tmp_path / "boot_id").write_text("another")
-    monkeypatch.setattr(trial, "_BOOT_ID", tmp_path / "boot_id")
-    trial.choose([kernel], 2, tools)
-    assert tries(tmp_path) == 2
 
 
 def test_an_initramfs_that_is_gone_is_no_answer(tools: Tools, kernel: LabKernel) -> None:

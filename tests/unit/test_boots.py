@@ -343,6 +343,13 @@ def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None
     assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
 
 
+@pytest.mark.parametrize("release", ["-x", "6.1;id", "6.1\n", "$(id)", ""])
+def test_what_a_host_calls_its_kernel_is_no_other_word(tmp_path: Path, release: str) -> None:
+    machine, ours = command(tmp_path, "exit 0"), boot_method("command")
+    with pytest.raises(BootError, match="which is no release"):
+        ours.prepare(machine, Kernel("new", release="6.12"), State("1", release, ""))
+
+
 def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     ours, new = boot_method("command"), Target("new", "6.12")
     with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
@@ -403,7 +410,7 @@ def test_a_journal_knows_the_original_kernels_of_hosts_until_they_are_back() -> 
     assert [journal.boot_of(host) for host in "abc"] == [seen, begun[1], None]
     assert [journal.seen_boot_id(host) for host in "abc"] == ["2", "1", ""]
     assert [journal.left_boot_id(host) for host in "abc"] == ["1", "1", ""]
-    assert journal.last_boot() == 2
+    assert journal.last_number(BootBegun) == 2
     journal.write(Back("a", "9"))
     assert original_states(journal) == {"b": State("1", "6.1", "quiet")}
     assert journal.boot_of("a") == Back("a", "9")

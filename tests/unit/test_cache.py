@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from netbench.kernels import cache
-from netbench.lab.kept import keep
 
 DAY = 86400.0
 
@@ -50,8 +49,7 @@ def test_what_nobody_used_for_90_days_goes(here: Path) -> None:
     old, young = entry(here, "built/old", 91), entry(here, "built/young", 89)
     kept = here / "lab" / "a.deb"
     kept.parent.mkdir()
-    (here / "draft").write_text("x")
-    keep(here / "draft", kept)
+    kept.write_text("x")
     aged(kept, 91)
     assert pruned() == [
         f"removed 2 unused items of {here} (1M): not used for 90 days, or beyond"
@@ -59,7 +57,7 @@ def test_what_nobody_used_for_90_days_goes(here: Path) -> None:
     ]
     assert not old.exists()
     assert young.exists()
-    assert list((here / "lab").iterdir()) == []  # nor its note
+    assert list((here / "lab").iterdir()) == []
 
 
 def test_beyond_the_size_the_least_recently_used_go(

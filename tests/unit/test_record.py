@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netbench.base import names
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
 from netbench.result.codec import SCHEMA, described
@@ -29,6 +31,11 @@ from tests.support.damage import texts
 
 WHERE = "r/records.jsonl:7"
 numbers = st.integers(0, 2**64 - 1)
+lines = texts.filter(lambda text: re.match(names.LINE, text))
+
+
+def free(name: str) -> bool:
+    return name not in (*names.COLUMNS, *names.METRICS)
 
 
 def counters(edges: int) -> st.SearchStrategy[dict[str, Any]]:
@@ -70,7 +77,9 @@ records = st.builds(
     pair=st.sampled_from(["here>here", "snd>rcv", "a.b-c>d_e"]),
     block=st.integers(0, 10**6),
     boot=st.integers(0, 10**6),
-    factors=st.dictionaries(texts, texts, max_size=3),
+    factors=st.dictionaries(
+        st.from_regex(names.FACTOR, fullmatch=True).filter(free), lines, max_size=3
+    ),
     status=st.sampled_from(STATUSES),
     reason=texts,
     started=st.just("2026-03-01T12:00:00.123456Z"),
@@ -81,7 +90,9 @@ records = st.builds(
     ),
     proof=st.builds(Proof, counters(3), counters(3)),
     captures=st.dictionaries(
-        texts, st.builds(Capture, texts, st.none() | st.floats(0, 1e9), texts), max_size=2
+        st.from_regex(names.METRIC, fullmatch=True).filter(free),
+        st.builds(Capture, texts, st.none() | st.floats(0, 1e9), texts),
+        max_size=2,
     ),
     cut=st.dictionaries(st.sampled_from(["sender", "receiver"]), st.floats(0, 1e9), max_size=2),
 )
@@ -163,6 +174,7 @@ def test_a_key_that_is_missing_is_named(path: str) -> None:
         ("status", "okay", "status: expected one of ok, failed, .*, found 'okay'"),
         ("started", "2026-99-01T12:00:00Z", "started: expected a time such as"),
         ("factors.send", None, "factors.send: expected a text"),
+        ("factors.send", "x\n  y", "factors.send: expected a text of one line"),
         ("sender", "x", "sender: expected an object, found 'x'"),
         ("sender.time_ns", [1], "sender.time_ns: expected a list of 2"),
         ("sender.time_ns", [2, 1], "sender.time_ns: expected .* not below the first, found"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from netbench.base.names import COLUMNS
 from netbench.campaign import parse
-from netbench.campaign.schema.tools import COLUMNS
 from netbench.model import Tool
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json

@@ -10,10 +10,9 @@ import pytest
 from netbench.base.units import printed_rate, printed_size, printed_time
 from netbench.model import Pin, Sink, Source, Tool, Transfer
 from netbench.result.record import ToolReading
-from netbench.tools import search
+from netbench.tools import own
 from netbench.tools.adaptors import TOOLS, adaptor_of
-from netbench.tools.captures import TEXT_MAX, read
-from netbench.tools.own import OwnTool
+from netbench.tools.own import TEXT_MAX, OwnTool, read
 from netbench.tools.tool import Output, Place
 
 PLACE = Place("10.0.0.2", 5000, (0,), (1,))
@@ -101,7 +100,7 @@ def test_an_odd_line_fails_its_run_alone(pattern: str, output: str) -> None:
 
 
 def test_a_search_without_end_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SECONDS", 1)
+    monkeypatch.setattr(own, "SECONDS", 1)
     patterns = [("throughput", "(?P<rate>1 Gb/s)"), ("v", "(?P<value>(0+)+)x")]
     with pytest.raises(ValueError, match=re.escape("the search for '(?P<value>(0+)+)x' took more")):
         read(patterns, "1 Gb/s" + "0" * 40)
@@ -190,7 +189,7 @@ def test_the_command_lines_of_iperf3() -> None:
     iperf3 = TOOLS["iperf3"]
     made = iperf3.commands(transfer, PLACE)
     assert " ".join(made.client) == (
-        "iperf3 -c 10.0.0.2 -p 5000 -J -l 131072 -P 4 -t 2 -O 1 -w 65536 -C cubic -b 250000000 -Z -F /a b -i 60 -A 0"
+        "iperf3 -c 10.0.0.2 -p 5000 -l 131072 -P 4 -w 65536 -b 250000000 -F /a b -J -i 60 -t 2 -O 1 -C cubic -Z -A 0"
     )
     words = " ".join(iperf3.commands(replace(transfer, bytes=10), Place("10.0.0.2", 5000)).client)
     assert " -n 10 " in words
@@ -211,7 +210,7 @@ def test_the_command_lines_of_iperf3() -> None:
 def test_the_command_lines_of_iperf2_and_dd() -> None:
     cell = Transfer(tool=Tool("iperf2"), streams=2, duration=500 * 10**6, receive_buffer=4096, ip=6)
     made = TOOLS["iperf2"].commands(cell, PLACE)
-    assert " ".join(made.client) == "iperf -c 10.0.0.2 -p 5000 -y C -V -l 65536 -P 2 -t 0.5"
+    assert " ".join(made.client) == "iperf -c 10.0.0.2 -p 5000 -l 65536 -P 2 -y C -V -t 0.5"
     assert " ".join(made.server) == "iperf -s -B 10.0.0.2 -p 5000 -V -l 65536 -w 4096"
     copy = Transfer(tool=Tool("dd"), bytes=100, duration=None, source=Source("zero"))
     reads = TOOLS["dd"].commands(replace(copy, source=FILE), PLACE)

@@ -43,19 +43,42 @@ def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another account")
-def test_a_link_of_another_account_is_not_followed(tmp_path: Path) -> None:
-    """Nor to a device; the page of a report, which is written in place, refuses it."""
-    own, result = tmp_path / "own", tmp_path / "results"
-    result.mkdir()
-    for name, target in (("f", own), ("device", Path("/dev/full"))):
-        link = tmp_path / name
-        link.symlink_to(target)
-        os.lchown(link, 1234, 1234)
-        own.write_text("root's")
-        with pytest.raises(PlaceError, match="Too many levels of symbolic links"):
-            api.write_index(result, link)
-        write(link, "new")
-        assert (own.read_text(), link.read_text(), link.is_symlink()) == ("root's", "new", False)
+@pytest.mark.parametrize("name", ["f", "device", "above/f", "own"])
+def test_a_link_of_another_account_is_not_followed(tmp_path: Path, name: str) -> None:
+    """Nor to a device, nor one above the file, nor one that an own link leads to."""
+    folder, result = tmp_path / "folder", tmp_path / "results"
+    for each in (folder, result):
+        each.mkdir()
+    own = folder / "f"
+    own.write_text("root's")
+    for link, target in (("f", own), ("device", Path("/dev/full")), ("above", folder)):
+        (tmp_path / link).symlink_to(target)
+        os.lchown(tmp_path / link, 1234, 1234)
+    (tmp_path / "own").symlink_to("f")
+    for to_write in (write, lambda file, text: api.write_index(result, file)):
+        with pytest.raises(PlaceError, match="is a link of user 1234, which is not followed; cho"):
+            to_write(tmp_path / name, "new")
+    assert (own.read_text(), list(folder.iterdir())) == ("root's", [own])
+
+
+def test_what_takes_the_place_of_a_draft_is_not_written(tmp_path: Path) -> None:
+    """By the owner of the folder, and by that of the folder above."""
+    own, folder = tmp_path / "own", tmp_path / "folder"
+    own.write_text("root's")
+    folder.mkdir()
+    with suppress(PlaceError), replacing(folder / "f") as draft:
+        (made,) = folder.iterdir()
+        made.rename(tmp_path / "away")
+        made.mkdir()
+        (made / "f").symlink_to(own)
+        draft.write_text("new")
+    assert own.read_text() == "root's"
+    with replacing(folder / "g") as draft:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(tmp_path)
+        draft.write_text("new")
+    assert (tmp_path / "moved" / "g").read_text() == "new"
+    assert not (tmp_path / "g").exists()
 
 
 def test_a_pipe_stays_one_and_gets_the_contents(tmp_path: Path) -> None:

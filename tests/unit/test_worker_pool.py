@@ -17,15 +17,7 @@ from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
 from netbench.run import worker_pool
 from netbench.run.worker_pool import WorkerPool
-from tests.unit.conftest import Pressing
-
-PAIRS = """\
-netbench: 1
-name: p
-hosts: {a: {ssh: a, address: 10.0.0.1}, b: {ssh: b, address: 10.0.0.2},
-        c: {ssh: c, address: 10.0.0.3}, d: {ssh: d, address: 10.0.0.4}}
-pairs: [{sender: a, receiver: b}, {sender: c, receiver: d}]
-"""
+from tests.unit.conftest import PAIRS, Pressing
 
 
 def test_hosts_that_are_lost_one_after_another_are_waited_for_once(

@@ -4,7 +4,6 @@ hosts that are slow are named.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -36,8 +35,9 @@ from netbench.run.worker_pool import ChannelFactory, open_channel
 from netbench.stats.intervals import Numbers
 from tests.support import fleet_lab
 from tests.support.fleets import MadeFleet, names, ring
+from tests.support.running import stored_records
 from tools.bench import command
-from tools.bench.orchestration import lab_of, pairs_of
+from tools.bench.orchestration import pairs_of
 from tools.bench.report import reported
 from tools.bench.table import Part, Row, at_most
 
@@ -103,7 +103,7 @@ def measure() -> Part:
 
 
 def _checked(place: Path) -> Row:
-    with lab_of(CHECKED) as made:
+    with fleet_lab.lab_of(CHECKED) as made:
         file = place / "fleet.yaml"
         transfer = {"duration": "50ms", "congestion": "cubic"}
         keys = {"netbench": 1, "name": "fleet", **pairs_of(made.block()), "transfer": transfer}
@@ -121,12 +121,12 @@ class Watched(Progress):
 
     cpu: dict[int, float] = field(default_factory=dict)
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+    def ran(self, record: Record, ledger: Ledger) -> None:
         self.cpu[record.block] = time.process_time()
 
 
 def _side_by_side() -> list[Row]:
-    with lab_of(2 * PAIRS) as made:
+    with fleet_lab.lab_of(2 * PAIRS) as made:
         hosts = made.block()
         alone, _ = _measured(hosts, 1, RUNS_ALONE, SHORT)
         beside, _ = _measured(hosts, PAIRS, BLOCKS, SHORT)
@@ -164,7 +164,7 @@ def _measured(
     watched = Watched()
     with tempfile.TemporaryDirectory() as folder:
         done = conductor.start(campaign.parse(text, "fleet.yaml"), Path(folder), watched, channels)
-        records = [json.loads(line) for line in (done.path / "records.jsonl").open()]
+        records = stored_records(done.path)
     reasons = {record["reason"] for record in records if record["status"] != "ok"}
     if done.why != "done" or done.failed or reasons:
         raise RuntimeError(f"the campaign ended as {done.why}: {done.reason} {reasons}")

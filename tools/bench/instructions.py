@@ -7,13 +7,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from netbench.run.exchange import exchange
+from netbench.engine.binding import Edge
 from netbench.run.job import Options
-from tools.bench import callgrind, engine_pair, hand_loops
+from netbench.run.transfer import exchange
+from tests.support.engine_pair import ADDRESS, WORKER, Side, open_pair
+from tools.bench import callgrind, hand_loops
 from tools.bench.callgrind import Cost, Count
 from tools.bench.table import Part, Row
 
@@ -110,7 +113,7 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
     OSError, ValueError.
     """
     sends = method.role == "send"
-    common = engine_pair.common_options()
+    common: Options = {"token": os.urandom(16), "streams": 1, "address": ADDRESS, "meters": ""}
     common |= {"duration": size * NS_A_BYTE} if method.timed else {"bytes": size}
     send: Options = {"role": "send", "chunk": CHUNK, "source": method.source}
     if method.source == "file":
@@ -120,13 +123,15 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
         receive |= {"sink": "file", "sink_path": str(folder / "sink")}
     send |= {"method": method.name} if sends else {"method": "write"}
     receive |= {"method": "read"} if sends else {"method": method.name}
-    watched = callgrind.command(folder, engine_pair.MOVER)
-    movers = (watched, engine_pair.MOVER) if sends else (engine_pair.MOVER, watched)
-    with engine_pair.open_pair(*movers) as pair:
-        both = exchange(pair.sender, pair.receiver, common | send, common | receive)
-        worker, outcome = (pair.sender, both.sender) if sends else (pair.receiver, both.receiver)
-        chunks = engine_pair.total(worker, outcome, method.chunks)
-        again = sum(engine_pair.total(worker, outcome, name) for name in method.again)
+    watched = callgrind.command(folder, WORKER)
+    with open_pair(*((watched, WORKER) if sends else (WORKER, watched))) as pair:
+        sent, received = exchange(pair.sender, pair.receiver, common | send, common | receive)
+        outcome = sent if sends else received
+        side = Side.of(pair.sender.catalogue, outcome.result)
+    counted = Counter[str]()
+    for owner, name, edge in side.vectors:
+        counted[name] += side.total(owner, name) if edge == Edge.DRAINED else 0
+    chunks, again = counted[method.chunks], sum(counted[name] for name in method.again)
     return Count(callgrind.counted(folder, hand_loops.THREAD, AFTER_THE_RUN), chunks, again)
 
 

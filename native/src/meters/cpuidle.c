@@ -27,23 +27,25 @@
 enum { STATES = 10 /* CPUIDLE_STATE_MAX */, STACK = 64 * 1024, PATIENCE_NS = 5000000 };
 enum { CPUS, IDLE, PINNED_IDLE, PINNED_CPUS, PEER_IDLE, PEER_CPUS, OF_CPUS };
 
+/* clang-format off */
+#define NS .unit = NB_UNIT_NS
+
 static const struct nb_field counters[] = {
 	[CPUS] = { "cpus", "CPUs that are online" },
-	[IDLE] = { "idle_ns", "time in idle states, all CPUs", .unit = NB_UNIT_NS,
-		   .flags = NB_IDLE_TIME },
+	[IDLE] = { "idle_ns", "time in idle states, all CPUs", NS, .flags = NB_IDLE_TIME },
 	[PINNED_IDLE] = { "pinned_idle_ns",
-			  "of it, of the CPUs that this side's flows are pinned to",
-			  .unit = NB_UNIT_NS },
+			  "of it, of the CPUs that this side's flows are pinned to", NS },
 	[PINNED_CPUS] = { "pinned_cpus", "how many these are" },
-	[PEER_IDLE] = { "peer_idle_ns", "of it, of the other side's CPUs, of this kernel",
-			.unit = NB_UNIT_NS },
+	[PEER_IDLE] = { "peer_idle_ns", "of it, of the other side's CPUs, of this kernel", NS },
 	[PEER_CPUS] = { "peer_cpus", "how many these are" },
-	[OF_CPUS] = { "cpu_idle_ns", "time of each CPU in idle states", .unit = NB_UNIT_NS,
-		      .per = NB_PER_CPU },
+	[OF_CPUS] = { "cpu_idle_ns", "time of each CPU in idle states", NS, .per = NB_PER_CPU },
 };
+/* clang-format on */
 
 struct waker {
 	struct wakers *all;
+	pthread_t thread;
+	int started;
 	sem_t asked;
 	int files[STATES]; /* -1 behind the last */
 	uint64_t idle_ns;
@@ -51,7 +53,6 @@ struct waker {
 };
 
 struct wakers {
-	_Atomic size_t users; /* threads, and the meter: the last frees */
 	_Atomic unsigned int edge;
 	_Atomic int over;
 	sem_t answers;
@@ -118,19 +119,6 @@ static uint64_t idle_now(const struct waker *waker)
 	return waker->files[0] < 0 ? NB_MISSING : sum * 1000;
 }
 
-static void leave(struct wakers *all)
-{
-	if (atomic_fetch_sub(&all->users, 1) > 1)
-		return;
-	for (size_t cpu = 0; cpu < all->cpus; cpu++) {
-		for (int i = 0; i < STATES && all->of_cpus[cpu].files[i] >= 0; i++)
-			close(all->of_cpus[cpu].files[i]);
-		sem_destroy(&all->of_cpus[cpu].asked);
-	}
-	sem_destroy(&all->answers);
-	free(all);
-}
-
 static void *answer(void *of_cpu)
 {
 	struct waker *waker = of_cpu;
@@ -150,7 +138,6 @@ static void *answer(void *of_cpu)
 		atomic_store(&waker->answered, edge);
 		sem_post(&all->answers);
 	}
-	leave(all);
 	return NULL;
 }
 
@@ -158,7 +145,6 @@ static void *answer(void *of_cpu)
 static int start(struct waker *waker, size_t cpu)
 {
 	pthread_attr_t attributes;
-	pthread_t thread;
 	cpu_set_t set;
 	int status;
 
@@ -166,13 +152,10 @@ static int start(struct waker *waker, size_t cpu)
 	CPU_SET(cpu, &set);
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, STACK);
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
-	atomic_fetch_add(&waker->all->users, 1);
-	status = pthread_create(&thread, &attributes, answer, waker);
-	if (status)
-		atomic_fetch_sub(&waker->all->users, 1);
+	status = pthread_create(&waker->thread, &attributes, answer, waker);
 	pthread_attr_destroy(&attributes);
+	waker->started = !status;
 	return status;
 }
 
@@ -184,7 +167,6 @@ static int open_cpuidle(struct nb_reading *reading, struct nb_error *error)
 	reading->state = all;
 	if (!all)
 		return nb_fail_memory(error, "a meter");
-	all->users = 1;
 	all->cpus = cpus;
 	sem_init(&all->answers, 0, 0);
 	for (size_t cpu = 0; cpu < cpus; cpu++) {
@@ -256,6 +238,7 @@ static void read_cpuidle(struct nb_reading *reading, uint64_t *numbers)
 	numbers[PEER_CPUS] = peer->count;
 }
 
+/* The window is over: a thread may wait here until its CPU lets it run. */
 static void close_cpuidle(struct nb_reading *reading)
 {
 	struct wakers *all = reading->state;
@@ -265,7 +248,15 @@ static void close_cpuidle(struct nb_reading *reading)
 	atomic_store(&all->over, 1);
 	for (size_t cpu = 0; cpu < all->cpus; cpu++)
 		sem_post(&all->of_cpus[cpu].asked);
-	leave(all);
+	for (size_t cpu = 0; cpu < all->cpus; cpu++) {
+		struct waker *waker = &all->of_cpus[cpu];
+
+		if (waker->started)
+			pthread_join(waker->thread, NULL);
+		for (int i = 0; i < STATES && waker->files[i] >= 0; i++)
+			close(waker->files[i]);
+	}
+	free(all);
 }
 
 const struct nb_meter nb_meter_cpuidle = {

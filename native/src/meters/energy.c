@@ -2,9 +2,8 @@
 /*
  * Energy by RAPL: energy_uj of each zone of powercap (the kernel's Documentation/power/powercap),
  * which begins again at 0 beyond max_energy_range_uj. Since Linux 5.10 only root may read it. A
- * package holds its cores and its graphics; memory (dram) is beside it, and psys is all of them.
+ * package holds its cores and its graphics; memory (dram) is beside it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,72 +14,40 @@
 #include "../meter.h"
 #include "../proc_text.h"
 
-enum { PACKAGE, DRAM, CORES, PSYS, COUNTED, COUNTS, OTHER = -1 };
-enum { ZONES = 64, NAME = 40 };
-
-static const char FOLDER[] = "/sys/class/powercap";
+/* A package and up to four zones in it; the file of each has one place, for all processes. */
+enum { PACKAGES = 32, PARTS = 5, ZONES = PACKAGES * PARTS };
+enum { PACKAGE, DRAM, COUNTED, COUNTS, OTHER = -1 };
 
 static const struct nb_field counters[] = {
 	[PACKAGE] = { "package_uj", "energy of the CPU packages, in microjoules" },
 	[DRAM] = { "dram_uj", "energy of their memory, in microjoules" },
-	[CORES] = { "cores_uj", "energy of their cores, within packages, in microjoules" },
-	[PSYS] = { "psys_uj", "energy of the whole platform, in microjoules" },
 	[COUNTED] = { "counted_uj", "energy of packages and memory, in microjoules" },
 };
 
-struct zone {
-	int kind;
-	uint64_t range; /* it begins again at 0 beyond this */
-	uint64_t last;	/* as it was read before */
-};
-
 struct state {
-	struct zone zones[ZONES];
-	uint64_t sums[COUNTS]; /* since the meter was opened */
+	int kinds[ZONES];
+	uint64_t last[ZONES];	/* as it was read before */
+	uint64_t sums[COUNTED]; /* since the meter was opened */
 };
 
-static int is_zone(const struct dirent *entry)
+static void name_file(char path[96], size_t zone, const char *file)
 {
-	return !strncmp(entry->d_name, "intel-rapl:", strlen("intel-rapl:"));
+	char part[24] = "";
+
+	if (zone % PARTS)
+		snprintf(part, sizeof(part), ":%zu", zone % PARTS - 1);
+	snprintf(path, 96, "/sys/class/powercap/intel-rapl:%zu%s/%s", zone / PARTS, part, file);
 }
 
-/* Zones by name, in one order for all processes. How many, or -1 with errno. */
-static int list_zones(char names[ZONES][NAME])
+static int kind_of(size_t zone)
 {
-	struct dirent **found;
-	int count = scandir(FOLDER, &found, is_zone, alphasort), kept = 0;
+	char path[96], name[40];
 
-	for (int i = 0; i < count; i++) {
-		if (kept < ZONES && strlen(found[i]->d_name) < NAME)
-			strcpy(names[kept++], found[i]->d_name);
-		free(found[i]);
-	}
-	if (count >= 0)
-		free(found);
-	return count < 0 ? -1 : kept;
-}
-
-static int open_file(const char *zone, const char *file)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%.*s/%s", FOLDER, NAME, zone, file);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static int kind_of(const char *zone)
-{
-	char path[128], name[NAME];
-
-	snprintf(path, sizeof(path), "%s/%.*s/name", FOLDER, NAME, zone);
+	name_file(path, zone, "name");
 	nb_read_file(path, name, sizeof(name));
-	name[strcspn(name, "\n")] = 0;
-	if (!strncmp(name, "package", strlen("package")))
-		return PACKAGE;
-	return !strcmp(name, "dram")   ? DRAM
-	       : !strcmp(name, "core") ? CORES
-	       : !strcmp(name, "psys") ? PSYS
-				       : OTHER;
+	return !strncmp(name, "package", strlen("package")) ? PACKAGE
+	       : !strcmp(name, "dram\n")		    ? DRAM
+							    : OTHER;
 }
 
 static size_t count_files(size_t cpus)
@@ -91,25 +58,27 @@ static size_t count_files(size_t cpus)
 
 static int open_energy_files(int *files, size_t cpus, char *why, size_t room)
 {
-	char names[ZONES][NAME];
-	int count = list_zones(names), opened = 0;
+	int counted = 0;
 
 	(void)cpus;
-	if (count <= 0) {
-		snprintf(why, room, "this machine has no energy counters (RAPL, in %s)", FOLDER);
-		return -1;
+	for (size_t zone = 0; zone < ZONES; zone++) {
+		char path[96];
+
+		if (kind_of(zone) == OTHER)
+			continue;
+		name_file(path, zone, "energy_uj");
+		files[zone] = open(path, O_RDONLY | O_CLOEXEC);
+		if (files[zone] < 0) {
+			snprintf(why, room, "%s%s: %s", errno == EACCES ? "root is needed: " : "",
+				 path, strerrordesc_np(errno));
+			return -1;
+		}
+		counted++;
 	}
-	for (int i = 0; i < count; i++) {
-		files[i] = open_file(names[i], "energy_uj");
-		opened += files[i] >= 0;
-	}
-	if (opened == count)
-		return 0;
-	snprintf(why, room,
-		 errno == EACCES ? "root is needed: %s/*/energy_uj is root's"
-				 : "%s/*/energy_uj cannot be opened",
-		 FOLDER);
-	return -1;
+	if (!counted)
+		snprintf(why, room,
+			 "this machine has no energy counters (RAPL, in /sys/class/powercap)");
+	return counted ? 0 : -1;
 }
 
 static int probe_energy(char *why, size_t room)
@@ -124,65 +93,57 @@ static int probe_energy(char *why, size_t room)
 	return status;
 }
 
-static int read_number(int fd, uint64_t *number)
+static uint64_t read_number(int fd)
 {
 	char text[32];
-	ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
 
-	if (length <= 0 || text[0] < '0' || text[0] > '9')
-		return -1;
-	text[length] = 0;
-	*number = strtoull(text, NULL, 10);
-	return 0;
+	text[length > 0 ? length : 0] = 0;
+	return length > 0 ? strtoull(text, NULL, 10) : NB_MISSING;
 }
 
 static int open_energy(struct nb_reading *reading, struct nb_error *error)
 {
 	struct state *state = reading->state;
-	char names[ZONES][NAME];
-	int count = list_zones(names);
 
 	(void)error;
-	for (size_t i = 0; i < COUNTS; i++)
-		state->sums[i] = NB_MISSING;
-	for (int i = 0; i < count; i++) {
-		struct zone *zone = &state->zones[i];
-		int fd = open_file(names[i], "max_energy_range_uj");
-
-		zone->kind = kind_of(names[i]);
-		if (read_number(fd, &zone->range) || read_number(reading->files[i], &zone->last))
-			zone->kind = OTHER;
-		else if (zone->kind != OTHER)
-			state->sums[zone->kind] = 0;
-		if (fd >= 0)
-			close(fd);
-	}
+	memset(state->sums, 0xff, sizeof(state->sums)); /* NB_MISSING */
+	for (size_t zone = 0; zone < ZONES; zone++)
+		if (reading->files[zone] >= 0) {
+			state->kinds[zone] = kind_of(zone);
+			state->last[zone] = read_number(reading->files[zone]);
+			state->sums[state->kinds[zone]] = 0;
+		}
 	return 0;
 }
 
 /* What a zone has counted since it was last read; a zone that cannot be read takes its sum along.
  */
-static void add_zone(struct state *state, struct zone *zone, int fd)
+static void add_zone(struct state *state, size_t zone, int fd)
 {
-	uint64_t now, *sum = &state->sums[zone->kind];
+	uint64_t now = read_number(fd), *sum = &state->sums[state->kinds[zone]];
+	char path[96], text[32];
 
-	if (*sum == NB_MISSING)
-		return;
-	if (read_number(fd, &now)) {
+	if (*sum == NB_MISSING || now == NB_MISSING || state->last[zone] == NB_MISSING) {
 		*sum = NB_MISSING;
 		return;
 	}
-	*sum += now >= zone->last ? now - zone->last : zone->range - zone->last + now;
-	zone->last = now;
+	*sum += now - state->last[zone];
+	if (now < state->last[zone]) {
+		name_file(path, zone, "max_energy_range_uj");
+		nb_read_file(path, text, sizeof(text));
+		*sum += strtoull(text, NULL, 10);
+	}
+	state->last[zone] = now;
 }
 
 static void read_energy(struct nb_reading *reading, uint64_t *numbers)
 {
 	struct state *state = reading->state;
 
-	for (size_t i = 0; i < ZONES; i++)
-		if (reading->files[i] >= 0 && state->zones[i].kind != OTHER)
-			add_zone(state, &state->zones[i], reading->files[i]);
+	for (size_t zone = 0; zone < ZONES; zone++)
+		if (reading->files[zone] >= 0)
+			add_zone(state, zone, reading->files[zone]);
 	memcpy(numbers, state->sums, sizeof(state->sums));
 	numbers[COUNTED] = numbers[PACKAGE];
 	if (numbers[PACKAGE] != NB_MISSING && numbers[DRAM] != NB_MISSING)

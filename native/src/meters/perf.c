@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "../meter.h"
@@ -91,30 +92,32 @@ static int open_event(size_t event, int cpu, int leader)
 	return nb_perf_open(&attr, -1, cpu, leader);
 }
 
-static void close_group(const int *files, size_t group)
+/* What is open of a group on one CPU, which leaves errno as it is. */
+static void close_group(int *files, size_t group)
 {
-	for (size_t i = groups[group].count; i-- > 0;)
-		if (files[groups[group].first + i] >= 0)
-			close(files[groups[group].first + i]);
+	int number = errno;
+
+	for (size_t i = groups[group].first + groups[group].count; i-- > groups[group].first;) {
+		if (files[i] >= 0)
+			close(files[i]);
+		files[i] = -1;
+	}
+	errno = number;
 }
 
 /* The events of a group on one CPU: all of them, or none and -1 with errno. */
 static int open_group(int *files, size_t group, int cpu)
 {
-	int *mine = files + groups[group].first, number;
+	int *mine = files + groups[group].first;
 
 	for (size_t i = 0; i < groups[group].count; i++) {
 		mine[i] = open_event(groups[group].first + i, cpu, i ? mine[0] : -1);
-		if (mine[i] >= 0)
-			continue;
-		number = errno;
-		close_group(files, group);
-		for (size_t e = 0; e < groups[group].count; e++)
-			mine[e] = -1;
-		errno = number;
-		return -1;
+		if (mine[i] < 0) {
+			close_group(files, group);
+			return -1;
+		}
 	}
-	return nb_perf_enable(mine[0]);
+	return ioctl(mine[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
 }
 
 /* On all CPUs but those that are offline, or on none: a sum over some would be no sum. */
@@ -123,24 +126,13 @@ static int open_everywhere(int *files, size_t group, size_t cpus)
 	size_t opened = 0;
 
 	for (size_t cpu = 0; cpu < cpus; cpu++) {
-		int number;
-
 		if (!open_group(files + cpu * EVENTS, group, (int)cpu)) {
 			opened++;
-			continue;
+		} else if (errno != ENODEV) {
+			for (size_t c = 0; c < cpu; c++)
+				close_group(files + c * EVENTS, group);
+			return -1;
 		}
-		if (errno == ENODEV)
-			continue;
-		number = errno;
-		for (size_t c = 0; c < cpu; c++) {
-			int *mine = files + c * EVENTS;
-
-			close_group(mine, group);
-			memset(mine + groups[group].first, 0xff,
-			       groups[group].count * sizeof(*mine));
-		}
-		errno = number;
-		return -1;
 	}
 	return opened ? 0 : -1;
 }
@@ -164,15 +156,15 @@ static int open_perf(int *files, size_t cpus, char *why, size_t room)
 
 static int probe_group(size_t group, char *why, size_t room)
 {
-	int files[EVENTS];
+	int files[EVENTS], status;
 
 	memset(files, 0xff, sizeof(files));
-	if (!open_group(files, group, 0)) {
+	status = open_group(files, group, 0);
+	if (status)
+		nb_perf_explain(errno, why, room);
+	else
 		close_group(files, group);
-		return 0;
-	}
-	nb_perf_explain(errno, why, room);
-	return -1;
+	return status;
 }
 
 static int probe_perf(char *why, size_t room)
@@ -227,27 +219,19 @@ static int read_group(const int *files, size_t group, size_t cpu, size_t cpus, u
 	return 0;
 }
 
-static void forget_sums(uint64_t *numbers, size_t group)
-{
-	for (size_t i = 0; i < groups[group].count; i++)
-		numbers[groups[group].first + i] = NB_MISSING;
-	for (size_t i = 0; groups[group].times && i < 2; i++)
-		numbers[groups[group].times + i] = NB_MISSING;
-}
-
 static void read_perf(struct nb_reading *reading, uint64_t *numbers)
 {
 	size_t cpus = reading->cpus;
 
-	for (size_t i = 0; i < COUNTS * (1 + cpus); i++)
-		numbers[i] = NB_MISSING;
+	memset(numbers, 0xff, COUNTS * (1 + cpus) * sizeof(*numbers)); /* NB_MISSING */
 	for (size_t group = 0; group < GROUPS; group++) {
 		int lost = 0;
 
 		for (size_t cpu = 0; cpu < cpus; cpu++)
 			lost |= read_group(reading->files, group, cpu, cpus, numbers);
-		if (lost)
-			forget_sums(numbers, group);
+		for (size_t i = 0; lost && i < COUNTS; i++)
+			if (group_of(i) == group)
+				numbers[i] = NB_MISSING;
 	}
 }
 

@@ -12,36 +12,31 @@
 /* Behind those of each state and CPU. */
 enum { CPUS = 2 * NB_CPU_STATES, PINNED_IDLE, PINNED_CPUS, PEER_IDLE, PEER_CPUS };
 
+/* clang-format off */
+#define STATE(at, name_, about_, bits) \
+	[at] = { .name = name_, .about = "all CPUs " about_, .unit = NB_UNIT_TICKS, \
+		 .flags = bits }, \
+	[NB_CPU_STATES + (at)] = { .name = "cpu_" name_, .about = "each CPU " about_, \
+				   .unit = NB_UNIT_TICKS, .per = NB_PER_CPU }
+
 static const struct nb_field counters[] = {
-	{ "user", "all CPUs in user mode", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ "nice", "all CPUs in user mode, niced", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ "system", "all CPUs in the kernel", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ "idle", "all CPUs idle", .unit = NB_UNIT_TICKS, .flags = NB_IDLE_TIME },
-	{ "iowait", "all CPUs idle with I/O outstanding", .unit = NB_UNIT_TICKS,
-	  .flags = NB_IDLE_TIME },
-	{ "irq", "all CPUs in hard interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ "softirq", "all CPUs in soft interrupts", .unit = NB_UNIT_TICKS, .flags = NB_CPU_TIME },
-	{ "steal", "taken by the hypervisor", .unit = NB_UNIT_TICKS, .flags = NB_IDLE_TIME },
-	{ "cpu_user", "each CPU in user mode", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_nice", "each CPU in user mode, niced", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_system", "each CPU in the kernel", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_idle", "each CPU idle", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_iowait", "each CPU idle with I/O outstanding", .unit = NB_UNIT_TICKS,
-	  .per = NB_PER_CPU },
-	{ "cpu_irq", "each CPU in hard interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_softirq", "each CPU in soft interrupts", .unit = NB_UNIT_TICKS, .per = NB_PER_CPU },
-	{ "cpu_steal", "taken from each CPU by the hypervisor", .unit = NB_UNIT_TICKS,
-	  .per = NB_PER_CPU },
+	STATE(NB_CPU_USER, "user", "in user mode", NB_CPU_TIME),
+	STATE(NB_CPU_NICE, "nice", "in user mode, niced", NB_CPU_TIME),
+	STATE(NB_CPU_SYSTEM, "system", "in the kernel", NB_CPU_TIME),
+	STATE(NB_CPU_IDLE, "idle", "idle", NB_IDLE_TIME),
+	STATE(NB_CPU_IOWAIT, "iowait", "idle with I/O outstanding", NB_IDLE_TIME),
+	STATE(NB_CPU_IRQ, "irq", "in hard interrupts", NB_CPU_TIME),
+	STATE(NB_CPU_SOFTIRQ, "softirq", "in soft interrupts", NB_CPU_TIME),
+	STATE(NB_CPU_STEAL, "steal", "held up by the hypervisor", NB_IDLE_TIME),
 	[CPUS] = { "cpus", "CPUs that the file has a line of" },
-	[PINNED_IDLE] = { "pinned_idle",
-			  "idle, iowait and steal of the CPUs that this side's flows are "
-			  "pinned to",
-			  .unit = NB_UNIT_TICKS },
+	[PINNED_IDLE] = { "pinned_idle", "idle, iowait and steal of the CPUs that this side's "
+			  "flows are pinned to", .unit = NB_UNIT_TICKS },
 	[PINNED_CPUS] = { "pinned_cpus", "how many these are" },
 	[PEER_IDLE] = { "peer_idle", "the same of the other side's CPUs, of this kernel",
 			.unit = NB_UNIT_TICKS },
 	[PEER_CPUS] = { "peer_cpus", "how many these are" },
 };
+/* clang-format on */
 
 /* A container may have no /proc/stat, or an empty one. */
 static int probe_stat(char *why, size_t room)

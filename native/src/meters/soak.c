@@ -24,58 +24,43 @@ enum {
 	COUNTS = SUMS + NB_SOAK_KINDS
 };
 
+/* clang-format off */
+#define NS .unit = NB_UNIT_NS
+#define KIND(at, name_, about_, of_cpu, ...) \
+	[at] = { .name = name_, .about = about_, __VA_ARGS__ }, \
+	[SUMS + (at)] = { .name = "cpu_" name_, .about = of_cpu, .per = NB_PER_CPU, __VA_ARGS__ }
+
 static const struct nb_field counters[] = {
-	[NB_SOAK_TAKEN] = { "taken_ns",
-			    "time that something else took from the soakers of all CPUs",
-			    .unit = NB_UNIT_NS },
-	[NB_SOAK_SWITCHED] = { "switched_ns", "of it, in gaps in which another process ran",
-			       .unit = NB_UNIT_NS },
-	[NB_SOAK_STALLED] = { "stalled_ns",
-			      "of it, in which no other process ran and no CPU time passed "
-			      "for 50 us and more: the hypervisor",
-			      .unit = NB_UNIT_NS },
-	[NB_SOAK_QUANTA] = { "quanta", "pieces of work that the soakers did" },
-	[NB_SOAK_WORKED] = { "worked_ns", "time that these took, without the gaps",
-			     .unit = NB_UNIT_NS },
-	[NB_SOAK_USED] = { "used_ns", "the soakers' own CPU time, as the kernel accounts it",
-			   .unit = NB_UNIT_NS },
+	KIND(NB_SOAK_TAKEN, "taken_ns", "time that something else took from the soakers of all CPUs",
+	     "time taken from the soaker of each CPU", NS),
+	KIND(NB_SOAK_SWITCHED, "switched_ns", "of it, in gaps in which another process ran",
+	     "of it, in gaps in which another process ran", NS),
+	KIND(NB_SOAK_STALLED, "stalled_ns", "of it, in which no other process ran and no CPU time "
+	     "passed for 50 us and more: the hypervisor",
+	     "of it, while the hypervisor held the CPU", NS),
+	KIND(NB_SOAK_QUANTA, "quanta", "pieces of work that the soakers did",
+	     "pieces of work of each CPU's soaker", .unit = NB_UNIT_NONE),
+	KIND(NB_SOAK_WORKED, "worked_ns", "time that these took, without the gaps",
+	     "time that these took, without the gaps", NS),
+	KIND(NB_SOAK_USED, "used_ns", "the soakers' own CPU time, as the kernel accounts it",
+	     "CPU time of each CPU's soaker, as the kernel accounts it", NS),
 	[CPUS] = { "cpus", "CPUs that have a soaker" },
-	[PINNED] = { "pinned_taken_ns",
-		     "time taken from the soakers of the CPUs that this side's flows "
-		     "are pinned to",
-		     .unit = NB_UNIT_NS },
+	[PINNED] = { "pinned_taken_ns", "time taken from the soakers of the CPUs that this side's "
+		     "flows are pinned to", NS },
 	[PINNED_STOLEN] = { "pinned_stolen_ns",
-			    "what the hypervisor took of these CPUs (/proc/stat)",
-			    .unit = NB_UNIT_NS },
+			    "what the hypervisor took of these CPUs (/proc/stat)", NS },
 	[PINNED_CPUS] = { "pinned_cpus", "how many these are" },
 	[PEER] = { "peer_taken_ns",
-		   "time taken from those of the other side's CPUs, of this kernel",
-		   .unit = NB_UNIT_NS },
-	[PEER_STOLEN] = { "peer_stolen_ns", "what the hypervisor took of these CPUs (/proc/stat)",
-			  .unit = NB_UNIT_NS },
+		   "time taken from those of the other side's CPUs, of this kernel", NS },
+	[PEER_STOLEN] = { "peer_stolen_ns",
+			  "what the hypervisor took of these CPUs (/proc/stat)", NS },
 	[PEER_CPUS] = { "peer_cpus", "how many these are" },
 	[STOLEN] = { "stolen_ns",
-		     "what the hypervisor took of all CPUs that have a soaker "
-		     "(/proc/stat)",
-		     .unit = NB_UNIT_NS },
-	[SUMS + NB_SOAK_TAKEN] = { "cpu_taken_ns", "time taken from the soaker of each CPU",
-				   .unit = NB_UNIT_NS, .per = NB_PER_CPU },
-	[SUMS + NB_SOAK_SWITCHED] = { "cpu_switched_ns",
-				      "of it, in gaps in which another process ran",
-				      .unit = NB_UNIT_NS, .per = NB_PER_CPU },
-	[SUMS + NB_SOAK_STALLED] = { "cpu_stalled_ns", "of it, while the hypervisor held the CPU",
-				     .unit = NB_UNIT_NS, .per = NB_PER_CPU },
-	[SUMS + NB_SOAK_QUANTA] = { "cpu_quanta", "pieces of work of each CPU's soaker",
-				    .per = NB_PER_CPU },
-	[SUMS + NB_SOAK_WORKED] = { "cpu_worked_ns", "time that these took, without the gaps",
-				    .unit = NB_UNIT_NS, .per = NB_PER_CPU },
-	[SUMS + NB_SOAK_USED] = { "cpu_used_ns",
-				  "CPU time of each CPU's soaker, as the kernel accounts "
-				  "it",
-				  .unit = NB_UNIT_NS, .per = NB_PER_CPU },
-	[COUNTS] = { "cpu_stolen_ns", "what the hypervisor took of each CPU (/proc/stat)",
-		     .unit = NB_UNIT_NS, .per = NB_PER_CPU },
+		     "what the hypervisor took of all CPUs that have a soaker (/proc/stat)", NS },
+	[COUNTS] = { "cpu_stolen_ns", "what the hypervisor took of each CPU (/proc/stat)", NS,
+		     .per = NB_PER_CPU },
 };
+/* clang-format on */
 
 /* A kernel without /proc/stat tells nothing of a hypervisor: `times` stays missing. */
 struct soak {

@@ -47,7 +47,7 @@ struct part {
 
 static int probe(char *why, size_t room)
 {
-	if (nb_kernel_has("nfs4", "nfsv4") || nb_kernel_has("nfs", "nfs"))
+	if (nb_kernel_has("nfs4", "nfs"))
 		return 0;
 	snprintf(why, room,
 		 "this kernel has no NFS client (CONFIG_NFS_FS, CONFIG_NFS_V4): the module nfsv4 "

@@ -6,19 +6,20 @@
 
 #include <sys/types.h>
 
-#include "../fail.h"
+#include "../wire.h"
 #include "op.h"
 
-/* An operation that is asked for. */
+/* An operation that is asked for, whose texts are another's; numbers as a frame has them. */
 struct nb_op_request {
-	const struct nb_op *op;
-	struct nb_target target; /* a copy with its end, as `undo` */
+	const char *kind;
+	const struct nb_op *op;	 /* of that kind */
+	struct nb_target target; /* its words NULL: there is none, as of `undo` */
 	struct nb_target undo;
-	char *value; /* NULL: only read */
-	int hold;
-	int restore;
-	int ask; /* only whether it is allowed */
-	uint32_t scope;
+	const char *value; /* NULL: only read */
+	uint64_t hold;
+	uint64_t restore;
+	uint64_t ask; /* only whether it is allowed */
+	uint64_t scope;
 };
 
 struct nb_client {
@@ -55,5 +56,41 @@ struct nb_deed {
 /* Write one line to the system's log, or to a file where it has none, without waiting for who reads
  * it; `client` NULL: nobody is to know. */
 void nb_audit(const struct nb_client *client, const struct nb_deed *deed);
+
+/* The undo stack: what held operations read before they changed it, undone in reverse. */
+
+enum { NB_UNDO_ENTRIES = 4096, NB_UNDO_BYTES = 16 << 20 };
+
+struct nb_undo_entry;
+
+/* Scopes nest: nothing is held in a scope while one above it holds something. 0, or a negative
+ * code. */
+int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct nb_error *error);
+/* Push what undoes an operation, as a copy: `value` is what its target reads now. Refused where the
+ * stack would have more than NB_UNDO_ENTRIES, or texts of more than NB_UNDO_BYTES. */
+int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
+		 const struct nb_target *target, const char *value, struct nb_error *error);
+/* Note what is held beside the last entry (an operation with `keep`), right before its change is
+ * made and right after: when it is undone, what others have changed since is left. */
+void nb_undo_note(struct nb_undo_entry *top, int is_after);
+/* Pop the last entry without undoing it. */
+void nb_undo_release(struct nb_undo_entry **stack);
+/*
+ * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
+ * did. What fails is tried again once the rest is undone, as it may have needed that. Reports the
+ * last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
+ */
+int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
+	    struct nb_error *error);
+
+/* Decode one NB_OP payload, in which the request's texts stay. 0, or a negative code with the error
+ * filled. */
+int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, size_t length,
+		 struct nb_error *error);
+
+/* Execute one NB_OP payload; where it is to be held, *stack grows. Writes what was read before and
+ * after. 0, or a negative code with the error filled: also where the client may not ask for it. */
+int nb_op_execute(const unsigned char *payload, size_t length, struct nb_client *client,
+		  struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error);
 
 #endif

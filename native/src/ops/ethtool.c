@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "ethtool.h"
+/* ethtool's ioctl; and what a device says of itself by it: its driver and link, its own counters.
+ */
+#include "netlink.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -9,8 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* A set may grow between the question for its size and the one for its names: the kernel fills what
- * it has by then. */
+/* A set may grow between the question for its size and the one for its names, or its numbers: the
+ * kernel fills what it has by then. */
 enum { SPARE = 4096, NAMES_MAX = 65536 };
 
 int nb_ethtool(const char *interface, void *command)
@@ -79,3 +81,84 @@ int nb_ethtool_name_length(const struct ethtool_gstrings *names, uint32_t index)
 {
 	return (int)strnlen(nb_ethtool_name(names, index), ETH_GSTRING_LEN);
 }
+
+static void add_word(FILE *text, const char *key, const char *value, size_t room)
+{
+	int length = (int)strnlen(value, room);
+
+	if (length && strncmp(value, "N/A", room) != 0)
+		fprintf(text, "%s: %.*s\n", key, length, value);
+}
+
+static int get_driver(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	const char *interface = nb_target_word(target, 0);
+	int index = nb_interface(interface, "driver", error);
+	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
+	struct ethtool_cmd link = { .cmd = ETHTOOL_GSET };
+	uint32_t speed;
+
+	if (index < 0)
+		return index;
+	if (!nb_ethtool(interface, &driver)) {
+		add_word(text, "driver", driver.driver, sizeof(driver.driver));
+		add_word(text, "version", driver.version, sizeof(driver.version));
+		add_word(text, "firmware", driver.fw_version, sizeof(driver.fw_version));
+		add_word(text, "bus", driver.bus_info, sizeof(driver.bus_info));
+	} else if (errno != EOPNOTSUPP) {
+		return nb_fail_device(error, "driver", interface, "driver that tells its name");
+	}
+	if (nb_ethtool(interface, &link))
+		return 0;
+	speed = (uint32_t)link.speed_hi << 16 | link.speed;
+	if (speed && speed < INT32_MAX && speed != UINT16_MAX)
+		fprintf(text, "speed: %u\n", speed);
+	else
+		fprintf(text, "speed: unknown\n");
+	if (link.duplex == DUPLEX_HALF || link.duplex == DUPLEX_FULL)
+		fprintf(text, "duplex: %s\n", link.duplex == DUPLEX_FULL ? "full" : "half");
+	return 0;
+}
+
+static int get_statistics(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	const char *interface = nb_target_word(target, 0);
+	int index = nb_interface(interface, "statistics", error), status = -1;
+	uint32_t count;
+	struct ethtool_gstrings *names =
+		index < 0 ? NULL : nb_ethtool_names(interface, ETH_SS_STATS, &count);
+	struct ethtool_stats *numbers =
+		names ? calloc(1, sizeof(*numbers) + (count + SPARE) * sizeof(uint64_t)) : NULL;
+
+	if (numbers) {
+		numbers->cmd = ETHTOOL_GSTATS;
+		numbers->n_stats = count;
+		status = count ? nb_ethtool(interface, numbers) : 0;
+	}
+	if (!status && numbers->n_stats != count) { /* names and numbers do not belong together */
+		errno = EBUSY;
+		status = -1;
+	}
+	if (status && index >= 0)
+		status = nb_fail_device(error, "statistics", interface, "statistics of its own");
+	for (uint32_t i = 0; !status && i < count; i++)
+		fprintf(text, "%.*s: %llu\n", nb_ethtool_name_length(names, i),
+			nb_ethtool_name(names, i), (unsigned long long)numbers->data[i]);
+	free(names);
+	free(numbers);
+	return index < 0 ? index : status;
+}
+
+const struct nb_op nb_op_driver = {
+	.name = "driver",
+	.about = "driver, firmware, bus and link of an interface",
+	.words = 1,
+	.get = get_driver,
+};
+
+const struct nb_op nb_op_statistics = {
+	.name = "statistics",
+	.about = "a device's own counters",
+	.words = 1,
+	.get = get_statistics,
+};

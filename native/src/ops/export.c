@@ -104,39 +104,29 @@ static int change_export(const struct nb_export_target *target, const char *clie
 	return run_exportfs(words, (size_t)used, output, sizeof(output), error);
 }
 
-/* Export the folder to the clients to which it is not exported yet, or remove what was exported so;
- * all other exports stay. */
-static int change_exports(const struct nb_export_target *target, int adds, struct nb_error *error)
+enum { LOOK, ADD, REMOVE };
+
+/* Look whether the folder is exported to all clients: 1, or 0; or export it to those to which it is
+ * not exported yet, or remove what was exported so: all other exports stay. Or a negative code. */
+static int with_exports(const struct nb_export_target *target, int what, struct nb_error *error)
 {
 	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
 	const char *at = target->clients, *client;
-	int status = list ? 0 : -NB_ERR_SYSTEM;
+	int status = list ? 0 : -NB_ERR_SYSTEM, all = 1;
 	size_t length;
 
 	nb_export_escape(folder, target->folder, strlen(target->folder));
 	while (!status && (length = nb_export_next_client(&at, &client)) > 0) {
 		const char *entry = entry_of(list, folder, client, length);
 
-		if (adds ? !entry : entry && is_ours(entry, number_of(target->folder)))
-			status = change_export(target, client, length, adds, error);
+		all = all && entry;
+		if (what == ADD
+			    ? !entry
+			    : what == REMOVE && entry && is_ours(entry, number_of(target->folder)))
+			status = change_export(target, client, length, what == ADD, error);
 	}
 	free(list);
-	return status;
-}
-
-/* 1: the folder is exported to all clients; 0: it is not; or a negative code. */
-static int exportfs_has(const struct nb_export_target *target, struct nb_error *error)
-{
-	char *list = list_exports(error), folder[NB_ESCAPED_PATH];
-	const char *at = target->clients, *client;
-	int all = list ? 1 : -NB_ERR_SYSTEM;
-	size_t length;
-
-	nb_export_escape(folder, target->folder, strlen(target->folder));
-	while (all > 0 && (length = nb_export_next_client(&at, &client)) > 0)
-		all = entry_of(list, folder, client, length) != NULL;
-	free(list);
-	return all;
+	return status || what != LOOK ? status : all;
 }
 
 static int set_export(const struct nb_target *words, const char *value, struct nb_error *error)
@@ -145,7 +135,7 @@ static int set_export(const struct nb_target *words, const char *value, struct n
 	int adds = strncmp(value, NONE, strlen(NONE)) != 0;
 
 	if (nb_nfsd_runs_another(&target))
-		return change_exports(&target, adds, error);
+		return with_exports(&target, adds ? ADD : REMOVE, error);
 	return adds ? nb_nfsd_start(&target, error) : nb_nfsd_stop(&target, error);
 }
 
@@ -166,7 +156,7 @@ static int get_export(const struct nb_target *words, FILE *text, struct nb_error
 	if (runs)
 		exported = nb_nfsd_is_allowed(&target);
 	else if (nb_nfsd_runs_another(&target))
-		exported = exportfs_has(&target, error);
+		exported = with_exports(&target, LOOK, error);
 	if (exported < 0)
 		return exported;
 	fprintf(text, "%s\n", exported ? "exported" : runs ? "broken" : NONE);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ethtool.h"
+#include "netlink.h"
 
 enum { BLOCKS_MAX = 8 };
 
@@ -56,22 +56,17 @@ static int open_features(struct features *features, const struct nb_target *targ
 	return nb_fail_device(error, OPERATION, features->interface, "features that can be read");
 }
 
-static const char *word(int on)
-{
-	return on ? "on" : "off";
-}
-
 static void add_feature(const struct features *features, uint32_t index, FILE *text)
 {
 	const struct ethtool_get_features_block *block = &features->now.blocks[index / 32];
 	int active = has(block->active, index), requested = has(block->requested, index);
 
 	fprintf(text, "%.*s: %s", nb_ethtool_name_length(features->names, index),
-		nb_ethtool_name(features->names, index), word(active));
+		nb_ethtool_name(features->names, index), active ? "on" : "off");
 	if (!has(block->available, index) || has(block->never_changed, index))
 		fprintf(text, " [fixed]");
 	else if (requested != active)
-		fprintf(text, " [requested %s]", word(requested));
+		fprintf(text, " [requested %s]", requested ? "on" : "off");
 	fprintf(text, "\n");
 }
 
@@ -89,12 +84,10 @@ static int get_features(const struct nb_target *target, FILE *text, struct nb_er
 
 static uint32_t feature_named(const struct features *features, const char *name)
 {
-	size_t length = strlen(name);
 	uint32_t i = 0;
 
 	while (i < features->count &&
-	       ((size_t)nb_ethtool_name_length(features->names, i) != length ||
-		memcmp(nb_ethtool_name(features->names, i), name, length) != 0))
+	       strncmp(nb_ethtool_name(features->names, i), name, ETH_GSTRING_LEN) != 0)
 		i++;
 	return i;
 }
@@ -132,42 +125,28 @@ static int add_change(const struct features *features, const struct nb_line *lin
 	    has(features->now.blocks[index / 32].never_changed, index))
 		return 0;
 	changes->blocks[index / 32].valid |= bit;
-	if (on)
-		changes->blocks[index / 32].requested |= bit;
-	else
-		changes->blocks[index / 32].requested &= ~bit;
+	changes->blocks[index / 32].requested &= ~bit;
+	changes->blocks[index / 32].requested |= on ? bit : 0;
 	return 0;
-}
-
-static int add_changes(const struct features *features, const char *value,
-		       struct feature_changes *changes, struct nb_error *error)
-{
-	struct nb_line line;
-	int more, status = 0;
-
-	while (!status && (more = nb_next_line(&value, &line)) != 0)
-		status = more > 0 ? add_change(features, &line, changes, error)
-				  : nb_fail(error, NB_ERR_REQUEST, OPERATION,
-					    "write NAME on or NAME off, one a line",
-					    "a line for %s without a name and a state",
-					    features->interface);
-	return status;
 }
 
 static int set_features(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	struct features features;
 	struct feature_changes changes = { .cmd = ETHTOOL_SFEATURES };
-	int status = open_features(&features, target, error);
+	int status = open_features(&features, target, error), more;
+	struct nb_line line;
 
 	changes.size = features.now.size;
-	if (status)
-		goto out;
-	status = add_changes(&features, value, &changes, error);
+	while (!status && (more = nb_next_line(&value, &line)) != 0)
+		status = more > 0 ? add_change(&features, &line, &changes, error)
+				  : nb_fail(error, NB_ERR_REQUEST, OPERATION,
+					    "write NAME on or NAME off, one a line",
+					    "a line for %s without a name and a state",
+					    features.interface);
 	if (!status && nb_ethtool(features.interface, &changes))
 		status = nb_fail_device(error, OPERATION, features.interface,
 					"features that can be changed");
-out:
 	free(features.names);
 	return status;
 }

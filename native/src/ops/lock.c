@@ -7,6 +7,7 @@
  * it each holder binds an abstract unix socket (unix(7)) with its name: a hint for other accounts,
  * which anybody can forge.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ struct lock_request {
 	const char *what; /* host, kernel */
 	char file[64];
 	char found[HOLDER_MAX + 1]; /* the holder; "": there is none */
-	long pid;		    /* of the holder; 0: it has not written it yet */
+	int pid;		    /* of the holder; 0: it has not written it yet */
 	struct nb_error *error;
 };
 
@@ -119,20 +120,44 @@ static int enter_all(const char *base, const char *const *names, mode_t above)
 }
 
 /*
+ * /tmp/netbench-UID, or, where another account was there first, a folder of this account's own
+ * whose name begins so.
+ */
+static int enter_tmp(void)
+{
+	char own[32], made[64];
+	const char *names[] = { own, "locks", NULL };
+	int length = snprintf(own, sizeof(own), "netbench-%u", (unsigned int)geteuid());
+	int fd = enter_all("/tmp", names, 0700);
+	DIR *tmp = fd < 0 ? opendir("/tmp") : NULL;
+	const struct dirent *entry;
+
+	while (tmp && fd < 0 && (entry = readdir(tmp))) {
+		names[0] = entry->d_name;
+		if (!strncmp(names[0], own, (size_t)length) && names[0][length] == '.')
+			fd = enter_all("/tmp", names, 0700);
+	}
+	if (tmp)
+		closedir(tmp);
+	snprintf(made, sizeof(made), "/tmp/%s.XXXXXX", own);
+	if (fd >= 0 || !mkdtemp(made))
+		return fd;
+	names[0] = strrchr(made, '/') + 1;
+	return enter_all("/tmp", names, 0700);
+}
+
+/*
  * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
- * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in
- * /tmp/netbench-UID: a home may be another host's too. A descriptor for close(), or -1 with errno:
- * there is no place that only this account writes.
+ * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in /tmp: a
+ * home may be another host's too. A descriptor for close(), or -1 with errno: there is no place
+ * that only this account writes.
  */
 static int open_folder(void)
 {
 	const char *base = geteuid() ? getenv("XDG_RUNTIME_DIR") : "/run";
-	char own[32];
-	const char *const below_tmp[] = { own, "locks", NULL };
 	int fd = base && base[0] == '/' ? enter_all(base, BELOW, geteuid() ? 0700 : 0755) : -1;
 
-	snprintf(own, sizeof(own), "netbench-%u", (unsigned int)geteuid());
-	return fd < 0 ? enter_all("/tmp", below_tmp, 0700) : fd;
+	return fd < 0 ? enter_tmp() : fd;
 }
 
 /* The lock's file: a descriptor, or -1 with errno. */
@@ -151,7 +176,7 @@ static int open_file(const struct lock_request *request, int flags)
 static int look(struct lock_request *request, int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char text[HOLDER_MAX + 24] = "";
+	char text[HOLDER_MAX + 24] = "", holder[HOLDER_MAX + 1] = "";
 
 	request->found[0] = 0;
 	request->pid = 0;
@@ -159,14 +184,10 @@ static int look(struct lock_request *request, int fd)
 		return -1;
 	if (lock.l_type == F_UNLCK)
 		return 0;
-	if (pread(fd, text, sizeof(text) - 1, 0) > 0) {
-		size_t length = strcspn(text, " ");
-
-		copy_name(request->found, text, length);
-		request->pid = strtol(text + length, NULL, 10);
-	}
-	if (!request->found[0])
-		strcpy(request->found, NAMELESS); /* it has not written it yet */
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0 ||
+	    sscanf(text, "%60s %d", holder, &request->pid) < 1)
+		strcpy(holder, NAMELESS); /* it has not written it yet */
+	copy_name(request->found, holder, strlen(holder));
 	return 1;
 }
 
@@ -267,7 +288,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if (status || !strcmp(request.found, holder))
 		return status;
 	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it",
-		       "locked by %s, process %ld", request.found, request.pid);
+		       "locked by %s, process %d", request.found, request.pid);
 }
 
 static int get_lock(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -289,7 +310,7 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 	if (!status && request.found[0])
 		fprintf(text, "%s\n", request.found);
 	if (!status && request.pid)
-		fprintf(text, "%ld\n", request.pid);
+		fprintf(text, "%d\n", request.pid);
 	return status;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Opens what a meter needs root for, and passes it from a helper to the mover that listens on an
  * abstract unix socket: to that user's process and to no other's, by messages of SCM_RIGHTS
- * (unix(7)). The socket has a random name in the mover's network namespace. Names of such sockets
- * are no secret, so the mover listens to a process of root alone.
+ * (unix(7)). The names of such sockets in a network namespace are no secret, so the mover listens
+ * to a process of root alone.
  */
 #include <errno.h>
 #include <poll.h>
@@ -11,11 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../clock.h"
@@ -27,12 +24,6 @@ static const char OPERATION[] = "pass meter", REMEDY[] = "leave it out of meters
 static const struct timeval LIMIT = { .tv_sec = 2 };
 static const uint64_t PATIENCE_NS = 2000000000;
 static int listener = -1;
-static char socket_name[48]; /* of the listener; "": there is none */
-
-struct message {
-	uint32_t total; /* places in all messages together */
-	uint32_t place; /* of the descriptor that comes along; `total`: none does, it is the last */
-};
 
 /* The meter of that name whose files a helper opens, or NULL. */
 static const struct nb_meter *meter_by_helper(const char *name)
@@ -43,11 +34,38 @@ static const struct nb_meter *meter_by_helper(const char *name)
 	return NULL;
 }
 
-/* Room for the descriptor of a message. */
-union control {
-	struct cmsghdr head;
-	char room[CMSG_SPACE(sizeof(int))];
+/* One message: a descriptor's place, and the descriptor; behind the last the number of places, with
+ * none. */
+struct message {
+	uint32_t place;
+	struct iovec part;
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr packet;
 };
+
+static void lay_out(struct message *message, uint32_t place)
+{
+	memset(message, 0, sizeof(*message));
+	message->place = place;
+	message->part = (struct iovec){ &message->place, sizeof(message->place) };
+	message->packet = (struct msghdr){ .msg_iov = &message->part,
+					   .msg_iovlen = 1,
+					   .msg_control = message->control.room,
+					   .msg_controllen = sizeof(message->control) };
+}
+
+/* Of the other end of a connection; -1: not known. */
+static uid_t user_of(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer.uid;
+}
 
 static int get_of_meter(const char *meter, const char *line, FILE *text, struct nb_error *error)
 {
@@ -69,64 +87,57 @@ static int get_files(const struct nb_target *target, FILE *text, struct nb_error
 static int connect_to(const char *name, uid_t user, struct nb_error *error)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), status;
 	int written = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "%s", name);
 
-	if (fd < 0)
-		return nb_fail_errno(error, OPERATION, REMEDY, "socket");
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &LIMIT, sizeof(LIMIT));
 	if (connect(fd, (struct sockaddr *)&address,
-		    (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)written) ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length)) {
-		nb_fail_errno(error, OPERATION, REMEDY, "the mover's socket");
-		close(fd);
-		return -NB_ERR_SYSTEM;
-	}
-	if (peer.uid == user)
+		    (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)written))
+		status = nb_fail_errno(error, OPERATION, REMEDY, "the mover's socket");
+	else if (user_of(fd) != user)
+		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, REMEDY,
+				 "the listener is of user %u, not of %u", (unsigned int)user_of(fd),
+				 (unsigned int)user);
+	else
 		return fd;
-	close(fd);
-	return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, REMEDY,
-		       "the listener is of user %u, not of %u", (unsigned int)peer.uid,
-		       (unsigned int)user);
+	if (fd >= 0)
+		close(fd);
+	return status;
 }
 
-static int send_message(int fd, struct message message, const int *file)
+/* A descriptor; -1: the end. */
+static int send_file(int fd, uint32_t place, int file)
 {
-	union control control = { .head = { .cmsg_level = SOL_SOCKET,
-					    .cmsg_type = SCM_RIGHTS,
-					    .cmsg_len = CMSG_LEN(sizeof(*file)) } };
-	struct iovec part = { &message, sizeof(message) };
-	struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
+	struct message message;
 
-	if (file) {
-		packet.msg_control = control.room;
-		packet.msg_controllen = sizeof(control.room);
-		memcpy(CMSG_DATA(&control.head), file, sizeof(*file));
-	}
-	return sendmsg(fd, &packet, MSG_NOSIGNAL) == (ssize_t)sizeof(message) ? 0 : -1;
+	lay_out(&message, place);
+	message.control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						 .cmsg_type = SCM_RIGHTS,
+						 .cmsg_len = CMSG_LEN(sizeof(file)) };
+	memcpy(CMSG_DATA(&message.control.head), &file, sizeof(file));
+	if (file < 0)
+		message.packet.msg_controllen = 0;
+	return sendmsg(fd, &message.packet, MSG_NOSIGNAL) < 0;
 }
 
 static int send_files(int fd, const int *files, uint32_t total)
 {
-	for (uint32_t i = 0; i < total; i++)
-		if (files[i] >= 0 && send_message(fd, (struct message){ total, i }, &files[i]))
-			return -1;
-	return send_message(fd, (struct message){ total, total }, NULL);
+	int failed = 0;
+
+	for (uint32_t i = 0; !failed && i < total; i++)
+		failed = files[i] >= 0 && send_file(fd, i, files[i]);
+	return failed || send_file(fd, total, -1);
 }
 
 static int pass(const struct nb_meter *meter, int fd, struct nb_error *error)
 {
 	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF), count = meter->files_count(cpus);
-	struct rlimit many = { .rlim_cur = count + 256, .rlim_max = count + 256 }, before;
 	int *files = malloc(count * sizeof(*files)), status = 0;
 	char why[200] = "";
 
 	if (!files)
 		return nb_fail_memory(error, "descriptors");
-	if (!getrlimit(RLIMIT_NOFILE, &before) && before.rlim_cur < many.rlim_cur)
-		setrlimit(RLIMIT_NOFILE, &many); /* where it fails, opening says so */
+	nb_program_raise_files();
 	memset(files, 0xff, count * sizeof(*files));
 	if (meter->open_files(files, cpus, why, sizeof(why)))
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, REMEDY, "%s", why);
@@ -166,39 +177,21 @@ const struct nb_op nb_op_meter_files = {
 
 /* --- the mover --- */
 
-static int make_name(struct sockaddr_un *address, socklen_t *length)
-{
-	unsigned char noise[16];
-	char *at = socket_name;
-
-	if (getrandom(noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
-		return -1;
-	at += sprintf(at, "netbench.meter.");
-	for (size_t i = 0; i < sizeof(noise); i++)
-		at += sprintf(at, "%02x", noise[i]);
-	memcpy(address->sun_path + 1, socket_name, sizeof(socket_name));
-	*length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			      (size_t)(at - socket_name));
-	return 0;
-}
-
 static void close_listener(void)
 {
 	if (listener >= 0)
 		close(listener);
 	listener = -1;
-	socket_name[0] = 0;
 }
 
+/* The kernel gives it a name that is free (unix(7), "Autobind feature"). */
 static int open_listener(struct nb_error *error)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	socklen_t length;
+	const struct sockaddr any = { .sa_family = AF_UNIX };
 
 	close_listener();
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (listener >= 0 && !make_name(&address, &length) &&
-	    !bind(listener, (struct sockaddr *)&address, length) && !listen(listener, 16))
+	if (listener >= 0 && !bind(listener, &any, sizeof(any.sa_family)) && !listen(listener, 16))
 		return 0;
 	nb_fail_errno(error, OPERATION, REMEDY, "a socket");
 	close_listener();
@@ -208,7 +201,12 @@ static int open_listener(struct nb_error *error)
 /* The socket's name, or nothing. */
 static int get_socket(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	return get_of_meter(target->words, socket_name, text, error);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t length = sizeof(address) - 1;
+
+	if (listener >= 0)
+		getsockname(listener, (struct sockaddr *)&address, &length);
+	return get_of_meter(target->words, address.sun_path + 1, text, error);
 }
 
 /* A connection of root's: a descriptor, or -1 where none comes in time. */
@@ -218,49 +216,34 @@ static int accept_root(void)
 
 	for (uint64_t now = nb_now(); now < deadline; now = nb_now()) {
 		struct pollfd waiting = { .fd = listener, .events = POLLIN };
-		struct ucred peer = { .uid = (uid_t)-1 };
-		socklen_t length = sizeof(peer);
 		int fd;
 
 		poll(&waiting, 1, (int)((deadline - now) / 1000000) + 1);
 		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 		if (fd < 0)
 			continue;
-		if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) && !peer.uid)
+		if (!user_of(fd))
 			return fd;
 		close(fd);
 	}
 	return -1;
 }
 
-/* The descriptor of one message into its place: 1: more follow; 0: none; -1: it is no message of a
- * helper's. */
-static int take_message(int fd, int *files, size_t total)
+/* The descriptor of one message into its place: 1: more follow; 0: none; -1: the helper has failed.
+ */
+static int take_file(int fd, int *files, size_t total)
 {
-	struct message message = { 0 };
-	union control control = { 0 };
-	struct iovec part = { &message, sizeof(message) };
-	struct msghdr packet = { .msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.room,
-				 .msg_controllen = sizeof(control.room) };
-	ssize_t got = recvmsg(fd, &packet, MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
+	struct message message;
 	int file = -1;
 
-	if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(file)))
-		memcpy(&file, CMSG_DATA(head), sizeof(file));
-	if (got == (ssize_t)sizeof(message) && message.total == total && file < 0 &&
-	    message.place == total)
-		return 0;
-	if (got == (ssize_t)sizeof(message) && message.total == total && file >= 0 &&
-	    message.place < total && files[message.place] < 0) {
+	lay_out(&message, 0);
+	if (recvmsg(fd, &message.packet, MSG_CMSG_CLOEXEC) != sizeof(message.place))
+		return -1;
+	if (message.packet.msg_controllen)
+		memcpy(&file, CMSG_DATA(&message.control.head), sizeof(file));
+	if (message.place < total)
 		files[message.place] = file;
-		return 1;
-	}
-	if (file >= 0)
-		close(file);
-	return -1;
+	return message.place < total;
 }
 
 static int take(const struct nb_meter *meter, int fd, struct nb_error *error)
@@ -273,7 +256,7 @@ static int take(const struct nb_meter *meter, int fd, struct nb_error *error)
 	memset(files, 0xff, total * sizeof(*files));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LIMIT, sizeof(LIMIT));
 	while (more > 0)
-		more = take_message(fd, files, total);
+		more = take_file(fd, files, total);
 	nb_meter_files_keep(meter, files, total); /* closes them where they are replaced */
 	if (!more)
 		return 0;

@@ -44,7 +44,7 @@ static int get_mount(const struct nb_target *target, FILE *text, struct nb_error
 	char *found;
 	int status;
 
-	if (!nb_kernel_has("nfs4", "nfsv4") && !nb_kernel_has("nfs", "nfs"))
+	if (!nb_kernel_has("nfs4", "nfs"))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 			       "boot a kernel that has it (CONFIG_NFS_FS, CONFIG_NFS_V4), or "
 			       "install its modules",

@@ -2,7 +2,6 @@
 #include "netlink.h"
 
 #include <errno.h>
-#include <linux/genetlink.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +55,11 @@ void nb_netlink_free(struct nb_netlink *netlink)
 	nb_writer_free(&netlink->answers);
 }
 
-static int open_socket(int protocol)
+static int open_socket(void)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (fd < 0)
 		return -1;
@@ -79,10 +78,6 @@ static int send_request(int fd, struct nb_writer *request)
 	uint32_t length = (uint32_t)request->used;
 	ssize_t sent;
 
-	if (request->failed) {
-		errno = ENOMEM;
-		return -1;
-	}
 	memcpy(request->data, &length, sizeof(length)); /* nlmsg_len is its first field */
 	do
 		sent = send(fd, request->data, request->used, 0);
@@ -105,42 +100,37 @@ static ssize_t receive(int fd, unsigned char *data)
 	return got;
 }
 
-static void take_words(struct nb_netlink *netlink, const struct nlmsghdr *message, size_t at)
+/* The kernel's words on a failure are attributes behind the request, or its head alone. */
+static void take_words(struct nb_netlink *netlink, const struct nlmsghdr *message)
 {
-	const char *body = (const char *)message;
-	size_t size;
+	const struct nlmsgerr *end = NLMSG_DATA(message);
+	size_t at = NLMSG_HDRLEN + sizeof(end->error), size;
 	const char *words;
 
+	if (message->nlmsg_type == NLMSG_ERROR)
+		at += message->nlmsg_flags & NLM_F_CAPPED ? sizeof(end->msg)
+							  : NLMSG_ALIGN(end->msg.nlmsg_len);
 	if (!(message->nlmsg_flags & NLM_F_ACK_TLVS) || at > message->nlmsg_len)
 		return;
-	words = nb_attribute(body + at, message->nlmsg_len - at, NLMSGERR_ATTR_MSG, &size);
+	words = nb_attribute((const char *)message + at, message->nlmsg_len - at, NLMSGERR_ATTR_MSG,
+			     &size);
 	if (words)
-		snprintf(netlink->why, sizeof(netlink->why), "%.*s",
-			 (int)(size < sizeof(netlink->why) ? size : sizeof(netlink->why) - 1),
-			 words);
+		snprintf(netlink->why, sizeof(netlink->why), "%.*s", (int)size, words);
 }
 
 /* The end of a request: 0, or -1 with errno. */
 static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
 {
-	struct nlmsgerr end;
-	size_t words = NLMSG_HDRLEN + sizeof(end);
-	int number;
+	size_t least = message->nlmsg_type == NLMSG_DONE ? sizeof(int) : sizeof(struct nlmsgerr);
+	int number = 0;
 
-	if (message->nlmsg_len < NLMSG_HDRLEN + sizeof(number)) {
+	if (message->nlmsg_len < NLMSG_HDRLEN + least) {
 		errno = EBADMSG;
 		return -1;
 	}
 	memcpy(&number, NLMSG_DATA(message), sizeof(number));
-	if (message->nlmsg_type == NLMSG_DONE) {
-		words = NLMSG_HDRLEN + sizeof(number);
-	} else if (message->nlmsg_len >= NLMSG_HDRLEN + sizeof(end) &&
-		   !(message->nlmsg_flags & NLM_F_CAPPED)) {
-		memcpy(&end, NLMSG_DATA(message), sizeof(end));
-		words += NLMSG_ALIGN(end.msg.nlmsg_len) - sizeof(end.msg);
-	}
 	if (number < 0)
-		take_words(netlink, message, words);
+		take_words(netlink, message);
 	errno = -number;
 	return number < 0 ? -1 : 0;
 }
@@ -149,20 +139,12 @@ static int take_end(struct nb_netlink *netlink, const struct nlmsghdr *message)
  * Take in a datagram's messages. Returns 1: there are more to come; 0: that was the last; -1 with
  * errno. *interrupted is set when what was dumped changed meanwhile.
  */
-static int take_messages(struct nb_netlink *netlink, const unsigned char *data, size_t length,
+static int take_messages(struct nb_netlink *netlink, const unsigned char *data, int length,
 			 int *interrupted)
 {
-	size_t step;
+	const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)data;
 
-	for (size_t at = 0; at < length; at += step) {
-		const struct nlmsghdr *message = (const struct nlmsghdr *)(data + at);
-
-		if (length - at < sizeof(*message) || message->nlmsg_len < sizeof(*message) ||
-		    message->nlmsg_len > length - at) {
-			errno = EBADMSG;
-			return -1;
-		}
-		step = NLMSG_ALIGN(message->nlmsg_len);
+	for (; NLMSG_OK(message, length); message = NLMSG_NEXT(message, length)) {
 		if (message->nlmsg_seq != SEQUENCE)
 			continue;
 		*interrupted |= (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
@@ -171,12 +153,15 @@ static int take_messages(struct nb_netlink *netlink, const unsigned char *data, 
 		nb_put(&netlink->answers, message, message->nlmsg_len);
 		pad(&netlink->answers);
 	}
-	return 1;
+	if (length <= 0)
+		return 1;
+	errno = EBADMSG;
+	return -1;
 }
 
 static int ask_once(struct nb_netlink *netlink, unsigned char *data)
 {
-	int fd = open_socket(netlink->protocol), more = -1, interrupted = 0, number;
+	int fd = open_socket(), more = -1, interrupted = 0, number;
 
 	if (fd < 0)
 		return -1;
@@ -186,7 +171,7 @@ static int ask_once(struct nb_netlink *netlink, unsigned char *data)
 	while (more > 0) {
 		ssize_t got = receive(fd, data);
 
-		more = got < 0 ? -1 : take_messages(netlink, data, (size_t)got, &interrupted);
+		more = got < 0 ? -1 : take_messages(netlink, data, (int)got, &interrupted);
 	}
 	number = errno;
 	close(fd);
@@ -196,11 +181,10 @@ static int ask_once(struct nb_netlink *netlink, unsigned char *data)
 
 int nb_netlink_ask(struct nb_netlink *netlink)
 {
-	unsigned char *data = malloc(DATAGRAM);
-	int status = INTERRUPTED;
+	unsigned char *data = netlink->request.failed ? NULL : malloc(DATAGRAM);
+	int status = data ? INTERRUPTED : -1;
 
-	if (!data)
-		return -1;
+	errno = ENOMEM;
 	for (int i = 0; i < DUMPS_MAX && status == INTERRUPTED; i++)
 		status = ask_once(netlink, data);
 	free(data);
@@ -214,19 +198,17 @@ int nb_netlink_ask(struct nb_netlink *netlink)
 int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type, void *head,
 		    size_t head_length, const void **attributes, size_t *length)
 {
-	while (*at < netlink->answers.used) {
-		const unsigned char *message = netlink->answers.data + *at;
-		size_t begin = NLMSG_HDRLEN + NLMSG_ALIGN(head_length);
-		struct nlmsghdr header;
+	const size_t begin = NLMSG_HDRLEN + NLMSG_ALIGN(head_length);
 
-		memcpy(&header, message,
-		       sizeof(header)); /* its length was checked when it was taken in */
-		*at += NLMSG_ALIGN(header.nlmsg_len);
-		if (header.nlmsg_type != type || header.nlmsg_len < begin)
+	while (*at < netlink->answers.used) {
+		const struct nlmsghdr *message = (const void *)(netlink->answers.data + *at);
+
+		*at += NLMSG_ALIGN(message->nlmsg_len); /* checked when it was taken in */
+		if (message->nlmsg_type != type || message->nlmsg_len < begin)
 			continue;
-		memcpy(head, message + NLMSG_HDRLEN, head_length);
-		*attributes = message + begin;
-		*length = header.nlmsg_len - begin;
+		memcpy(head, NLMSG_DATA(message), head_length);
+		*attributes = (const char *)message + begin;
+		*length = message->nlmsg_len - begin;
 		return 1;
 	}
 	return 0;
@@ -234,23 +216,14 @@ int nb_netlink_next(const struct nb_netlink *netlink, size_t *at, uint16_t type,
 
 const void *nb_attribute(const void *attributes, size_t length, uint16_t type, size_t *size)
 {
-	const unsigned char *at = attributes;
-	struct rtattr head;
+	const struct rtattr *at = attributes;
+	int left = (int)length;
 
-	while (length >= sizeof(head)) {
-		size_t step;
-
-		memcpy(&head, at, sizeof(head));
-		if (head.rta_len < sizeof(head) || head.rta_len > length)
-			return NULL;
-		if ((head.rta_type & NLA_TYPE_MASK) == type) {
-			*size = head.rta_len - sizeof(head);
-			return at + sizeof(head);
+	for (; RTA_OK(at, left); at = RTA_NEXT(at, left))
+		if ((at->rta_type & NLA_TYPE_MASK) == type) {
+			*size = RTA_PAYLOAD(at);
+			return RTA_DATA(at);
 		}
-		step = RTA_ALIGN(head.rta_len) < length ? RTA_ALIGN(head.rta_len) : length;
-		at += step;
-		length -= step;
-	}
 	return NULL;
 }
 
@@ -264,25 +237,6 @@ int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void
 		return 0;
 	memcpy(value, data, size);
 	return 1;
-}
-
-uint16_t nb_netlink_family(const char *name)
-{
-	static const struct genlmsghdr head = { .cmd = CTRL_CMD_GETFAMILY, .version = 1 };
-	struct nb_netlink netlink;
-	struct genlmsghdr answer;
-	const void *attributes;
-	size_t at = 0, length;
-	uint16_t family = 0;
-
-	nb_netlink_begin(&netlink, GENL_ID_CTRL, 0, &head, sizeof(head));
-	netlink.protocol = NETLINK_GENERIC;
-	nb_netlink_put(&netlink, CTRL_ATTR_FAMILY_NAME, name, strlen(name) + 1);
-	if (!nb_netlink_ask(&netlink) && nb_netlink_next(&netlink, &at, GENL_ID_CTRL, &answer,
-							 sizeof(answer), &attributes, &length))
-		nb_attribute_copy(attributes, length, CTRL_ATTR_FAMILY_ID, &family, sizeof(family));
-	nb_netlink_free(&netlink);
-	return family;
 }
 
 /* "lo, data0" */
@@ -301,7 +255,7 @@ static void list_interfaces(char *names, size_t room)
 
 int nb_interface(const char *name, const char *operation, struct nb_error *error)
 {
-	char names[200], remedy[240];
+	char names[200], remedy[240], own[IFNAMSIZ];
 	unsigned int index = 0;
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
@@ -309,6 +263,12 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 			       "give an interface name such as eth0",
 			       "'%.40s' is not the name of an interface", name);
 	index = if_nametoindex(name);
+	if (index && if_indextoname(index, own) && strcmp(own, name) != 0) {
+		/* What is allowed, and what is looked at around a change, goes by that name. */
+		snprintf(remedy, sizeof(remedy), "write %s", own);
+		return nb_fail(error, NB_ERR_REQUEST, operation, remedy,
+			       "'%s' is another name of the interface %s", name, own);
+	}
 	if (index && index <= INT32_MAX)
 		return (int)index;
 	if (errno != ENODEV && errno != ENXIO)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces by name, and requests to the kernel by rtnetlink(7) or generic netlink: one request,
- * all its answers, every length checked. */
+/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers,
+ * every length checked. */
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
 
+#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -13,7 +14,6 @@
 struct nb_netlink {
 	struct nb_writer request;
 	struct nb_writer answers; /* whole messages, each at a multiple of 4 */
-	int protocol;		  /* NETLINK_..., set after nb_netlink_begin(); 0: rtnetlink */
 	char why[128];		  /* the kernel's own words on a request that failed, or "" */
 };
 
@@ -25,8 +25,6 @@ void nb_netlink_put(struct nb_netlink *netlink, uint16_t type, const void *data,
  * errno. */
 int nb_netlink_ask(struct nb_netlink *netlink);
 void nb_netlink_free(struct nb_netlink *netlink);
-/* The number of a family of generic netlink; 0 with errno: this kernel has none. */
-uint16_t nb_netlink_family(const char *name);
 
 /*
  * The next answer of that type whose fixed part is there: fills `head`, and *attributes and *length
@@ -43,5 +41,16 @@ int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void
 
 /* The index of an interface, or a negative code: it is not there, or this is no name of one. */
 int nb_interface(const char *name, const char *operation, struct nb_error *error);
+
+/* By ethtool's ioctl (linux/ethtool.h, linux/sockios.h). */
+
+/* Give a command to an interface. Returns 0, or -1 with errno. */
+int nb_ethtool(const char *interface, void *command);
+
+/* The names of a set (enum ethtool_stringset), to be freed, and how many; NULL with errno. */
+struct ethtool_gstrings *nb_ethtool_names(const char *interface, uint32_t set, uint32_t *count);
+/* One of them, which has an end only when it is shorter than its room. */
+int nb_ethtool_name_length(const struct ethtool_gstrings *names, uint32_t index);
+const char *nb_ethtool_name(const struct ethtool_gstrings *names, uint32_t index);
 
 #endif

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <linux/nfsd/export.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -25,8 +24,8 @@
 enum {
 	PORT = 2049,
 	THREADS = 8,	 /* as rpc.nfsd(8) has it */
-	GRACE = 10,	 /* seconds; the kernel takes no less */
 	BLOCK = 1048576, /* most that a read may ask for */
+	VALUE = 96,	 /* of a file of nfsd's */
 };
 
 enum {
@@ -37,8 +36,8 @@ enum {
 
 enum { NOBODY = 65534 };
 
-static const char DOMAIN_NAME[] = "netbench";
-static const char *const caches[] = { "auth.unix.ip", "nfsd.export", "nfsd.fh" };
+static const char DOMAIN_NAME[] = "netbench", RPC[] = "/proc/net/rpc";
+static const char GRACE[] = "10"; /* seconds; the kernel takes no less */
 
 size_t nb_export_next_client(const char **at, const char **client)
 {
@@ -122,33 +121,29 @@ static int read_line(const char *place, const char *name, char *text, size_t roo
 	return got < 0 ? -1 : 0;
 }
 
-/* Write a text in one piece. 0, or -1 with errno. */
-static int write_path(const char *path, const char *text)
+/* Write a line in one piece. 0, or a negative code with the error filled. */
+__attribute__((format(printf, 4, 5))) static int write_line(const struct nfsd *nfsd,
+							    const char *place, const char *name,
+							    const char *format, ...)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t length = (ssize_t)strlen(text),
-		written = fd >= 0 ? write(fd, text, (size_t)length) : -1;
-	int number = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = number;
-	return written == length ? 0 : -1;
-}
-
-/* Write a file. 0, or a negative code with the error filled. */
-__attribute__((format(printf, 3, 4))) static int write_file(const struct nfsd *nfsd,
-							    const char *name, const char *format,
-							    ...)
-{
-	char path[160], text[128];
+	char path[160], text[NB_ESCAPED_PATH + 255];
+	int fd, length, failed;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	length = vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	snprintf(path, sizeof(path), "%s/%s", nfsd->place, name);
-	return write_path(path, text) ? fail(nfsd, path) : 0;
+	snprintf(path, sizeof(path), "%s/%s", place, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	failed = fd < 0 || write(fd, text, (size_t)length) != length
+			 ? nb_fail_errno(nfsd->error, "export",
+					 "run as root, export a folder of a file system that NFS "
+					 "can serve (ext4, xfs, btrfs, tmpfs), and look at `dmesg`",
+					 "%s to %s", nfsd->target->folder, path)
+			 : 0;
+	if (fd >= 0)
+		close(fd);
+	return failed;
 }
 
 static int is_mounted(const struct nfsd *nfsd)
@@ -166,12 +161,11 @@ static int mount_files(const struct nfsd *nfsd)
 			       "run `netbench restore`: it removes what an earlier run left",
 			       "%s is mounted already", nfsd->place);
 	if ((mkdir(nfsd->place, 0700) && errno != EEXIST) ||
-	    mount("nfsd", nfsd->place, "nfsd", 0, NULL))
+	    (unlink(nfsd->saved) && errno != ENOENT) || mount("nfsd", nfsd->place, "nfsd", 0, NULL))
 		return fail(nfsd, nfsd->place);
 	return 0;
 }
 
-/* Unmount them, and remove the folder. */
 static int unmount_files(const struct nfsd *nfsd)
 {
 	if (is_mounted(nfsd) && umount(nfsd->place))
@@ -179,28 +173,6 @@ static int unmount_files(const struct nfsd *nfsd)
 	if ((unlink(nfsd->saved) && errno != ENOENT) || (rmdir(nfsd->place) && errno != ENOENT))
 		return fail(nfsd, nfsd->place);
 	return 0;
-}
-
-/* Write a line to one of the caches. */
-__attribute__((format(printf, 3, 4))) static int write_line(const struct nfsd *nfsd,
-							    const char *cache, const char *format,
-							    ...)
-{
-	char path[64], text[NB_ESCAPED_PATH + 255];
-	va_list args;
-	int length;
-
-	va_start(args, format);
-	length = vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	snprintf(path, sizeof(path), "/proc/net/rpc/%s/channel", cache);
-	errno = ENAMETOOLONG;
-	if (length < (int)sizeof(text) && !write_path(path, text))
-		return 0;
-	return nb_fail_errno(
-		nfsd->error, "export",
-		"export a folder of a file system that NFS can serve (ext4, xfs, btrfs, tmpfs)",
-		"%s to %s", nfsd->target->folder, path);
 }
 
 /* One folder, `length` bytes of the path, with the number by which file handles name its export. */
@@ -214,12 +186,13 @@ static int allow_path(const struct nfsd *nfsd, size_t length, uint32_t number, u
 
 	memcpy(id, &number, sizeof(id));
 	nb_export_escape(path, nfsd->target->folder, length);
-	status = write_line(nfsd, "nfsd.export", "%s %s %lld %u %d %d %u\n", DOMAIN_NAME, path,
-			    until, flags | SQUASHED, (int)reader.user, (int)reader.group, number);
+	status = write_line(nfsd, RPC, "nfsd.export/channel", "%s %s %lld %u %d %d %u\n",
+			    DOMAIN_NAME, path, until, flags | SQUASHED, (int)reader.user,
+			    (int)reader.group, number);
 	if (status)
 		return status;
-	return write_line(nfsd, "nfsd.fh", "%s %d \\x%02x%02x%02x%02x %lld %s\n", DOMAIN_NAME,
-			  FSID_NUM, id[0], id[1], id[2], id[3], until, path);
+	return write_line(nfsd, RPC, "nfsd.fh/channel", "%s %d \\x%02x%02x%02x%02x %lld %s\n",
+			  DOMAIN_NAME, FSID_NUM, id[0], id[1], id[2], id[3], until, path);
 }
 
 /* Of the folders above an exported one only the way to it is visible. */
@@ -247,8 +220,8 @@ static int allow_clients(const struct nfsd *nfsd, long long until)
 	int status = 0;
 
 	while (!status && (length = nb_export_next_client(&at, &client)) > 0)
-		status = write_line(nfsd, "auth.unix.ip", "nfsd %.*s %lld %s\n", (int)length,
-				    client, until, DOMAIN_NAME);
+		status = write_line(nfsd, RPC, "auth.unix.ip/channel", "nfsd %.*s %lld %s\n",
+				    (int)length, client, until, DOMAIN_NAME);
 	return status;
 }
 
@@ -270,26 +243,16 @@ int nb_nfsd_is_allowed(const struct nb_export_target *target)
 	return found;
 }
 
-/* Empty the caches. */
 static int flush(const struct nfsd *nfsd)
 {
-	char path[64], text[24];
+	static const char *const caches[] = { "auth.unix.ip/flush", "nfsd.export/flush",
+					      "nfsd.fh/flush" };
+	int status = 0;
 
-	snprintf(text, sizeof(text), "%lld\n", (long long)time(NULL));
-	for (size_t i = 0; i < NB_LENGTH(caches); i++) {
-		snprintf(path, sizeof(path), "/proc/net/rpc/%s/flush", caches[i]);
-		if (write_path(path, text))
-			return fail(nfsd, path);
-	}
-	return 0;
+	for (size_t i = 0; !status && i < NB_LENGTH(caches); i++)
+		status = write_line(nfsd, RPC, caches[i], "%lld\n", (long long)time(NULL));
+	return status;
 }
-
-/* What nfsd's files read before the start. */
-struct saved {
-	char versions[96];
-	char grace[16];
-	char block[16];
-};
 
 /* A socket that listens on this host's data address. Returns it, or a negative code. */
 static int listen_here(const struct nfsd *nfsd)
@@ -312,38 +275,31 @@ static int listen_here(const struct nfsd *nfsd)
 
 static int add_socket(const struct nfsd *nfsd)
 {
-	int fd = listen_here(nfsd), status = fd < 0 ? fd : write_file(nfsd, "portlist", "%d\n", fd);
+	int fd = listen_here(nfsd),
+	    status = fd < 0 ? fd : write_line(nfsd, nfsd->place, "portlist", "%d\n", fd);
 
 	if (fd >= 0)
 		close(fd); /* the kernel has its own hold on it */
 	return status;
 }
 
-static int save(const struct nfsd *nfsd, const struct saved *before)
+/* Note what a file reads for the stop, perhaps of a later worker. */
+static int note(const struct nfsd *nfsd, const char *name, char was[VALUE])
 {
-	FILE *file = fopen(nfsd->saved, "we");
-	int bad = !file ||
-		  fprintf(file, "%s\n%s\n%s\n", before->versions, before->grace, before->block) < 0;
+	FILE *file = read_line(nfsd->place, name, was, VALUE) ? NULL : fopen(nfsd->saved, "ae");
+	int bad = !file || fprintf(file, "%s %s\n", name, was) < 0;
 
 	if (file && fclose(file))
 		bad = 1;
 	return bad ? fail(nfsd, nfsd->saved) : 0;
 }
 
-/* Read what was saved; 0: nothing was, since nothing had been changed yet. What is not known yet,
- * as it failed early, is empty. */
-static int load_saved(const struct nfsd *nfsd, struct saved *before)
+static int change(const struct nfsd *nfsd, const char *name, const char *to)
 {
-	FILE *file = fopen(nfsd->saved, "re");
+	char was[VALUE];
+	int status = note(nfsd, name, was);
 
-	memset(before, 0, sizeof(*before));
-	if (!file)
-		return 0;
-	if (fscanf(file, "%95[^\n]\n%15[^\n]\n%15[^\n]", before->versions, before->grace,
-		   before->block) < 1)
-		memset(before, 0, sizeof(*before));
-	fclose(file);
-	return 1;
+	return status ? status : write_line(nfsd, nfsd->place, name, "%s\n", to);
 }
 
 /*
@@ -351,46 +307,25 @@ static int load_saved(const struct nfsd *nfsd, struct saved *before)
  * learned from a server that no client can use yet, since what the file reads before that, 0,
  * cannot be written again.
  */
-static int allow_blocks(const struct nfsd *nfsd, struct saved *saved)
+static int allow_blocks(const struct nfsd *nfsd)
 {
-	int status = add_socket(nfsd);
-
-	if (status)
-		return status;
-	if (read_line(nfsd->place, "max_block_size", saved->block, sizeof(saved->block)))
-		return fail(nfsd, "max_block_size");
-	status = save(nfsd, saved);
-	if (status)
-		return status;
-	status = write_file(nfsd, "threads", "0\n");
-	if (status || atol(saved->block) >= BLOCK)
-		return status;
-	return write_file(nfsd, "max_block_size", "%d\n", BLOCK);
-}
-
-/* Versions 2 and 3 would need rpcbind(8) and mountd(8). */
-static int configure(const struct nfsd *nfsd)
-{
-	struct saved saved = { .block = "" };
+	static const char FILE_NAME[] = "max_block_size";
+	char was[VALUE];
 	int status;
 
-	if (read_line(nfsd->place, "versions", saved.versions, sizeof(saved.versions)) ||
-	    read_line(nfsd->place, "nfsv4gracetime", saved.grace, sizeof(saved.grace)))
-		return fail(nfsd, "the files of nfsd");
-	if ((status = save(nfsd, &saved)) || (status = write_file(nfsd, "versions", "-2 -3\n")) ||
-	    (status = write_file(nfsd, "nfsv4gracetime", "%d\n", GRACE)))
+	if ((status = add_socket(nfsd)) || (status = note(nfsd, FILE_NAME, was)) ||
+	    (status = write_line(nfsd, nfsd->place, "threads", "0\n")))
 		return status;
-	return allow_blocks(nfsd, &saved);
+	return atol(was) >= BLOCK ? 0 : write_line(nfsd, nfsd->place, FILE_NAME, "%d\n", BLOCK);
 }
 
 /* No client has anything to reclaim after a restart; a kernel without this file, or one that does
  * not take it yet, waits for GRACE. */
 static void end_grace(const struct nfsd *nfsd)
 {
-	char path[160];
+	struct nfsd quiet = { .target = nfsd->target };
 
-	snprintf(path, sizeof(path), "%s/v4_end_grace", nfsd->place);
-	(void)write_path(path, "Y\n");
+	write_line(&quiet, nfsd->place, "v4_end_grace", "Y\n");
 }
 
 static int start(const struct nfsd *nfsd)
@@ -398,34 +333,29 @@ static int start(const struct nfsd *nfsd)
 	long long until = (long long)time(NULL) + 10LL * 365 * 24 * 3600;
 	int status;
 
-	if ((status = configure(nfsd)) || (status = add_socket(nfsd)) ||
-	    (status = allow_clients(nfsd, until)) || (status = allow_folder(nfsd, until)) ||
-	    (status = write_file(nfsd, "threads", "%d\n", THREADS)))
+	/* Versions 2 and 3 would need rpcbind(8) and mountd(8). */
+	if ((status = change(nfsd, "versions", "-2 -3")) ||
+	    (status = change(nfsd, "nfsv4gracetime", GRACE)) || (status = allow_blocks(nfsd)) ||
+	    (status = add_socket(nfsd)) || (status = allow_clients(nfsd, until)) ||
+	    (status = allow_folder(nfsd, until)) ||
+	    (status = write_line(nfsd, nfsd->place, "threads", "%d\n", THREADS)))
 		return status;
 	end_grace(nfsd);
 	return 0;
 }
 
-static int restore_file(const struct nfsd *nfsd, const char *name, const char *text)
-{
-	char now[96];
-
-	if (!text[0] || (!read_line(nfsd->place, name, now, sizeof(now)) && !strcmp(now, text)))
-		return 0;
-	return write_file(nfsd, name, "%s\n", text);
-}
-
 static int restore_files(const struct nfsd *nfsd)
 {
-	struct saved saved;
-	int status;
+	FILE *file = fopen(nfsd->saved, "re");
+	char name[32], was[VALUE], now[VALUE];
+	int status = 0;
 
-	if (!load_saved(nfsd, &saved))
-		return 0;
-	if ((status = restore_file(nfsd, "versions", saved.versions)) ||
-	    (status = restore_file(nfsd, "nfsv4gracetime", saved.grace)))
-		return status;
-	return restore_file(nfsd, "max_block_size", saved.block);
+	while (!status && file && fscanf(file, "%31s %95[^\n]", name, was) == 2)
+		if (read_line(nfsd->place, name, now, sizeof(now)) || strcmp(now, was) != 0)
+			status = write_line(nfsd, nfsd->place, name, "%s\n", was);
+	if (file)
+		fclose(file);
+	return status;
 }
 
 /* A server without a socket that is asked for no threads makes a socket first, at any address. */
@@ -436,17 +366,7 @@ static int end_threads(const struct nfsd *nfsd)
 		      !read_line(nfsd->place, "threads", threads, sizeof(threads)) &&
 		      !strcmp(threads, "0");
 
-	return is_idle ? 0 : write_file(nfsd, "threads", "0\n");
-}
-
-static int stop(const struct nfsd *nfsd)
-{
-	int status;
-
-	if (is_mounted(nfsd) && ((status = flush(nfsd)) || (status = end_threads(nfsd)) ||
-				 (status = restore_files(nfsd))))
-		return status;
-	return unmount_files(nfsd);
+	return is_idle ? 0 : write_line(nfsd, nfsd->place, "threads", "0\n");
 }
 
 int nb_nfsd_start(const struct nb_export_target *target, struct nb_error *error)
@@ -465,8 +385,12 @@ int nb_nfsd_start(const struct nb_export_target *target, struct nb_error *error)
 int nb_nfsd_stop(const struct nb_export_target *target, struct nb_error *error)
 {
 	struct nfsd nfsd = at_address(target, error);
+	int status;
 
-	return stop(&nfsd);
+	if (is_mounted(&nfsd) && ((status = flush(&nfsd)) || (status = end_threads(&nfsd)) ||
+				  (status = restore_files(&nfsd))))
+		return status;
+	return unmount_files(&nfsd);
 }
 
 int nb_nfsd_runs(const struct nb_export_target *target)

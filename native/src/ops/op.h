@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "fail.h"
-#include "field.h"
 
 enum { NB_OP_TEXT = 1 << 20, NB_OP_SCOPES = 256 };
 
@@ -39,19 +38,9 @@ struct nb_op {
 
 extern const struct nb_op *const nb_ops[]; /* ends with NULL */
 
-/* What an operation is asked with; the same for all kinds. */
-enum nb_op_argument {
-	NB_OP_KIND,
-	NB_OP_TARGET,
-	NB_OP_VALUE,
-	NB_OP_HOLD,
-	NB_OP_SCOPE,
-	NB_OP_UNDO,
-	NB_OP_ASK,
-	NB_OP_RESTORE,
-};
-
-extern const struct nb_field nb_op_arguments[]; /* indexed by enum nb_op_argument */
+/* What an operation is asked with, the same for all kinds; an answer is of NB_OP_VALUE. */
+enum { NB_OP_VALUE = 2 };
+extern const struct nb_field nb_op_arguments[];
 extern const size_t nb_op_arguments_count;
 
 const char *nb_target_word(const struct nb_target *target, size_t index);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ethtool.h"
+#include "netlink.h"
 
 enum { COMMAND_ROOM = 128 };
 
@@ -120,9 +120,9 @@ static int read_family(const struct family *family, const char *interface, union
 {
 	int index = nb_interface(interface, family->name, error);
 
+	memset(command, 0, sizeof(*command));
 	if (index < 0)
 		return index;
-	memset(command, 0, sizeof(*command));
 	command->numbers[0] = family->get;
 	return nb_ethtool(interface, command)
 		       ? nb_fail_device(error, family->name, interface, family->what)
@@ -165,31 +165,20 @@ static int change_number(const struct family *family, const struct nb_line *line
 	return 0;
 }
 
-static int change_numbers(const struct family *family, const char *value, union command *command,
-			  const char *interface, struct nb_error *error)
-{
-	struct nb_line line;
-	int more, status = 0;
-
-	while (!status && (more = nb_next_line(&value, &line)) != 0)
-		status = more > 0 ? change_number(family, &line, command, interface, error)
-				  : nb_fail(error, NB_ERR_REQUEST, family->name,
-					    "write NAME NUMBER, one a line",
-					    "a line for %s without a name and a number", interface);
-	return status;
-}
-
 static int set_family(const struct family *family, const struct nb_target *target,
 		      const char *value, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	union command before, command;
-	int status = read_family(family, interface, &before, error);
+	int status = read_family(family, interface, &before, error), more;
+	struct nb_line line;
 
-	if (status)
-		return status;
 	command = before;
-	status = change_numbers(family, value, &command, interface, error);
+	while (!status && (more = nb_next_line(&value, &line)) != 0)
+		status = more > 0 ? change_number(family, &line, &command, interface, error)
+				  : nb_fail(error, NB_ERR_REQUEST, family->name,
+					    "write NAME NUMBER, one a line",
+					    "a line for %s without a name and a number", interface);
 	/* Many drivers take the link down for a change, even for one that changes nothing. */
 	if (status || !memcmp(&before, &command, sizeof(command)))
 		return status;

@@ -3,11 +3,9 @@
  * The root qdisc of an interface (tc(8), linux/pkt_sched.h): read with all others of the interface,
  * replaced by a kind with its own defaults, and put back. The text has one line for each qdisc,
  * "root KIND HANDLE OPTIONS" or with its parent in place of `root`: the handle is `default` where
- * the kernel made it by itself, the options are its own bytes in hex, so that any simple kind can
- * be put back. What another program has built of several parts is left alone.
+ * the kernel made it by itself, the options are its own bytes in hex. What another program has set
+ * is replaced only if it is of a simple kind.
  */
-#include "qdisc.h"
-
 #include <errno.h>
 #include <linux/pkt_sched.h>
 #include <net/if.h>
@@ -16,7 +14,7 @@
 
 #include "netlink.h"
 
-enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, ATTEMPTS = 4, HANDLES = 0x8000 };
+enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, HANDLES = 0x8000 };
 
 static const char OPERATION[] = "qdisc";
 
@@ -30,38 +28,16 @@ struct root {
 	size_t size;
 };
 
-/* Their classes are another program's, and so are the numbers of packets in htb's options. */
-static int is_classful(const char *kind)
+/* Kinds that have no filters, and keep numbers as they are given: all of one is its options. */
+static int is_simple(const char *kind)
 {
-	static const char *const kinds[] = { "htb", "hfsc", "drr", "qfq", "cbq", "dsmark", "atm" };
+	static const char *const kinds[] = { "pfifo", "bfifo", "pfifo_fast", "fq",
+					     "tbf",   "mq",    "noqueue" };
 	size_t i = 0;
 
 	while (i < NB_LENGTH(kinds) && strcmp(kinds[i], kind) != 0)
 		i++;
 	return i < NB_LENGTH(kinds);
-}
-
-/* Ask for everything of a type; to be freed, whether or not it failed. */
-static int dump(struct nb_netlink *netlink, int index, uint16_t type, uint32_t parent,
-		struct nb_error *error)
-{
-	struct tcmsg head = { .tcm_ifindex = index, .tcm_parent = parent };
-
-	nb_netlink_begin(netlink, type, NLM_F_DUMP, &head, sizeof(head));
-	if (!nb_netlink_ask(netlink) || errno == EOPNOTSUPP) /* a kernel without it has none */
-		return 0;
-	return nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
-			     "reading the qdiscs of interface %d", index);
-}
-
-/* As nb_netlink_next: the next answer that is about this interface. */
-static int next(const struct nb_netlink *netlink, int index, size_t *at, uint16_t type,
-		struct tcmsg *head, const void **attributes, size_t *length)
-{
-	while (nb_netlink_next(netlink, at, type, head, sizeof(*head), attributes, length))
-		if (head->tcm_ifindex == index)
-			return 1;
-	return 0;
 }
 
 static void add_qdisc(FILE *text, const struct tcmsg *head, const void *attributes, size_t length)
@@ -81,25 +57,30 @@ static void add_qdisc(FILE *text, const struct tcmsg *head, const void *attribut
 		fprintf(text, " %x:", TC_H_MAJ(head->tcm_handle) >> 16);
 	else
 		fprintf(text, " default");
-	found = is_classful(kind) ? NULL : nb_attribute(attributes, length, TCA_OPTIONS, &size);
-	for (size_t i = 0; found && i < size; i++)
+	found = nb_attribute(attributes, length, TCA_OPTIONS, &size);
+	for (size_t i = 0; found && i < size && is_simple(kind); i++)
 		fprintf(text, "%s%02x", i ? "" : " ", found[i]);
-	fprintf(text, "\n");
+	fprintf(text, nb_attribute(attributes, length, TCA_STAB, &size) ? " stab\n" : "\n");
 }
 
 static int get_qdisc(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	int index = nb_interface(target->words, OPERATION, error), status;
+	struct tcmsg head = { .tcm_ifindex = nb_interface(target->words, OPERATION, error) };
+	int index = head.tcm_ifindex, status = 0;
 	struct nb_netlink netlink;
-	struct tcmsg head;
 	const void *attributes;
 	size_t at = 0, length;
 
 	if (index < 0)
 		return index;
-	status = dump(&netlink, index, RTM_GETQDISC, 0, error);
-	while (!status && next(&netlink, index, &at, RTM_NEWQDISC, &head, &attributes, &length))
-		add_qdisc(text, &head, attributes, length);
+	nb_netlink_begin(&netlink, RTM_GETQDISC, NLM_F_DUMP, &head, sizeof(head));
+	if (nb_netlink_ask(&netlink) && errno != EOPNOTSUPP) /* a kernel without it has none */
+		status = nb_fail_errno(error, OPERATION, "look at `dmesg` on that host",
+				       "reading the qdiscs of %s", target->words);
+	while (!status && nb_netlink_next(&netlink, &at, RTM_NEWQDISC, &head, sizeof(head),
+					  &attributes, &length))
+		if (head.tcm_ifindex == index)
+			add_qdisc(text, &head, attributes, length);
 	nb_netlink_free(&netlink);
 	return status;
 }
@@ -127,7 +108,6 @@ static int read_options(const char *hex, struct root *root)
 	return 0;
 }
 
-/* The root that a text describes. */
 static int parse(const char *text, struct root *root, struct nb_error *error)
 {
 	const char *line = strncmp(text, "root ", 5) ? strstr(text, "\nroot ") : text;
@@ -204,14 +184,15 @@ static int replace(const char *interface, const struct root *root, struct nb_err
 
 /* Below those that the kernel gives out. A root of the kind that is there is only changed, unless
  * it is given a handle. */
-static uint32_t free_handle(const char *text, uint32_t below)
+static uint32_t free_handle(const char *text)
 {
+	uint32_t free = HANDLES;
 	char handle[16];
 
 	do
-		snprintf(handle, sizeof(handle), " %x:", --below);
+		snprintf(handle, sizeof(handle), " %x:", --free);
 	while (strstr(text, handle));
-	return below;
+	return free;
 }
 
 /* Whether another program has added anything below the root, or beside it. */
@@ -229,110 +210,19 @@ static int has_children(const char *text)
 	return 0;
 }
 
-/* Whether the root has filters, a table of sizes or a shared block, which are no options; or a
- * negative code. */
-static int has_extras(int index, uint32_t handle, struct nb_error *error)
-{
-	static const uint16_t extras[] = { TCA_STAB, TCA_INGRESS_BLOCK, TCA_EGRESS_BLOCK };
-	struct nb_netlink netlink;
-	struct tcmsg head;
-	const void *attributes;
-	size_t at = 0, length, size;
-	int status = dump(&netlink, index, RTM_GETTFILTER, handle, error), found = 0;
-
-	while (!status && next(&netlink, index, &at, RTM_NEWTFILTER, &head, &attributes, &length))
-		found = 1;
-	nb_netlink_free(&netlink);
-	if (status || found)
-		return status ? status : found;
-	at = 0;
-	status = dump(&netlink, index, RTM_GETQDISC, 0, error);
-	while (!status && next(&netlink, index, &at, RTM_NEWQDISC, &head, &attributes, &length))
-		for (size_t i = 0; head.tcm_parent == TC_H_ROOT && i < NB_LENGTH(extras); i++)
-			found |= nb_attribute(attributes, length, extras[i], &size) != NULL;
-	nb_netlink_free(&netlink);
-	return status ? status : found;
-}
-
-/*
- * Check, before a root that another program has set is lost, that it could be restored: replace it
- * with a copy. The kernel makes the new one before it frees the old one, which stays on failure.
- */
+/* Whether a root that another program has set can be put back. */
 static int check_restorable(const char *interface, const struct root *root, const char *text,
 			    struct nb_error *error)
 {
-	int extras = has_extras(nb_interface(interface, OPERATION, error), root->handle, error);
 	const char *lost = has_children(text)	     ? "it has qdiscs below it"
-			   : is_classful(root->kind) ? "its classes are another program's"
-			   : extras ? "it has filters, a size table or a shared block"
-				    : NULL;
-	struct root like = *root;
-	struct nb_error why;
+			   : strstr(text, " stab\n") ? "it has a size table"
+			   : !is_simple(root->kind)  ? "it has more than simple options"
+						     : NULL;
 
-	if (extras < 0)
-		return extras;
-	like.handle = free_handle(text, HANDLES) << 16;
-	if (!lost && replace(interface, &like, &why))
-		lost = why.message;
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			      "remove it by hand, or leave this setting out",
+			      "remove it by hand (tc qdisc delete), or leave this setting out",
 			      "the %s of %s could not be restored: %s", root->kind, interface, lost)
 		    : 0;
-}
-
-int nb_qdisc_aim(unsigned char *aim, const unsigned char *wanted, const unsigned char *got,
-		 size_t size)
-{
-	int moved = 0;
-	struct rtattr head;
-
-	for (size_t at = 0; size - at >= sizeof(head); at += RTA_ALIGN(head.rta_len)) {
-		uint32_t aimed, should, is;
-
-		memcpy(&head, wanted + at, sizeof(head));
-		if (head.rta_len < sizeof(head) || head.rta_len > size - at ||
-		    memcmp(&head, got + at, sizeof(head)) != 0)
-			return 0;
-		if (head.rta_len == RTA_LENGTH(sizeof(aimed))) {
-			memcpy(&aimed, aim + at + sizeof(head), sizeof(aimed));
-			memcpy(&should, wanted + at + sizeof(head), sizeof(should));
-			memcpy(&is, got + at + sizeof(head), sizeof(is));
-			aimed += should - is;
-			memcpy(aim + at + sizeof(head), &aimed, sizeof(aimed));
-			moved |= should != is;
-		}
-		if (RTA_ALIGN(head.rta_len) > size - at)
-			break;
-	}
-	return moved;
-}
-
-/* Make a root that reads as it is wanted, where no other program has set one. */
-static int make_root(const char *interface, const struct root *wanted, struct nb_error *error)
-{
-	struct root aim = *wanted, now;
-	int status = 0, again = 1;
-
-	aim.options = wanted->size ? malloc(wanted->size) : NULL;
-	if (aim.options)
-		memcpy(aim.options, wanted->options, wanted->size);
-	for (int i = 0; !status && again && i < ATTEMPTS; i++) {
-		char *text;
-
-		status = i ? replace(interface, NULL, error) : 0;
-		if (!status)
-			status = replace(interface, &aim, error);
-		if (status)
-			break;
-		text = read_now(interface, &now, error);
-		status = text ? 0 : -(int)error->code;
-		again = text && aim.options && now.size == wanted->size &&
-			nb_qdisc_aim(aim.options, wanted->options, now.options, wanted->size);
-		free(now.options);
-		free(text);
-	}
-	free(aim.options);
-	return status;
 }
 
 /* The kernel makes its default root where the last one is removed. */
@@ -361,7 +251,7 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 		if (!wanted.handle)
 			status = restore_default(interface, &now, error);
 		else if (!now.handle || !(status = replace(interface, NULL, error)))
-			status = make_root(interface, &wanted, error);
+			status = replace(interface, &wanted, error);
 	}
 	free(wanted.options);
 	free(now.options);
@@ -374,7 +264,6 @@ static int set_kind(const struct nb_target *target, const char *value, struct nb
 	const char *interface = target->words;
 	struct root now, wanted = { 0 };
 	size_t length = strcspn(value, "\n");
-	struct nb_error ignored;
 	char *before;
 	int status;
 
@@ -385,13 +274,10 @@ static int set_kind(const struct nb_target *target, const char *value, struct nb
 	if (!before)
 		return -(int)error->code;
 	status = now.handle ? check_restorable(interface, &now, before, error) : 0;
-	if (!status) {
-		if (!strcmp(now.kind, wanted.kind)) /* a handle that the check has not used */
-			wanted.handle = free_handle(before, free_handle(before, HANDLES)) << 16;
+	if (!strcmp(now.kind, wanted.kind))
+		wanted.handle = free_handle(before) << 16;
+	if (!status)
 		status = replace(interface, &wanted, error);
-		if (status && now.handle) /* the check has left a copy there */
-			restore_qdisc(target, before, &ignored);
-	}
 	free(before);
 	free(now.options);
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "request.h"
+#include "client.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,80 +7,32 @@
 
 #include "../rows.h"
 
-static const struct nb_op *op_named(const char *name, size_t length)
+static int take_argument(struct nb_op_request *request, const struct nb_value *value,
+			 const char *text, struct nb_error *error)
 {
-	for (size_t i = 0; nb_ops[i]; i++)
-		if (strlen(nb_ops[i]->name) == length && !memcmp(nb_ops[i]->name, name, length))
-			return nb_ops[i];
-	return NULL;
-}
+	const struct nb_field *field =
+		nb_row_field(value->row, nb_op_arguments, nb_op_arguments_count);
+	char *into = (char *)request + (field ? field->offset : 0);
+	struct nb_target words = { text, value->bytes };
 
-static int take_words(struct nb_target *target, const char *text, size_t length,
-		      struct nb_error *error)
-{
-	free((char *)target->words);
-	target->words = nb_text_copy(text, length);
-	target->length = length;
-	return target->words ? 0 : nb_fail_memory(error, "a target");
-}
-
-static int take_value(struct nb_op_request *request, const char *text, size_t length,
-		      struct nb_error *error)
-{
-	if (memchr(text, 0, length))
+	if (!field)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
+			       "number %u is not an argument of an operation", value->row);
+	if (field->type != NB_TEXT && value->number > field->maximum)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "use a smaller one",
+			       "%s %llu, at most %llu", field->name,
+			       (unsigned long long)value->number,
+			       (unsigned long long)field->maximum);
+	if (field->type != NB_TEXT)
+		memcpy(into, &value->number, sizeof(value->number));
+	else if (field->flags & NB_LIST)
+		memcpy(into, &words, sizeof(words));
+	else if (strlen(text) != value->bytes)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", "write a text",
-			       "the value contains a NUL byte");
-	free(request->value);
-	request->value = nb_text_copy(text, length);
-	return request->value ? 0 : nb_fail_memory(error, "a value");
-}
-
-static int take_argument(struct nb_op_request *request, size_t argument,
-			 const struct nb_value *value, const char *text, struct nb_error *error)
-{
-	switch (argument) {
-	case NB_OP_KIND:
-		request->op = op_named(text, value->bytes);
-		return request->op ? 0
-				   : nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
-					     "no operation '%.*s'",
-					     (int)(value->bytes < 40 ? value->bytes : 40), text);
-	case NB_OP_TARGET:
-		return take_words(&request->target, text, value->bytes, error);
-	case NB_OP_VALUE:
-		return take_value(request, text, value->bytes, error);
-	case NB_OP_HOLD:
-		request->hold = value->number != 0;
-		return 0;
-	case NB_OP_ASK:
-		request->ask = value->number != 0;
-		return 0;
-	case NB_OP_RESTORE:
-		request->restore = value->number != 0;
-		return 0;
-	case NB_OP_SCOPE:
-		request->scope = (uint32_t)value->number;
-		return value->number < NB_OP_SCOPES
-			       ? 0
-			       : nb_fail(error, NB_ERR_REQUEST, "operation", "use fewer scopes",
-					 "scope %llu, the last one is %d",
-					 (unsigned long long)value->number, NB_OP_SCOPES - 1);
-	default:
-		return take_words(&request->undo, text, value->bytes, error);
-	}
-}
-
-/* The index of a row in nb_op_arguments, or how many there are if it is none. */
-static size_t argument_of(const struct nb_row *row)
-{
-	const struct nb_row *owner = row && row->kind == NB_ROW_OPTION ? nb_row(row->owner) : NULL;
-	size_t i = 0;
-
-	if (!owner || owner->kind != NB_ROW_OP)
-		return nb_op_arguments_count;
-	while (i < nb_op_arguments_count && strcmp(row->name, nb_op_arguments[i].name) != 0)
-		i++;
-	return i;
+			       "the %s contains a NUL byte", field->name);
+	else
+		memcpy(into, &text, sizeof(text));
+	return 0;
 }
 
 static size_t count_words(const struct nb_target *target)
@@ -92,13 +44,19 @@ static size_t count_words(const struct nb_target *target)
 	return count;
 }
 
-static int check_request(const struct nb_op_request *request, struct nb_error *error)
+static int check_request(struct nb_op_request *request, struct nb_error *error)
 {
-	const struct nb_op *op = request->op;
+	const struct nb_op *op = NULL;
 
-	if (!op || !request->target.words)
+	if (!request->kind || !request->target.words)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "an operation needs a kind and a target");
+	for (size_t i = 0; nb_ops[i] && !op; i++)
+		op = strcmp(nb_ops[i]->name, request->kind) ? NULL : nb_ops[i];
+	if (!op)
+		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
+			       "no operation '%.40s'", request->kind);
+	request->op = op;
 	if (op->words && count_words(&request->target) != op->words)
 		return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
 			       "the target of %s is %zu words, not %zu", op->name, op->words,
@@ -107,12 +65,11 @@ static int check_request(const struct nb_op_request *request, struct nb_error *e
 		return nb_fail(error, NB_ERR_REQUEST, "operation",
 			       op->words ? "only read it" : "give it as an exec with an undo",
 			       "%s cannot write", op->name);
-	if (request->value && request->hold && op->keep)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it, or write it",
-			       "%s is held beside a change, not written", op->name);
-	if (request->undo.words && op->words)
-		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead",
-			       "%s is undone by what it read, not by a program", op->name);
+	if ((request->value && request->hold && op->keep) || (request->undo.words && op->words))
+		return nb_fail(error, NB_ERR_REQUEST, "operation", "hold it instead", "%s is %s",
+			       op->name,
+			       op->keep ? "held beside a change, not written"
+					: "undone by what it read, not by a program");
 	return 0;
 }
 
@@ -125,23 +82,11 @@ int nb_op_decode(struct nb_op_request *request, const unsigned char *payload, si
 	int status;
 
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
-		size_t argument = argument_of(nb_row(value.row));
-
-		if (argument == nb_op_arguments_count)
-			return nb_fail(error, NB_ERR_REQUEST, "operation", NB_SAME_VERSION,
-				       "number %u is not an argument of an operation", value.row);
-		status = take_argument(request, argument, &value, text, error);
+		status = take_argument(request, &value, text, error);
 		if (status)
 			return status;
 	}
 	return status ? status : check_request(request, error);
-}
-
-void nb_op_request_free(struct nb_op_request *request)
-{
-	free((char *)request->target.words);
-	free((char *)request->undo.words);
-	free(request->value);
 }
 
 /* The edges of the two texts of an answer. */
@@ -149,7 +94,7 @@ enum reading { BEFORE = 0, AFTER = 1 };
 
 static void answer_text(struct nb_writer *answer, enum reading reading, const char *text)
 {
-	nb_put_text(answer, nb_row_of_op_argument(NB_OP_VALUE), reading, text, strlen(text));
+	nb_put_text(answer, nb_row_of(&nb_op_arguments[NB_OP_VALUE]), reading, text, strlen(text));
 }
 
 /* Read, or run the program; what is held is held before it is changed: a change that fails half-way
@@ -204,7 +149,6 @@ static void remember_campaign(const struct nb_op_request *request, struct nb_cli
 		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
 }
 
-/* Readings are not logged. */
 static int is_logged(const struct nb_op_request *request)
 {
 	return (request->value && request->op->set && !request->op->lasting) || !request->op->words;
@@ -253,8 +197,5 @@ int nb_op_execute(const unsigned char *payload, size_t length, struct nb_client 
 	struct nb_op_request request = { 0 };
 	int status = nb_op_decode(&request, payload, length, error);
 
-	if (!status)
-		status = execute(&request, client, stack, answer, error);
-	nb_op_request_free(&request);
-	return status;
+	return status ? status : execute(&request, client, stack, answer, error);
 }

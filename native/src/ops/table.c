@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One row a kind of operation, and what each is asked with. */
-#include "op.h"
+#include "client.h"
 
 /* clang-format off */
 #define OPERATIONS(row) \
@@ -36,20 +36,23 @@ OPERATIONS(DECLARE)
 
 const struct nb_op *const nb_ops[] = { OPERATIONS(ROW) NULL };
 
+#define AT(field) .offset = offsetof(struct nb_op_request, field)
+
 const struct nb_field nb_op_arguments[] = {
-	[NB_OP_KIND] = { "op", "the operation, by name", .type = NB_TEXT },
-	[NB_OP_TARGET] = { "target", "file, or interface and key, or program and arguments, by NUL",
-			   .type = NB_TEXT, .flags = NB_LIST },
-	[NB_OP_VALUE] = { "value", "what to write; left out: only read", .type = NB_TEXT },
-	[NB_OP_HOLD] = { "hold", "restore what was there when the controller asks or is gone",
-			 .type = NB_FLAG, .maximum = 1 },
-	[NB_OP_SCOPE] = { "scope", "what is held there is undone with all scopes above it",
-			  .maximum = NB_OP_SCOPES - 1 },
-	[NB_OP_UNDO] = { "undo", "program and arguments that undo an exec", .type = NB_TEXT,
-			 .flags = NB_LIST },
-	[NB_OP_ASK] = { "ask", "only whether the host allows it: nothing is done", .type = NB_FLAG,
-			.maximum = 1 },
-	[NB_OP_RESTORE] = { "restore", "write what was read once, as an undo does", .type = NB_FLAG,
-			    .maximum = 1 },
+	{ "op", "the operation, by name", .type = NB_TEXT, AT(kind) },
+	{ "target", "file, or interface and key, or program and arguments, by NUL", .type = NB_TEXT,
+	  .flags = NB_LIST, AT(target) },
+	[NB_OP_VALUE] = { "value", "what to write; left out: only read", .type = NB_TEXT,
+			  AT(value) },
+	{ "hold", "restore what was there when the controller asks or is gone", .type = NB_FLAG,
+	  .maximum = 1, AT(hold) },
+	{ "scope", "what is held there is undone with all scopes above it",
+	  .maximum = NB_OP_SCOPES - 1, AT(scope) },
+	{ "undo", "program and arguments that undo an exec", .type = NB_TEXT, .flags = NB_LIST,
+	  AT(undo) },
+	{ "ask", "only whether the host allows it: nothing is done", .type = NB_FLAG, .maximum = 1,
+	  AT(ask) },
+	{ "restore", "write what was read once, as an undo does", .type = NB_FLAG, .maximum = 1,
+	  AT(restore) },
 };
 const size_t nb_op_arguments_count = NB_LENGTH(nb_op_arguments);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "undo.h"
+#include "client.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../heartbeat.h"
+#include "../wire.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
@@ -117,7 +117,7 @@ static char *permitted_lines(const struct nb_undo_entry *entry, const struct nb_
 	const char *header = "", *line = entry->value;
 	struct nb_op_request request = { .op = entry->op, .target = entry->target, .hold = 1 };
 	struct nb_error ignored;
-	char *permitted = NULL;
+	char *permitted = NULL, *value;
 	size_t room;
 	FILE *text = open_memstream(&permitted, &room);
 
@@ -125,12 +125,13 @@ static char *permitted_lines(const struct nb_undo_entry *entry, const struct nb_
 		int length = (int)strcspn(line, "\n");
 
 		header = *line == ' ' ? header : line;
-		if (asprintf(&request.value, "%.*s\n%.*s\n", (int)strcspn(header, "\n"), header,
+		if (asprintf(&value, "%.*s\n%.*s\n", (int)strcspn(header, "\n"), header,
 			     *line == ' ' ? length : 0, line) < 0)
 			break;
+		request.value = value;
 		if (!client->permit(client, &request, &ignored))
 			fprintf(text, "%.*s\n", length, line);
-		free(request.value);
+		free(value);
 	}
 	if (text)
 		fclose(text);

@@ -6,7 +6,29 @@
 
 #include <stdio.h>
 
-#include "kernel_symbols.h"
+#include "../fail.h"
+
+/* The kernel's functions by address, as /proc/kallsyms has them: modules and BPF programs
+ * included. */
+struct nb_kernel_symbol {
+	uint64_t address;
+	const char *name; /* behind a blank its module, as [module] */
+	char type;	  /* as nm(1) has it */
+};
+
+struct nb_kernel_symbols {
+	char *text; /* that the names are in */
+	struct nb_kernel_symbol *symbols;
+	size_t count; /* 0: this account does not see them (kernel.kptr_restrict) */
+};
+
+/* Read them; to be freed in either case. 0, or a negative code with the error filled. */
+int nb_kernel_symbols_read(struct nb_kernel_symbols *symbols, const char *path,
+			   struct nb_error *error);
+void nb_kernel_symbols_free(struct nb_kernel_symbols *symbols);
+/* The function that an address is in, or NULL. */
+const struct nb_kernel_symbol *nb_kernel_symbol(const struct nb_kernel_symbols *symbols,
+						uint64_t address);
 
 enum { NB_PROFILE_BYTES = 64 * 1024 * 1024 };
 
@@ -47,5 +69,8 @@ void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
  */
 char *nb_profile_text(struct nb_profile *profile, size_t *length);
 void nb_profile_free(struct nb_profile *profile);
+
+/* End what the operation `profile` samples, in whatever state, and forget it. */
+void nb_sampler_end(void);
 
 #endif

@@ -1,27 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-#include "sampler.h"
-
+/*
+ * The operation `profile`: samples of where all CPUs of this kernel are, user and kernel, with call
+ * chains. The target `sampling` reads `off`, `ready` or `on`, and takes `ready FREQUENCY`, `on` and
+ * `off`, in this order; what was sampled is then read in parts: the targets 0, 1, ... until one is
+ * empty. It takes root or CAP_PERFMON, and CAP_SYSLOG for the kernel's symbols.
+ */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../clock.h"
+#include "../ops/op.h"
 #include "../perf_event.h"
 #include "profile.h"
 
 enum {
 	DRAIN_MS = 100,
-	CPUS_MAX = 65536,
 	SAMPLE_BYTES = 512, /* of a usual one */
 	RECORD_MAX = 65536, /* its size has 16 bits */
+	PART = NB_OP_TEXT - 8,
+	MOST_HZ = 100000,
 };
 
-static const char OPERATION[] = "profile";
+enum state { IDLE, READY, ON };
+
+static const char OPERATION[] = "profile", SAMPLING[] = "sampling", ORDER[] = "ready ";
 
 /* The samples of one CPU: an event of perf_event_open(2) and its ring of memory. */
 struct ring {
@@ -32,7 +42,7 @@ struct ring {
 
 /* The one profile of this process. While the thread runs, what it fills is its own. */
 static struct {
-	enum nb_sampler_state state;
+	enum state state;
 	struct nb_profile profile;
 	struct ring *rings;
 	size_t count;
@@ -50,18 +60,6 @@ static size_t room_for(uint64_t frequency)
 	while (bytes < frequency * SAMPLE_BYTES || bytes < 2 * RECORD_MAX)
 		bytes *= 2;
 	return bytes;
-}
-
-static int fail_open(int cpu, struct nb_error *error)
-{
-	int number = errno;
-	char why[128];
-
-	nb_perf_explain(number, why, sizeof(why));
-	nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s", cpu,
-		why);
-	error->error = number;
-	return -NB_ERR_UNSUPPORTED;
 }
 
 static void ring_close(struct ring *ring)
@@ -86,12 +84,19 @@ static int ring_open(struct ring *ring, int cpu, int clock, uint64_t frequency,
 		.disabled = 1,
 	};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	int status;
+	int status, number;
+	char why[128];
 
 	*ring = (struct ring){ .bytes = room_for(frequency), .memory = MAP_FAILED };
 	ring->fd = nb_perf_open(&attr, -1, cpu, -1);
-	if (ring->fd < 0)
-		return fail_open(cpu, error);
+	number = errno;
+	if (ring->fd < 0) {
+		nb_perf_explain(number, why, sizeof(why));
+		nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s",
+			cpu, why);
+		error->error = (uint32_t)number;
+		return -NB_ERR_UNSUPPORTED;
+	}
 	ring->memory =
 		mmap(NULL, page + ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (ring->memory != MAP_FAILED)
@@ -137,7 +142,6 @@ static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t leng
 	memcpy((unsigned char *)to + first, data, length - first);
 }
 
-/* Add the samples that are there. */
 static void ring_drain(struct ring *ring, struct nb_profile *profile)
 {
 	struct perf_event_mmap_page *page = ring->memory;
@@ -174,8 +178,7 @@ static void *drain_until_stopped(void *unused)
 
 static int open_rings(int clock, uint64_t frequency, struct nb_error *error)
 {
-	long configured = sysconf(_SC_NPROCESSORS_CONF);
-	size_t cpus = configured < 1 ? 1 : configured > CPUS_MAX ? CPUS_MAX : (size_t)configured;
+	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 
 	sampler.rings = calloc(cpus, sizeof(*sampler.rings));
 	if (!sampler.rings)
@@ -249,10 +252,12 @@ void nb_sampler_end(void)
 	free(sampler.report);
 	sampler.report = NULL;
 	sampler.length = 0;
-	sampler.state = NB_SAMPLER_IDLE;
+	sampler.state = IDLE;
 }
 
-int nb_sampler_prepare(uint64_t frequency, struct nb_error *error)
+/* Open events and rings of all CPUs, and read the kernel's symbols; what was sampled before is
+ * forgotten. */
+static int prepare(uint64_t frequency, struct nb_error *error)
 {
 	int status;
 
@@ -263,12 +268,11 @@ int nb_sampler_prepare(uint64_t frequency, struct nb_error *error)
 		status = nb_kernel_symbols_read(&sampler.profile.kernel, "/proc/kallsyms", error);
 	if (!status)
 		status = start_thread(error);
-	if (status) {
+	if (status)
 		nb_sampler_end();
-		return status;
-	}
-	sampler.state = NB_SAMPLER_READY;
-	return 0;
+	else
+		sampler.state = READY;
+	return status;
 }
 
 static int fail_order(const char *what, struct nb_error *error)
@@ -277,33 +281,32 @@ static int fail_order(const char *what, struct nb_error *error)
 		       "there is no profile to %s", what);
 }
 
-static int switch_events(int on)
+static int switch_events(unsigned long order)
 {
 	int failed = 0;
 
 	for (size_t i = 0; i < sampler.count; i++)
-		failed |= on ? nb_perf_enable(sampler.rings[i].fd)
-			     : nb_perf_disable(sampler.rings[i].fd);
+		failed |= ioctl(sampler.rings[i].fd, order, 0);
 	return failed;
 }
 
-int nb_sampler_start(struct nb_error *error)
+static int start(struct nb_error *error)
 {
-	if (sampler.state != NB_SAMPLER_READY)
+	if (sampler.state != READY)
 		return fail_order("start", error);
 	sampler.profile.begin = nb_now();
-	if (switch_events(1))
+	if (switch_events(PERF_EVENT_IOC_ENABLE))
 		return nb_fail_errno(error, OPERATION, "look at `dmesg` of that host",
 				     "a perf event cannot be switched on");
-	sampler.state = NB_SAMPLER_ON;
+	sampler.state = ON;
 	return 0;
 }
 
-int nb_sampler_stop(struct nb_error *error)
+static int stop(struct nb_error *error)
 {
-	if (sampler.state != NB_SAMPLER_ON)
+	if (sampler.state != ON)
 		return fail_order("stop", error);
-	switch_events(0);
+	switch_events(PERF_EVENT_IOC_DISABLE);
 	sampler.profile.end = nb_now();
 	end_thread();
 	drain();
@@ -311,22 +314,59 @@ int nb_sampler_stop(struct nb_error *error)
 	sampler.report = nb_profile_text(&sampler.profile, &sampler.length);
 	close_rings();
 	nb_profile_free(&sampler.profile);
-	sampler.state = NB_SAMPLER_IDLE;
+	sampler.state = IDLE;
 	return sampler.report ? 0 : nb_fail_memory(error, "the profile");
 }
 
-enum nb_sampler_state nb_sampler_state(void)
+static int number_of(const char *text, uint64_t *number)
 {
-	return sampler.state;
+	char *end;
+
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end ? 0 : -1;
 }
 
-uint64_t nb_sampler_frequency(void)
+static int get_profile(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	return sampler.profile.frequency;
+	static const char *const states[] = { "off\n", "ready %" PRIu64 "\n",
+					      "on at %" PRIu64 " Hz\n" };
+	uint64_t part;
+
+	if (!strcmp(target->words, SAMPLING)) {
+		fprintf(text, states[sampler.state], sampler.profile.frequency);
+		return 0;
+	}
+	if (number_of(target->words, &part))
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "read sampling, or a part",
+			       "'%.20s' is no part of a profile", target->words);
+	if (sampler.report && part < sampler.length / PART + 1)
+		fprintf(text, "%.*s", (int)PART, sampler.report + part * PART);
+	return 0;
 }
 
-const char *nb_sampler_report(size_t *length)
+static int set_profile(const struct nb_target *target, const char *value, struct nb_error *error)
 {
-	*length = sampler.length;
-	return sampler.report ? sampler.report : "";
+	uint64_t frequency = 0;
+
+	if (strcmp(target->words, SAMPLING) != 0)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "change sampling",
+			       "a part of a profile is only read");
+	if (!strcmp(value, "on"))
+		return start(error);
+	if (!strcmp(value, "off"))
+		return stop(error);
+	if (strncmp(value, ORDER, strlen(ORDER)) != 0 ||
+	    number_of(value + strlen(ORDER), &frequency) || !frequency || frequency > MOST_HZ)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write ready FREQUENCY, on or off",
+			       "'%.40s' is no order for a profile", value);
+	return prepare(frequency, error);
 }
+
+const struct nb_op nb_op_profile = {
+	.name = "profile",
+	.about = "a profile of all CPUs: `sampling` takes `ready FREQUENCY`, `on`, `off`; parts of "
+		 "what was sampled by number",
+	.words = 1,
+	.get = get_profile,
+	.set = set_profile,
+};

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import create_model
 
+from netbench.base.names import CAMPAIGN_MAX, name_pattern
 from netbench.campaign.messages import expected
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import HOSTS, LAB, DefaultKeys, name_pattern
+from netbench.campaign.schema.hosts import HOSTS, LAB, DefaultKeys
 from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
@@ -35,11 +36,10 @@ def _version(value: Plain) -> int:
     raise expected("netbench: 1, the version of the file's format", value)
 
 
-_NAME_MAX = 100  # characters: with a suffix it is still the name of a folder and of a file
 _NAME = kinds.matching(
-    f"a name of at most {_NAME_MAX} letters, digits, dots, dashes and underscores, such as"
+    f"a name of at most {CAMPAIGN_MAX} letters, digits, dots, dashes and underscores, such as"
     " sosend-2",
-    name_pattern(_NAME_MAX),
+    name_pattern(CAMPAIGN_MAX),
 )
 _LEVELS = dict[str, Annotated[str, kinds.level()]]
 _ANY = Kind(lambda value: value, {})

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from netbench.base.names import HOST as NAME
 from netbench.campaign.messages import expected, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
@@ -14,21 +15,12 @@ from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import BootSpec, Lab
 
-NAME_MAX = 63  # characters, as of a label in DNS (RFC 1035)
-
-
-def name_pattern(most: int) -> str:
-    """A regular expression of names: letters, digits, dots, dashes and underscores."""
-    return f"[A-Za-z0-9][A-Za-z0-9._-]{{0,{most - 1}}}"
-
-
-NAME = name_pattern(NAME_MAX)
 NAMES = r"[A-Za-z0-9_\[][A-Za-z0-9._, :\[\]-]*"  # of hosts, in any notation
 GROUP = f"(?:_|(?={NAME}))[A-Za-z0-9._-]*"
 LABS = ("netns", "qemu")
 BOOT_METHODS = ("kexec", "grub")
 HOST_NAME = kinds.matching(
-    f"a host's name of at most {NAME_MAX} letters, digits, dots, dashes and underscores", NAME
+    "a host's name of at most 63 letters, digits, dots, dashes and underscores", NAME
 )
 _LAB_NAME = kinds.matching("the name of a lab", NAME)
 DESTINATION = kinds.matching("an SSH destination such as root@snd.example", r"[^\s\0-][^\s\0]*")

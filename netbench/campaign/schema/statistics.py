@@ -8,20 +8,17 @@ from typing import Annotated
 
 from pydantic_core import PydanticCustomError
 
+from netbench.base.names import METRIC as METRIC_NAME
+from netbench.base.names import METRICS
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.schema import kinds, transfer_values
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
-from netbench.campaign.schema.tools import METRIC_NAME
 from netbench.campaign.tree import Plain
 from netbench.model import Repeat
 from netbench.plan.rounds import OVERLAPS
 
 FOOTPRINT_MAX = 1 << 26
-METRICS = (
-    "throughput",
-    *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
-)
 
 
 def why_no_metric(value: str, captured: Collection[str]) -> PydanticCustomError | None:

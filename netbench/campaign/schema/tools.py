@@ -7,27 +7,26 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from netbench.base.names import COLUMNS, METRICS, name_pattern
+from netbench.base.names import METRIC as METRIC_NAME
 from netbench.campaign.messages import expected, listed, nearest, wrong
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import name_pattern
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind
 from netbench.campaign.tree import Plain
 from netbench.model import Tool
 from netbench.tools.adaptors import TOOLS
-from netbench.tools.captures import groups_wanted, lacks_groups
-from netbench.tools.own import PLACEHOLDERS, placeholders, unknown_placeholders
-from netbench.tools.search import compiled
+from netbench.tools.own import (
+    PLACEHOLDERS,
+    compiled,
+    groups_wanted,
+    lacks_groups,
+    placeholders,
+    unknown_placeholders,
+)
 from netbench.tools.tool import THROUGHPUT
 
 TOOL_NAME = name_pattern(40)
-METRIC_NAME = "[a-z][a-z0-9_]{0,39}"
-_MEASURED = ("cpu", "demand")  # what netbench measures itself
-COLUMNS = (
-    *("run", "cell", "pair", "block", "boot", "status", "reason", "engaged", "started"),
-    *("excluded", "noise", "label"),
-)
-"""Of tables of runs, beside factors and metrics."""
 
 
 def _short(pattern: str) -> str:
@@ -75,12 +74,11 @@ def _captures(value: Plain) -> dict[str, str]:
     if not isinstance(value, dict) or not value:
         raise expected("a mapping of metrics and patterns", value)
     for name in value:
-        side, _, what = name.rpartition("_")
         if not re.fullmatch(METRIC_NAME, name):
             raise expected("a metric's name such as latency_p99", name)
         if name in COLUMNS:
             raise wrong(f"{name} is a column of every table of runs, expected another name")
-        if what in _MEASURED and side in ("sender", "receiver", "system"):
+        if name in METRICS and name != THROUGHPUT:
             raise wrong(f"netbench measures {name} itself, expected another name")
     return {name: pattern_of(name).parse(pattern) for name, pattern in value.items()}
 

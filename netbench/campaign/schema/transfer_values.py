@@ -17,7 +17,7 @@ from netbench.campaign.schema.tools import TOOL_NAME, pattern_of
 from netbench.campaign.tree import Plain
 from netbench.model import Pin, Sink, Source, Tool
 from netbench.tools.adaptors import TOOLS
-from netbench.tools.captures import groups_wanted
+from netbench.tools.own import groups_wanted
 from netbench.tools.tool import THROUGHPUT
 
 _ARGUMENT = kinds.text("an argument of the program")

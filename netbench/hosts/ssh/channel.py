@@ -60,18 +60,15 @@ class SshChannel:
                 self._connection.close()
                 self._connection = None
             if self._connection is None:
-                self._connection = self._new_connection(within)
+                try:
+                    to = resolve(self._given, self._config)
+                    limit = min(to.connect_timeout or self._connect_timeout, within)
+                    self._connection = connect(to, limit, f"{self.name} ({to})")
+                except HostError as error:
+                    if str(error).startswith(self.name):
+                        raise
+                    raise HostError(f"{self.name}: {error}") from error
             return self._connection
-
-    def _new_connection(self, within: float) -> Connection:
-        try:
-            destination = resolve(self._given, self._config)
-            limit = destination.connect_timeout or self._connect_timeout
-            return connect(destination, min(limit, within), f"{self.name} ({destination})")
-        except HostError as error:
-            if str(error).startswith(self.name):
-                raise
-            raise HostError(f"{self.name}: {error}") from error
 
     def _session(self, within: float) -> SshProcess:
         return aside(lambda: self._new_session(within))

@@ -143,10 +143,10 @@ def connect(destination: Destination, seconds: float, label: str) -> Connection:
             transport = client.client.get_transport()
             if isinstance(error, Rejected):
                 why = _rejected(destination, authentication)
-            elif expired.is_set():
-                why = _timed_out(transport, seconds)
             else:
-                why = _broken(transport, error)
+                late = f"it took more than {seconds:.1f} s; the host may be overloaded"
+                cause = late if expired.is_set() else str(error)[:REASON_LENGTH] or "end of data"
+                why = _failed(transport, cause)
             if printed := wire.complaint():
                 why = f"{why}; `{destination.proxy}` printed: {printed}"
             raise HostError(f"{label}: {why}") from error
@@ -160,28 +160,13 @@ def reason(error: Exception) -> str:
     return str(getattr(error, "text", "") or error)[:REASON_LENGTH] or "no answer"
 
 
-def _timed_out(transport: Any, seconds: float) -> str:
-    """What a connection waited for when its time ran out. `transport` is paramiko's, or None."""
-    if transport is None or not transport.remote_version:
-        return (
-            f"it accepted the connection, but sent no SSH banner within {seconds:.0f} s; is an SSH"
-            " server listening on that port, and does it respond?"
-        )
-    if not transport.initial_kex_done:
-        return (
-            f"the key exchange did not finish within {seconds:.0f} s; the host or the network may"
-            " be overloaded"
-        )
-    return f"it did not finish authentication within {seconds:.0f} s; the host may be overloaded"
-
-
-def _broken(transport: Any, error: Exception) -> str:
+def _failed(transport: Any, cause: str) -> str:
     """Why a connection failed, by how far it had come. `transport` is paramiko's, or None."""
-    cause = str(error)[:REASON_LENGTH] or "end of data"
     if transport is None or not transport.remote_version:
         return (
-            f"it closed the connection or is not an SSH server ({cause}); is the port right? Does"
-            " it limit how many connections are opened at once (MaxStartups)?"
+            f"it accepted the connection, but sent no SSH banner ({cause}); is an SSH server"
+            " listening on that port, and does it limit how many connections are opened at once"
+            " (MaxStartups)?"
         )
     if not transport.initial_kex_done:
         return f"the key exchange failed ({cause}); do both sides share algorithms?"
@@ -191,7 +176,7 @@ def _broken(transport: Any, error: Exception) -> str:
 def _rejected(destination: Destination, authentication: Authentication) -> str:
     """That the host accepted no key: every key that was tried, and how to add one."""
     attempts = "\n  ".join(authentication.tried) or "nothing: there are no keys"
-    methods = ", ".join(authentication.methods)[:REASON_LENGTH]
+    methods = " ".join(", ".join(authentication.methods).split())[:REASON_LENGTH]
     accepts = f"The host accepts {methods}; netbench sends no passwords. " if methods else ""
     port = "" if destination.port == 22 else f"-p {destination.port} "
     return (

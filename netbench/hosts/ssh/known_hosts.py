@@ -108,7 +108,10 @@ class KnownHosts:
 
     def kinds(self) -> list[str]:
         """Key types that are known for the host."""
-        return [line.kind for line in [*self._lines, *self._elsewhere] if not line.marker]
+        return [line.kind for line in self._known()]
+
+    def _known(self) -> list[Line]:
+        return [line for line in [*self._lines, *self._elsewhere] if not line.marker]
 
     def enforce(self, kind: str, key: bytes) -> None:
         """Refuse a key that is not this host's. Errors: HostKeyError."""
@@ -120,13 +123,9 @@ class KnownHosts:
                     " new key, then accept that one",
                     fingerprint(key),
                 )
-        mine = [line for line in self._lines if not line.marker]
-        if any(
-            line.key == key
-            for line in [*mine, *(line for line in self._elsewhere if not line.marker)]
-        ):
+        if any(line.key == key for line in self._known()):
             return
-        if mine:
+        if mine := [line for line in self._lines if not line.marker]:
             self._refuse_other(mine, kind, key)
         self._refuse_unknown(kind, key)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 
 from netbench.base.errors import BootError
+from netbench.base.names import RELEASE
 from netbench.hosts.host_channel import Result
 from netbench.kernels.boot.boot_method import BootMethod, Target
 from netbench.kernels.boot.machine import Machine, complaint
@@ -34,7 +36,15 @@ class Command(BootMethod):
         return ""
 
     def prepare(self, machine: Machine, kernel: Kernel, original_kernel: State) -> Target:
+        self.prepare_original(machine, original_kernel)  # the way back
         return Target(kernel.name, kernel.release, append=kernel.append, prefix=True)
+
+    def prepare_original(self, machine: Machine, original_kernel: State) -> Target:
+        """Refuses a release that is a word of another kind: the host says it, a command gets it."""
+        if not re.fullmatch(RELEASE, original_kernel.release):
+            said = f"its kernel calls itself {original_kernel.release!r}, which is no release"
+            raise BootError(f"{machine.name}: {said}; boot another one first")
+        return super().prepare_original(machine, original_kernel)
 
     def reboot(self, machine: Machine, target: Target) -> None:
         words = {

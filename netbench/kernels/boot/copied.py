@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from netbench.base.errors import BootError, RequestError
+from netbench.base.names import RELEASE
 from netbench.kernels.boot.installed import Installed
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
@@ -25,7 +26,6 @@ _FOLDER = (
     'umask 077; folder=${XDG_CACHE_HOME:-$HOME/.cache}/netbench/kernels/$0; mkdir -p "$folder" &&'
     ' cd "$folder" && pwd'
 )
-_RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]*")
 
 
 def release_of(machine: Machine, image: str) -> str:
@@ -41,7 +41,7 @@ def release_of(machine: Machine, image: str) -> str:
             f"{machine.name}: {image} is not an x86 kernel image (bzImage); give another image, or"
             " use `release:`"
         ) from None
-    match = _RELEASE.match(text)
+    match = re.match(RELEASE, text)
     if not match:
         raise BootError(
             f"{machine.name}: cannot read the kernel release in {image}; is it a bzImage?"

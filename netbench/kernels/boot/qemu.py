@@ -10,7 +10,7 @@ from netbench.kernels.boot.boot_method import CONSOLE_LINES, BootMethod, Target
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
 from netbench.lab.guest_console import console
-from netbench.lab.guest_kernel import checked, kernel_for
+from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot, find
 from netbench.lab.lab import LabKernel
 from netbench.model import Host, Kernel
@@ -42,7 +42,7 @@ class Qemu(BootMethod):
         with _as_boot_error(machine.host):
             lab = find(machine.host.boot.lab)
             release = original_kernel.release
-            own = (checked(k) for k in lab.kernels.values() if k.release == release)
+            own = (k for k in lab.kernels.values() if k.release == release)
             return self._target("", next(own, None) or kernel_for(lab, Kernel("", release=release)))
 
     def _target(self, name: str, kernel: LabKernel) -> Target:

@@ -12,10 +12,17 @@ from statistics import mean, stdev
 from scipy.special import ndtri
 
 from netbench.base.units import count
-from netbench.read.layers import MASKED, ORDER, UNMAPPED
 from netbench.read.matching import Match
-from netbench.read.profile_difference import ProfileDifference, difference, geometric_mean
-from netbench.read.profiles import CellProfile, common_names, units
+from netbench.read.profiles import (
+    MASKED,
+    ORDER,
+    UNMAPPED,
+    CellProfile,
+    ProfileDifference,
+    difference,
+    geometric_mean,
+    units,
+)
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, keyed, tabled
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
@@ -152,8 +159,7 @@ def _by_layer(source: Source, cells: Sequence[CellProfile]) -> Table:
 
 def _by_function(source: Source, cells: Sequence[CellProfile]) -> Table:
     """The functions that cost most in any of the cells, by their sum over all."""
-    names = common_names(cells)
-    means = [{names[n]: mean(v) for n, v in cell.functions.items()} for cell in cells]
+    means = [{name: mean(v) for name, v in cell.functions.items()} for cell in cells]
     largest: dict[str, float] = {}
     sums = Counter[str]()
     for each in means:

@@ -13,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.read.layers import layer_of
-from netbench.read.profile_difference import difference, welch
-from netbench.read.profiles import GIB, profiles_of
+from netbench.read.profiles import GIB, difference, layer_of, profiles_of, welch
 from netbench.report import text
 from netbench.report.build import Report, build
 from netbench.result.codec import SCHEMA, to_json
@@ -102,7 +100,7 @@ def test_a_function_is_one_in_a_module_and_built_in(result: Path) -> None:
     lines = [line.split() for line in told(build(result))]
     assert ["vp_notify", "40", "70", "+30"] in lines, "the difference"
     assert ["vp_notify", "40", "70"] in lines, "the table of all cells"
-    assert ["poll", "[a]", "9", "9"] in lines
+    assert ["poll", "9", "9"] in lines
     assert ["[vdso]", "(user)", "0", "1"] in lines
 
 

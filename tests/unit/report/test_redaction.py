@@ -139,6 +139,8 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         *(({}, form.format("10.66.77.88"), form.format("192.0.2.2")) for form in (
             "{}:40112 connected", "{}: refused", "{}-x", "to:{}", "http://{}:80", "x{}", "[{}],", "{}.",
             "...{}.5201")),
+        ({"snd1": None, "SND1": None}, "snd1 SND1 Snd1", "host1 host2 host1"),
+        ({"rcv1": None}, "rcv1_eth0 rcv1_x", "host1_eth0 rcv1_x"),
         ({}, "10.0.0.1..10.0.0.9", "192.0.2.2..192.0.2.3"),
         ({}, "0a-00-27-4e-66-a1", "00:00:5e:00:53:01"),
         ({}, "0a:00:27:ff:fe:4e:66:a1", "00:00:5e:00:53:01"),

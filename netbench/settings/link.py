@@ -1,14 +1,58 @@
-"""The largest segments that the stack builds for an interface, and joins from it (BIG TCP)."""
+"""Settings of the interface's link: its largest packet, its queueing discipline, and the largest
+segments that the stack builds for it and joins from it (BIG TCP).
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
 from netbench.base.units import parse_size
-from netbench.settings.setting import Operation, Setting, SettingContext
+from netbench.settings.setting import LINK, Operation, Setting, SettingContext, Value, whole
 
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
+
+
+class Mtu(Value):
+    name = "mtu"
+    about = "Largest packet of the interface, in bytes without the link's header."
+    levels = "a whole number of bytes such as 9000"
+    cost = LINK
+
+    def parse(self, level: str) -> str:
+        return whole(level, 68, 65535)
+
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("link", place.interface, "mtu")]
+
+    def why_not(self, what: str, level: str, place: SettingContext) -> str:
+        with suppress(EngineError):  # Linux before 4.19 does not report them
+            limits = (place.read("link", place.interface, key) for key in ("min_mtu", "max_mtu"))
+            low, high = map(int, limits)
+            if not low <= int(level) <= (high or int(level)):
+                return f"{place.interface} takes {low} to {high or 'any'}"
+        return super().why_not(what, level, place)
+
+    def is_ready(self, place: SettingContext) -> bool:
+        return place.worker.operate("link", (place.interface, "state"))[0].strip() == "up"
+
+
+class Qdisc(Value):
+    name = "qdisc"
+    about = (
+        "Queueing discipline at the root of the interface, with its default options (fq, fq_codel,"
+        " pfifo_fast, noqueue, ...)."
+    )
+    levels = "the name of a queueing discipline such as fq"
+    syntax = "[a-z][a-z0-9_]{0,14}"
+
+    def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
+        return [("qdisc", place.interface)]
+
+    def decode(self, text: str) -> str:
+        lines = map(str.split, text.splitlines())
+        return next((words[1] for words in lines if words[0] == "root"), "none")
 
 
 @dataclass
