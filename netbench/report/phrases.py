@@ -104,7 +104,7 @@ def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
             f" {signed(high)}%{told}."
         )
     for why in dict.fromkeys(c.why for c in controls if math.isnan(c.low)):
-        yield f"{of}: no interval, {why}."
+        yield f"{of}: no comparison, {why}."
 
 
 def gate_line(outcome: Outcome, several: bool) -> str:

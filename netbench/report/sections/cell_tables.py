@@ -78,16 +78,6 @@ def _notes(source: Source, marked: bool) -> list[str]:
         f"± is the half-width of the {interval} interval of the mean; n counts"
         f" {'s or '.join(units)}s that are ok."
     ]
-    if "boot" in units:
-        notes.append(
-            "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
-            " the mean of its runs."
-        )
-    if "build" in units:
-        notes.append(
-            "Boots of one build share the layout of its code: each build counts as the mean of its"
-            " boots."
-        )
     meters = _meters(source)
     if meters:
         notes.append(
