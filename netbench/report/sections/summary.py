@@ -57,9 +57,11 @@ def _compared(source: Source) -> Iterator[str]:
         yield from _told(source, family, each)
         what = title(metric, source.result)
         yield from control_lines(what, source.controls(family))
-    for c in {c.level: c for family in source.answers.values() for c in family}.values():
-        if along := _along(source, c):
-            yield f"{' against '.join(c.names)} is of all that goes with it: {along}."
+    every = [c for family in source.answers.values() for c in family]
+    for level in dict.fromkeys(c.level for c in every):
+        mine = [c for c in every if c.level == level]
+        if along := _along(source, mine):
+            yield f"{' against '.join(mine[0].names)} is of all that goes with it: {along}."
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -72,7 +74,7 @@ def _others(source: Source) -> Iterator[str]:
         for level in dict.fromkeys(c.level for family in shown for c in family):
             mine = [[c for c in family if c.level == level] for family in shown]
             told = _level_told(source, [family for family in mine if family])
-            along = _along(source, shown[0][0].but(level=level))
+            along = _along(source, [c for family in mine for c in family])
             yield f"{told.removesuffix('.')}; {along}." if along else told
 
 
@@ -93,27 +95,32 @@ def _ends(family: Sequence[Comparison]) -> str:
     return f"{least} in one context, {more[-1]} in another" if more else least
 
 
-def _along(source: Source, c: Comparison) -> str:
-    """What goes with the level or with the baseline alone: keys that `include` gave, and what moved
-    unasked: `with sg=off came tso off, gso off, and 8 more`; "" for nothing.
+def _along(source: Source, family: Sequence[Comparison]) -> str:
+    """What goes with a level or with its baseline alone in cells that are compared: keys that
+    `include` gave, and what moved unasked: `with sg=off came tso off, gso off, and 8 more`; "" for
+    nothing.
     """
-    result = source.result
-    of = {cell.cell: cell.factors for cell in result.cells}
-    went: dict[str, dict[str, None]] = {level: {} for level in (c.level, c.baseline)}
-    for factors in of.values():
-        given = (f"{k}={shown(v)}" for k, v in factors.items() if k not in result.swept)
-        went.get(factors.get(c.factor, ""), {}).update(dict.fromkeys(given))
-    for cell, _, moved in sorted(result.moved, key=lambda one: _feature(one[2]) == ""):
-        name, _, states = moved.partition(" from ")
-        now = f"{_feature(moved) or name.partition('.')[2]} {states.rpartition(' to ')[2]}"
-        went.get(of[cell].get(c.factor, ""), {}).setdefault(now)
-    both = went[c.level].keys() & went[c.baseline].keys()
-    told = (
-        f"with {name} came {listed([what for what in each if what not in both], NAMED, ', ')}"
-        for name, each in zip(c.names, went.values(), strict=True)
-        if each.keys() - both
-    )
+    went: dict[str, dict[str, None]] = {name: {} for name in family[0].names}
+    for c in family:
+        mine, base = (_beside(source, c, level) for level in (c.level, c.baseline))
+        for name, these, others in zip(c.names, (mine, base), (base, mine), strict=True):
+            went[name] |= dict.fromkeys(what for what in these if what not in others)
+    told = (f"with {name} came {listed([*w], NAMED, ', ')}" for name, w in went.items() if w)
     return ", ".join(told)
+
+
+def _beside(source: Source, c: Comparison, level: str) -> list[str]:
+    """What a compared cell has besides the swept levels, offloads first."""
+    cell = source.cell_of(c, level)
+    if cell is None:
+        return []
+    swept = source.result.swept
+    given = [f"{k}={shown(v)}" for k, v in cell.factors.items() if k not in swept]
+    moved = [what for *place, what in source.result.moved if place == [*cell.place]]
+    for what in sorted(moved, key=lambda what: _feature(what) == ""):
+        name, _, states = what.partition(" from ")
+        given.append(f"{_feature(what) or name.partition('.')[2]} {states.rpartition(' to ')[2]}")
+    return given
 
 
 def _feature(moved: str) -> str:
