@@ -81,7 +81,7 @@ def _booted(source: Source) -> Table:
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    if told := releases(result, result.kernels.values()):
+    if told := releases(result, filter(None, result.kernels.values())):
         notes.append(f"{told}.")
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
