@@ -31,8 +31,6 @@ from netbench.result.store import no_result
 
 TOGETHER = 64 << 20
 """Bytes of lines whose runs are taken in together."""
-_ALL: tuple[Stratum, Epoch] = (("", ""), ())
-"""Where all ok runs count: no host was ever different."""
 _ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
 _Total = TypeVar("_Total")
 
@@ -100,7 +98,8 @@ class _Reader:
         """Take in lines of a file. Errors: StoreError, also for a record that does not fit the
         others or the plan.
         """
-        for runs in runs_of(batch, lines.where):
+        apart = (self.epochs.of,) if self.epochs.several else ()
+        for runs in runs_of(batch, lines.where, *apart):
             record, numbers = runs.record, runs.numbers
             for row, run in zip(runs.rows.tolist(), numbers, strict=True):
                 if run in self.seen:
@@ -120,28 +119,15 @@ class _Reader:
             self.observe(runs)
 
     def _count(self, runs: Runs) -> dict[int, str]:
-        """Count ok runs within their epochs; say of which the mechanism did not engage, by their
+        """Count ok runs within their epoch; say of which the mechanism did not engage, by their
         places, and why.
         """
-        if not self.epochs.several:
-            return self._count_in(_ALL, runs)
-        why: dict[int, str] = {}
-        record, place = runs.record, stratum(runs.record)
-        epochs = [self.epochs.of(record.pair, run, record.boot) for run in runs.numbers]
-        for epoch in dict.fromkeys(epochs):
-            which = np.array([each == epoch for each in epochs])
-            places = np.flatnonzero(which).tolist()
-            mine = self._count_in((place, epoch), runs.chosen(which))
-            why |= {places[i]: reason for i, reason in mine.items()}
+        place = stratum(runs.record)
+        epoch = self.epochs.of(runs.record.pair, runs.numbers[0], runs.record.boot)
         if runs.rows[-1] >= self.last_row.get(place, 0):
             self.last_row[place] = int(runs.rows[-1])
-            self.latest[place] = epochs[-1]
-        return why
-
-    def _count_in(self, epoch: tuple[Stratum, Epoch], runs: Runs) -> dict[int, str]:
-        if epoch not in self.counted:
-            self.counted[epoch] = Totals(self.declared), []
-        totals, rows = self.counted[epoch]
+            self.latest[place] = epoch
+        totals, rows = self.counted.setdefault((place, epoch), (Totals(self.declared), []))
         rows.append(runs.rows)
         return totals.add(runs.record)
 
