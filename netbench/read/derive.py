@@ -80,7 +80,7 @@ def metrics_of(
     an empty dict.
     """
     both = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
-    throughput = _throughput(both[1])
+    throughput = throughput_of(both[1])
     windows = [window_seconds(side) for side in both]
     payloads = [throughput * 1e9 / 8 * window for window in windows]
     of_hosts = [ticks.get(side.host, math.nan) for side in both]
@@ -112,7 +112,8 @@ def metrics_of(
     return metrics
 
 
-def _throughput(receiver: SideCounters) -> Number:
+def throughput_of(receiver: SideCounters) -> Number:
+    """Gb/s that a receiver got; NaN where that is not known."""
     if receiver.tool is None:
         return delta(receiver, "flow", "bytes") * 8e-9 / window_seconds(receiver)
     return _reported_throughput(receiver.tool)

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from netbench.base.units import count, parse_rate
+from netbench.model import Compare
 from netbench.read.cells import CellResult
 from netbench.read.result import Result
+from netbench.stats.closing import groups
 
 KEY, METRIC = "rate", "throughput"
 BOTH = (METRIC, "sent")  # each side's own window: one that was held up may lie beside the other
@@ -59,16 +61,11 @@ def fixed(result: Result, cells: Iterable[CellResult], factor: str) -> set[Place
     """The cells whose throughput says nothing of the levels of a factor: they, and all that they
     are compared with, hold their rate.
     """
-    contexts: dict[tuple[str, ...], list[CellResult]] = {}
-    for cell in cells:
-        others = (cell.factors.get(name, "") for name in result.swept if name != factor)
-        contexts.setdefault((cell.pair, *others), []).append(cell)
-    return {
-        (cell.cell, cell.pair)
-        for context in contexts.values()
-        if not free(result, context)
-        for cell in context
-    }
+    at = {cell.place: cell for cell in cells}
+    factors = {place: cell.factors for place, cell in at.items()}
+    contexts = groups(factors, result.swept, Compare(factor, ""))
+    together = [[at[place] for place in context] for context in contexts]
+    return {cell.place for each in together if not free(result, each) for cell in each}
 
 
 def told(result: Result, cells: Sequence[CellResult]) -> str:
