@@ -75,12 +75,19 @@ class Split:
         """Half-width of the mean's interval with so many boots (of each build, where there are
         several) of so many runs each, were all deviations as estimated.
         """
-        own = 0.0 if math.isnan(self.between) else self.between**2
-        variance = own + self.within**2 / runs
         if self.builds > 1:
-            apart = math.sqrt(self.apart**2 + variance / boots)
-            return half_width(builds, confidence) * apart
-        return half_width(round(boots), confidence) * math.sqrt(variance)
+            return half_width(builds, confidence) * self.deviation("build", runs, boots)
+        return half_width(round(boots), confidence) * self.deviation("boot", runs)
+
+    def deviation(self, unit: str, runs: float = 1, boots: float = 1) -> float:
+        """The deviation of a run within a boot, of a `boot` of so many runs, or of a `build` of so
+        many such boots.
+        """
+        if unit not in BOOTED:
+            return self.within
+        between = 0.0 if math.isnan(self.between) else self.between
+        of_boot = math.hypot(between, self.within / math.sqrt(runs))
+        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
 
 
 def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split | None:
