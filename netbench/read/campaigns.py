@@ -159,12 +159,10 @@ def independent(
 
     history: earlier results. What fewer than FEWEST of them have stays without a verdict.
     """
-
-    def strictness(repeat: Repeat) -> tuple[float, float]:
-        widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return repeat.confidence, widened
-
-    repeat = max((a.repeat, b.repeat), key=strictness)
+    repeat = max(
+        (a.repeat, b.repeat),
+        key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
+    )
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))

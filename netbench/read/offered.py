@@ -38,18 +38,11 @@ def rate_of(result: Result, factors: Mapping[str, str]) -> int | None:
 
 def holds(result: Result, cell: CellResult) -> bool:
     """Whether a cell has a rate, and each side moved as much, neither less nor more."""
-    moved = moved_by(cell)
-    return METRIC in cell.intervals and is_held(rate_of(result, cell.factors), moved)
-
-
-def moved_by(cell: CellResult) -> list[float]:
-    """What each side of a cell moved, in Gb/s."""
-    return [cell.intervals[name].mean for name in BOTH if name in cell.intervals]
-
-
-def is_held(rate: int | None, moved: Iterable[float]) -> bool:
-    """Whether there is a rate in bits/s, and all of so many Gb/s are near it."""
-    return rate is not None and all(abs(each * 1e9 / rate - 1) <= TOLERANCE for each in moved)
+    rate, known = rate_of(result, cell.factors), cell.intervals
+    if rate is None or METRIC not in known:
+        return False
+    moved = [known[name].mean * 1e9 / rate for name in BOTH if name in known]
+    return all(abs(each - 1) <= TOLERANCE for each in moved)
 
 
 def free(result: Result, cells: Iterable[CellResult]) -> list[CellResult]:
