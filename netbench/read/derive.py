@@ -29,7 +29,7 @@ from netbench.read.counters import (
 )
 from netbench.read.ratio_table import BYTES, RATIOS, WINDOW, Ratio
 from netbench.read.soak import SOAK, cpus_busy, pinned_busy, slower
-from netbench.result.record import SIDES, Record, SideCounters, ToolReading
+from netbench.result.record import SIDES, Record, SideCounters
 
 KB = 1024
 PAID_BY = ("cpuidle", SOAK, "procstat")
@@ -113,14 +113,12 @@ def metrics_of(
 
 
 def throughput_of(receiver: SideCounters) -> Number:
-    """Gb/s that a receiver got; NaN where that is not known."""
-    if receiver.tool is None:
+    """Gb/s that a receiver got, as its tool says where one moved the data; NaN where that is not
+    known, or the tool's output cannot be read.
+    """
+    tool = receiver.tool
+    if tool is None:
         return delta(receiver, "flow", "bytes") * 8e-9 / window_seconds(receiver)
-    return _reported_throughput(receiver.tool)
-
-
-def _reported_throughput(tool: ToolReading) -> Number:
-    """Gb/s as an external tool reports it; NaN when its output cannot be read."""
     if tool.rate is not None:
         try:
             return printed_rate(tool.rate) / 1e9
