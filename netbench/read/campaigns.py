@@ -260,8 +260,8 @@ class Turns:
 
 
 def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
-    """The campaigns of A and of B, as many of each, in the order in which they began; of those with
-    no start in the order given.
+    """The campaigns of A and of B, as many of each, in the order in which they began; those without
+    a start come first.
     """
     begun = [
         (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
@@ -269,8 +269,7 @@ def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
         for result in each
     ]
     known = not any(pd.isna(start) for start, *_ in begun)
-    last = pd.Timestamp.max.tz_localize("UTC")
-    in_time = sorted(begun, key=lambda each: last if pd.isna(each[0]) else each[0])
+    in_time = sorted(begun, key=lambda each: each[0].value)
     names = [state for _, state, _ in in_time]
     alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
     mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
