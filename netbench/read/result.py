@@ -87,7 +87,7 @@ class Result:
     @cached_property
     def left_changed(self) -> list[LeftChanged]:
         """What was not as before once everything was put back."""
-        return self._journal.left_changed()
+        return self._journal.all(LeftChanged)
 
     @property
     def _journal(self) -> Journal:
