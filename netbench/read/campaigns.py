@@ -159,12 +159,10 @@ def independent(
 
     history: earlier results. What fewer than FEWEST of them have stays without a verdict.
     """
-
-    def strictness(repeat: Repeat) -> tuple[float, float]:
-        widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return repeat.confidence, widened
-
-    repeat = max((a.repeat, b.repeat), key=strictness)
+    repeat = max(
+        (a.repeat, b.repeat),
+        key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
+    )
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))
@@ -262,8 +260,8 @@ class Turns:
 
 
 def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
-    """The campaigns of A and of B, as many of each, in the order in which they began; of those with
-    no start in the order given.
+    """The campaigns of A and of B, as many of each, in the order in which they began; those without
+    a start come first.
     """
     begun = [
         (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
@@ -271,8 +269,7 @@ def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
         for result in each
     ]
     known = not any(pd.isna(start) for start, *_ in begun)
-    last = pd.Timestamp.max.tz_localize("UTC")
-    in_time = sorted(begun, key=lambda each: last if pd.isna(each[0]) else each[0])
+    in_time = sorted(begun, key=lambda each: each[0].value)
     names = [state for _, state, _ in in_time]
     alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
     mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)

@@ -69,13 +69,11 @@ class Effect:
 
     `contrasts`: for a factor, each level against its baseline, over all levels of the others; for
     two, how much each level's ratio differs between a level of the other and its baseline, a ratio
-    of ratios. `alone`: for two, the change by the last factor's level at each level of the first,
-    by (level of the first, level of the last).
+    of ratios.
     """
 
     factors: tuple[str, ...]
     contrasts: tuple[Comparison, ...]
-    alone: Mapping[tuple[str, str], float]
 
     @property
     def name(self) -> str:
@@ -208,12 +206,7 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         c = base.but(factor=name, level=level, baseline=against, better=better, sd=sd)
         by_term.setdefault(term, []).append(tested(c, *mine))
     effects = tuple(
-        Effect(
-            tuple(factors[at] for at in term),
-            tuple(mine),
-            _alone(result, crossed, table, term) if len(term) > 1 else {},
-        )
-        for term, mine in by_term.items()
+        Effect(tuple(factors[at] for at in term), tuple(mine)) for term, mine in by_term.items()
     )
     confidence = repeat.confidence if unit in BOOTED else ratio_confidence(repeat)
     return replace(
@@ -251,22 +244,6 @@ def _contrasts(
             level = AND.join(crossed.levels[n][x] for n, x in zip(names, chosen, strict=True))
             base = AND.join(crossed.levels[factors[at]][bases[at]] for at in term)
             yield term, weights, level, base
-
-
-def _alone(
-    result: Result, crossed: Crossing, table: Numbers, term: Term
-) -> dict[tuple[str, str], float]:
-    """The ratio of each level of the last factor to its baseline at each level of the first."""
-    first, last = (crossed.factors[at] for at in term)
-    others = tuple(at for at in range(table.ndim) if at not in (term[0] + 1, term[1] + 1))
-    logs = table.mean(axis=others)
-    base = _baseline(result, crossed, last)
-    return {
-        (a, b): math.exp(logs[i, j] - logs[i, base])
-        for i, a in enumerate(crossed.levels[first])
-        for j, b in enumerate(crossed.levels[last])
-        if j != base
-    }
 
 
 def crossing(

@@ -24,7 +24,7 @@ from netbench.report.phrases import control_lines, fixed, releases, title, where
 from netbench.report.source import Source
 from netbench.report.text import block_lines
 from netbench.stats import power
-from netbench.stats.by_boot import KERNEL, runs_a_boot, several
+from netbench.stats.by_boot import KERNEL, runs_a_boot
 from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
 from netbench.stats.words import signed
 
@@ -87,7 +87,7 @@ def _head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         runs = f"{sizes[0]} to {runs}"
     blocks = count(runs_a_boot(repeat), "block")
     if first.unit == "build":
-        boots = f"{repeat.boots / several(result.builds):.3g} boots"
+        boots = f"{repeat.boots / max(result.builds.values()):.3g} boots"
         runs += f" x {boots} x {blocks}"
     elif result.in_boots:
         runs += f" of {blocks} each"

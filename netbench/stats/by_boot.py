@@ -30,7 +30,6 @@ KERNEL = "kernel"
 BOOTED = ("boot", "build")  # units whose number a plan fixes
 TOO_FEW = 2  # boots whose interval is so wide that it proves next to nothing
 ENOUGH = 4
-SHOWN = (2, 3, 4, 8)  # numbers of boots that a plan tells the worth of
 
 
 def in_boots(repeat: Repeat, swept: Iterable[str]) -> bool:
@@ -76,12 +75,19 @@ class Split:
         """Half-width of the mean's interval with so many boots (of each build, where there are
         several) of so many runs each, were all deviations as estimated.
         """
-        own = 0.0 if math.isnan(self.between) else self.between**2
-        variance = own + self.within**2 / runs
         if self.builds > 1:
-            apart = math.sqrt(self.apart**2 + variance / boots)
-            return half_width(builds, confidence) * apart
-        return half_width(round(boots), confidence) * math.sqrt(variance)
+            return half_width(builds, confidence) * self.deviation("build", runs, boots)
+        return half_width(round(boots), confidence) * self.deviation("boot", runs)
+
+    def deviation(self, unit: str, runs: float = 1, boots: float = 1) -> float:
+        """The deviation of a run within a boot, of a `boot` of so many runs, or of a `build` of so
+        many such boots.
+        """
+        if unit not in BOOTED:
+            return self.within
+        between = 0.0 if math.isnan(self.between) else self.between
+        of_boot = math.hypot(between, self.within / math.sqrt(runs))
+        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
 
 
 def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split | None:
@@ -146,53 +152,31 @@ def without_boots(values: Numbers, boots: Places) -> Numbers:
     return values - means[at] + float(values.mean())
 
 
-def several(builds: Mapping[str, int]) -> int:
-    """How many builds the kernels of a campaign have that have several; 1 where none has. builds:
-    by kernel.
-    """
-    return max(builds.values(), default=1)
-
-
 def what_boots_buy(
     boots: int, runs_a_boot: int, *, kernels: int = 1, builds: int = 1, confidence: float = 0.95
-) -> tuple[list[str], str]:
-    """What to expect, before there is any data, of so many boots of each kernel with so many runs
-    of each cell a boot, in words; and a warning where it proves too little ("" else).
+) -> tuple[str, str]:
+    """So many boots of each kernel with so many runs of each cell a boot, in words; and a warning
+    where it proves too little ("" else).
 
     kernels: how many are compared. builds: how many each of them has, which share its boots; with
     more than one, builds are what an interval is over.
     """
     noun, units = ("build", builds) if builds > 1 else ("boot", boots)
-
-    def width(n: int) -> str:
-        """Two digits: 9.0, 1.6, 0.84."""
-        multiple = half_width(n, confidence)
-        return f"± {multiple:.{2 if multiple < 1 else 1}f}"
-
     each = [f"{count(units, noun)}{f' of each of {kernels} kernels' if kernels > 1 else ''}"]
     share = f"{boots / builds:.3g}"
     each += [f"{share} boot{'s' * (share != '1')} of each build"] if builds > 1 else []
-    lines = [", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))]
-    if units > 1:
-        others = ", ".join(f"{n} {noun}s {width(n)}" for n in SHOWN if n != units)
-        lines.append(
-            f"a {confidence:.0%} interval over {units} {noun}s is {width(units)} standard"
-            f" deviations of a {noun}'s mean; {others}"
-        )
-    if kernels > 1 and builds == 1 < boots:
-        lines.append(
-            "each kernel is built once: what another layout of its code would change is in no"
-            " interval (kernels.NAME.builds)"
-        )
-    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
-    enough = f"{key}: {ENOUGH} gives {width(ENOUGH)} standard deviations"
+    told = ", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))
+    few = ""
     if units == 1 and kernels > 1:
-        return lines, (
+        few = (
             "with one boot of each kernel no difference between kernels has an interval: it cannot"
-            f" be told from what any two boots differ by; {enough}"
+            " be told from what any two boots differ by"
         )
-    if units == TOO_FEW:
-        return lines, (
-            f"two {noun}s prove next to nothing: {width(2)} standard deviations; {enough}"
-        )
-    return lines, ""
+    elif units == TOO_FEW:
+        width = half_width(TOO_FEW, confidence)
+        few = f"two {noun}s prove next to nothing: ± {width:.1f} standard deviations"
+    if not few:
+        return told, ""
+    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
+    enough = half_width(ENOUGH, confidence)
+    return told, f"{few}; {key}: {ENOUGH} gives ± {enough:.1f} standard deviations"

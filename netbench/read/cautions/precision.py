@@ -36,15 +36,12 @@ def control(evidence: Evidence) -> Cautions:
     """
     result = evidence.result
     places, told = [], []
+    cell_of = {result.levels(each.factors): each.cell for each in result.controls}
     for metric in result.repeat.metrics:
         for c in control_family(result, metric):
             if c.low > 0 and not holds(c):
-                cell = next(
-                    each.cell
-                    for each in result.controls
-                    if all(each.factors.get(k, "") == level for k, level in c.context.items())
-                )
-                places.append((cell, c.pair))
+                levels = result.levels({**c.context, c.factor: c.baseline})
+                places.append((cell_of[levels], c.pair))
                 told.append(f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%")
     if told:
         yield Caution(

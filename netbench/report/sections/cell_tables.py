@@ -152,18 +152,17 @@ def _corner(pivot: Pivot, down: str) -> dict[Any, Value]:
 
 def _pivoted(source: Source, pivot: Pivot, metric: str, is_first: bool) -> Table:
     """`is_first`: it says how to read it and those that follow."""
-    fields = {(down, to): pivot.at(down, to) for down in pivot.rows for to in pivot.columns}
     rows = [
         {
             **_corner(pivot, down),
-            **{Column(to): _value(fields[down, to], metric) for to in pivot.columns},
+            **{Column(to): _value(pivot.cells.get((down, to)), metric) for to in pivot.columns},
         }
         for down in pivot.rows
     ]
     marked = [
         (pivot.rows.index(down), Column(to))
-        for (down, to), cell in fields.items()
-        if cell and cell.marked
+        for (down, to), cell in pivot.cells.items()
+        if cell.marked
     ]
     notes = []
     if is_first:

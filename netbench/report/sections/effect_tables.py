@@ -86,8 +86,10 @@ def _differs(each: Effects, effect: Effect) -> str:
     if not seen:
         return f"what {last} does is not seen to differ between levels of {first}: {_ratio(c)}"
     (low, base), (high, level) = c.baseline.split(AND), c.level.split(AND)
+    means = each.means(first, last)
     at = " and ".join(
-        f"{shown(place)} by {signed(effect.alone[place, level])}%" for place in (low, high)
+        f"{shown(place)} by {signed(means[place, level].mean / means[place, base].mean)}%"
+        for place in (low, high)
     )
     return (
         f"what {last} does differs between levels of {first}: {last}={shown(level)} changes {at}"
