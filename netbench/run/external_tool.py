@@ -87,13 +87,6 @@ def measure(
     )
 
 
-def has_window(cell: Transfer) -> bool:
-    """Whether the tool of a cell has a window that is known: others are measured over their whole
-    life.
-    """
-    return adaptor_of(cell.tool).commands(cell, Place("", 1)).window > 0
-
-
 def unable(cell: Transfer, sender: Worker, receiver: Worker) -> str:
     """Why the tool of a cell cannot do it, in one sentence, or ""."""
     one_host = sender.hello.boot_id == receiver.hello.boot_id
