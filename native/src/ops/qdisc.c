@@ -33,7 +33,8 @@ struct root {
 /* Kinds that have no filters, and keep numbers as they are given: all of one is its options. */
 static int is_simple(const char *kind)
 {
-	static const char *const kinds[] = { "pfifo", "bfifo", "fq", "tbf", "mq", "noqueue" };
+	static const char *const kinds[] = { "pfifo", "bfifo", "pfifo_fast", "fq",
+					     "tbf",   "mq",    "noqueue" };
 	size_t i = 0;
 
 	while (i < NB_LENGTH(kinds) && strcmp(kinds[i], kind) != 0)
