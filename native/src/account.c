@@ -53,7 +53,6 @@ static int take_entry(FILE *file, const char *user, struct account *account)
 	return found;
 }
 
-/* What a program prints of a user: 0, or not. */
 static int ask(const char *program, const char *what, const char *user, char *text, size_t room)
 {
 	char words[300];

@@ -73,7 +73,6 @@ int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error)
 	return status ? status : fd;
 }
 
-/* The sender's side of a data connection. */
 static int wait_for(int fd, short events, uint64_t deadline)
 {
 	struct pollfd pending = { .fd = fd, .events = events };
@@ -100,38 +99,30 @@ static int fail_route(const struct nb_job *job, struct nb_error *error)
 /* A socket whose connection is under way, or a negative code. */
 static int begin(const struct nb_job *job, struct nb_error *error)
 {
-	union nb_address address;
-	int fd, one = 1;
-	socklen_t length = nb_address_parse(&address, job->address, job->port);
+	union nb_address to, from;
+	socklen_t length = nb_address_parse(&to, job->address, job->port),
+		  own = nb_address_parse(&from, job->local_address, 0);
+	int fd, one = 1, status = 0;
 
 	if (!length)
 		return nb_fail(error, NB_ERR_REQUEST, "connect",
 			       "give the receiver's data address as numbers",
 			       "'%s' is not an IP address", job->address);
-	fd = nb_data_socket(job, address.any.sa_family, error);
+	fd = nb_data_socket(job, to.any.sa_family, error);
 	if (fd < 0)
 		return fd;
-
-	if (job->local_address[0]) {
-		/* The port is chosen by connect(2), which needs only a pair of addresses and ports
-		 * that is free: bind(2) would need a free port, of which runs with many streams
-		 * leave few (ip(7)). */
-		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
-		length = nb_address_parse(&address, job->local_address, 0);
-		if (!length || bind(fd, &address.any, length)) {
-			nb_fail_errno(error, "connect", "check the sender's data address",
-				      "from %s", job->local_address);
-			close(fd);
-			return -(int)error->code;
-		}
-	}
-	length = nb_address_parse(&address, job->address, job->port);
-	if (connect(fd, &address.any, length) && errno != EINPROGRESS) {
-		fail_route(job, error);
+	/* The port is chosen by connect(2), which needs only a pair of addresses and ports that is
+	 * free: bind(2) would need a free port, of which runs with many streams leave few (ip(7)).
+	 */
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	if (job->local_address[0] && bind(fd, &from.any, own))
+		status = nb_fail_errno(error, "connect", "check the sender's data address",
+				       "from %s", job->local_address);
+	else if (connect(fd, &to.any, length) && errno != EINPROGRESS)
+		status = fail_route(job, error);
+	if (status)
 		close(fd);
-		return -(int)error->code;
-	}
-	return fd;
+	return status ? status : fd;
 }
 
 static int fail_rejected(const struct nb_job *job, struct nb_error *error)
@@ -144,7 +135,6 @@ static int fail_rejected(const struct nb_job *job, struct nb_error *error)
 		       (unsigned long long)job->port);
 }
 
-/* Wait for the connection, and send the token. */
 static int send_token(int fd, const struct nb_job *job, uint32_t index, uint64_t deadline,
 		      struct nb_error *error)
 {
@@ -166,7 +156,6 @@ static int send_token(int fd, const struct nb_job *job, uint32_t index, uint64_t
 	return fail_rejected(job, error);
 }
 
-/* Wait until the receiver has accepted the token. */
 static int await_accepted(int fd, const struct nb_job *job, uint64_t deadline,
 			  struct nb_error *error)
 {

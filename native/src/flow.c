@@ -110,7 +110,7 @@ int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation)
 	int ready = ppoll(&look, 1, &time, NULL), reason = 0;
 	socklen_t length = sizeof(reason);
 
-	if (ready <= 0)
+	if (ready <= 0 || !(look.revents & POLLHUP)) /* else its error queue holds something */
 		return 0;
 	if (getsockopt(flow->socket, SOL_SOCKET, SO_ERROR, &reason, &length) || !reason)
 		reason = EPIPE;

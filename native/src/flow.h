@@ -14,12 +14,40 @@
 #include "ends.h"
 #include "fail.h"
 #include "job.h"
-#include "run_control.h"
+
+/* How the serving thread starts and stops the flows of a run, and how flows wake it. */
+
+enum nb_gate { NB_GATE_CLOSED, NB_GATE_WARM, NB_GATE_RUN, NB_GATE_DRAIN };
+
+/* Values of nb_run_control.stop: a bytes-bounded run goes on after its warm-up, and then nothing
+ * but an abort stops it. */
+enum nb_stop { NB_STOP_NONE, NB_STOP_PUMP, NB_STOP_ALL };
+
+/* What the serving thread tells all flows of a run. */
+struct nb_run_control {
+	_Atomic int stop;  /* enum nb_stop: leave the loop */
+	_Atomic int abort; /* NB_STOP_ALL: leave everything, a receiver too; NB_STOP_PUMP: a timed
+			      receiver forces its sink to the disk, the window waits for it */
+	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	enum nb_gate gate;
+	_Atomic int opened;	     /* the window is open */
+	_Atomic uint64_t first_data; /* bytes-bounded: when its first bytes arrived, 0: not yet */
+	int notify;		     /* eventfd: a flow has warmed up or ended */
+};
+
+int nb_run_control_open(struct nb_run_control *control, struct nb_error *error);
+void nb_run_control_close(struct nb_run_control *control);
+/* Let flows through a gate; wait for it. */
+void nb_run_control_move(struct nb_run_control *control, enum nb_gate gate);
+void nb_run_control_wait(struct nb_run_control *control, enum nb_gate gate);
+/* Wake the serving thread; forget that it was woken. */
+void nb_run_control_notify(struct nb_run_control *control);
+void nb_run_control_clear(struct nb_run_control *control);
 
 /* How a call on the connection waits; the words of the option `wait`. */
 enum nb_wait {
 	NB_WAIT_BLOCK,
-	NB_WAIT_POLL,
 	NB_WAIT_SPIN,
 	NB_WAIT_LATER, /* not at all: its thread serves others, and waits for all of them */
 };
@@ -133,18 +161,10 @@ int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation);
 /* poll(2) the connection until it is ready for `events`. */
 void nb_flow_poll(const struct nb_flow *flow, short events);
 
-/* Before each call on the connection. */
-static inline void nb_flow_await(const struct nb_flow *flow, short events)
-{
-	if (__builtin_expect(flow->wait == NB_WAIT_POLL, 0))
-		nb_flow_poll(flow, events);
-}
-
 /* After a call that failed: whether to make it again. */
 static inline int nb_flow_again(const struct nb_flow *flow)
 {
-	return errno == EINTR ||
-	       (errno == EAGAIN && (flow->wait == NB_WAIT_POLL || flow->wait == NB_WAIT_SPIN));
+	return errno == EINTR || (errno == EAGAIN && flow->wait == NB_WAIT_SPIN);
 }
 
 /* After a call that failed: whether it is for another step. */
@@ -207,10 +227,8 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t written;
+		ssize_t written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 
-		nb_flow_await(flow, POLLOUT);
-		written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 		nb_count(flow, calls, 1);
 		if (written < 0 && nb_flow_again(flow))
 			continue;

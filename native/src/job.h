@@ -4,7 +4,6 @@
 #define NB_JOB_H
 
 #include "fail.h"
-#include "field.h"
 #include "netbench.h"
 
 enum { NB_METHOD_OPTIONS = 8, NB_METERS_MAX = 16, NB_CPUS_MAX = NB_STREAMS_MAX };

@@ -131,7 +131,6 @@ static int check_direct(const struct nb_job *job, struct nb_error *error)
 		       job->method_name, sends ? "send from" : "write to");
 }
 
-/* Whether the method can take from this source, or fill this sink. */
 static int check_ends(const struct nb_job *job, struct nb_error *error)
 {
 	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,

@@ -85,9 +85,3 @@ int nb_run_stop(struct nb_run *run, struct nb_error *error)
 	}
 	return 0;
 }
-
-int nb_run_ask_output(struct nb_run *run)
-{
-	run->asked_output = 1;
-	return NB_EVENT_NONE;
-}

@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { FIRST_ROOM = 16384, LAST_ROOM = 64 << 20 };
+enum { ROOM = 16 << 20 }; /* pages that no text comes to are never touched */
 
 /* A seq_file gives a page or so a call. */
 static ssize_t read_all(const struct nb_proc_text *file)
@@ -29,34 +29,12 @@ static ssize_t read_all(const struct nb_proc_text *file)
 	return (ssize_t)used;
 }
 
-static int make_room(struct nb_proc_text *file, size_t room)
-{
-	char *text = room <= LAST_ROOM ? realloc(file->text, room) : NULL;
-
-	if (!text) {
-		errno = ENOMEM;
-		return -1;
-	}
-	file->text = text;
-	file->room = room;
-	return 0;
-}
-
 int nb_proc_open(struct nb_proc_text *file, const char *path)
 {
-	ssize_t length = -1;
-
-	*file = (struct nb_proc_text){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
-	if (file->fd < 0)
-		return -1;
-	for (size_t room = FIRST_ROOM; length < 0; room *= 2) {
-		if (make_room(file, room))
-			return -1;
-		length = read_all(file);
-		if (length < 0 && errno != E2BIG)
-			return -1;
-	}
-	return make_room(file, 2 * (size_t)length + FIRST_ROOM);
+	*file = (struct nb_proc_text){ .fd = open(path, O_RDONLY | O_CLOEXEC),
+				       .text = malloc(ROOM),
+				       .room = ROOM };
+	return file->fd < 0 || !file->text || read_all(file) < 0 ? -1 : 0;
 }
 
 char *nb_proc_read(struct nb_proc_text *file)

@@ -14,7 +14,7 @@ struct nb_proc_text {
 	size_t room;
 };
 
-/* Open the file and make room for twice its text. 0, or -1 with errno. */
+/* Open the file, make room, and read it once. 0, or -1 with errno. */
 int nb_proc_open(struct nb_proc_text *file, const char *path);
 /* Read the whole file, without an allocation: its text, or NULL where it could not be read, or has
  * outgrown its room. */

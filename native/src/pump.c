@@ -162,7 +162,6 @@ static inline __attribute__((always_inline)) int take_steps(struct nb_flow *flow
 	return 0;
 }
 
-/* The loop of one flow. */
 static void pump_one(struct nb_flow *flow, int until)
 {
 	const _Atomic int *stop = stop_of(flow);
@@ -265,7 +264,6 @@ static int has_turn(const struct nb_flow *flow, uint32_t events, ssize_t moved, 
 	       total < LOOK_BYTES && events != EPOLLERR;
 }
 
-/* One look at a flow. Returns whether something was moved. */
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)
 {
 	size_t turns = 0, total = 0;

@@ -68,11 +68,19 @@ void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer)
 	}
 }
 
-void nb_run_printed(struct nb_run *run, struct nb_writer *writer)
+/* The counters of one meter; returns where the next meter's begin. */
+static const uint64_t *put_counters(const struct nb_reading *reading, int edge, uint64_t ns,
+				    const uint64_t *at, struct nb_writer *writer)
 {
-	char text[4096];
+	for (size_t c = 0; c < reading->meter->counters_count; c++) {
+		size_t items = nb_items(reading, &reading->meter->counters[c]);
 
-	nb_put(writer, text, nb_tool_take(&run->tool, text, sizeof(text)));
+		if (items)
+			nb_put_numbers(writer, nb_row_of(&reading->meter->counters[c]), edge, ns,
+				       at, (uint32_t)items);
+		at += items;
+	}
+	return at;
 }
 
 static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
@@ -83,19 +91,8 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 
 	if (edge == NB_EDGE_OPEN && first) /* read while nothing moved: the time begins later */
 		snapshot->ns = first;
-	for (size_t i = 0; i < run->window.readings_count; i++) {
-		const struct nb_reading *reading = &run->window.readings[i];
-		const struct nb_meter *meter = reading->meter;
-
-		for (size_t c = 0; c < meter->counters_count; c++) {
-			size_t items = nb_items(reading, &meter->counters[c]);
-
-			if (items)
-				nb_put_numbers(writer, nb_row_of(&meter->counters[c]), edge,
-					       snapshot->ns, at, (uint32_t)items);
-			at += items;
-		}
-	}
+	for (size_t i = 0; i < run->window.readings_count; i++)
+		at = put_counters(&run->window.readings[i], edge, snapshot->ns, at, writer);
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
 		size_t items = nb_proof_items(&run->window, p);
 
@@ -190,21 +187,6 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 	return run->job.verify && delivers ? put_digests(run, writer, error) : 0;
 }
 
-/* The counters of one meter in a sample; returns where the next meter's begin. */
-static const uint64_t *put_sample(const struct nb_reading *reading, uint64_t ns, const uint64_t *at,
-				  struct nb_writer *writer)
-{
-	for (size_t c = 0; c < reading->meter->counters_count; c++) {
-		size_t items = nb_items(reading, &reading->meter->counters[c]);
-
-		if (items)
-			nb_put_numbers(writer, nb_row_of(&reading->meter->counters[c]), 0, ns, at,
-				       (uint32_t)items);
-		at += items;
-	}
-	return at;
-}
-
 int nb_run_samples(struct nb_run *run, struct nb_writer *writer)
 {
 	const struct nb_window *window = &run->window;
@@ -215,7 +197,7 @@ int nb_run_samples(struct nb_run *run, struct nb_writer *writer)
 
 		for (size_t i = 0; i < window->readings_count; i++)
 			if (nb_sampled(&window->readings[i]))
-				at = put_sample(&window->readings[i], ns, at, writer);
+				at = put_counters(&window->readings[i], 0, ns, at, writer);
 	}
 	return run->samples_sent < window->samples_count;
 }

@@ -3,7 +3,7 @@
 #ifndef NB_ROWS_H
 #define NB_ROWS_H
 
-#include "field.h"
+#include "fail.h"
 
 /* What a run reads back: single numbers and texts besides meters and proofs. */
 enum nb_readback {

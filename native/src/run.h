@@ -13,8 +13,8 @@
 #include "ends.h"
 #include "fail.h"
 #include "flow.h"
+#include "meter.h"
 #include "tool.h"
-#include "window.h"
 #include "wire.h"
 
 enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
@@ -84,8 +84,6 @@ int nb_run_go(struct nb_run *run, struct nb_error *error);
 int nb_run_mark(struct nb_run *run, const unsigned char *arrived, size_t length,
 		struct nb_error *error);
 int nb_run_stop(struct nb_run *run, struct nb_error *error);
-/* Tell what the tool prints next, once it does. */
-int nb_run_ask_output(struct nb_run *run);
 
 /* Handle what is due or has happened. Returns bits of enum nb_event, or a negative code with the
  * error filled when the run has failed. */
@@ -106,8 +104,6 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next);
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
-/* What the tool has printed since this was last asked: some of it. */
-void nb_run_printed(struct nb_run *run, struct nb_writer *writer);
 /* The result of a finished run. */
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
 /* Write samples that were not sent until the payload is large enough; returns whether there are

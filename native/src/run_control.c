@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "run_control.h"
+#include "flow.h"
 
 #include <string.h>
 #include <sys/eventfd.h>

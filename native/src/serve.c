@@ -18,7 +18,7 @@ static const uint64_t SECOND = 1000000000;
 
 /* SIGTERM, SIGHUP and SIGINT. */
 struct leaving {
-	int fd; /* readable once one has come; -1: they end the process */
+	int fd; /* readable once one has come */
 	sigset_t mask;
 };
 
@@ -123,7 +123,6 @@ static int handle(struct nb_worker *worker, const struct nb_frame *frame,
 	}
 }
 
-/* The controller has sent something. */
 static void hear(struct nb_worker *worker)
 {
 	uint64_t now = nb_now(), silence = now - worker->heard_at;
@@ -183,14 +182,6 @@ static void wait_for_events(struct nb_worker *worker, struct pollfd *own)
 		memcpy(own, fds, OWN_FDS * sizeof(*own));
 }
 
-/* The signals have their former meaning. */
-static void leave_signals(const struct leaving *leaving)
-{
-	if (leaving->fd >= 0)
-		close(leaving->fd);
-	pthread_sigmask(SIG_SETMASK, &leaving->mask, NULL);
-}
-
 /* Take the signals that ask a worker to leave: no operation is left half done by one. */
 static void take_signals(struct leaving *leaving)
 {
@@ -202,16 +193,13 @@ static void take_signals(struct leaving *leaving)
 	sigaddset(&signals, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &signals, &leaving->mask);
 	leaving->fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (leaving->fd < 0)
-		leave_signals(leaving);
 }
 
-/* Whether one of them has come. */
 static int was_asked(const struct leaving *leaving)
 {
 	struct signalfd_siginfo info;
 
-	return leaving->fd >= 0 && read(leaving->fd, &info, sizeof(info)) == sizeof(info);
+	return read(leaving->fd, &info, sizeof(info)) == sizeof(info);
 }
 
 /* Tell the controller, undo everything, give up the run. What a flow or a tool does delays this by
@@ -298,6 +286,7 @@ int nb_serve(int in, int out, enum nb_duty duty, const char *user)
 	leave(&worker);
 	nb_reader_free(&worker.reader);
 	nb_heartbeat_stop();
-	leave_signals(&leaving);
+	close(leaving.fd);
+	pthread_sigmask(SIG_SETMASK, &leaving.mask, NULL);
 	return status < 0 ? -status : NB_OK;
 }

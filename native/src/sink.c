@@ -14,6 +14,8 @@
 #include "clock.h"
 #include "pattern.h"
 
+enum { ROOM = sizeof(((struct nb_sink *)NULL)->path) };
+
 /* The file of a stream. All streams share a character device: beside /dev/null no file is made. */
 static void name(const struct nb_job *job, uint32_t stream, char *path, size_t room)
 {
@@ -72,7 +74,6 @@ static int cannot_open(const char *path, struct nb_error *error)
 			     "%s", path);
 }
 
-/* What the job wants of its sink beside that it can be written. */
 static int prepare_file(struct nb_sink *sink, const struct nb_job *job, const struct stat *status,
 			struct nb_error *error)
 {
@@ -112,21 +113,28 @@ static int open_file(struct nb_sink *sink, const struct nb_job *job, uint32_t st
 	return code;
 }
 
+/* The folder that a file is in, or will be. */
+static const char *folder_of(const char *path, char folder[ROOM])
+{
+	char *slash;
+
+	snprintf(folder, ROOM, "%s", path);
+	slash = strrchr(folder, '/');
+	if (!slash)
+		return ".";
+	slash[slash == folder] = 0;
+	return folder;
+}
+
 /* Whether so many bytes fit where a file is or will be, `held` of which are those of the files that
  * they replace. A device has its size, and no file system to fill. */
-static int find_room(char *path, uint64_t bytes, uint64_t held, struct nb_error *error)
+static int find_room(const char *path, uint64_t bytes, uint64_t held, struct nb_error *error)
 {
-	char *slash = strrchr(path, '/');
+	char folder[ROOM];
 	struct statvfs disk;
 	uint64_t room;
-	int status;
 
-	if (slash)
-		*slash = 0;
-	status = statvfs(slash == path ? "/" : slash ? path : ".", &disk);
-	if (slash)
-		*slash = '/';
-	if (status)
+	if (statvfs(folder_of(path, folder), &disk))
 		return 0; /* the error of the first file says why */
 	room = (uint64_t)(geteuid() ? disk.f_bavail : disk.f_bfree) * disk.f_frsize + held;
 	if (bytes <= room)
@@ -184,24 +192,16 @@ int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream
 int nb_sink_ask(const struct nb_job *job, struct nb_error *error)
 {
 	struct nb_sink sink = { .fd = -1 };
+	char folder[ROOM];
 	int status = job->sink == NB_SINK_FILE ? look_at_files(&sink, job, error) : 0;
 
 	for (uint32_t each = 0; !status && job->sink == NB_SINK_FILE && each < job->streams;
 	     each++) {
-		char *slash;
-
 		name(job, each, sink.path, sizeof(sink.path));
-		if (!faccessat(AT_FDCWD, sink.path, W_OK, AT_EACCESS))
-			continue;
-		slash = strrchr(sink.path, '/');
-		if (errno == ENOENT && slash) {
-			*slash = 0;
-			if (!faccessat(AT_FDCWD, slash == sink.path ? "/" : sink.path, W_OK | X_OK,
-				       AT_EACCESS))
-				continue;
-			*slash = '/';
-		}
-		status = cannot_open(sink.path, error);
+		if (faccessat(AT_FDCWD, sink.path, W_OK, AT_EACCESS) &&
+		    (errno != ENOENT ||
+		     faccessat(AT_FDCWD, folder_of(sink.path, folder), W_OK | X_OK, AT_EACCESS)))
+			status = cannot_open(sink.path, error);
 	}
 	return status;
 }

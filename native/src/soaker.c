@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "field.h"
+#include "fail.h"
 #include "program.h"
 #include "wire.h"
 

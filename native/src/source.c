@@ -121,14 +121,6 @@ static int open_scratch_file(uint64_t index)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-static int room_for(struct nb_source *source, uint64_t count, struct nb_error *error)
-{
-	source->ranges = calloc(count, sizeof(*source->ranges));
-	if (source->ranges)
-		return 0;
-	return nb_fail_memory(error, "files");
-}
-
 static void add_range(struct nb_source *source, int fd, uint64_t begin, uint64_t end)
 {
 	uint64_t length = end == NB_MISSING ? NB_MISSING : end - begin;
@@ -233,9 +225,12 @@ static int open_part(struct nb_source *source, const struct files *files, const 
 {
 	uint64_t at = part_begin(files, stream, job->streams),
 		 end = part_begin(files, stream + 1, job->streams);
-	int status = room_for(source, end / files->size - at / files->size + 1, error);
+	int status = 0;
 
-	if (!status && at == end)
+	source->ranges = calloc(end / files->size - at / files->size + 1, sizeof(*source->ranges));
+	if (!source->ranges)
+		return nb_fail_memory(error, "files");
+	if (at == end)
 		return nb_fail(error, NB_ERR_REQUEST, "open source",
 			       "use fewer streams or a larger file",
 			       "%llu streams cannot divide a source of %llu bytes",
@@ -290,10 +285,11 @@ static int open_named_file(struct nb_source *source, const struct nb_job *job, u
 static int open_endless(struct nb_source *source, const struct nb_job *job, struct nb_error *error)
 {
 	uint64_t size = NB_MISSING;
-	int fd, status = room_for(source, 1, error);
+	int fd;
 
-	if (status)
-		return status;
+	source->ranges = calloc(1, sizeof(*source->ranges));
+	if (!source->ranges)
+		return nb_fail_memory(error, "files");
 	if (job->source == NB_SOURCE_MEMORY) {
 		fd = memory_file(job, &size, error);
 	} else {

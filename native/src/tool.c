@@ -186,7 +186,6 @@ static int guard_ended(struct nb_guard *guard, struct ending *ending)
 	return 1;
 }
 
-/* Kill the program and all that it has started. Waits for nothing. */
 static void guard_kill(struct nb_guard *guard)
 {
 	if (guard->lifeline >= 0)

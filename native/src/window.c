@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "window.h"
+#include "meter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +9,11 @@
 #include "method.h"
 #include "program.h"
 
-enum { METERS = 16 };
-
-static struct {
-	const struct nb_meter *meter;
+/* What a helper has passed, by the meter's place in nb_meters. */
+static struct passed {
 	int *files;
 	size_t count;
-} passed[METERS];
+} passed[NB_METERS_MAX];
 
 static void close_all(int *files, size_t count)
 {
@@ -25,41 +23,38 @@ static void close_all(int *files, size_t count)
 	free(files);
 }
 
-/* The place of a meter, or of none yet. */
-static size_t place_of(const struct nb_meter *meter)
+static struct passed *passed_for(const struct nb_meter *meter)
 {
 	size_t i = 0;
 
-	while (i < METERS - 1 && passed[i].meter && passed[i].meter != meter)
+	while (nb_meters[i] != meter)
 		i++;
-	return i;
+	return &passed[i];
 }
 
 void nb_meter_files_keep(const struct nb_meter *meter, int *files, size_t count)
 {
-	size_t i = place_of(meter);
+	struct passed *place = passed_for(meter);
 
-	close_all(passed[i].files, passed[i].count);
-	passed[i].meter = meter;
-	passed[i].files = files;
-	passed[i].count = count;
+	close_all(place->files, place->count);
+	*place = (struct passed){ files, count };
 }
 
 int nb_meter_files_open(struct nb_reading *reading, struct nb_error *error)
 {
 	const struct nb_meter *meter = reading->meter;
-	size_t count = meter->files_count(reading->cpus), i = place_of(meter);
+	const struct passed *place = passed_for(meter);
+	size_t count = meter->files_count(reading->cpus);
 	char why[200] = "";
 
-	if (passed[i].meter == meter && passed[i].count == count) {
-		reading->files = passed[i].files;
+	if (place->count == count) {
+		reading->files = place->files;
 		return 0;
 	}
 	reading->files = reading->own_files = malloc(count * sizeof(*reading->files));
 	if (!reading->files)
 		return nb_fail_memory(error, "a meter");
-	for (size_t f = 0; f < count; f++)
-		reading->own_files[f] = -1;
+	memset(reading->own_files, 0xff, count * sizeof(*reading->files)); /* -1 */
 	nb_program_raise_files();
 	if (!meter->open_files(reading->own_files, reading->cpus, why, sizeof(why)))
 		return 0;
@@ -84,19 +79,26 @@ static size_t numbers_of(const struct nb_reading *reading)
 	return total;
 }
 
-static int asked_for(const struct nb_job *job, const char *name)
+/* The next name that the job asks for behind one, or the first; NULL behind the last. */
+static const char *next_meter(const struct nb_job *job, const char *name)
 {
-	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at;
-	     at += strlen(at) + 1)
-		if (!strcmp(at, name))
-			return 1;
-	return 0;
+	const char *next = name ? name + strlen(name) + 1 : job->meters;
+
+	return next < job->meters + sizeof(job->meters) && *next ? next : NULL;
+}
+
+static int asked_for(const struct nb_job *job, const char *meter)
+{
+	const char *name = next_meter(job, NULL);
+
+	while (name && strcmp(name, meter) != 0)
+		name = next_meter(job, name);
+	return name != NULL;
 }
 
 static int check_meters(const struct nb_job *job, struct nb_error *error)
 {
-	for (const char *at = job->meters; at < job->meters + sizeof(job->meters) && *at;
-	     at += strlen(at) + 1) {
+	for (const char *at = next_meter(job, NULL); at; at = next_meter(job, at)) {
 		size_t i = 0;
 
 		while (nb_meters[i] && strcmp(nb_meters[i]->name, at))
@@ -159,16 +161,6 @@ size_t nb_proof_items(const struct nb_window *window, size_t proof)
 	return field->per == NB_PER_LENGTH ? NB_LENGTHS : window->flows_count;
 }
 
-static size_t proofs_of(const struct nb_window *window)
-{
-	size_t total = 0;
-
-	for (size_t p = 0; p < proofs_count(window); p++)
-		total += nb_proof_items(window, p);
-	return total;
-}
-
-/* One histogram over all flows. */
 static void add_lengths(const struct nb_window *window, size_t which, uint64_t *numbers)
 {
 	memset(numbers, 0, NB_LENGTHS * sizeof(*numbers));
@@ -198,10 +190,12 @@ static int allocate_numbers(struct nb_window *window, const struct nb_job *job,
 {
 	size_t row = (1 + window->sampled) * sizeof(uint64_t);
 	uint64_t wanted = job->sample ? job->duration / job->sample + 2 : 0;
+	size_t numbers = window->numbers + 1;
 
+	for (size_t p = 0; p < proofs_count(window); p++)
+		numbers += nb_proof_items(window, p);
 	for (int i = 0; i < 3; i++) {
-		window->edges[i].numbers =
-			calloc(window->numbers + proofs_of(window) + 1, sizeof(uint64_t));
+		window->edges[i].numbers = calloc(numbers, sizeof(uint64_t));
 		if (!window->edges[i].numbers)
 			return nb_fail_memory(error, "counters");
 	}

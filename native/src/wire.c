@@ -34,7 +34,6 @@ static int grow(unsigned char **data, size_t *room, size_t wanted)
 	return 0;
 }
 
-/* Drop the frame that was handed out last. */
 static void discard_taken(struct nb_reader *reader)
 {
 	if (!reader->taken)

@@ -41,14 +41,6 @@ static void send_edge(struct nb_worker *worker, uint16_t tag, uint32_t edge)
 	nb_reply(worker, NB_EDGE, tag, &writer);
 }
 
-static void send_printed(struct nb_worker *worker, uint16_t tag)
-{
-	struct nb_writer writer = { 0 };
-
-	nb_run_printed(worker->run, &writer);
-	nb_reply(worker, NB_PRINTED, tag, &writer);
-}
-
 void nb_worker_leave(struct nb_worker *worker, const char *why)
 {
 	worker->leaving = 1;
@@ -133,9 +125,11 @@ static void finish_run(struct nb_worker *worker)
 static void send_events(struct nb_worker *worker, int events)
 {
 	uint16_t tag = worker->run->tag;
+	char text[4096];
 
 	if (events & NB_EVENT_PRINTED)
-		send_printed(worker, tag);
+		nb_heartbeat_frame(&worker->heartbeat, NB_PRINTED, tag, text,
+				   nb_tool_take(&worker->run->tool, text, sizeof(text)));
 	if (events & NB_EVENT_WARM)
 		send_edge(worker, tag, NB_EDGE_WARM);
 	if (events & NB_EVENT_OPEN)
@@ -175,10 +169,13 @@ void nb_worker_order(struct nb_worker *worker, const struct nb_frame *frame,
 		fail_run(worker, frame->tag, &error);
 		return;
 	}
+	if (frame->type == NB_PRINTED) {
+		worker->run->asked_output = 1; /* told once the tool prints */
+		return;
+	}
 	status = frame->type == NB_GO	  ? nb_run_go(worker->run, &error)
 		 : frame->type == NB_MARK ? nb_run_mark(worker->run, payload, frame->length, &error)
-		 : frame->type == NB_PRINTED ? nb_run_ask_output(worker->run)
-					     : nb_run_stop(worker->run, &error);
+					  : nb_run_stop(worker->run, &error);
 	if (status < 0)
 		fail_run(worker, frame->tag, &error);
 	else if (status)

@@ -862,18 +862,6 @@ static void prepare_tool(struct test_controller *controller, const char *argv, s
 	controller_send(controller, NB_GO, NULL, 0);
 }
 
-static void a_frame_too_long_ends_the_conversation(void **state)
-{
-	struct nb_frame frame = { .length = NB_FRAME_MAX + 1, .type = NB_JOB };
-	struct test_controller controller;
-
-	(void)state;
-	controller_open(&controller);
-	assert_int_equal(sizeof(frame), write(controller.out, &frame, sizeof(frame)));
-	assert_non_null(strstr(controller_error(&controller).message, "over the limit"));
-	assert_int_equal(NB_ERR_PROTOCOL, controller_vanish(&controller));
-}
-
 static void a_tool_that_is_missing_or_ends_early_is_an_error(void **state)
 {
 	struct nb_error error;
@@ -915,7 +903,6 @@ int main(void)
 		cmocka_unit_test(a_sender_does_not_trust_any_listener),
 		cmocka_unit_test(orders_out_of_turn_are_errors),
 		cmocka_unit_test(a_worker_greets_only_its_like),
-		cmocka_unit_test(a_frame_too_long_ends_the_conversation),
 		cmocka_unit_test(a_tool_that_is_missing_or_ends_early_is_an_error),
 	};
 

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 NAMES_MAX = 10_000
 NOTATION = re.compile(r"(?<![\w.-])[\w.-]*\[[\w,-]+\](?:[\w.-]|\[[\w,-]+\])*", re.ASCII)
 """A word of a text that stands for several names."""
+_COMMA = re.compile(r",(?![^\[\]]*\])")  # between names, not within brackets
 _ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\[\]]*\][^,\[\]\s]*)*")
+_BRACKETS = re.compile(r"\[([^\]]*)\]")
 _SLURM = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
@@ -28,30 +30,15 @@ def expand(word: str, most: int = NAMES_MAX) -> list[str]:
     which says what was expected, such as `most` names.
     """
     names: list[str] = []
-    at = 0
-    while True:
-        at += len(word[at:]) - len(word[at:].lstrip())
-        item = _ITEM.match(word, at)
-        end = item.end() if item else at
-        rest = word[end:].lstrip()
-        if end == at or (rest and not rest.startswith(",")):
+    for item in map(str.strip, _COMMA.split(word)):
+        if not item or not _ITEM.fullmatch(item):
             raise ValueError(f"expected names such as node[01-64,70], got {word!r}")
-        names += _names(word[at:end], word, most, most - len(names))
-        if not rest:
-            return names
-        at = len(word) - len(rest) + 1
-
-
-def _names(item: str, word: str, most: int, room: int) -> list[str]:
-    """The names of one item, at most `room`. Errors: ValueError."""
-    literals = re.split(r"\[[^\]]*\]", item)
-    lists = [_values(inner, word, most) for inner in re.findall(r"\[([^\]]*)\]", item)]
-    if math.prod(map(len, lists)) > room:
-        raise ValueError(f"expected at most {most} names, got more in {word!r}")
-    return [
-        "".join(itertools.chain(*itertools.zip_longest(literals, chosen, fillvalue="")))
-        for chosen in itertools.product(*lists)
-    ]
+        literal_or_list = enumerate(_BRACKETS.split(item))
+        parts = [_values(part, word, most) if i % 2 else [part] for i, part in literal_or_list]
+        if math.prod(map(len, parts)) > most - len(names):
+            raise ValueError(f"expected at most {most} names, got more in {word!r}")
+        names += map("".join, itertools.product(*parts))
+    return names
 
 
 def _values(inner: str, word: str, most: int) -> Sequence[str]:

@@ -33,13 +33,8 @@ _TIMES = {
 }
 _RATES: dict[str, int] = {}
 for _p, _f in (("", 1), ("k", 10**3), ("K", 10**3), ("M", 10**6), ("G", 10**9), ("T", 10**12)):
-    _RATES |= {
-        f"{_p}b/s": _f,
-        f"{_p}bit/s": _f,
-        f"{_p}bits/s": _f,
-        f"{_p}bps": _f,
-        f"{_p}B/s": 8 * _f,
-    }
+    _RATES |= dict.fromkeys((f"{_p}b/s", f"{_p}bit/s", f"{_p}bits/s", f"{_p}bps"), _f)
+    _RATES[f"{_p}B/s"] = 8 * _f
 _U64 = 2**64 - 1
 
 
@@ -191,21 +186,18 @@ def format_size(size: int) -> str:
     1001 -> `1001`.
     """
     spellings = [str(size)]
-    for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
-        if size and size % 1024**power == 0:
-            spellings.append(f"{size // 1024**power}{prefix}")
-    for power, suffix in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if size and size % 1000**power == 0:
-            spellings.append(f"{size // 1000**power}{suffix}")
+    for suffix in ("T", "G", "M", "K", "TB", "GB", "MB", "kB"):
+        if size and size % _SIZES[suffix] == 0:
+            spellings.append(f"{size // _SIZES[suffix]}{suffix}")
     return min(spellings, key=len)
 
 
 def rounded_size(size: int) -> str:
     """A number of bytes in two or three digits: 184320 -> `180K`, 1300000 -> `1.2M`."""
-    for power, prefix in ((4, "T"), (3, "G"), (2, "M"), (1, "K")):
-        if size >= 1024**power:
-            rounded = size / 1024**power
-            return f"{rounded:.1f}{prefix}" if rounded < 10 else f"{rounded:.0f}{prefix}"
+    for suffix in ("T", "G", "M", "K"):
+        if size >= _SIZES[suffix]:
+            rounded = size / _SIZES[suffix]
+            return f"{rounded:.1f}{suffix}" if rounded < 10 else f"{rounded:.0f}{suffix}"
     return str(size)
 
 
@@ -213,16 +205,10 @@ def format_time(ns: int) -> str:
     """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120
     * 10**9 -> `2m`.
     """
-    for factor, suffix in (
-        (3600 * 10**9, "h"),
-        (60 * 10**9, "m"),
-        (10**9, "s"),
-        (10**6, "ms"),
-        (10**3, "us"),
-    ):
-        if ns and ns % factor == 0:
-            return f"{ns // factor}{suffix}"
-    return f"{ns}ns" if ns else "0s"
+    for suffix in ("h", "m", "s", "ms", "us", "ns"):
+        if ns and ns % _TIMES[suffix] == 0:
+            return f"{ns // _TIMES[suffix]}{suffix}"
+    return "0s"
 
 
 def format_duration(seconds: float) -> str:
@@ -237,9 +223,9 @@ def format_duration(seconds: float) -> str:
 
 def format_rate(bits: int) -> str:
     """The shortest exact spelling of bits per second: 940_000_000 -> `940Mb/s`."""
-    for factor, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if bits and bits % factor == 0:
-            return f"{bits // factor}{prefix}b/s"
+    for suffix in ("Tb/s", "Gb/s", "Mb/s", "kb/s"):
+        if bits and bits % _RATES[suffix] == 0:
+            return f"{bits // _RATES[suffix]}{suffix}"
     return f"{bits}b/s"
 
 

@@ -10,13 +10,11 @@ from netbench.cli.verb import add_json, add_paths
 
 
 def run(options: argparse.Namespace) -> int:
-    from netbench.tables.answers import as_json, in_columns
-
     answer = api.query(options.sql, options.paths)
     if options.json:
-        say_json(as_json(answer))
+        say_json(answer.json())
     elif answer.columns:
-        say(in_columns(answer))
+        say(answer.text())
     tell(*(f"netbench: {note}" for note in answer.notes))
     return 0
 

@@ -234,8 +234,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
 
 def _told(c: Comparison) -> Comparison:
     """The comparison without a verdict that no earlier results support, and with the reason why
-    there is none. How many runs would settle it is not known: more of them within a campaign do not
-    tell how far campaigns lie apart.
+    there is none.
     """
     if math.isnan(c.low) or (c.verdict != "inconclusive" and not c.lacks_history):
         return c
@@ -243,7 +242,7 @@ def _told(c: Comparison) -> Comparison:
     if c.lacks_history:
         known = f", and {count(c.earlier, 'earlier result')} has no spread" if c.earlier else ""
         why = f"one campaign each cannot tell a change from what two campaigns differ by{known}"
-    return c.but(verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=why)
 
 
 @dataclass(frozen=True)

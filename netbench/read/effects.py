@@ -143,13 +143,12 @@ class Effects:
         if places[0] > places[1]:
             logs = logs.swapaxes(1, 2)
         levels = itertools.product(self.crossed.levels[a], self.crossed.levels[b])
-        found = (mean_interval(each, self.confidence) for each in logs.reshape(self.n, -1).T)
-        return {place: _exponential(each) for place, each in zip(levels, found, strict=True)}
-
-
-def _exponential(logs: Interval) -> Interval:
-    mean, low, high = (math.exp(value) for value in (logs.mean, logs.low, logs.high))
-    return Interval(logs.n, mean, low, high, half_width=(high - low) / 2)
+        found = {}
+        for place, each in zip(levels, logs.reshape(self.n, -1).T, strict=True):
+            i = mean_interval(each, self.confidence)
+            mean, low, high = (math.exp(value) for value in (i.mean, i.low, i.high))
+            found[place] = Interval(i.n, mean, low, high, half_width=(high - low) / 2)
+        return found
 
 
 def effects_of(result: Result, metric: str) -> list[Effects]:
@@ -282,12 +281,18 @@ def crossing(
     usable = {levels: cell for levels, cell in words.items() if cell.cell in measured}
     if not usable:
         return None
-    grid = [list(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
-    dropped = []
+    written = [list(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
+    grid = [list(levels) for levels in written]
     while missing := [levels for levels in itertools.product(*grid) if levels not in usable]:
-        at, level = _sparsest(grid, missing)
-        grid[at].remove(level)
-        dropped.append((at, level))
+        # times the number of its levels: what share of a level's cells are missing
+        lacking = [
+            (len(levels) * sum(one[at] == level for one in missing), at, place)
+            for at, levels in enumerate(grid)
+            for place, level in enumerate(levels)
+            if len(levels) > 1
+        ]
+        _, at, place = max(lacking)
+        del grid[at][place]
     by_name = dict(zip(swept, map(tuple, grid), strict=True))
     crossed = {name: each for name, each in by_name.items() if len(each) > 1}
     if len(crossed) < 2:
@@ -297,24 +302,17 @@ def crossing(
     whole = itertools.product(*grid)
     kept = {tuple(levels[at] for at in places): usable[levels] for levels in whole}
     notes = list(_left_out(planned, kept.values(), measured))
+    dropped = [
+        f"{name}={shown(level)}"
+        for name, before, left in zip(swept, written, grid, strict=True)
+        for level in before
+        if level not in left
+    ]
     if dropped:
-        written = dict.fromkeys(each for levels in words for each in enumerate(levels))
-        in_order = sorted((each for each in written if each in dropped), key=lambda each: each[0])
-        lacking = [f"{swept[at]}={shown(level)}" for at, level in in_order]
-        notes.append(f"levels that lack cells, so left out: {listed(lacking, NAMED)}")
+        notes.append(f"levels that lack cells, so left out: {listed(dropped, NAMED)}")
     notes += _attached(kept, tuple(crossed), swept)
     ids = {levels: cell.cell for levels, cell in kept.items()}
     return Crossing(crossed, constant, ids, tuple(notes))
-
-
-def _sparsest(grid: Sequence[Sequence[str]], missing: Sequence[tuple[str, ...]]) -> tuple[int, str]:
-    """The place of the factor and the level that lacks the largest share of its cells, the last of
-    those that lack as much.
-    """
-    places = [(at, level) for at, each in enumerate(grid) if len(each) > 1 for level in each]
-    # times the number of cells: what share of those of a level are missing
-    lacking = [len(grid[at]) * sum(one[at] == level for one in missing) for at, level in places]
-    return places[max(range(len(places)), key=lambda n: (lacking[n], n))]
 
 
 def _left_out(

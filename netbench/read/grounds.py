@@ -33,7 +33,7 @@ def without_verdict(c: Comparison, why: str) -> Comparison:
     """The comparison, without a verdict if there is a reason for none."""
     if not why or math.isnan(c.low):
         return c
-    return c.but(verdict=NO_VERDICT, needed=None, unsettled=why, flags=())
+    return c.but(verdict=NO_VERDICT, unsettled=why, flags=())
 
 
 def doubt_of_rate(metric: str, sides: Iterable[tuple[int | None, Sequence[float]]]) -> str:

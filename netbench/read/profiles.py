@@ -21,7 +21,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from netbench.base.errors import StoreError
 from netbench.read.counters import delta, window_seconds
@@ -34,7 +34,7 @@ from netbench.result.profile_files import (
     read_folded,
     read_profile_runs,
 )
-from netbench.stats.intervals import NAN, Interval, welch_error
+from netbench.stats.intervals import NAN, Interval, t_quantile, welch_error
 
 GIB = 1 << 30
 TRANSFERS = ("sender", "receiver", "swapper")
@@ -310,5 +310,5 @@ def welch(before: Sequence[float], after: Sequence[float], confidence: float) ->
     if n < 2:
         return Interval(n, mean)
     error, freedom = welch_error(a, b)
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    half = t_quantile(freedom, confidence) * error
     return Interval(n, mean, mean - half, mean + half, half_width=half)

@@ -87,7 +87,7 @@ class Result:
     @cached_property
     def left_changed(self) -> list[LeftChanged]:
         """What was not as before once everything was put back."""
-        return self._journal.left_changed()
+        return self._journal.all(LeftChanged)
 
     @property
     def _journal(self) -> Journal:
@@ -127,6 +127,10 @@ class Result:
         does not hold it equal.
         """
         return tuple(n for n in self.plan.swept if n in self.factors) or self.factors
+
+    def levels(self, factors: Mapping[str, str]) -> tuple[str, ...]:
+        """The levels of what is swept; "" for what a cell lacks."""
+        return tuple(factors.get(name, "") for name in self.swept)
 
     @cached_property
     def in_boots(self) -> bool:

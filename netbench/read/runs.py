@@ -105,13 +105,10 @@ def _noise(
     """Of each run what disturbed its block on the pair's hosts, in words."""
     if not disturbed:
         return [""] * len(pairs)
-    places = list(zip(pairs, blocks, strict=True))
-    words = {
-        (pair, block): "; ".join(
-            dict.fromkeys(
-                word for host in pair.split(">") for word in disturbed.get((host, block), ())
-            )
+    hosts = {pair: pair.split(">") for pair in set(pairs)}
+    return [
+        "; ".join(
+            dict.fromkeys(w for host in hosts[pair] for w in disturbed.get((host, block), ()))
         )
-        for pair, block in set(places)
-    }
-    return [words[place] for place in places]
+        for pair, block in zip(pairs, blocks, strict=True)
+    ]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -39,7 +39,7 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _RELEASE = "the kernel's release, as `uname -r` prints it"
 
 
-class _Entry(JsonObject):
+class Entry(JsonObject):
     """What has the keys of `_Head` on disk beside its fields."""
 
     head: ClassVar = {"time": str, "kind": str}
@@ -47,7 +47,7 @@ class _Entry(JsonObject):
 
 
 @dataclass(frozen=True)
-class Change(_Entry):
+class Change(Entry):
     """A change of a host, written before it is made."""
 
     number: Annotated[Integer, _NUMBER]
@@ -70,7 +70,7 @@ class Change(_Entry):
 
 
 @dataclass(frozen=True)
-class Restored(_Entry):
+class Restored(Entry):
     """Changes of a host that are undone."""
 
     numbers: Annotated[tuple[Integer, ...], "the numbers of the changes"]
@@ -78,7 +78,7 @@ class Restored(_Entry):
 
 
 @dataclass(frozen=True)
-class LeftChanged(_Entry):
+class LeftChanged(Entry):
     """What was not as before once everything was put back, and no setting accounts for."""
 
     host: Annotated[str, _HOST]
@@ -90,7 +90,7 @@ class LeftChanged(_Entry):
 
 
 @dataclass(frozen=True)
-class MadeSink(_Entry):
+class MadeSink(Entry):
     """A file that this campaign made, and may write again."""
 
     path: Annotated[str, "the file's path on the host"]
@@ -101,14 +101,14 @@ class MadeSink(_Entry):
 
 
 @dataclass(frozen=True)
-class Ended(_Entry):
+class Ended(Entry):
     """How a controller ended."""
 
     why: Annotated[Why, "`done`, `limit`, `interrupted` or `lost`"]
 
 
 @dataclass(frozen=True)
-class OriginalKernel(_Entry):
+class OriginalKernel(Entry):
     """What a host ran before it was first booted; written before it is touched."""
 
     host: Annotated[str, _HOST]
@@ -118,7 +118,7 @@ class OriginalKernel(_Entry):
 
 
 @dataclass(frozen=True)
-class ModulesShown(_Entry):
+class ModulesShown(Entry):
     """Modules of a copied kernel are shown below /lib/modules while its initrd is made; written
     before.
     """
@@ -129,7 +129,7 @@ class ModulesShown(_Entry):
 
 
 @dataclass(frozen=True)
-class ModulesHidden(_Entry):
+class ModulesHidden(Entry):
     """They are not shown there any more."""
 
     host: Annotated[str, _HOST]
@@ -137,7 +137,7 @@ class ModulesHidden(_Entry):
 
 
 @dataclass(frozen=True)
-class BootBegun(_Entry):
+class BootBegun(Entry):
     """A boot of a host, written before the host is told to boot."""
 
     number: Annotated[Integer, _BOOT]
@@ -148,7 +148,7 @@ class BootBegun(_Entry):
 
 
 @dataclass(frozen=True)
-class Booted(_Entry):
+class Booted(Entry):
     """A host runs the kernel that it was booted on."""
 
     number: Annotated[Integer, _BOOT]
@@ -158,27 +158,14 @@ class Booted(_Entry):
 
 
 @dataclass(frozen=True)
-class Back(_Entry):
+class Back(Entry):
     """A host runs its original kernel and command line again."""
 
     host: Annotated[str, _HOST]
     boot_id: Annotated[str, _BOOT_ID]
 
 
-Entry = (
-    Change
-    | Restored
-    | LeftChanged
-    | MadeSink
-    | Ended
-    | OriginalKernel
-    | ModulesShown
-    | ModulesHidden
-    | BootBegun
-    | Booted
-    | Back
-)
-ENTRIES: Mapping[str, Callable[..., Entry]] = {
+ENTRIES: Mapping[str, type[Entry]] = {
     "change": Change,
     "restored": Restored,
     "left_changed": LeftChanged,
@@ -314,7 +301,7 @@ class Journal:
         with self._lock:
             return [entry for _, entry in self._known()]
 
-    def _all(self, kind: type[E]) -> list[E]:
+    def all(self, kind: type[E]) -> list[E]:
         """All whole entries of a kind, in order."""
         return [each for each in self.entries() if isinstance(each, kind)]
 
@@ -347,28 +334,16 @@ class Journal:
 
     def ended(self) -> str:
         """How the last controller ended; "" where none has ended yet."""
-        ends = self._all(Ended)
+        ends = self.all(Ended)
         return ends[-1].why if ends else ""
 
-    def made_sinks(self) -> list[MadeSink]:
-        """Files that this campaign made."""
-        return self._all(MadeSink)
-
-    def left_changed(self) -> list[LeftChanged]:
-        """What was not as before once everything was put back."""
-        return self._all(LeftChanged)
-
-    def last_change(self) -> int:
-        """The number of the last change; 0 where there is none."""
-        return max((each.number for each in self._all(Change)), default=0)
+    def last_number(self, kind: type[Change | BootBegun]) -> int:
+        """The number of the last change, or of the last boot that was begun; 0: there is none."""
+        return max((each.number for each in self.all(kind)), default=0)
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
         return outstanding(self.entries(), host)
-
-    def last_boot(self) -> int:
-        """The number of the last boot that was begun; 0 where there is none."""
-        return max((each.number for each in self._all(BootBegun)), default=0)
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
@@ -397,7 +372,7 @@ class Journal:
 
     def left_boot_id(self, host: str) -> str:
         """The boot that a host was in when it was last told to boot; "" where it never was."""
-        begun = [each.boot_id for each in self._all(BootBegun) if each.host == host]
+        begun = [each.boot_id for each in self.all(BootBegun) if each.host == host]
         return begun[-1] if begun else ""
 
     def seen_boot_id(self, host: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -195,45 +195,37 @@ def redacted(path: Path, into: Path) -> Path:
     copy.mkdir(parents=True)
     for file in files_inside(path):
         if left_out.isdisjoint((file, *file.parents)) and not file.name.startswith("."):
-            _copy(file, copy / file.relative_to(path), _way(redaction, file))
+            _copy(redaction, file, copy / file.relative_to(path))
     return copy
 
 
-def _way(redaction: Redaction, file: Path) -> Callable[[Path], Iterator[str]]:
-    """How a file of a result is rewritten."""
-
-    def lines(file: Path) -> Iterator[str]:
-        found = JsonLines(file)
-        for number, line in found:
-            try:
-                yield f"{json.dumps(redaction.value(json.loads(line)))}\n"
-            except (ValueError, RecursionError) as error:
-                raise StoreError(f"{found.where(number)}: no JSON; {_REMEDY}") from error
-        if found.truncated:
+def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
+    """The text of a file of a result, without what identifies its site. Errors: StoreError."""
+    if file.suffix == ".jsonl":
+        lines = JsonLines(file)
+        for number, line in lines:
+            yield f"{json.dumps(_rewritten_json(redaction, line, lines.where(number)))}\n"
+        if lines.truncated:
             yield "{"  # as unfinished as it was
-
-    def document(file: Path) -> Iterator[str]:
-        try:
-            value = redaction.value(json.loads(read_whole(file)))
-        except (ValueError, RecursionError) as error:
-            raise StoreError(f"{file}: no JSON; {_REMEDY}") from error
-        yield json.dumps(value, indent=1)
-
-    def text(file: Path) -> Iterator[str]:
+    elif file.suffix == ".json":
+        yield json.dumps(_rewritten_json(redaction, read_whole(file), str(file)), indent=1)
+    else:
         yield redaction.text(read_whole(file).decode("utf-8", "replace"))
 
-    if file.suffix == ".jsonl":
-        return lines
-    return document if file.suffix == ".json" else text
+
+def _rewritten_json(redaction: Redaction, raw: bytes, where: str) -> Any:
+    try:
+        return redaction.value(json.loads(raw))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{where}: no JSON; `report` without --redact says what is wrong with the result"
+        ) from error
 
 
-_REMEDY = "`report` without --redact says what is wrong with the result"
-
-
-def _copy(file: Path, to: Path, way: Callable[[Path], Iterator[str]]) -> None:
+def _copy(redaction: Redaction, file: Path, to: Path) -> None:
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         with to.open("w") as out:
-            out.writelines(way(file))
+            out.writelines(_rewritten(redaction, file))
     except OSError as error:
         raise PlaceError(f"cannot write {to}: {error.strerror}; free some space") from error

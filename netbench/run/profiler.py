@@ -5,9 +5,9 @@ outside the measured runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -26,10 +26,10 @@ from netbench.result.profile_files import (
 )
 from netbench.run import external_tool, transfer
 from netbench.run.ends import End, EndFinder, Ends, Measurement
-from netbench.run.exchange import Watch
 from netbench.run.external_tool import ToolFailed
 from netbench.run.job import MadeSinks
 from netbench.run.recorder import empty_profile_record, status_of
+from netbench.run.transfer import Watch
 from netbench.run.worker_pool import WorkerPool
 
 ALONE = frozenset({SOAK})  # meters that would be sampled themselves
@@ -60,9 +60,14 @@ class ProfileRunner:
         record = empty_profile_record(step, number)
         try:
             return self._run(step, record)
-        except RootRefused as error:
-            return replace(record, status="unsupported", reason=str(error)), {}
-        except (ToolFailed, EngineError, RequestError, TimeoutError, ValueError) as error:
+        except (
+            ToolFailed,
+            EngineError,
+            RequestError,
+            RootRefused,
+            TimeoutError,
+            ValueError,
+        ) as error:
             return replace(record, status=status_of(error), reason=str(error)), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
@@ -84,9 +89,14 @@ class ProfileRunner:
             for helper in helpers.values():
                 helper.operate("profile", "sampling", what)
 
+        @contextmanager
+        def sampling() -> Iterator[None]:
+            order("on")
+            yield
+            order("off")
+
         order(f"ready {self._spec.frequency}")  # opens events and reads symbols, which takes time
-        watch = Watch(partial(order, "on"), partial(order, "off"))
-        measured = self._measure(timed, ends, record.run, watch)
+        measured = self._measure(timed, ends, record.run, sampling())
         profiles: dict[ProfileSide, KernelProfile] = {}
         stacks: dict[str, Folded] = {}
         for side, of in kernels.items():

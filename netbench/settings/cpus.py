@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable
 
 from netbench.base.errors import EngineError
-from netbench.settings.setting import Operation, Setting, SettingContext, fields, on_or_off
-from netbench.settings.values import Value
+from netbench.settings.setting import Operation, Setting, SettingContext, Value, fields, on_or_off
 
 FOLDER = "/sys/devices/system/cpu/cpufreq"
 INTEL, OTHERS = "/sys/devices/system/cpu/intel_pstate/no_turbo", f"{FOLDER}/boost"

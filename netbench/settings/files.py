@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 
-from netbench.settings.setting import LINK, Operation, SettingContext, whole
-from netbench.settings.values import Value
+from netbench.settings.setting import LINK, Operation, SettingContext, Value, whole
 
 CHOICE = re.compile(r"\[([^\]\s]+)\]")
 NO_SAVE = "/proc/sys/net/ipv4/tcp_no_metrics_save"

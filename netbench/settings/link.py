@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
 from netbench.base.units import parse_size
-from netbench.settings.setting import LINK, Operation, Setting, SettingContext, whole
-from netbench.settings.values import Value
+from netbench.settings.setting import LINK, Operation, Setting, SettingContext, Value, whole
 
 SMALL = 65536  # up to here the kernel moves the limit of IPv4 along by itself
 

@@ -4,8 +4,9 @@ sees a value.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -127,8 +128,6 @@ class Setting(ABC):
     not_ready: str = "{interface} did not come up"
     # whether a change is seen in every network namespace of the host's kernel
     whole_kernel: bool = False
-    # whether `why_not` knows all levels that a host refuses
-    certain: bool = False
 
     @abstractmethod
     def parse(self, level: str) -> str:
@@ -180,6 +179,43 @@ class Setting(ABC):
     def is_ready(self, place: SettingContext) -> bool:
         """Whether the host can be used after a change: its link is up again."""
         return True
+
+
+class Value(Setting):
+    """A value of the kernel, which one operation of the worker reads and writes, in one place or in
+    each of several; places that differ read back as `LEVEL and LEVEL`. `syntax` is a regular
+    expression of levels, where that is all that `parse` looks at.
+    """
+
+    syntax: str
+
+    def parse(self, level: str) -> str:
+        if not re.fullmatch(self.syntax, level):
+            raise ValueError(self.levels)
+        return level
+
+    @abstractmethod
+    def places(self, what: str, place: SettingContext) -> Sequence[tuple[str, ...]]:
+        """An operation and its target for each. Errors: ValueError when the host has none."""
+
+    def decode(self, text: str) -> str:
+        """What an operation reads as a level."""
+        return text.strip()
+
+    def encode(self, level: str) -> str:
+        """A level as it is written."""
+        return level
+
+    def read(self, what: str, place: SettingContext) -> str:
+        levels = (self.decode(place.read(*each)) for each in self.places(what, place))
+        return " and ".join(dict.fromkeys(levels))
+
+    def changes(self, what: str, level: str, place: SettingContext) -> list[Operation]:
+        return [
+            Operation(op, tuple(target), self.encode(level))
+            for op, *target in self.places(what, place)
+            if self.decode(place.read(op, *target)) != level
+        ]
 
 
 def on_or_off(level: str) -> str:

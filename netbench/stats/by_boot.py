@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtri
 
 from netbench.base.units import count
 from netbench.model import Repeat
@@ -52,7 +51,7 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
     8.98 for 2, 2.48 for 3, 1.59 for 4, 0.84 for 8; NaN for 1, which has no interval.
     """
-    return t_quantile(boots, confidence) / math.sqrt(boots) if boots > 1 else NAN
+    return t_quantile(boots - 1, confidence) / math.sqrt(boots) if boots > 1 else NAN
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,8 @@ class Split:
     build, where there are several), `within` a boot, and `apart` of builds, in the values' unit.
 
     Of `builds` builds with `boots` boots of `runs` runs, means where they differ. With one build
-    `apart` is NaN, and `share` that of the variance between boots in the whole, with its interval
-    `low..high`, which a few boots leave wide. `between` is NaN where each of several builds has one
-    boot: `apart` then holds both.
+    `apart` is NaN. `between` is NaN where each of several builds has one boot: `apart` then holds
+    both.
     """
 
     boots: float
@@ -73,9 +71,6 @@ class Split:
     within: float
     builds: int = 1
     apart: float = NAN
-    share: float = NAN
-    low: float = NAN
-    high: float = NAN
 
     def half_width(self, boots: float, runs: float, confidence: float, builds: int = 1) -> float:
         """Half-width of the mean's interval with so many boots (of each build, where there are
@@ -89,16 +84,13 @@ class Split:
         return half_width(round(boots), confidence) * math.sqrt(variance)
 
 
-def split(
-    values: Numbers, boots: Places, confidence: float = 0.95, builds: Builds | None = None
-) -> Split | None:
+def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split | None:
     """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs;
     with `builds` also where a boot has none, or all have the same.
 
     Random effects by analysis of variance (Searle, Casella and McCulloch, Variance Components,
     1992, sections 3.6 and 5.6; of unequal numbers Sahai and Ojeda, Analysis of Variance for Random
-    Models II, 2005, chapter 15); no variance is below 0. The share's interval is from that of the
-    ratio of mean squares (there, 3.8; exact for normal runs and equally many a boot).
+    Models II, 2005, chapter 15); no variance is below 0.
     """
     known, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
     numbers = [1 if builds is None else builds.get(boot, 0) for boot in known.tolist()]
@@ -110,17 +102,14 @@ def split(
     centres = np.bincount(of, counts * means) / sizes
     within = float(((values - means[at]) ** 2).sum()) / (total - b)
     shares = float((np.bincount(of, counts**2) / sizes).sum())
-    between = among = NAN
+    between = NAN
     if b > a:
         among = float((counts * (means - centres[of]) ** 2).sum()) / (b - a)
         between = max(0.0, (among - within) / ((total - shares) / (b - a)))
     mean = float((np.bincount(of, means) / np.bincount(of)).mean())
     if a == 1:
         runs = (total - shares) / (b - 1)
-        low, high = _share(among, within, (b, total), runs, confidence)
-        share = between / (between + within) if between + within > 0 else NAN
-        found = Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
-        return replace(found, share=share, low=low, high=high)
+        return Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
     whole = float((sizes * (centres - float(values.mean())) ** 2).sum()) / (a - 1)
     if b > a:
         whole -= (shares - float((counts**2).sum()) / total) / (a - 1) * between
@@ -129,22 +118,9 @@ def split(
     return Split(b / a, total / b, mean, *deviations)
 
 
-def _share(
-    among: float, within: float, size: tuple[int, int], runs: float, confidence: float
-) -> tuple[float, float]:
-    """Interval of the share of the variance that is between boots; size: boots, runs in all."""
-    if within <= 0:
-        return NAN, NAN
-    free = size[0] - 1, size[1] - size[0]
-    ends = (float(fdtri(*free, (1 + sign * confidence) / 2)) for sign in (1, -1))
-    low, high = (max(0.0, (among / within / end - 1) / runs) for end in ends)
-    return low / (1 + low), high / (1 + high)
-
-
 def pooled(splits: Sequence[Split]) -> Split | None:
     """The mean split of several cells, relative to their means: `mean` is 1, deviations are
-    fractions. None without any. Variances are averaged, not deviations. No share: boots are common
-    to the cells.
+    fractions. None without any. Variances are averaged, not deviations.
     """
     known = [each for each in splits if each.mean]
     if not known:

@@ -160,9 +160,9 @@ def ratio_confidence(
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(n: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t for a mean of n values; n >= 2."""
-    return float(stdtrit(n - 1, (1 + confidence) / 2))
+def t_quantile(freedom: float, confidence: float) -> float:
+    """Two-sided quantile of Student's t."""
+    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def t_probability(t: float, n: int) -> float:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import glob
+import math
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,14 +20,21 @@ import duckdb
 import pandas as pd
 
 from netbench.base.errors import RequestError
+from netbench.facts.registry import FACTS
 from netbench.report.source import Source
 from netbench.result.codec import unreadable
 from netbench.tables.samples import quoted, select_samples
 from netbench.tables.table_frames import FRAMES, result_id
-from netbench.tables.views import VIEWS, named
 
 SAMPLES = "samples"
 TABLES = (*FRAMES, SAMPLES)
+_VARYING = ", ".join(f"'{fact.name}'" for fact in FACTS if fact.varies)
+_TEXT = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
+VIEWS = {
+    statement.split()[4]: statement.replace("(VARYING)", f"({_VARYING})")
+    for statement in re.findall(r"^CREATE OR REPLACE VIEW [^;]*", _TEXT, re.MULTILINE)
+}
+"""The statement that makes each view, by its name."""
 MEMORY = "2GB"  # what DuckDB keeps; beyond, it uses files
 
 
@@ -36,6 +47,44 @@ class Answer:
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
     notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        """Columns as wide as their widest word; numbers are flush right, what is missing is
+        empty.
+        """
+        columns = []
+        for at, name in enumerate(self.columns):
+            values = [row[at] for row in self.rows if row[at] is not None]
+            numbers = (
+                isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values
+            )
+            words = [name, *("" if row[at] is None else str(row[at]) for row in self.rows)]
+            width = max(map(len, words))
+            words.insert(1, "-" * width)
+            justify = str.rjust if values and all(numbers) else str.ljust
+            columns.append([justify(word, width) for word in words])
+        return "\n".join("  ".join(words).rstrip() for words in zip(*columns, strict=True))
+
+    def json(self) -> list[dict[str, Any]]:
+        """One object a row, whose keys are the columns."""
+        return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
+
+
+def _plain(value: Any) -> Any:
+    """A value of SQL as JSON has it."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(each) for each in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 class Database(ExitStack):
@@ -148,6 +197,11 @@ def select_archived(table: str, folder: Path | None) -> str:
         f"{quoted(f'{root}{table}/*/*/*.parquet')}, hive_partitioning=true,"
         " hive_types_autocast=false, union_by_name=true)"
     )
+
+
+def named(sql: str, tables: Iterable[str]) -> Iterator[str]:
+    """The tables that a statement names."""
+    return (each for each in tables if re.search(rf"\b{each}\b", sql, re.IGNORECASE))
 
 
 @contextmanager

@@ -19,10 +19,9 @@ from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.result.bundles import folder_of
 from netbench.result.files import read_plan
-from netbench.tables.database import TABLES, Database, refusing, select_archived
+from netbench.tables.database import TABLES, VIEWS, Database, refusing, select_archived
 from netbench.tables.samples import name, quoted
 from netbench.tables.table_frames import units_of
-from netbench.tables.views import VIEWS
 
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""

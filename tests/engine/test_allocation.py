@@ -138,7 +138,7 @@ def test_nothing_is_allocated_with_other_options(built: Build, tmp_path: Path) -
     ways: list[tuple[str, str, Options, Options]] = [
         ("mmap", "read", {"map": "whole"}, {}),
         ("vmsplice", "vmsplice", {"gift": 1}, {"gift": 1}),
-        ("write", "readv", {"wait": "poll"}, {"wait": "poll"}),
+        ("write", "readv", {"wait": "spin"}, {"wait": "spin"}),
         ("splice", "trunc", {"wait": "spin"}, {"wait": "spin"}),
     ]
     into: Options = {"sink": "file", "sink_path": str(tmp_path / "sink"), "overwrite": 1}

@@ -103,12 +103,10 @@ def test_a_chain_is_submitted_by_one_call(tmp_path: Path, depth: int) -> None:
 @needs_strace
 def test_a_call_waits_as_it_is_told(tmp_path: Path) -> None:
     calls: dict[str, Counter[str]] = {}
-    for wait in ("block", "poll", "spin"):
+    for wait in ("block", "spin"):
         (tmp_path / wait).mkdir()
         _, calls[wait], _ = traced(tmp_path / wait, "write", {"wait": wait})
-    assert calls["block"]["poll"] <= 2, "but for the end of the run"
-    assert calls["poll"]["poll"] >= CHUNKS
-    assert calls["spin"]["poll"] <= 2
+        assert calls[wait]["poll"] <= 2, "but for the end of the run"
 
 
 # The kernel's own account

@@ -309,7 +309,7 @@ def test_what_a_campaign_made_is_its_own_by_its_state_alone(dead: Dead) -> None:
     """A line in the result lets nothing be written over."""
     made = MadeSink(str(dead.place / "mine"), "here", own_boot_id(), 1, 2)
     lines(lambda dead, old: [*old, to_line(entry_json(made))])(dead)
-    assert Store.open(dead.folder).journal.made_sinks() == []
+    assert Store.open(dead.folder).journal.all(MadeSink) == []
 
 
 def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Path) -> None:

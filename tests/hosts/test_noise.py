@@ -202,11 +202,10 @@ def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
         return honest(self, questions)
 
     with monitored(one_host()) as (_, monitor, _):
-        monitor.before()
-        monkeypatch.setattr(Worker, "ask", counted)
-        monitor.after(0)
-        monitor.before()
-        monitor.after(1)
+        with monitor.around(0):
+            monkeypatch.setattr(Worker, "ask", counted)
+        with monitor.around(1):
+            pass
     assert len(requests) == 2
     assert max(requests) <= 18
 

@@ -655,17 +655,17 @@ def test_every_named_setting_is_one_of_the_default_but_nfs() -> None:
     """The names in native/src/ops/permit.c are those of the settings, and of the meters that a
     helper opens.
     """
-    from netbench.settings.features import SETTINGS
+    from netbench.settings.ethtool import FEATURES
 
     text = (Path(__file__).parents[2] / "native/src/ops/permit.c").read_text()
     default = text.partition("OF_SUDO[] =")[2].partition(";")[0].replace('"', " ")
     words = set(default.replace("\\n", " ").split())
-    named = {name for name in known() if not name.endswith(".")} - {one.name for one in SETTINGS}
+    named = {name for name in known() if not name.endswith(".")} - {one.name for one in FEATURES}
     assert named - {"nfs"} | {"feature.*", "net.", "perf", "energy"} == words - {
         "setting",
         "sysctl",
     }
-    for setting in SETTINGS:
+    for setting in FEATURES:
         if setting.pattern:
             assert f'{{ "{setting.name}", "feature.{setting.pattern}" }}' in text
 

@@ -689,9 +689,9 @@ def test_a_host_that_wants_more_than_a_key_is_refused_in_words(bed: Bed) -> None
 @pytest.mark.parametrize(
     ("said", "hangs_up", "expected"),
     [
-        (b"", False, "it accepted the connection, but sent no SSH banner within"),
-        (b"SSH-2.0-Silent\r\n", False, "the key exchange did not finish"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "is not an SSH server"),
+        (b"", False, "it accepted the connection, but sent no SSH banner (it took more than 0.5 s"),
+        (b"SSH-2.0-Silent\r\n", False, "the key exchange failed (it took more than 0.5 s"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", True, "is an SSH server listening on that port"),
     ],
     ids=["nothing", "a banner alone", "HTTP"],
 )

@@ -410,7 +410,7 @@ def test_a_journal_knows_the_original_kernels_of_hosts_until_they_are_back() -> 
     assert [journal.boot_of(host) for host in "abc"] == [seen, begun[1], None]
     assert [journal.seen_boot_id(host) for host in "abc"] == ["2", "1", ""]
     assert [journal.left_boot_id(host) for host in "abc"] == ["1", "1", ""]
-    assert journal.last_boot() == 2
+    assert journal.last_number(BootBegun) == 2
     journal.write(Back("a", "9"))
     assert original_states(journal) == {"b": State("1", "6.1", "quiet")}
     assert journal.boot_of("a") == Back("a", "9")

@@ -127,7 +127,7 @@ def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store
         journal.write('{"time":"2026","kind":"en')
     store.lock()
     store.journal.write(MadeSink("/three", "h", "b", 1, 2))
-    assert [sink.path for sink in store.journal.made_sinks()] == ["/one", "/three"]
+    assert [sink.path for sink in store.journal.all(MadeSink)] == ["/one", "/three"]
 
 
 @pytest.fixture

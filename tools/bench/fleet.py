@@ -121,7 +121,7 @@ class Watched(Progress):
 
     cpu: dict[int, float] = field(default_factory=dict)
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+    def ran(self, record: Record, ledger: Ledger) -> None:
         self.cpu[record.block] = time.process_time()
 
 

@@ -12,7 +12,7 @@
 #include "../meter.h"
 #include "../proc_text.h"
 
-enum { CPU, IRQ, MEMORY, IO, FILES };
+enum { CPU, IRQ, MEMORY, IO, FILES, TEXT = 256 };
 
 static const char *const paths[FILES] = {
 	[CPU] = "/proc/pressure/cpu",
@@ -42,14 +42,13 @@ static const struct nb_field counters[] = {
 /* psi=0 leaves files that cannot be opened. 0, or -1 with the reason. */
 static int try_file(int which, char *why, size_t room)
 {
-	struct nb_proc_text file;
-	int status = nb_proc_open(&file, paths[which]), number = errno;
+	char text[TEXT];
 
-	nb_proc_close(&file);
-	if (status)
-		snprintf(why, room, "%s: %s (%s)", paths[which], strerrordesc_np(number),
-			 which == IRQ ? "CONFIG_IRQ_TIME_ACCOUNTING" : "CONFIG_PSI, psi=1");
-	return status;
+	if (nb_read_file(paths[which], text, sizeof(text)) > 0)
+		return 0;
+	snprintf(why, room, "%s: %s (%s)", paths[which], strerrordesc_np(errno),
+		 which == IRQ ? "CONFIG_IRQ_TIME_ACCOUNTING" : "CONFIG_PSI, psi=1");
+	return -1;
 }
 
 static int probe_psi(char *why, size_t room)
@@ -60,17 +59,6 @@ static int probe_psi(char *why, size_t room)
 static void explain(size_t counter, char *why, size_t room)
 {
 	try_file(places[counter].file, why, room);
-}
-
-static int open_psi(struct nb_reading *reading, struct nb_error *error)
-{
-	struct nb_proc_text *files = reading->state;
-
-	(void)error;
-	for (int i = 0; i < FILES; i++)
-		if (nb_proc_open(&files[i], paths[i]))
-			nb_proc_close(&files[i]); /* its counters are missing */
-	return 0;
 }
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345" */
@@ -90,21 +78,13 @@ static uint64_t total_of(char *line, const char *kind)
 
 static void read_psi(struct nb_reading *reading, uint64_t *numbers)
 {
-	struct nb_proc_text *files = reading->state;
-	char *texts[FILES];
+	char texts[FILES][TEXT];
 
+	(void)reading;
 	for (int i = 0; i < FILES; i++)
-		texts[i] = nb_proc_read(&files[i]);
+		nb_read_file(paths[i], texts[i], TEXT);
 	for (size_t i = 0; i < NB_LENGTH(counters); i++)
 		numbers[i] = total_of(texts[places[i].file], places[i].line);
-}
-
-static void close_psi(struct nb_reading *reading)
-{
-	struct nb_proc_text *files = reading->state;
-
-	for (int i = 0; i < FILES; i++)
-		nb_proc_close(&files[i]);
 }
 
 const struct nb_meter nb_meter_psi = {
@@ -114,8 +94,5 @@ const struct nb_meter nb_meter_psi = {
 	NB_TABLE(counters),
 	.probe = probe_psi,
 	.explain = explain,
-	.state_size = FILES * sizeof(struct nb_proc_text),
-	.open = open_psi,
 	.read = read_psi,
-	.close = close_psi,
 };

@@ -115,7 +115,7 @@ static const struct nb_field counters[] = {
 };
 /* clang-format on */
 
-enum { OF_INTERRUPTS, OF_SOFTIRQS, OF_SOFTNET, OF_DEV, OF_SNMP, OF_MORE, FILES };
+enum { OF_INTERRUPTS, OF_SOFTIRQS, OF_SOFTNET, OF_SNMP, OF_DEV, OF_MORE, FILES };
 
 struct state {
 	struct nb_proc_text files[FILES];
@@ -130,14 +130,20 @@ struct state {
 	uint64_t *kernel; /* while it is read; NULL: only what is this side's own */
 };
 
+static const char *const paths[FILES] = {
+	[OF_INTERRUPTS] = "/proc/interrupts",
+	[OF_SOFTIRQS] = "/proc/softirqs",
+	[OF_SOFTNET] = "/proc/net/softnet_stat",
+	[OF_SNMP] = "/proc/net/snmp",
+	[OF_DEV] = "/proc/net/dev",
+	[OF_MORE] = "/proc/net/netstat",
+};
+
 static int probe_softirq(char *why, size_t room)
 {
-	static const char *const files[] = { "/proc/interrupts", "/proc/softirqs",
-					     "/proc/net/softnet_stat", "/proc/net/snmp" };
-
-	for (size_t i = 0; i < NB_LENGTH(files); i++)
-		if (access(files[i], R_OK)) {
-			snprintf(why, room, "%s cannot be read", files[i]);
+	for (size_t i = 0; i <= OF_SNMP; i++)
+		if (access(paths[i], R_OK)) {
+			snprintf(why, room, "%s cannot be read", paths[i]);
 			return -1;
 		}
 	return 0;
@@ -180,32 +186,27 @@ static size_t find_irqs(const char *interface, unsigned int *irqs)
 
 static int open_softirq(struct nb_reading *reading, struct nb_error *error)
 {
-	static const char REMEDY[] = "leave softirq out of meters:";
 	const struct nb_job *job = reading->job;
 	struct state *state = reading->state;
-	const char *paths[FILES] = { [OF_INTERRUPTS] = "/proc/interrupts",
-				     [OF_SOFTIRQS] = "/proc/softirqs",
-				     [OF_SOFTNET] = "/proc/net/softnet_stat",
-				     [OF_DEV] = "/proc/net/dev",
-				     [OF_SNMP] = "/proc/net/snmp",
-				     [OF_MORE] = "/proc/net/netstat" };
 	struct stat place;
 
 	for (size_t i = 0; i < FILES; i++)
 		state->files[i].fd = -1;
 	state->interface = job->interface;
 	state->ip6 = strchr(job->address, ':') != NULL;
-	if (state->ip6)
-		paths[OF_MORE] = "/proc/net/snmp6";
 	state->namespace = stat("/proc/self/ns/net", &place) ? NB_MISSING : place.st_ino;
 	state->irqs_count = find_irqs(job->interface, state->irqs);
 	state->cpus = reading->cpus;
 	state->columns = calloc(reading->cpus, sizeof(*state->columns));
 	if (!state->columns)
 		return nb_fail_memory(error, "a meter");
-	for (size_t i = 0; i < FILES; i++)
-		if ((i != OF_DEV || job->interface[0]) && nb_proc_open(&state->files[i], paths[i]))
-			return nb_fail_errno(error, "open meter", REMEDY, "%s", paths[i]);
+	for (size_t i = 0; i < FILES; i++) {
+		const char *path = i == OF_MORE && state->ip6 ? "/proc/net/snmp6" : paths[i];
+
+		if ((i != OF_DEV || job->interface[0]) && nb_proc_open(&state->files[i], path))
+			return nb_fail_errno(error, "open meter",
+					     "leave softirq out of meters:", "%s", path);
+	}
 	return 0;
 }
 
@@ -314,31 +315,17 @@ static void read_softnet(const struct state *state, char *line)
 	}
 }
 
-/* A column of a group of snmp or netstat, or a line of snmp6. Several may add to one count. */
-struct place {
-	const char *name;
+/* Columns of groups of snmp and netstat, and lines of snmp6. Several may add to one count. */
+static const struct {
+	const char *group, *name;
 	int count;
-};
-
-static const struct place of_ip[] = {
-	{ "OutRequests", IP_OUT_REQUESTS },
-	{ "InReceives", IP_IN_RECEIVES },
-	{ "InDelivers", IP_IN_DELIVERS },
-	{ NULL, 0 },
-};
-static const struct place of_tcp[] = {
-	{ "OutSegs", TCP_OUT_SEGMENTS },
-	{ "InSegs", TCP_IN_SEGMENTS },
-	{ NULL, 0 },
-};
-static const struct place of_ip_ext[] = {
-	{ "OutOctets", IP_OUT_OCTETS },
-	{ "InOctets", IP_IN_OCTETS },
-	{ "InNoECTPkts", IP_IN_NO_ECT },
-	{ "InECT1Pkts", IP_IN_ECT },
-	{ "InECT0Pkts", IP_IN_ECT },
-	{ "InCEPkts", IP_IN_ECT },
-	{ NULL, 0 },
+} places[] = {
+	{ "Ip", "OutRequests", IP_OUT_REQUESTS }, { "Ip", "InReceives", IP_IN_RECEIVES },
+	{ "Ip", "InDelivers", IP_IN_DELIVERS },	  { "Tcp", "OutSegs", TCP_OUT_SEGMENTS },
+	{ "Tcp", "InSegs", TCP_IN_SEGMENTS },	  { "IpExt", "OutOctets", IP_OUT_OCTETS },
+	{ "IpExt", "InOctets", IP_IN_OCTETS },	  { "IpExt", "InNoECTPkts", IP_IN_NO_ECT },
+	{ "IpExt", "InECT1Pkts", IP_IN_ECT },	  { "IpExt", "InECT0Pkts", IP_IN_ECT },
+	{ "IpExt", "InCEPkts", IP_IN_ECT },
 };
 
 /* Whether a text begins with this word, and something else follows. */
@@ -349,16 +336,15 @@ static int is_word(const char *text, const char *word)
 	return !strncmp(text, word, length) && strchr(" \t\n:", text[length]);
 }
 
-static void add_named(const struct place *places, const char *name, uint64_t number,
-		      uint64_t *numbers)
+static void add_named(const char *group, const char *name, uint64_t number, uint64_t *numbers)
 {
-	for (; places->name; places++)
-		if (is_word(name, places->name))
-			nb_add_number(&numbers[places->count], number);
+	for (size_t i = 0; i < NB_LENGTH(places); i++)
+		if (!strcmp(group, places[i].group) && is_word(name, places[i].name))
+			nb_add_number(&numbers[places[i].count], number);
 }
 
 /* "Ip: Forwarding ..." is followed by "Ip: 1 ...": a name, and its number below it. */
-static void read_group(char *text, const char *group, const struct place *places, uint64_t *numbers)
+static void read_group(char *text, const char *group, uint64_t *numbers)
 {
 	char *name = text, *at;
 	uint64_t number;
@@ -375,7 +361,7 @@ static void read_group(char *text, const char *group, const struct place *places
 		at += strspn(at, " -"); /* Tcp MaxConn is -1 */
 		if (!nb_proc_number(&at, 10, &number))
 			return;
-		add_named(places, name, number, numbers);
+		add_named(group, name, number, numbers);
 	}
 }
 
@@ -388,8 +374,8 @@ static void read_ip6(char *line, uint64_t *numbers)
 
 		if (!nb_proc_number(&at, 10, &number))
 			continue;
-		add_named(of_ip, name, number, numbers);
-		add_named(of_ip_ext, name, number, numbers);
+		add_named("Ip", name, number, numbers);
+		add_named("IpExt", name, number, numbers);
 	}
 }
 
@@ -398,23 +384,21 @@ static void read_interface(char *line, const char *interface, uint64_t *numbers)
 	enum { RX_BYTES, RX_PACKETS, TX_BYTES = 8, TX_PACKETS, WORDS };
 	uint64_t words[WORDS];
 	size_t count = 0;
+	char *at;
 
-	for (; line; line = nb_proc_next_line(line)) {
-		char *at = line + strspn(line, " ");
-
-		if (!is_word(at, interface) || at[strlen(interface)] != ':')
-			continue;
-		at += strlen(interface) + 1;
-		while (count < WORDS && nb_proc_number(&at, 10, &words[count]))
-			count++;
-		if (count < WORDS)
-			return;
-		numbers[LINK_RX_BYTES] = words[RX_BYTES];
-		numbers[LINK_RX_PACKETS] = words[RX_PACKETS];
-		numbers[LINK_TX_BYTES] = words[TX_BYTES];
-		numbers[LINK_TX_PACKETS] = words[TX_PACKETS];
+	while (line && !is_word(line + strspn(line, " "), interface))
+		line = nb_proc_next_line(line);
+	at = line ? strchr(line, ':') : NULL;
+	if (!at)
 		return;
-	}
+	for (at++; count < WORDS && nb_proc_number(&at, 10, &words[count]);)
+		count++;
+	if (count < WORDS)
+		return;
+	numbers[LINK_RX_BYTES] = words[RX_BYTES];
+	numbers[LINK_RX_PACKETS] = words[RX_PACKETS];
+	numbers[LINK_TX_BYTES] = words[TX_BYTES];
+	numbers[LINK_TX_PACKETS] = words[TX_PACKETS];
 }
 
 static void read_own(struct state *state, uint64_t *numbers)
@@ -423,17 +407,15 @@ static void read_own(struct state *state, uint64_t *numbers)
 	char *snmp = nb_proc_read(&state->files[OF_SNMP]);
 	char *more = nb_proc_read(&state->files[OF_MORE]);
 
-	for (size_t i = 0; i < LINK_COUNTS; i++)
-		numbers[i] = NB_MISSING;
-	if (dev)
-		read_interface(dev, state->interface, numbers);
-	read_group(snmp, "Tcp", of_tcp, numbers);
+	memset(numbers, 0xff, LINK_COUNTS * sizeof(*numbers)); /* NB_MISSING */
+	read_interface(dev, state->interface, numbers);
+	read_group(snmp, "Tcp", numbers);
 	if (state->ip6) {
 		read_ip6(more, numbers);
 		return;
 	}
-	read_group(snmp, "Ip", of_ip, numbers);
-	read_group(more, "IpExt", of_ip_ext, numbers);
+	read_group(snmp, "Ip", numbers);
+	read_group(more, "IpExt", numbers);
 }
 
 static void read_softirq(struct nb_reading *reading, uint64_t *numbers)
@@ -442,8 +424,7 @@ static void read_softirq(struct nb_reading *reading, uint64_t *numbers)
 	size_t kernel = reading->without_host_wide ? 0 : KERNEL_COUNTS * (1 + reading->cpus);
 	uint64_t *own = numbers + kernel;
 
-	for (size_t i = 0; i < kernel; i++)
-		numbers[i] = NB_MISSING;
+	memset(numbers, 0xff, kernel * sizeof(*numbers)); /* NB_MISSING */
 	read_own(state, own);
 	state->kernel = kernel ? numbers : NULL;
 	state->link_interrupts = NB_MISSING;

@@ -118,7 +118,6 @@ static int fail_submit(struct nb_flow *flow)
 				 "of sends to the connection");
 }
 
-/* Wait for all links that are under way. */
 static int await_links(struct nb_flow *flow, struct nb_chain *chain)
 {
 	while (chain->flying) {
@@ -167,7 +166,6 @@ static int keep_rest(struct nb_flow *flow, struct nb_chain *chain)
 	return 0;
 }
 
-/* All links have completed: forget those that were sent. */
 static int forget_sent(struct nb_flow *flow, struct nb_chain *chain)
 {
 	chain->under_way = 0;

@@ -58,12 +58,8 @@ static inline __attribute__((always_inline)) ssize_t nb_pipe_empty(struct nb_flo
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t moved;
-
-		if (fd == flow->socket)
-			nb_flow_await(flow, POLLOUT);
-		moved = nb_splice(pipe->out, NULL, fd, NULL, length - done,
-				  SPLICE_F_MOVE | pipe->flags);
+		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done,
+					  SPLICE_F_MOVE | pipe->flags);
 
 		nb_count(flow, calls, 1);
 		if (moved < 0 && nb_flow_again(flow))

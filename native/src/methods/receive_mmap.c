@@ -112,11 +112,9 @@ static __attribute__((noinline)) ssize_t fail_fault(struct nb_flow *flow)
 
 static inline ssize_t read_some(struct nb_flow *flow, struct extent *extent)
 {
-	ssize_t got;
+	ssize_t got = nb_read(flow->socket, extent->map + extent->into + extent->filled,
+			      extent->length - extent->filled);
 
-	nb_flow_await(flow, POLLIN);
-	got = nb_read(flow->socket, extent->map + extent->into + extent->filled,
-		      extent->length - extent->filled);
 	nb_count(flow, READS, 1);
 	return got;
 }
@@ -134,7 +132,6 @@ static inline ssize_t take(struct nb_flow *flow, struct extent *extent, ssize_t 
 	return status ? status : got;
 }
 
-/* After a read(2) that brought nothing. */
 static __attribute__((noinline)) ssize_t read_again(struct nb_flow *flow, struct extent *extent,
 						    ssize_t got)
 {

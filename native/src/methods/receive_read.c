@@ -58,7 +58,6 @@ static ssize_t step_read(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		nb_flow_await(flow, POLLIN);
 		got = nb_read(flow->socket, flow->buffer + held, most - held);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));
@@ -107,7 +106,6 @@ static ssize_t step_readv(struct nb_flow *flow, size_t most)
 	if (flow->sink.held || parts->length != most)
 		divide(parts, flow->buffer + flow->sink.held, most - flow->sink.held);
 	do {
-		nb_flow_await(flow, POLLIN);
 		got = nb_readv(flow->socket, parts->each, parts->count);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));
@@ -119,7 +117,6 @@ static ssize_t step_trunc(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		nb_flow_await(flow, POLLIN);
 		got = nb_recv(flow->socket, NULL, most, MSG_TRUNC);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));

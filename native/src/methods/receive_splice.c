@@ -37,7 +37,6 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		nb_flow_await(flow, POLLIN);
 		got = nb_splice(flow->socket, NULL, pipe->in, NULL, most, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
 	} while (got < 0 && nb_flow_again(flow));

@@ -44,15 +44,10 @@ struct state {
 	int armed;
 };
 
+/* SEND_ZC came with multishot receive, which has no number of its own. */
 static int probe(char *why, size_t room)
 {
-	/* SEND_ZC came with multishot receive, which has no number of its own. */
-	static const struct nb_uring_operation operations[] = {
-		{ IORING_OP_RECV, "IORING_OP_RECV", "5.6" },
-		{ IORING_OP_SEND_ZC, "multishot receive", "6.0" }
-	};
-
-	return nb_uring_probe(operations, NB_LENGTH(operations), why, room);
+	return nb_uring_probe(IORING_OP_SEND_ZC, "multishot receive", "6.0", why, room);
 }
 
 /* Let the kernel fill a buffer (again). */

@@ -84,7 +84,6 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	ssize_t got;
 
 	do {
-		nb_flow_await(flow, POLLIN);
 		got = nb_read(flow->socket, buffer, most);
 		nb_count(flow, READS, 1);
 	} while (got < 0 && nb_flow_again(flow));

@@ -62,10 +62,8 @@ static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const 
 static inline __attribute__((always_inline)) ssize_t write_mapped(struct nb_flow *flow,
 								  const char *from, size_t length)
 {
-	ssize_t written;
+	ssize_t written = nb_write(flow->socket, from, length);
 
-	nb_flow_await(flow, POLLOUT);
-	written = nb_write(flow->socket, from, length);
 	nb_count(flow, WRITES, 1);
 	return __builtin_expect(written == (ssize_t)length, 1)
 		       ? written

@@ -22,10 +22,8 @@ static const struct nb_field proofs[] = {
 static inline ssize_t send_some(struct nb_flow *flow, size_t length)
 {
 	off_t offset = (off_t)flow->source.offset;
-	ssize_t moved;
+	ssize_t moved = nb_sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
 
-	nb_flow_await(flow, POLLOUT);
-	moved = nb_sendfile(flow->socket, nb_source_fd(&flow->source), &offset, length);
 	nb_count(flow, CALLS, 1);
 	return moved;
 }
@@ -40,7 +38,6 @@ static inline ssize_t count_sent(struct nb_flow *flow, size_t length, ssize_t mo
 	return moved;
 }
 
-/* After a call that moved nothing. */
 static __attribute__((noinline)) ssize_t send_again(struct nb_flow *flow, size_t length,
 						    ssize_t moved)
 {

@@ -52,10 +52,7 @@ static const struct nb_field proofs_zc[] = {
 
 static int probe(char *why, size_t room)
 {
-	static const struct nb_uring_operation operations[] = { { IORING_OP_SEND, "IORING_OP_SEND",
-								  "5.6" } };
-
-	return nb_uring_probe(operations, NB_LENGTH(operations), why, room);
+	return nb_uring_probe(IORING_OP_SEND, "IORING_OP_SEND", "5.6", why, room);
 }
 
 /* Registered memory is locked: with no limit for that left, even a page is refused. */
@@ -82,10 +79,7 @@ static int probe_buffer(char *why, size_t room)
 
 static int probe_zc(char *why, size_t room)
 {
-	static const struct nb_uring_operation operations[] = { { IORING_OP_SEND_ZC,
-								  "IORING_OP_SEND_ZC", "6.0" } };
-
-	return nb_uring_probe(operations, NB_LENGTH(operations), why, room)
+	return nb_uring_probe(IORING_OP_SEND_ZC, "IORING_OP_SEND_ZC", "6.0", why, room)
 		       ? -1
 		       : probe_buffer(why, room);
 }

@@ -175,7 +175,6 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 	return (ssize_t)length;
 }
 
-/* What is left of a chunk, as pass_on(). */
 static __attribute__((noinline)) ssize_t pass_rest(struct nb_flow *flow, const unsigned char *from,
 						   size_t length)
 {

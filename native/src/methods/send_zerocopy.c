@@ -8,7 +8,6 @@
  * measured with it. A mapping stays until the kernel no longer needs it. A run that is given up may
  * unmap earlier: the kernel keeps the pages until it is done. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,22 +170,11 @@ static int reap(struct nb_flow *flow)
 	return status < 0 ? status : 0;
 }
 
-/* Until there is a completion, or some time has passed. A connection that is no more is an error:
- * nothing will come from it. */
-static int await_notice(struct nb_flow *flow, int timeout_ms)
+/* Until there is a completion, or some time has passed. */
+static int await_notice(struct nb_flow *flow, uint64_t ms)
 {
-	struct pollfd look = { .fd = flow->socket };
-	int ready = poll(&look, 1, timeout_ms), reason = 0;
-	socklen_t length = sizeof(reason);
-
 	nb_count(flow, POLLED, 1);
-	if (ready <= 0 || !(look.revents & POLLHUP))
-		return 0;
-	if (getsockopt(flow->socket, SOL_SOCKET, SO_ERROR, &reason, &length) || !reason)
-		reason = EPIPE;
-	errno = reason;
-	return (int)nb_flow_fail(flow, "wait for completions", "look at the other side's error",
-				 "on the connection");
+	return nb_flow_pause(flow, ms * 1000000, "wait for completions");
 }
 
 /*

@@ -39,10 +39,8 @@ enum {
 				       .maximum = 1U << 31 }
 
 #define NB_WAIT_OPTION                                                                             \
-	{ "wait",                                                                                  \
-	  "how a call waits: in it (block), in poll(2) before it (poll), or not: it is made "      \
-	  "again and again (spin)",                                                                \
-	  .words = "block poll spin", .flags = NB_USER, .type = NB_WORD }
+	{ "wait", "how a call waits: in it (block), or not: it is made again and again (spin)",    \
+	  .words = "block spin", .flags = NB_USER, .type = NB_WORD }
 
 /* Of send methods whose calls have flags. */
 #define NB_MSG_MORE_OPTION                                                                         \

@@ -64,8 +64,7 @@ static int set_up(uint32_t entries, uint32_t completions, int polled,
 	return fd;
 }
 
-int nb_uring_probe(const struct nb_uring_operation *operations, size_t count, char *why,
-		   size_t room)
+int nb_uring_probe(uint8_t operation, const char *name, const char *since, char *why, size_t room)
 {
 	struct io_uring_params params;
 	struct io_uring_probe *probe =
@@ -77,18 +76,15 @@ int nb_uring_probe(const struct nb_uring_operation *operations, size_t count, ch
 		free(probe);
 		return -1;
 	}
-	if (syscall(SYS_io_uring_register, fd, IORING_REGISTER_PROBE, probe, OPERATIONS)) {
+	status = (int)syscall(SYS_io_uring_register, fd, IORING_REGISTER_PROBE, probe, OPERATIONS);
+	if (status) {
 		snprintf(why, room, "the kernel does not tell what its io_uring can do: %s",
 			 strerror(errno));
+	} else if (!(probe->ops[operation].flags & IO_URING_OP_SUPPORTED)) {
+		snprintf(why, room, "this kernel's io_uring has no %s; Linux %s or later has", name,
+			 since);
 		status = -1;
 	}
-	for (size_t i = 0; !status && i < count; i++)
-		if (!(probe->ops[operations[i].number].flags & IO_URING_OP_SUPPORTED)) {
-			snprintf(why, room,
-				 "this kernel's io_uring has no %s; Linux %s or later has",
-				 operations[i].name, operations[i].since);
-			status = -1;
-		}
 	close(fd);
 	free(probe);
 	return status;

@@ -13,13 +13,6 @@
 
 #include "../fail.h"
 
-/* Something that requests ask for. */
-struct nb_uring_operation {
-	uint8_t number; /* IORING_OP_... */
-	const char *name;
-	const char *since; /* release of Linux */
-};
-
 struct nb_completion {
 	uint64_t user_data;
 	int32_t res;
@@ -47,9 +40,9 @@ struct nb_uring {
 	uint64_t overflows; /* waits at which the kernel kept completions back for want of room */
 };
 
-/* Whether this host has an io_uring with these operations. 0, or -1 with the reason. */
-int nb_uring_probe(const struct nb_uring_operation *operations, size_t count, char *why,
-		   size_t room);
+/* Whether this host has an io_uring with an operation, IORING_OP_..., which is there since that
+ * release of Linux: 0, or -1 with the reason. */
+int nb_uring_probe(uint8_t operation, const char *name, const char *since, char *why, size_t room);
 /* `polled`: epoll(7) waits for its completions, which with IORING_SETUP_DEFER_TASKRUN it does not
  * see (Linux 6.18). 0, or negative with *error filled. */
 int nb_uring_open(struct nb_uring *ring, uint32_t entries, uint32_t completions, int polled,

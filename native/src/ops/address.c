@@ -95,31 +95,27 @@ static int get_interface(const struct nb_target *target, FILE *text, struct nb_e
 				     "no interface of this host has the address %s", address.text);
 }
 
-static void add_address(FILE *text, const char *key, int family, const void *bytes, size_t size)
+static void add_address(FILE *text, const char *key, int family, const void *attributes,
+			size_t length, uint16_t type)
 {
+	size_t size;
+	const void *bytes = nb_attribute(attributes, length, type, &size);
 	char word[INET6_ADDRSTRLEN];
 
-	if (size >= (family == AF_INET ? sizeof(struct in_addr) : sizeof(struct in6_addr)) &&
-	    inet_ntop(family, bytes, word, sizeof(word)))
+	if (bytes && inet_ntop(family, bytes, word, sizeof(word)))
 		fprintf(text, "%s: %s\n", key, word);
 }
 
 static void add_route(FILE *text, int family, const void *attributes, size_t length)
 {
 	char name[IF_NAMESIZE];
-	const void *source, *gateway;
 	uint32_t index;
-	size_t size;
 
 	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) &&
 	    if_indextoname(index, name))
 		fprintf(text, "interface: %s\n", name);
-	gateway = nb_attribute(attributes, length, RTA_GATEWAY, &size);
-	if (gateway)
-		add_address(text, "gateway", family, gateway, size);
-	source = nb_attribute(attributes, length, RTA_PREFSRC, &size);
-	if (source)
-		add_address(text, "source", family, source, size);
+	add_address(text, "gateway", family, attributes, length, RTA_GATEWAY);
+	add_address(text, "source", family, attributes, length, RTA_PREFSRC);
 }
 
 static int ask_route(struct nb_netlink *netlink, const struct address *address,

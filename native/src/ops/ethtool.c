@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ethtool's ioctl; and what a device says of itself by it: its driver and link, its own counters.
  */
-#include "ethtool.h"
+#include "netlink.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -110,7 +110,7 @@ static int get_driver(const struct nb_target *target, FILE *text, struct nb_erro
 	}
 	if (nb_ethtool(interface, &link))
 		return 0;
-	speed = ethtool_cmd_speed(&link);
+	speed = (uint32_t)link.speed_hi << 16 | link.speed;
 	if (speed && speed < INT32_MAX && speed != UINT16_MAX)
 		fprintf(text, "speed: %u\n", speed);
 	else

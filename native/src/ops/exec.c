@@ -16,41 +16,36 @@ static int exit_status(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Run a program; what it printed is for free(). Its waitpid status, or a negative code. */
-static int run(const struct nb_target *target, uint64_t limit_ns, char **output,
+/* A program that fails is an error, unless its exit status is told: in the first line, and the
+ * output behind it. */
+static int run(const struct nb_target *target, uint64_t limit_ns, int tells, FILE *text,
 	       struct nb_error *error)
 {
-	*output = malloc(NB_OP_TEXT);
-	return *output ? nb_exec(target->words, target->length, limit_ns, *output, NB_OP_TEXT - 4,
-				 error)
-		       : nb_fail_memory(error, "output");
+	char *output = malloc(NB_OP_TEXT);
+	int status = output ? nb_exec(target->words, target->length, limit_ns, output,
+				      NB_OP_TEXT - 4, error)
+			    : nb_fail_memory(error, "output");
+
+	if (status >= 0 && tells)
+		fprintf(text, "%03d\n", exit_status(status) & 0xff);
+	else if (status > 0)
+		status = nb_fail(
+			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
+			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
+	if (status >= 0)
+		fprintf(text, "%s", output);
+	free(output);
+	return status < 0 ? status : 0;
 }
 
 static int get_exec(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	char *output;
-	int status = run(target, LIMIT_NS, &output, error);
-
-	if (status > 0)
-		status = nb_fail(
-			error, NB_ERR_SYSTEM, "exec", "try the command by hand on this host",
-			"%s: exit status %d: %.150s", target->words, exit_status(status), output);
-	else if (!status)
-		fprintf(text, "%s", output);
-	free(output);
-	return status;
+	return run(target, LIMIT_NS, 0, text, error);
 }
 
-/* The exit status in the first line, and the output behind it. */
 static int get_boot(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	char *output;
-	int status = run(target, BOOT_LIMIT_NS, &output, error);
-
-	if (status >= 0)
-		fprintf(text, "%03d\n%s", exit_status(status) & 0xff, output);
-	free(output);
-	return status < 0 ? status : 0;
+	return run(target, BOOT_LIMIT_NS, 1, text, error);
 }
 
 const struct nb_op nb_op_exec = { .name = "exec", .about = "run a program", .get = get_exec };

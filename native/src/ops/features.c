@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ethtool.h"
+#include "netlink.h"
 
 enum { BLOCKS_MAX = 8 };
 

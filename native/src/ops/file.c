@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lasting.h"
+#include "around.h"
 
 extern const struct nb_op nb_op_file;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "lasting.h"
+#include "around.h"
 
 #include <arpa/inet.h>
-#include <limits.h>
 #include <linux/ipv6_route.h>
 #include <netinet/in.h>
 #include <stdio.h>

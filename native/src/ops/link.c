@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lasting.h"
+#include "around.h"
 #include "netlink.h"
 
 /* In if_link.h since Linux 6.3. */
@@ -79,9 +79,8 @@ static int fail_link(struct nb_netlink *netlink, struct nb_error *error, const c
 
 	if (!netlink->why[0] || number == EPERM || number == EOPNOTSUPP)
 		return nb_fail_device(error, OPERATION, interface, key->name);
-	nb_fail_errno(error, OPERATION, "choose another value: the driver rejects this one",
-		      "%s of %s: %s", key->name, interface, netlink->why);
-	return -NB_ERR_SYSTEM;
+	return nb_fail_errno(error, OPERATION, "choose another value: the driver rejects this one",
+			     "%s of %s: %s", key->name, interface, netlink->why);
 }
 
 static int get_link(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -110,36 +109,27 @@ static int get_link(const struct nb_target *target, FILE *text, struct nb_error 
 	return status;
 }
 
-static int read_number(const char *value, const struct key *key, const char *interface,
-		       uint32_t *number, struct nb_error *error)
-{
-	char *end;
-	unsigned long long read = strtoull(value, &end, 10);
-
-	if (value[0] < '0' || value[0] > '9' || end[strspn(end, "\n")] || read > INT32_MAX)
-		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a whole number",
-			       "'%.40s' for %s of %s", value, key->name, interface);
-	*number = (uint32_t)read;
-	return 0;
-}
-
 static int restore_link(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	const char *interface = nb_target_word(target, 0);
 	const struct key *key = key_named(nb_target_word(target, 1), error);
-	int index = key ? nb_interface(interface, OPERATION, error) : -NB_ERR_REQUEST, status;
+	int index = key ? nb_interface(interface, OPERATION, error) : -NB_ERR_REQUEST, status = 0;
 	struct ifinfomsg link = { .ifi_index = index };
 	struct nb_netlink netlink;
+	unsigned long long read;
 	uint32_t number;
+	char *end;
 
 	if (index < 0)
 		return index;
 	if (key->only_read)
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "only read it",
 			       "%s of %s cannot be set", key->name, interface);
-	status = read_number(value, key, interface, &number, error);
-	if (status)
-		return status;
+	read = strtoull(value, &end, 10);
+	if (value[0] < '0' || value[0] > '9' || end[strspn(end, "\n")] || read > INT32_MAX)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write a whole number",
+			       "'%.40s' for %s of %s", value, key->name, interface);
+	number = (uint32_t)read;
 	nb_netlink_begin(&netlink, RTM_NEWLINK, 0, &link, sizeof(link));
 	nb_netlink_put(&netlink, key->attribute, &number, sizeof(number));
 	if (nb_netlink_ask(&netlink))

@@ -31,7 +31,7 @@ struct lock_request {
 	const char *what; /* host, kernel */
 	char file[64];
 	char found[HOLDER_MAX + 1]; /* the holder; "": there is none */
-	long pid;		    /* of the holder; 0: it has not written it yet */
+	int pid;		    /* of the holder; 0: it has not written it yet */
 	struct nb_error *error;
 };
 
@@ -176,7 +176,7 @@ static int open_file(const struct lock_request *request, int flags)
 static int look(struct lock_request *request, int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	char text[HOLDER_MAX + 24] = "";
+	char text[HOLDER_MAX + 24] = "", holder[HOLDER_MAX + 1] = "";
 
 	request->found[0] = 0;
 	request->pid = 0;
@@ -184,14 +184,10 @@ static int look(struct lock_request *request, int fd)
 		return -1;
 	if (lock.l_type == F_UNLCK)
 		return 0;
-	if (pread(fd, text, sizeof(text) - 1, 0) > 0) {
-		size_t length = strcspn(text, " ");
-
-		copy_name(request->found, text, length);
-		request->pid = strtol(text + length, NULL, 10);
-	}
-	if (!request->found[0])
-		strcpy(request->found, NAMELESS); /* it has not written it yet */
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0 ||
+	    sscanf(text, "%60s %d", holder, &request->pid) < 1)
+		strcpy(holder, NAMELESS); /* it has not written it yet */
+	copy_name(request->found, holder, strlen(holder));
 	return 1;
 }
 
@@ -292,7 +288,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 	if (status || !strcmp(request.found, holder))
 		return status;
 	return nb_fail(error, NB_ERR_REQUEST, OPERATION, "wait until it is done, or stop it",
-		       "locked by %s, process %ld", request.found, request.pid);
+		       "locked by %s, process %d", request.found, request.pid);
 }
 
 static int get_lock(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -314,7 +310,7 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 	if (!status && request.found[0])
 		fprintf(text, "%s\n", request.found);
 	if (!status && request.pid)
-		fprintf(text, "%ld\n", request.pid);
+		fprintf(text, "%d\n", request.pid);
 	return status;
 }
 

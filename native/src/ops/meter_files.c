@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -133,14 +132,12 @@ static int send_files(int fd, const int *files, uint32_t total)
 static int pass(const struct nb_meter *meter, int fd, struct nb_error *error)
 {
 	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF), count = meter->files_count(cpus);
-	struct rlimit many = { .rlim_cur = count + 256, .rlim_max = count + 256 }, before;
 	int *files = malloc(count * sizeof(*files)), status = 0;
 	char why[200] = "";
 
 	if (!files)
 		return nb_fail_memory(error, "descriptors");
-	if (!getrlimit(RLIMIT_NOFILE, &before) && before.rlim_cur < many.rlim_cur)
-		setrlimit(RLIMIT_NOFILE, &many); /* where it fails, opening says so */
+	nb_program_raise_files();
 	memset(files, 0xff, count * sizeof(*files));
 	if (meter->open_files(files, cpus, why, sizeof(why)))
 		status = nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, REMEDY, "%s", why);

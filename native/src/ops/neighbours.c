@@ -4,13 +4,11 @@
  * family's conf/, of one of a block device's queue/ that folder, of an interface its numbers,
  * offloads and parameters, queues/ and conf/, and the same of the interfaces above it.
  */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lasting.h"
-#include "sections.h"
+#include "around.h"
 
 enum { ROUNDS = 4, KEYS = 65536 };
 

@@ -4,6 +4,7 @@
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
 
+#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -40,5 +41,16 @@ int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void
 
 /* The index of an interface, or a negative code: it is not there, or this is no name of one. */
 int nb_interface(const char *name, const char *operation, struct nb_error *error);
+
+/* By ethtool's ioctl (linux/ethtool.h, linux/sockios.h). */
+
+/* Give a command to an interface. Returns 0, or -1 with errno. */
+int nb_ethtool(const char *interface, void *command);
+
+/* The names of a set (enum ethtool_stringset), to be freed, and how many; NULL with errno. */
+struct ethtool_gstrings *nb_ethtool_names(const char *interface, uint32_t set, uint32_t *count);
+/* One of them, which has an end only when it is shorter than its room. */
+int nb_ethtool_name_length(const struct ethtool_gstrings *names, uint32_t index);
+const char *nb_ethtool_name(const struct ethtool_gstrings *names, uint32_t index);
 
 #endif

@@ -166,7 +166,6 @@ static int mount_files(const struct nfsd *nfsd)
 	return 0;
 }
 
-/* Unmount them, and remove the folder. */
 static int unmount_files(const struct nfsd *nfsd)
 {
 	if (is_mounted(nfsd) && umount(nfsd->place))
@@ -244,7 +243,6 @@ int nb_nfsd_is_allowed(const struct nb_export_target *target)
 	return found;
 }
 
-/* Empty the caches. */
 static int flush(const struct nfsd *nfsd)
 {
 	static const char *const caches[] = { "auth.unix.ip/flush", "nfsd.export/flush",

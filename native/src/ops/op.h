@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "fail.h"
-#include "field.h"
 
 enum { NB_OP_TEXT = 1 << 20, NB_OP_SCOPES = 256 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ethtool.h"
+#include "netlink.h"
 
 enum { COMMAND_ROOM = 128 };
 

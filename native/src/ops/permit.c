@@ -11,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "around.h"
 #include "client.h"
-#include "lasting.h"
-#include "sections.h"
 
 enum { ROOM = 8 << 10, WORDS = FNM_PATHNAME | FNM_PERIOD };
 

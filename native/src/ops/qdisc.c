@@ -31,7 +31,8 @@ struct root {
 /* Kinds that have no filters, and keep numbers as they are given: all of one is its options. */
 static int is_simple(const char *kind)
 {
-	static const char *const kinds[] = { "pfifo", "bfifo", "fq", "tbf", "mq", "noqueue" };
+	static const char *const kinds[] = { "pfifo", "bfifo", "pfifo_fast", "fq",
+					     "tbf",   "mq",    "noqueue" };
 	size_t i = 0;
 
 	while (i < NB_LENGTH(kinds) && strcmp(kinds[i], kind) != 0)
@@ -107,7 +108,6 @@ static int read_options(const char *hex, struct root *root)
 	return 0;
 }
 
-/* The root that a text describes. */
 static int parse(const char *text, struct root *root, struct nb_error *error)
 {
 	const char *line = strncmp(text, "root ", 5) ? strstr(text, "\nroot ") : text;

@@ -149,7 +149,6 @@ static void remember_campaign(const struct nb_op_request *request, struct nb_cli
 		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
 }
 
-/* Readings are not logged. */
 static int is_logged(const struct nb_op_request *request)
 {
 	return (request->value && request->op->set && !request->op->lasting) || !request->op->words;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "sections.h"
+#include "around.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "lasting.h"
 
 enum { VALUE = NB_SECTION_VALUE, PATH_SHOWN = 1024 };
 

@@ -35,13 +35,13 @@ static int is_worker(const char *pid)
 	ssize_t length = read_proc("self", "cmdline", mine);
 	struct stat own, other, folder;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
-	if (stat("/proc/self/exe", &own) || stat(path, &other))
-		return 0;
 	snprintf(path, sizeof(path), "/proc/%.20s", pid);
-	return own.st_dev == other.st_dev && own.st_ino == other.st_ino && length > 0 &&
-	       length == read_proc(pid, "cmdline", its) && !memcmp(mine, its, (size_t)length) &&
-	       !stat(path, &folder) && folder.st_uid == geteuid();
+	if (length != read_proc(pid, "cmdline", its) || memcmp(mine, its, (size_t)length) ||
+	    stat(path, &folder) || folder.st_uid != geteuid())
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	return !stat("/proc/self/exe", &own) && !stat(path, &other) && own.st_dev == other.st_dev &&
+	       own.st_ino == other.st_ino;
 }
 
 /* Its state and its parent as in proc(5): after the name, which is in parentheses. */

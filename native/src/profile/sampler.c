@@ -23,7 +23,6 @@
 
 enum {
 	DRAIN_MS = 100,
-	CPUS_MAX = 65536,
 	SAMPLE_BYTES = 512, /* of a usual one */
 	RECORD_MAX = 65536, /* its size has 16 bits */
 	PART = NB_OP_TEXT - 8,
@@ -63,18 +62,6 @@ static size_t room_for(uint64_t frequency)
 	return bytes;
 }
 
-static int fail_open(int cpu, struct nb_error *error)
-{
-	int number = errno;
-	char why[128];
-
-	nb_perf_explain(number, why, sizeof(why));
-	nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s", cpu,
-		why);
-	error->error = number;
-	return -NB_ERR_UNSUPPORTED;
-}
-
 static void ring_close(struct ring *ring)
 {
 	if (ring->memory != MAP_FAILED)
@@ -97,12 +84,19 @@ static int ring_open(struct ring *ring, int cpu, int clock, uint64_t frequency,
 		.disabled = 1,
 	};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	int status;
+	int status, number;
+	char why[128];
 
 	*ring = (struct ring){ .bytes = room_for(frequency), .memory = MAP_FAILED };
 	ring->fd = nb_perf_open(&attr, -1, cpu, -1);
-	if (ring->fd < 0)
-		return fail_open(cpu, error);
+	number = errno;
+	if (ring->fd < 0) {
+		nb_perf_explain(number, why, sizeof(why));
+		nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "leave `profile:` out", "CPU %d: %s",
+			cpu, why);
+		error->error = (uint32_t)number;
+		return -NB_ERR_UNSUPPORTED;
+	}
 	ring->memory =
 		mmap(NULL, page + ring->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (ring->memory != MAP_FAILED)
@@ -148,7 +142,6 @@ static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t leng
 	memcpy((unsigned char *)to + first, data, length - first);
 }
 
-/* Add the samples that are there. */
 static void ring_drain(struct ring *ring, struct nb_profile *profile)
 {
 	struct perf_event_mmap_page *page = ring->memory;
@@ -185,8 +178,7 @@ static void *drain_until_stopped(void *unused)
 
 static int open_rings(int clock, uint64_t frequency, struct nb_error *error)
 {
-	long configured = sysconf(_SC_NPROCESSORS_CONF);
-	size_t cpus = configured < 1 ? 1 : configured > CPUS_MAX ? CPUS_MAX : (size_t)configured;
+	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 
 	sampler.rings = calloc(cpus, sizeof(*sampler.rings));
 	if (!sampler.rings)

@@ -144,7 +144,7 @@ def connect(destination: Destination, seconds: float, label: str) -> Connection:
             if isinstance(error, Rejected):
                 why = _rejected(destination, authentication)
             else:
-                late = f"it took more than {seconds:.0f} s; the host may be overloaded"
+                late = f"it took more than {seconds:.1f} s; the host may be overloaded"
                 cause = late if expired.is_set() else str(error)[:REASON_LENGTH] or "end of data"
                 why = _failed(transport, cause)
             if printed := wire.complaint():

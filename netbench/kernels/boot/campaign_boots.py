@@ -17,7 +17,7 @@ from netbench.kernels.boot.state import State
 from netbench.model import Campaign, Kernel
 from netbench.plan.plan import Boot
 from netbench.result.files import HostEntry, Hosts
-from netbench.result.journal import Journal
+from netbench.result.journal import BootBegun, Journal
 from netbench.run.finding import Finding
 from netbench.run.host_facts import own_boot_id
 from netbench.run.worker_pool import AT_ONCE, WorkerPool
@@ -41,7 +41,7 @@ class Boots:
             BootingHost(campaign.hosts[name], pool, journal, self._interrupted)
             for name in campaign.roles
         ]
-        self.number = journal.last_boot()
+        self.number = journal.last_number(BootBegun)
         if not campaign.lab:  # whose hosts are new ones
             originals = original_states(journal)
             for host in self._hosts:

@@ -25,10 +25,7 @@ UNKNOWN = (
     "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs"
     " in one of them."
 )
-HOW = (
-    "between, within: standard deviations of boots, and of runs within a boot, in % of the mean;"
-    " share: what is between boots of the variance of a run, with its interval."
-)
+HOW = "between, within: standard deviations of boots, and of runs within a boot, in % of the mean."
 OF_BUILDS = (
     " builds: that of builds, where between is that of boots within a build (left out where each"
     " build has one boot: builds then holds both)."
@@ -45,8 +42,9 @@ def boots(source: Source) -> Section | None:
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
         cells = list(_cells(source, metric))
         blocks += _tables(source, metric, cells)
-        by_build = pooled([cell.nested for cell in cells if cell.nested])
-        whole = by_build or pooled([cell.split for cell in cells if cell.split])
+        splits = [cell.split for cell in cells if cell.split]
+        by_build = pooled([each for each in splits if each.builds > 1])
+        whole = by_build or pooled(splits)
         if whole:
             sentences.append(f"{metric}: {_worth(whole, result.repeat.confidence, bool(by_build))}")
     return Section("boots", "Boots", (*blocks, Prose(tuple(sentences or [UNKNOWN]), bullets=True)))
@@ -100,7 +98,6 @@ class _Cell:
     cell: CellResult
     means: dict[int, float]
     split: Split | None
-    nested: Split | None
 
     @property
     def kernel(self) -> str:
@@ -112,21 +109,21 @@ def _cells(source: Source, metric: str) -> Iterator[_Cell]:
     runs = source.result.ok
     places = rows_by_cell(runs)
     values, boots = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
-    builds, confidence = builds_of(runs), source.result.repeat.confidence
+    builds = builds_of(runs)
     for cell in source.cells:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
         if len(mine):
             of_cell, its_boots = values[mine], boots[mine]
             means = {int(b): float(of_cell[its_boots == b].mean()) for b in np.unique(its_boots)}
-            nested = split(of_cell, its_boots, confidence, builds)
-            yield _Cell(cell, means, split(of_cell, its_boots, confidence), nested)
+            found = split(of_cell, its_boots, builds) or split(of_cell, its_boots)
+            yield _Cell(cell, means, found)
 
 
 def _tables(source: Source, metric: str, cells: Sequence[_Cell]) -> Iterator[Table]:
     """The means by boot, a table a kernel."""
     described = source.result.describe(metric)
-    nested = any(cell.nested for cell in cells)
+    nested = any(cell.split and cell.split.builds > 1 for cell in cells)
     kernels = list(dict.fromkeys(cell.kernel for cell in cells))
     for kernel in kernels:
         title = f"{described.title} by boot" + (f", kernel {kernel}" if kernel else "")
@@ -144,8 +141,7 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
     means = {f"boot {boot}": cell.means.get(boot) for boot in boots}
     if len(boots) > BESIDE:
         means = {"least": min(cell.means.values()), "greatest": max(cell.means.values())}
-    whole, share = cell.nested or cell.split, cell.split
-    builds = cell.nested.apart if cell.nested else math.nan
+    whole = cell.split
 
     def percent(sd: float) -> Value:
         """A deviation in percent of the mean."""
@@ -156,12 +152,9 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
     return {
         **keyed([*words], *words.values()),
         **{f"{name} [{unit}]": mean for name, mean in means.items()},
-        **({"builds [%]": percent(builds)} if nested else {}),
+        **({"builds [%]": percent(whole.apart if whole else math.nan)} if nested else {}),
         "between [%]": percent(whole.between if whole else math.nan),
         "within [%]": percent(whole.within if whole else math.nan),
-        "share [%]": f"{100 * share.share:.0f} ({100 * share.low:.0f} to {100 * share.high:.0f})"
-        if share and share.mean and share.between + share.within
-        else None,
     }
 
 

@@ -16,7 +16,7 @@ from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source
 from netbench.stats.closing import reached
-from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison, numbers
+from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison
 from netbench.stats.words import bounds, percent, signed
 
 
@@ -64,7 +64,7 @@ def table(
     rows = [_row(c, others, several) for c in family]
     for c in controls:
         verdict = "" if math.isnan(c.low) else "holds 1" if holds(c) else "differs from itself"
-        row = _row(replace(c, level="control", needed=None), others, several)
+        row = _row(replace(c, level="control"), others, several)
         rows.append({**row, "verdict": verdict})
     notes = [*_notes(family), *(_CONTROL_NOTE for _ in controls[:1])]
     if flags := dict.fromkeys(flag for c in family for flag in c.flags):
@@ -89,7 +89,7 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> dict[Any, Value
         "interval": c.why or bounds(c.low, c.high),
         "p": probability(c.p),
         "n" if paired else f"n {c.baseline}, {c.level}": c.n if paired else f"{c.against}, {c.n}",
-        "verdict": f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict,
+        "verdict": c.verdict,
     }
 
 
@@ -125,11 +125,6 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     ]
     whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
     notes += [f"{NO_VERDICT}: {why}." for why in whys]
-    if any(x.needed for x in family):
-        notes.append(
-            f"n=N to M?: with N to M {units}s the interval would be as narrow as asked, were the"
-            " spread as seen."
-        )
     return notes
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from netbench.__main__ import _complain
+from netbench.base.errors import StoreError
+from netbench.base.names import LINE
 from netbench.cli.output import say, say_json
 from netbench.cli.parser import run
 from netbench.report import csv, html, json, junit, ktap, letter, letter_lkp, markdown, text
@@ -35,8 +37,9 @@ CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\
 
 
 def hostile_report(folder: Path, word: str) -> Report:
-    """A report with the word in a factor, a level, a reason, and a unit that a tool printed."""
-    factors = {"pin": ("none", f"x{word}"), f"f{word}": ("1", "2")}
+    """A report with the word in a level, if it may be in one, a reason, and what a tool printed."""
+    level = f"x{word}" if re.search(LINE, word) else "apart"
+    factors = {"pin": ("none", level)}
 
     def edit(record: Record) -> Record:
         printed = {"text": f"t{word}", "value": 5.0, "unit": f"u{word}"}
@@ -65,10 +68,25 @@ def test_no_renderer_lets_a_control_character_through(
     assert not [each for each in recwarn if CONTROL.search(str(each.message))]
     for line in text.render(report).splitlines():
         assert len(line) <= 80
-    assert any(
-        f"x{word}" in cell["factors"].values()
-        for cell in json_module.loads(json.render(report))["cells"]
+    shown = json.render(report)
+    assert f"r{word}" in shown.encode().decode("unicode_escape")
+    assert "apart" in shown or any(
+        f"x{word}" in cell["factors"].values() for cell in json_module.loads(shown)["cells"]
     )
+
+
+@pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("form", ["factor", "level"])
+def test_what_is_no_name_or_level_is_refused_in_words_that_hide_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, form: str
+) -> None:
+    if form == "level" and re.search(LINE, word):
+        return  # the renderers' test has it
+    factors = {f"f{word}": ("1", "2")} if form == "factor" else {"pin": ("no", f"x{word}")}
+    with pytest.raises(StoreError) as refused:
+        build(Synth(factors=factors).write(tmp_path / "r"))
+    _complain(str(refused.value))
+    assert not CONTROL.search(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
@@ -101,12 +119,11 @@ FORMULAS = {
 
 
 def test_a_csv_holds_no_formula(tmp_path: Path) -> None:
-    factors = {"pin": tuple(FORMULAS), "=f": ("1", "2")}
+    factors = {"pin": tuple(FORMULAS)}
     rows = list(
         csv_module.DictReader(
             io.StringIO(csv.render(build(Synth(factors=factors).write(tmp_path / "r"))))
         )
     )
     assert {row["pin"] for row in rows} == set(FORMULAS.values())
-    assert "'=f" in rows[0]
     assert [float(row["mean"]) for row in rows]
