@@ -4,6 +4,7 @@ looks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,6 +109,39 @@ class Prose:
 
     lines: tuple[str, ...]
     bullets: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """A mean, or a change in percent, with its interval (NaN: not known) and its verdict."""
+
+    label: str
+    at: float
+    low: float = math.nan
+    high: float = math.nan
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer of a result: a sentence and what it is drawn from.
+
+    `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
+    `margin` to both sides.
+    """
+
+    sentence: str
+    spans: tuple[Span, ...] = ()
+    unit: str = ""
+    reference: float | None = None
+    margin: float = 0.0
+
+
+@dataclass(frozen=True)
+class Findings(Prose):
+    """Prose whose lines are the sentences of `items`: a renderer that draws makes cards of them."""
+
+    items: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

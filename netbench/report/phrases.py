@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from netbench.base.units import count, listed
 from netbench.read import offered
+from netbench.read.cells import CellResult
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
+from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, signed
+from netbench.stats.words import bounds, change, percent, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -88,6 +90,28 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     """The sentence of a comparison after where it is: `pin=apart: send=splice moves ... .`"""
     place, told = where(c, several), sentence(c, *results)
     return f"{place}: {told}." if place else f"{told}."
+
+
+def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Finding:
+    """A sentence on comparisons of one metric, with their intervals."""
+    levels = len({c.level for c in family}) > 1
+
+    def label(c: Comparison) -> str:
+        """What tells a comparison from others of its finding."""
+        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
+        return f"{place} {level}".strip() if levels or not place else place
+
+    spans = (
+        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
+    )
+    margin = family[0].margin
+    return Finding(told, tuple(spans), "%", 0.0, percent(1 + (margin or 0.0)))
+
+
+def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
+    """A sentence on the means of some cells, by their names."""
+    intervals = [(name, cell.intervals[metric]) for name, cell in named]
+    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
 
 
 def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:

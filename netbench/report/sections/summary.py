@@ -12,10 +12,17 @@ from netbench.read.grounds import host_meter
 from netbench.read.noise_labels import mean_load
 from netbench.read.pivot import COPIES, pivots
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Prose, Section
+from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
-from netbench.report.phrases import control_lines, fixed, in_context, title
+from netbench.report.phrases import (
+    control_lines,
+    fixed,
+    in_context,
+    of_cells,
+    of_comparisons,
+    title,
+)
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
@@ -38,30 +45,34 @@ def summary(source: Source) -> Section:
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     blocks += [Prose((result.about,))] if result.about else []
     if source.fleets:
-        answers = tuple(source.add_on.of_fleets(source))
+        answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):
-        told = tuple(more(source))
+        told = tuple(map(Finding, more(source)))
         answers += told if len(told) <= SENTENCES else ()
-    blocks.append(Prose(answers, True) if answers else Prose(("No run has given a result.",)))
+    if answers:
+        blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
+    else:
+        blocks.append(Prose(("No run has given a result.",)))
     state = [_state(source), source.offered, fixed(result), _one_kernel(source)]
     state += [*_sides(source), *_loaded(source), *_warned(source)]
     blocks.append(Prose(tuple(filter(None, state))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
-def _compared(source: Source) -> Iterator[str]:
+def _compared(source: Source) -> Iterator[Finding]:
     each = sum(len(family) for family in source.answers.values()) <= SENTENCES
     for metric, family in source.answers.items():
         yield from _told(source, family, each)
         what = title(metric, source.result)
-        yield from control_lines(what, source.controls(family))
+        yield from map(Finding, control_lines(what, source.controls(family)))
     every = [c for family in source.answers.values() for c in family]
     for level in dict.fromkeys(c.level for c in every):
         mine = [c for c in every if c.level == level]
         if along := _along(source, mine):
-            yield f"{' against '.join(mine[0].names)} is of all that goes with it: {along}."
+            names = " against ".join(mine[0].names)
+            yield Finding(f"{names} is of all that goes with it: {along}.")
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -138,15 +149,16 @@ def _verdicts(family: Sequence[Comparison]) -> str:
     return f"{each} of {len(family)} contexts{f', {doubtful} in doubt' if doubtful else ''}"
 
 
-def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[str]:
+def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[Finding]:
     """The comparisons of a metric: each in a sentence, or each level in one."""
     levels = dict.fromkeys(c.level for c in family)
     of_level = ([c for c in family if c.level == level] for level in levels)
     for mine in ([c] for c in family) if each else of_level:
         if len(mine) > 1:
-            yield _level_told(source, [mine])
+            told = _level_told(source, [mine])
         else:
-            yield in_context(mine[0], source.several, source.result)
+            told = in_context(mine[0], source.several, source.result)
+        yield of_comparisons(told, mine, source.several)
 
 
 def _profiled(source: Source) -> Iterator[str]:
@@ -155,7 +167,7 @@ def _profiled(source: Source) -> Iterator[str]:
         yield f"By profile, {change_sentence(source, difference)}"
 
 
-def _overview(source: Source) -> Iterator[str]:
+def _overview(source: Source) -> Iterator[Finding]:
     """Without a question: the highest and the lowest cell of each metric, and how many can't be
     told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
@@ -180,7 +192,7 @@ def _overview(source: Source) -> Iterator[str]:
 
 def _extremes(
     source: Source, what: str, metric: str, cells: Sequence[tuple[str, CellResult]]
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """The highest and the lowest of these cells, by their names, in a sentence; none where none has
     the metric.
     """
@@ -192,16 +204,17 @@ def _extremes(
         return
     unit = source.result.describe(metric).unit
     ranked = sorted(measured, key=lambda one: one[1].intervals[metric].mean)
-    (low, least), (high, most) = ((n, c.intervals[metric]) for n, c in (ranked[0], ranked[-1]))
+    (low, _), (high, _) = ends = ranked[0], ranked[-1]
+    least, most = (cell.intervals[metric] for _, cell in ends)
     if len(ranked) == 1:
-        yield f"{what}: {words(most)} {unit}."
+        yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
         return
     near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
     also = f" (overlapped by {listed(near, NAMED)})" if near else ""
     told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
         told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
-    yield told
+    yield of_cells(told, ends[::-1], metric, unit)
 
 
 def _name(source: Source, cell: CellResult) -> str:
