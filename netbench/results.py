@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from netbench.report.plots import Plots
 
 COMPARED = (
-    *("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "needed"),
-    "sentence",
+    *("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "sentence"),
 )
 
 
@@ -154,7 +153,7 @@ class Results:
         equal: one row a context and pair.
 
         Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n,
-        verdict, needed, sentence. Errors: ReportError.
+        verdict, sentence. Errors: ReportError.
         """
         result = self.source.result
         if factor not in result.swept or metric not in result.metrics:

@@ -19,7 +19,6 @@ from netbench.run.discovery import (
     Impossible,
     found_hosts,
     impossible,
-    installed_kernels,
     placed,
 )
 from netbench.run.worker_pool import WorkerPool
@@ -81,7 +80,6 @@ def for_hosts(text: str, destinations: Sequence[str], ssh_config: str) -> str:
     with WorkerPool(wanted) as pool:
         ready = placed(wanted, pool)
         made = filled(text, found_hosts(ready, pool), ssh_config)
-        made = with_kernels(made, installed_kernels(ready, pool))
         made = without(made, list(impossible(ready, pool)))
     campaign.parse(made, "init --hosts")  # what is written loads
     return made
@@ -112,18 +110,6 @@ def _flow(value: object) -> str:
     """A value in one line of YAML."""
     text = yaml.safe_dump(value, default_flow_style=True, width=math.inf, sort_keys=False)
     return text.removesuffix("...\n").strip()
-
-
-def with_kernels(text: str, releases: Sequence[str]) -> str:
-    """With the oldest and the newest of these releases, in this order, where there are two and the
-    template boots any.
-    """
-    if len(releases) < 2:
-        return text
-    for name, release in (("old", releases[0]), ("new", releases[-1])):
-        value = f"  {name}: {_flow({'release': release})}".replace("\\", r"\\")
-        text = re.sub(rf"(?m)^  {name}: \{{release: .*\}}$", value, text)
-    return text
 
 
 def without(text: str, impossible: Collection[Impossible]) -> str:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from netbench.run.soak_meter import SoakReading
 
 IDLE_FROM = {
-    "stored": "counted in an earlier window",
     "window": "counted in the quietest parts of this window",
     "none": "not known: no part of this window was quiet",
 }
@@ -87,8 +86,7 @@ def _loads(reading: SoakReading) -> Iterator[str]:
     for load in reading.per_cpu:
         slower = "-" if load.slow_down is None else f"{load.slow_down:.1%}"
         yield f"{load.cpu:>3}  {load.busy:6.1%}  {slower:>9}"
-    origin = " and ".join(IDLE_FROM[word] for word in reading.idle_from.split("+"))
-    yield f"idle share {reading.idle_share:.2%}, {origin}"
+    yield f"idle share {reading.idle_share:.2%}, {IDLE_FROM[reading.idle_from]}"
     yield from (f"warning: {what}" for what in reading.doubts)
 
 

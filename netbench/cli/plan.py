@@ -121,19 +121,19 @@ def _repetition(plan: Plan) -> str:
 
 
 def _boots(plan: Plan) -> Iterator[str]:
-    """The boots, and what their number can show."""
+    """The boots, and whether there are too few."""
     from netbench.stats.by_boot import what_boots_buy
 
     repeat, boots = plan.campaign.repeat, plan.all_boots()
     kernels = list(dict.fromkeys(boot.kernel for boot in boots))
-    lines, warning = what_boots_buy(
+    told, warning = what_boots_buy(
         repeat.boots,
         plan.blocks_a_boot,
         kernels=len(kernels),
         builds=min(plan.builds_of(kernel) for kernel in kernels),
         confidence=repeat.confidence,
     )
-    yield from lines
+    yield told
     if any(kernels):
         shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SHOWN])
         more = f" and {len(boots) - BOOTS_SHOWN} more" if len(boots) > BOOTS_SHOWN else ""

@@ -19,19 +19,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> None:
-    from netbench.live import follow
+    from netbench.live import watched
     from netbench.live.screen import render
 
     if options.json:
-        say_json(follow.snapshot(options.result).to_json())
+        say_json(watched.snapshot(options.result).to_json())
     elif is_drawable(sys.stdout):
-        say(follow.follow(options.result))
+        say(watched.follow(options.result))
     else:
         import shutil
 
-        view = follow.snapshot(options.result)
+        view = watched.snapshot(options.result)
         lines = render(view, max(40, shutil.get_terminal_size().columns))
-        say("\n".join([*lines, "", follow.ending(options.result, view.state)]))
+        say("\n".join([*lines, "", watched.ending(options.result, view.state)]))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

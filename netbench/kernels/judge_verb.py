@@ -89,7 +89,7 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
     yield f"{file}: {count(len(wanted.cells), 'cell')}; {again}"
     if written.dropped:
         yield f"there is no time for {listed(written.dropped, 4)}"
-    (shown, *_), _ = what_boots_buy(
+    shown, _ = what_boots_buy(
         repeat.boots,
         Plan(wanted).blocks_a_boot,
         kernels=len(wanted.kernels),

@@ -122,14 +122,14 @@ def _head(view: Overview, width: int) -> Iterator[Text]:
     left = "" if view.left is None else f", about {format_duration(view.left)} left"
     cells = f"{count(len(view.cells), 'cell')}: {_in_words(view.statuses)}"
     yield Text.assemble(_text(view.plan.campaign.name, "bold"), "  ", state, f"{left}  {cells}")
-    trail, ledger = view.ledger.trail, view.ledger
+    ledger = view.ledger
     runs = f"{view.least} to {view.most}" if view.most > view.least else f"{view.most}"
-    bad = _in_words({status: n for status, n in trail.counts.items() if status != "ok"})
+    bad = _in_words({status: n for status, n in ledger.counts.items() if status != "ok"})
     is_done = view.state == "done"
     block = count(ledger.block, "block") if is_done else f"block {ledger.block + 1}"
-    done = f"{trail.counts['ok']} of {runs} runs" + (f" ({bad})" if bad else "")
+    done = f"{ledger.counts['ok']} of {runs} runs" + (f" ({bad})" if bad else "")
     yield _text("; ".join(filter(None, (done, block, view.boot, view.last))))
-    recent = list(trail.recent)[-max(8, width - 60) :]
+    recent = list(ledger.recent)[-max(8, width - 60) :]
     if len(recent) > 1:
         low, high = min(recent), max(recent)
         step = (high - low) / len(BARS) or 1.0
@@ -229,10 +229,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]
 
 def _cautions(view: Overview, width: int) -> _Part:
     """Runs that are not ok, and what else is in doubt."""
-    bad = [
-        f"run {each.run}: {each.cell}: {each.status}: {each.reason}"
-        for each in view.ledger.trail.bad
-    ]
+    bad = [f"run {each.run}: {each.cell}: {each.status}: {each.reason}" for each in view.ledger.bad]
     rows = [
         Text(line, "yellow")
         for words in (*reversed(bad), *view.findings.cautions)

@@ -29,6 +29,8 @@ STATES = {
     "dead": "no controller",
 }
 """What a campaign does, as far as its files and its lock tell."""
+BAD = ("run", "cell", "pair", "status", "reason")
+"""What JSON has of a run that is not ok."""
 COMPARED = (
     *("factor", "level", "baseline", "pair", "context", "metric", "n", "unit", "ratio", "low"),
     *("high", "verdict", "why", "sentence"),
@@ -90,7 +92,7 @@ class Overview:
             tuple(shown(words.get(name, "")) for name in self.factors),
             status,
             tally.runs,
-            len(self.ledger.trail.failed.get(unit.key, ())),
+            self.ledger.failures[unit.key],
             self.ledger.assessment(unit.key).intervals if tally.runs else {},
         )
 
@@ -123,17 +125,17 @@ class Overview:
     @property
     def last(self) -> str:
         """The last run."""
-        last = self.ledger.trail.last
+        last = self.ledger.last
         return f"run {last.run} at {last.started[11:19]} UTC" if last else ""
 
     def to_json(self) -> dict[str, Any]:
         """What `watch --json` prints: NaN is null."""
-        repeat, trail = self.plan.repeat, self.ledger.trail
+        repeat, ledger = self.plan.repeat, self.ledger
         return {
             "name": self.plan.campaign.name,
             "folder": str(self.folder),
             "state": self.state,
-            "runs": {**trail.counts, "least": self.least, "most": self.most},
+            "runs": {**ledger.counts, "least": self.least, "most": self.most},
             "statuses": self.statuses,
             "block": self.ledger.block,
             "boot": self.boot,
@@ -149,10 +151,10 @@ class Overview:
                 {name: _plain(getattr(each, name)) for name in COMPARED}
                 for each in self.findings.comparisons
             ],
-            "bad": [each._asdict() for each in trail.bad],
+            "bad": [{name: getattr(each, name) for name in BAD} for each in ledger.bad],
             "cautions": list(self.findings.cautions),
             "last": self.last,
-            "throughput": list(trail.recent),
+            "throughput": list(ledger.recent),
             "log": list(self.log),
         }
 

@@ -18,10 +18,9 @@ from netbench.live.standing import Overview
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Lines, Progress
+from netbench.run.progress import SHARE, Lines, Progress, seconds_left
 
 LEAST_SECONDS = 1.0  # between two drawings
-SHARE = 0.02  # of the time, that drawing may take, and comparisons
 LOOK_SECONDS = 1.0  # between two runs; what takes longer is left to `watch`
 MARGIN = 2  # lines of the terminal that are left for what is printed
 
@@ -32,7 +31,6 @@ class View(Lines):
     def __init__(self) -> None:
         super().__init__(sys.stderr)
         self._painter = Painter(sys.stderr)
-        self._due = 0.0
 
     def _print(self, text: str) -> None:
         self._painter.print(self.folded(text))
@@ -43,13 +41,13 @@ class View(Lines):
 
         self._plan, self._folder = plan, folder
         self._findings = Findings(folder, SHARE)
-        self._show(ledger, None)
+        self._show(ledger, False)
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+    def ran(self, record: Record, ledger: Ledger) -> None:
         if time.monotonic() >= self._due:
-            self._show(ledger, None if ledger.finished else left)
+            self._show(ledger, not ledger.finished)
 
-    def _show(self, ledger: Ledger, left: float | None) -> None:
+    def _show(self, ledger: Ledger, goes_on: bool) -> None:
         """Draw the view; a defect of it ends no campaign."""
         begun = time.monotonic()
         try:
@@ -59,7 +57,7 @@ class View(Lines):
                 watch = f"`watch {shell_word(self._folder)}`"
                 self._findings.leave(f"comparisons: {watch} shows them")
             drawing = time.monotonic()
-            self._draw(ledger, left)
+            self._draw(ledger, goes_on)
         except Exception as error:
             self._due = math.inf
             self._painter.clear()
@@ -68,10 +66,11 @@ class View(Lines):
         now = time.monotonic()
         self._due = max(now + (now - drawing) / SHARE, begun + LEAST_SECONDS)
 
-    def _draw(self, ledger: Ledger, left: float | None) -> None:
+    def _draw(self, ledger: Ledger, goes_on: bool) -> None:
         from netbench.live.screen import render
 
         columns, rows = self._painter.size
+        left = seconds_left(self._plan, ledger) if goes_on else None
         view = Overview(self._plan, ledger, self._folder, self._findings, left)
         self._painter.draw(render(view, columns - 1, rows - MARGIN, colour=True))
 

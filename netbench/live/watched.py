@@ -1,19 +1,26 @@
-"""A result folder as `watch` sees it: read on line by line, replayed through a ledger as `resume`
-does. Nothing is written, and no lock is taken.
+"""`watch`: where a campaign stands, once or until it has ended. A result folder is read on line by
+line, and replayed through a ledger as `resume` does. Nothing is written, and no lock is taken.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 
 from netbench import campaign
 from netbench.base.errors import NetbenchError, ReportError, StoreError
 from netbench.base.json_lines import cannot_read
+from netbench.base.names import shell_word
 from netbench.base.opening import read_inside
+from netbench.base.terminal import Painter
+from netbench.base.units import count
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
 from netbench.live.findings import Findings
+from netbench.live.screen import render
 from netbench.live.standing import Overview
 from netbench.live.tail import Tail, is_locked
 from netbench.model import Campaign
@@ -22,10 +29,14 @@ from netbench.result.files import PlanFile, read_facts, read_plan
 from netbench.result.journal import entry_end
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
-from netbench.run.progress import TimeLeft
+from netbench.run.progress import seconds_left
 from netbench.run.run_history import new_ledger
 
 LOG_LINES = 50
+LOOK_SECONDS = 1.0  # between two looks, at least
+CPU_SHARE = 0.02  # of a CPU, that looking and drawing may take
+ENDING_LINES = 5  # that are left for how the campaign has ended
+NOTE = "Ctrl-C ends watching, not the campaign"
 SHARE = 0.05  # of the time, that comparisons may take
 
 
@@ -75,7 +86,7 @@ class Watched:
         if is_locked(self.records.path):
             return "running"
         why, when = self._ended
-        last = self._ledger.trail.last
+        last = self._ledger.last
         return why if why and (last is None or last.started <= when) else "dead"
 
     def _replay(self, lines: list[bytes]) -> None:
@@ -105,7 +116,7 @@ class Watched:
             # While it runs, files change between the reading of one and the next.
         left = None
         if is_running and not ledger.finished:
-            left = TimeLeft(self._plan).seconds(ledger)
+            left = seconds_left(self._plan, ledger)
         log = tuple(self._log)
         return Overview(self._plan, ledger, self.folder, self._findings, left, self.state, log)
 
@@ -128,3 +139,65 @@ def _campaign(folder: Path, plan: PlanFile) -> Campaign:
     except ValueError as error:
         raise ReportError(f"{file}: {error}") from error
     return as_planned(whole, plan)
+
+
+def snapshot(folder: Path) -> Overview:
+    """Where a result stands now. Errors: ReportError, CampaignError, StoreError."""
+    watched = Watched(folder)
+    watched.look()
+    while watched.records.behind:
+        watched.look()
+    return watched.overview()
+
+
+def follow(folder: Path) -> str:
+    """Show a result on the terminal of standard output until its campaign has ended, or the user
+    has seen enough. How it ended, in words. Errors: as snapshot.
+    """
+    watched, painter = Watched(folder), Painter(sys.stdout)
+    with suppress(KeyboardInterrupt):
+        _follow(watched, painter)
+    painter.leave()
+    return ending(folder, watched.state)
+
+
+def _follow(watched: Watched, painter: Painter) -> None:
+    drawn = None  # at which size
+    unlocked = 0  # looks in a row: a controller takes the lock right after its folder is there
+    while True:
+        begun = time.process_time()
+        changed = watched.look()
+        size = columns, rows = painter.size
+        if watched.records.behind:
+            read = count(watched.records.lines, "record")
+            painter.draw([f"reading {read} of {watched.folder}"[: columns - 1]])
+            continue
+        is_last = watched.state != "running"
+        if changed or drawn != size:
+            if drawn not in (None, size):
+                painter.wipe()
+            room = rows - (ENDING_LINES if is_last else 1)
+            note = "" if is_last else NOTE
+            painter.draw(render(watched.overview(), columns - 1, room, colour=True, note=note))
+            drawn = size
+        unlocked = unlocked + 1 if watched.state == "dead" else 0
+        if is_last and (watched.state != "dead" or unlocked > 1):
+            return
+        until = time.monotonic() + max(LOOK_SECONDS, (time.process_time() - begun) / CPU_SHARE)
+        while time.monotonic() < until and painter.size == drawn:
+            time.sleep(LOOK_SECONDS)
+
+
+def ending(folder: Path, state: str) -> str:
+    """What became of a campaign, and what to do."""
+    word = shell_word(folder)
+    resume = f"`python -m netbench resume {word}` continues it"
+    return {
+        "running": f"no longer watched; the campaign goes on: {folder}",
+        "done": f"the campaign is done: python -m netbench report {word}",
+        "limit": f"the campaign reached its limit; {resume}",
+        "interrupted": f"the campaign was interrupted; {resume}",
+        "lost": f"the campaign ended early, log.txt says why; {resume}",
+        "dead": f"no controller has {folder} open here, and its journal does not say how the last"
+        f" one ended: it was killed, or runs where its lock cannot be seen; {resume}",
+    }[state]

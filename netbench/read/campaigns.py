@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from netbench.base.errors import NetbenchError, unreadable
-from netbench.base.opening import open_file
+from netbench.base.opening import open_file, walk
 from netbench.base.units import count, listed
 from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
@@ -124,7 +124,7 @@ def find(folder: Path, a: Result, b: Result) -> History:
     seen = {_records(result.path) for result in (a, b)}
     results: list[Result] = []
     notes: list[str] = []
-    for plan in sorted(folder.rglob("plan.json")):
+    for plan in (file for file in walk(folder) if file.name == "plan.json"):
         path = plan.parent
         with suppress(NetbenchError):  # it does not say whose it is
             if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
@@ -159,12 +159,10 @@ def independent(
 
     history: earlier results. What fewer than FEWEST of them have stays without a verdict.
     """
-
-    def strictness(repeat: Repeat) -> tuple[float, float]:
-        widened = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
-        return repeat.confidence, widened
-
-    repeat = max((a.repeat, b.repeat), key=strictness)
+    repeat = max(
+        (a.repeat, b.repeat),
+        key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
+    )
     empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
     earlier = history.levels(a, metric) if history else {}
     base, mine = (by_place(result.ok, metric) for result in (a, b))
@@ -234,8 +232,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
 
 def _told(c: Comparison) -> Comparison:
     """The comparison without a verdict that no earlier results support, and with the reason why
-    there is none. How many runs would settle it is not known: more of them within a campaign do not
-    tell how far campaigns lie apart.
+    there is none.
     """
     if math.isnan(c.low) or (c.verdict != "inconclusive" and not c.lacks_history):
         return c
@@ -243,7 +240,7 @@ def _told(c: Comparison) -> Comparison:
     if c.lacks_history:
         known = f", and {count(c.earlier, 'earlier result')} has no spread" if c.earlier else ""
         why = f"one campaign each cannot tell a change from what two campaigns differ by{known}"
-    return c.but(verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=why)
 
 
 @dataclass(frozen=True)
@@ -263,8 +260,8 @@ class Turns:
 
 
 def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
-    """The campaigns of A and of B, as many of each, in the order in which they began; of those with
-    no start in the order given.
+    """The campaigns of A and of B, as many of each, in the order in which they began; those without
+    a start come first.
     """
     begun = [
         (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
@@ -272,8 +269,7 @@ def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
         for result in each
     ]
     known = not any(pd.isna(start) for start, *_ in begun)
-    last = pd.Timestamp.max.tz_localize("UTC")
-    in_time = sorted(begun, key=lambda each: last if pd.isna(each[0]) else each[0])
+    in_time = sorted(begun, key=lambda each: each[0].value)
     names = [state for _, state, _ in in_time]
     alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
     mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)

@@ -10,14 +10,14 @@ direction it goes is flagged where it does not stand without that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from netbench.read.result import Result
+from netbench.read.result import Result, counting
 from netbench.read.verdicts import stands
 from netbench.stats.by_boot import Places
 from netbench.stats.comparison import CARRIED, Comparison
@@ -64,17 +64,18 @@ def carried_over(result: Result) -> Iterator[CarryOver]:
 
 def _in_order(result: Result, metric: str) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Of each pair the runs that count and have a value above 0, in order of execution, and the
-    levels of the run before each of them.
+    levels of the run before each of them; missing at the first run of a boot.
     """
     columns = ["run", "pair", "cell", "boot", "status", "excluded", *result.swept, metric]
     frames = [result.runs[columns], *([result.control_runs[columns]] if result.controls else [])]
     every = pd.concat(frames, ignore_index=True).sort_values("run")
     cells = {cell.cell for cell in result.cells}
     for pair, runs in every.groupby("pair", observed=True):
-        counting = runs["cell"].isin(cells) & (runs["status"] == "ok") & (runs["excluded"] == "")
-        used = runs[counting & (runs[metric] > 0)]
+        used = counting(runs[runs["cell"].isin(cells) & (runs[metric] > 0)])
+        before = runs[list(result.swept)].astype(object).shift()
+        before[runs["boot"] != runs["boot"].shift()] = np.nan
         if len(runs) >= 2 * FEWEST:
-            yield str(pair), used, _before(runs, result.swept).loc[used.index]
+            yield str(pair), used, before.loc[used.index]
 
 
 def flagged(result: Result, family: Sequence[Comparison]) -> list[Comparison]:
@@ -82,7 +83,7 @@ def flagged(result: Result, family: Sequence[Comparison]) -> list[Comparison]:
     if all(c.verdict == "inconclusive" or c.unit != "block" for c in family):
         return list(family)
     factor, metric = family[0].factor, family[0].metric
-    keys = {each.cell: _levels(result, each.factors) for each in result.cells}
+    keys = {each.cell: result.levels(each.factors) for each in result.cells}
     found: dict[str, tuple[dict[tuple[str, ...], int], Added]] = {}
     for pair, used, before in _in_order(result, metric):
         known = before[factor].notna().to_numpy()
@@ -97,16 +98,11 @@ def flagged(result: Result, family: Sequence[Comparison]) -> list[Comparison]:
         if c.verdict == "inconclusive" or c.unit != "block" or c.pair not in found:
             return False
         places, handed = found[c.pair]
-        both = (_levels(result, {**c.context, factor: x}) for x in (c.level, c.baseline))
+        both = (result.levels({**c.context, factor: x}) for x in (c.level, c.baseline))
         i, j = (places.get(each) for each in both)
         return i is not None and j is not None and turns(c, *handed.apart(i, j))
 
     return [c.but(flags=(*c.flags, CARRIED)) if is_doubtful(c) else c for c in family]
-
-
-def _levels(result: Result, factors: Mapping[str, str]) -> tuple[str, ...]:
-    """The levels of what is swept; "" for what a cell lacks."""
-    return tuple(factors.get(name, "") for name in result.swept)
 
 
 def turns(c: Comparison, shift: float, variance: float) -> bool:
@@ -151,13 +147,6 @@ def added(logs: Numbers, cells: Places, before: Places) -> Added:
     freedom = len(logs) - len(count) - np.linalg.matrix_rank(squares, hermitian=True)
     variance = float(np.square(residuals - varied @ effects).sum()) / max(freedom, 1)
     return Added(effects, variance * inverse, shares)
-
-
-def _before(runs: pd.DataFrame, factors: tuple[str, ...]) -> pd.DataFrame:
-    """The levels of the run before each; missing at the first run of a boot."""
-    levels = runs[list(factors)].astype(object).shift()
-    levels[runs["boot"] != runs["boot"].shift()] = np.nan
-    return levels
 
 
 def _tests(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -> pd.DataFrame:

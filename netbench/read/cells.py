@@ -251,7 +251,9 @@ class _Table:
             asked = ((m, self.within(m, good)) for m in repeat.metrics if m in intervals)
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
             if modes and status in ("converged", "max"):
-                status, signs = "unstable", (*signs, *_modes_in_words(modes, name))
+                here = {m: found.cells.get(name, "too few to tell") for m, found in modes.items()}
+                told = (f"{m}: two modes among the runs; here {x}" for m, x in here.items())
+                status, signs = "unstable", (*signs, *told)
         means = {m: intervals[m] for m in repeat.metrics if m in intervals}
         of_means = {m: mean.precision for m, mean in means.items() if mean.known}
         return CellResult(
@@ -312,14 +314,6 @@ class _Table:
         column = self.values[rows, self.names.index(name)]
         have = ~np.isnan(column)
         return without_boots(column[have], self.boot[rows][have])
-
-
-def _modes_in_words(modes: Mapping[str, Modes], cell: str) -> tuple[str, ...]:
-    """What keeps a cell from having converged."""
-    return tuple(
-        f"{metric}: two modes among the runs; here {found.cells.get(cell, 'too few to tell')}"
-        for metric, found in modes.items()
-    )
 
 
 def _status(

@@ -106,17 +106,15 @@ def changed(result: Result) -> set[Place]:
     asked = result.compare
     if asked is None or asked.factor not in result.factors:
         return set()
-    swept = result.swept
-    cell_of = {tuple(each.factors.get(name, "") for name in swept): each for each in result.cells}
-    places: set[Place] = set()
-    for metric in result.metrics:
-        if metric == "throughput" or metric.endswith(("_cpu", "_demand")):
-            for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin):
-                for level in (c.level, c.baseline) if c.verdict in CHANGES else ():
-                    levels = {**c.context, asked.factor: level}
-                    cell = cell_of[tuple(levels.get(name, "") for name in swept)]
-                    places.add((cell.cell, c.pair))
-    return places
+    cell_of = {result.levels(each.factors): each.cell for each in result.cells}
+    return {
+        (cell_of[result.levels({**c.context, asked.factor: level})], c.pair)
+        for metric in result.metrics
+        if metric == "throughput" or metric.endswith(("_cpu", "_demand"))
+        for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin)
+        if c.verdict in CHANGES
+        for level in (c.level, c.baseline)
+    }
 
 
 def for_factor(
@@ -259,7 +257,7 @@ def _withheld(c: Comparison) -> Comparison:
     if math.isnan(c.low):
         return c
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return c.but(verdict="inconclusive", needed=None, unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=why)
 
 
 def _apart(cells: Sequence[Series]) -> float:

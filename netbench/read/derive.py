@@ -29,7 +29,7 @@ from netbench.read.counters import (
 )
 from netbench.read.ratio_table import BYTES, RATIOS, WINDOW, Ratio
 from netbench.read.soak import SOAK, cpus_busy, pinned_busy, slower
-from netbench.result.record import SIDES, Record, SideCounters, ToolReading
+from netbench.result.record import SIDES, Record, SideCounters
 
 KB = 1024
 PAID_BY = ("cpuidle", SOAK, "procstat")
@@ -80,7 +80,7 @@ def metrics_of(
     an empty dict.
     """
     both = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
-    throughput = _throughput(both[1])
+    throughput = throughput_of(both[1])
     windows = [window_seconds(side) for side in both]
     payloads = [throughput * 1e9 / 8 * window for window in windows]
     of_hosts = [ticks.get(side.host, math.nan) for side in both]
@@ -112,14 +112,13 @@ def metrics_of(
     return metrics
 
 
-def _throughput(receiver: SideCounters) -> Number:
-    if receiver.tool is None:
+def throughput_of(receiver: SideCounters) -> Number:
+    """Gb/s that a receiver got, as its tool says where one moved the data; NaN where that is not
+    known, or the tool's output cannot be read.
+    """
+    tool = receiver.tool
+    if tool is None:
         return delta(receiver, "flow", "bytes") * 8e-9 / window_seconds(receiver)
-    return _reported_throughput(receiver.tool)
-
-
-def _reported_throughput(tool: ToolReading) -> Number:
-    """Gb/s as an external tool reports it; NaN when its output cannot be read."""
     if tool.rate is not None:
         try:
             return printed_rate(tool.rate) / 1e9

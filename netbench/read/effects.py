@@ -69,13 +69,11 @@ class Effect:
 
     `contrasts`: for a factor, each level against its baseline, over all levels of the others; for
     two, how much each level's ratio differs between a level of the other and its baseline, a ratio
-    of ratios. `alone`: for two, the change by the last factor's level at each level of the first,
-    by (level of the first, level of the last).
+    of ratios.
     """
 
     factors: tuple[str, ...]
     contrasts: tuple[Comparison, ...]
-    alone: Mapping[tuple[str, str], float]
 
     @property
     def name(self) -> str:
@@ -143,13 +141,12 @@ class Effects:
         if places[0] > places[1]:
             logs = logs.swapaxes(1, 2)
         levels = itertools.product(self.crossed.levels[a], self.crossed.levels[b])
-        found = (mean_interval(each, self.confidence) for each in logs.reshape(self.n, -1).T)
-        return {place: _exponential(each) for place, each in zip(levels, found, strict=True)}
-
-
-def _exponential(logs: Interval) -> Interval:
-    mean, low, high = (math.exp(value) for value in (logs.mean, logs.low, logs.high))
-    return Interval(logs.n, mean, low, high, half_width=(high - low) / 2)
+        found = {}
+        for place, each in zip(levels, logs.reshape(self.n, -1).T, strict=True):
+            i = mean_interval(each, self.confidence)
+            mean, low, high = (math.exp(value) for value in (i.mean, i.low, i.high))
+            found[place] = Interval(i.n, mean, low, high, half_width=(high - low) / 2)
+        return found
 
 
 def effects_of(result: Result, metric: str) -> list[Effects]:
@@ -209,12 +206,7 @@ def _of_pair(result: Result, metric: str, pair: str, cells: Mapping[str, Series]
         c = base.but(factor=name, level=level, baseline=against, better=better, sd=sd)
         by_term.setdefault(term, []).append(tested(c, *mine))
     effects = tuple(
-        Effect(
-            tuple(factors[at] for at in term),
-            tuple(mine),
-            _alone(result, crossed, table, term) if len(term) > 1 else {},
-        )
-        for term, mine in by_term.items()
+        Effect(tuple(factors[at] for at in term), tuple(mine)) for term, mine in by_term.items()
     )
     confidence = repeat.confidence if unit in BOOTED else ratio_confidence(repeat)
     return replace(
@@ -254,22 +246,6 @@ def _contrasts(
             yield term, weights, level, base
 
 
-def _alone(
-    result: Result, crossed: Crossing, table: Numbers, term: Term
-) -> dict[tuple[str, str], float]:
-    """The ratio of each level of the last factor to its baseline at each level of the first."""
-    first, last = (crossed.factors[at] for at in term)
-    others = tuple(at for at in range(table.ndim) if at not in (term[0] + 1, term[1] + 1))
-    logs = table.mean(axis=others)
-    base = _baseline(result, crossed, last)
-    return {
-        (a, b): math.exp(logs[i, j] - logs[i, base])
-        for i, a in enumerate(crossed.levels[first])
-        for j, b in enumerate(crossed.levels[last])
-        if j != base
-    }
-
-
 def crossing(
     planned: Sequence[PlannedCell], swept: Sequence[str], measured: Collection[str]
 ) -> Crossing | None:
@@ -282,12 +258,18 @@ def crossing(
     usable = {levels: cell for levels, cell in words.items() if cell.cell in measured}
     if not usable:
         return None
-    grid = [list(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
-    dropped = []
+    written = [list(dict.fromkeys(levels[at] for levels in words)) for at in range(len(swept))]
+    grid = [list(levels) for levels in written]
     while missing := [levels for levels in itertools.product(*grid) if levels not in usable]:
-        at, level = _sparsest(grid, missing)
-        grid[at].remove(level)
-        dropped.append((at, level))
+        # times the number of its levels: what share of a level's cells are missing
+        lacking = [
+            (len(levels) * sum(one[at] == level for one in missing), at, place)
+            for at, levels in enumerate(grid)
+            for place, level in enumerate(levels)
+            if len(levels) > 1
+        ]
+        _, at, place = max(lacking)
+        del grid[at][place]
     by_name = dict(zip(swept, map(tuple, grid), strict=True))
     crossed = {name: each for name, each in by_name.items() if len(each) > 1}
     if len(crossed) < 2:
@@ -297,24 +279,17 @@ def crossing(
     whole = itertools.product(*grid)
     kept = {tuple(levels[at] for at in places): usable[levels] for levels in whole}
     notes = list(_left_out(planned, kept.values(), measured))
+    dropped = [
+        f"{name}={shown(level)}"
+        for name, before, left in zip(swept, written, grid, strict=True)
+        for level in before
+        if level not in left
+    ]
     if dropped:
-        written = dict.fromkeys(each for levels in words for each in enumerate(levels))
-        in_order = sorted((each for each in written if each in dropped), key=lambda each: each[0])
-        lacking = [f"{swept[at]}={shown(level)}" for at, level in in_order]
-        notes.append(f"levels that lack cells, so left out: {listed(lacking, NAMED)}")
+        notes.append(f"levels that lack cells, so left out: {listed(dropped, NAMED)}")
     notes += _attached(kept, tuple(crossed), swept)
     ids = {levels: cell.cell for levels, cell in kept.items()}
     return Crossing(crossed, constant, ids, tuple(notes))
-
-
-def _sparsest(grid: Sequence[Sequence[str]], missing: Sequence[tuple[str, ...]]) -> tuple[int, str]:
-    """The place of the factor and the level that lacks the largest share of its cells, the last of
-    those that lack as much.
-    """
-    places = [(at, level) for at, each in enumerate(grid) if len(each) > 1 for level in each]
-    # times the number of cells: what share of those of a level are missing
-    lacking = [len(grid[at]) * sum(one[at] == level for one in missing) for at, level in places]
-    return places[max(range(len(places)), key=lambda n: (lacking[n], n))]
 
 
 def _left_out(

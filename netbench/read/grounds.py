@@ -5,7 +5,7 @@ where the same load was offered and held; a meter of whole hosts counts what oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from netbench.read import offered
 from netbench.read.cells import CellResult
@@ -26,33 +26,19 @@ def grounded(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> 
     """The comparison of these cells (of several results, where states were measured in turns),
     without a verdict where its metric has no ground for one. An interval means that all are there.
     """
-    return c if math.isnan(c.low) else without_verdict(c, _doubt(c, level, baseline))
-
-
-def without_verdict(c: Comparison, why: str) -> Comparison:
-    """The comparison, without a verdict if there is a reason for none."""
-    if not why or math.isnan(c.low):
+    if math.isnan(c.low) or not (why := _doubt(c, level, baseline)):
         return c
-    return c.but(verdict=NO_VERDICT, needed=None, unsettled=why, flags=())
-
-
-def doubt_of_rate(metric: str, sides: Iterable[tuple[int | None, Sequence[float]]]) -> str:
-    """Why raw CPU of cells with such rates, that moved so much in Gb/s, has no verdict."""
-    if not metric.partition(".")[0].endswith("_cpu"):
-        return ""
-    paced = list(sides)
-    if any(rate is None for rate, _ in paced):
-        return NO_RATE
-    return "" if all(moved and offered.is_held(rate, moved) for rate, moved in paced) else MISSED
+    return c.but(verdict=NO_VERDICT, unsettled=why, flags=())
 
 
 def _doubt(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> str:
-    paced = [
-        (offered.rate_of(result, cell.factors), offered.moved_by(cell))
-        for result, cell in (*level, *baseline)
-    ]
-    if why := doubt_of_rate(c.metric, paced):
-        return why
+    """Why there is no verdict; "" where nothing is against one."""
+    sides = (*level, *baseline)
+    if c.metric.partition(".")[0].endswith("_cpu"):
+        if any(offered.rate_of(result, cell.factors) is None for result, cell in sides):
+            return NO_RATE
+        if not all(offered.holds(*side) for side in sides):
+            return MISSED
     mine, base = (
         max((_share(*side, c.metric) for side in each), default=0.0) for each in (level, baseline)
     )

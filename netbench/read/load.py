@@ -5,34 +5,45 @@ analysis needs is kept. No raw counter stays in memory, and no file is read twic
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from netbench.base.json_lines import JsonLines
 from netbench.read.accounts import accounts_of
+from netbench.read.counters import Number, is_known
 from netbench.read.derive import metrics_of
 from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
 from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
+from netbench.read.noise_labels import labels
 from netbench.read.readbacks import ReadbackTally
-from netbench.read.result import Result, counting, handled_by
-from netbench.read.runs import RunColumns
+from netbench.read.result import Result, counting, factors_of, handled_by
 from netbench.read.stack import Runs, runs_of
 from netbench.read.totals import Declared, Totals
 from netbench.result.bundles import folder_of
 from netbench.result.codec import flawed
-from netbench.result.files import NOISE, Hosts, PlanFile, read_facts, read_noise, read_plan
+from netbench.result.files import (
+    NOISE,
+    Hosts,
+    NoiseEntry,
+    PlanFile,
+    read_facts,
+    read_noise,
+    read_plan,
+)
 from netbench.result.reading import read_campaign
 from netbench.result.store import no_result
 
+ROUND = "round"
+"""A column of campaigns of several pairs."""
 TOGETHER = 64 << 20
 """Bytes of lines whose runs are taken in together."""
-_ALL: tuple[Stratum, Epoch] = (("", ""), ())
-"""Where all ok runs count: no host was ever different."""
 _ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
 _Total = TypeVar("_Total")
 
@@ -81,7 +92,7 @@ class _Reader:
 
     def __init__(self, plan: PlanFile, hosts: Hosts, observe: Callable[[Runs], None]) -> None:
         self.plan, self.hosts, self.observe = plan, hosts, observe
-        self.columns, self.readbacks = RunColumns(), ReadbackTally()
+        self.columns, self.readbacks = _RunColumns(), ReadbackTally()
         self.counted: dict[tuple[Stratum, Epoch], tuple[Totals, list[npt.NDArray[np.int64]]]] = {}
         # of the ok runs of an epoch: their counters, and their rows
         self.seen: set[int] = set()
@@ -100,7 +111,8 @@ class _Reader:
         """Take in lines of a file. Errors: StoreError, also for a record that does not fit the
         others or the plan.
         """
-        for runs in runs_of(batch, lines.where):
+        apart = (self.epochs.of,) if self.epochs.several else ()
+        for runs in runs_of(batch, lines.where, *apart):
             record, numbers = runs.record, runs.numbers
             for row, run in zip(runs.rows.tolist(), numbers, strict=True):
                 if run in self.seen:
@@ -120,28 +132,15 @@ class _Reader:
             self.observe(runs)
 
     def _count(self, runs: Runs) -> dict[int, str]:
-        """Count ok runs within their epochs; say of which the mechanism did not engage, by their
+        """Count ok runs within their epoch; say of which the mechanism did not engage, by their
         places, and why.
         """
-        if not self.epochs.several:
-            return self._count_in(_ALL, runs)
-        why: dict[int, str] = {}
-        record, place = runs.record, stratum(runs.record)
-        epochs = [self.epochs.of(record.pair, run, record.boot) for run in runs.numbers]
-        for epoch in dict.fromkeys(epochs):
-            which = np.array([each == epoch for each in epochs])
-            places = np.flatnonzero(which).tolist()
-            mine = self._count_in((place, epoch), runs.chosen(which))
-            why |= {places[i]: reason for i, reason in mine.items()}
+        place = stratum(runs.record)
+        epoch = self.epochs.of(runs.record.pair, runs.numbers[0], runs.record.boot)
         if runs.rows[-1] >= self.last_row.get(place, 0):
             self.last_row[place] = int(runs.rows[-1])
-            self.latest[place] = epochs[-1]
-        return why
-
-    def _count_in(self, epoch: tuple[Stratum, Epoch], runs: Runs) -> dict[int, str]:
-        if epoch not in self.counted:
-            self.counted[epoch] = Totals(self.declared), []
-        totals, rows = self.counted[epoch]
+            self.latest[place] = epoch
+        totals, rows = self.counted.setdefault((place, epoch), (Totals(self.declared), []))
         rows.append(runs.rows)
         return totals.add(runs.record)
 
@@ -201,3 +200,97 @@ class _Reader:
             units=self.units,
             truncated=truncated,
         )
+
+
+class _RunColumns:
+    """The columns of the frame; 100,000 runs take about 50 MB."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._parts: list[tuple[npt.NDArray[np.int64], dict[str, Any]]] = []
+        # rows, and what some columns say there: one value each, or one for all
+        self._metrics: dict[str, None] = {}
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that any run has."""
+        return tuple(self._metrics)
+
+    def add(self, runs: Runs, metrics: Mapping[str, Number], why: Mapping[int, str]) -> None:
+        """Append runs. why: the mechanism of the runs at these places did not engage."""
+        names = ("run", "cell", "pair", "block", "boot", "status", ROUND)
+        values = {name: getattr(runs.record, name) for name in names}
+        if values[ROUND] is None:
+            del values[ROUND]
+        values |= {name: [raw[name] for raw in runs.said] for name in ("started", "reason")}
+        if why:
+            values["engaged"] = [why.get(i, "") for i in range(len(runs))]
+        known = {name: numbers for name, numbers in metrics.items() if is_known(numbers)}
+        self._metrics |= dict.fromkeys(known)
+        self._parts.append((runs.rows, values | known))
+        self._runs += len(runs)
+
+    def exclude(self, rows: npt.NDArray[np.int64], why: str) -> None:
+        """Say why ok runs do not count."""
+        self._parts.append((rows, {"excluded": why, "engaged": ""}))
+
+    def _column(self, name: str, missing: object, kind: type) -> npt.NDArray[Any]:
+        column: npt.NDArray[Any] = np.full(self._runs, missing, dtype=kind)
+        for rows, values in self._parts:
+            if name in values:
+                column[rows] = values[name]
+        return column
+
+    def frame(
+        self, plan: PlanFile, noise: Sequence[NoiseEntry], ticks: Mapping[str, int]
+    ) -> pd.DataFrame:
+        """The frame, as Result has it but for builds: run cell pair block boot ROUND (where any
+        record has one) status reason engaged excluded noise started, one column a factor, one a
+        metric (NaN: that run has none). ticks: of each host's clock, in a second.
+        """
+        factors = {cell.cell: cell.factors for cell in plan.cells}
+        cell, pair, status, started, *texts = (
+            self._column(name, "", object)
+            for name in ("cell", "pair", "status", "started", "reason", "engaged", "excluded")
+        )
+        cells = pd.Categorical(cell, categories=list(factors))
+        columns: dict[str, Any] = {"run": self._column("run", 0, int), "cell": cells}
+        columns["pair"] = pd.Categorical(pair)
+        columns |= {name: self._column(name, 0, int) for name in ("block", "boot")}
+        if (rounds := self._column(ROUND, 0, int)).any():
+            columns[ROUND] = pd.arrays.IntegerArray(rounds, rounds == 0)
+        columns["status"] = pd.Categorical(status)
+        # without any run pandas guesses numbers
+        for name, column in zip(("reason", "engaged", "excluded"), texts, strict=True):
+            columns[name] = pd.Series(column, dtype="object")
+        columns["noise"] = _noise(pair, columns["block"], labels(noise, ticks))
+        columns["started"] = pd.to_datetime(
+            pd.Series(started, dtype="str"), format="ISO8601", utc=True
+        )
+        for name in factors_of(plan):  # levels in the plan's order; missing where a cell has none
+            if name in columns or name in self._metrics:
+                raise ValueError(f"{name} is a factor, and a column of every table of runs")
+            of_cells = [levels.get(name) for levels in factors.values()]
+            levels = pd.Categorical(
+                of_cells, categories=list(dict.fromkeys(filter(None, of_cells)))
+            )
+            columns[name] = levels[cells.codes]
+        columns |= {name: self._column(name, math.nan, float) for name in self._metrics}
+        return pd.DataFrame(columns)
+
+
+def _noise(
+    pairs: npt.NDArray[Any],
+    blocks: npt.NDArray[Any],
+    disturbed: Mapping[tuple[str, int], Sequence[str]],
+) -> list[str]:
+    """Of each run what disturbed its block on the pair's hosts, in words."""
+    if not disturbed:
+        return [""] * len(pairs)
+    hosts = {pair: pair.split(">") for pair in set(pairs)}
+    return [
+        "; ".join(
+            dict.fromkeys(w for host in hosts[pair] for w in disturbed.get((host, block), ()))
+        )
+        for pair, block in zip(pairs, blocks, strict=True)
+    ]

@@ -4,6 +4,7 @@ two differ in besides: facts of their hosts, and keys of their campaigns.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,34 +60,31 @@ def match(a: Result, b: Result) -> Matching:
     pairs, notes = pairs_of(a, b)
     common = [name for name in a.swept if name in b.swept]
     own = {A: [n for n in a.swept if n not in common], B: [n for n in b.swept if n not in common]}
-    sides: dict[str, dict[tuple[str, ...], list[PlannedCell]]] = {A: {}, B: {}}
+    sides = {A: _by_levels(a, common), B: _by_levels(b, common)}
     for name, other, mine, against in ((A, B, a, b), (B, A, b, a)):
+        groups = sides[name]
         for factor in own[name]:
             level = _written(against, factor)
-            assumed = (
-                f"{other} was run with {level}"
-                if level
-                else (f"{other} does not say its level, so that each is compared with its one cell")
-            )
+            assumed = f"{other} does not say its level, so that each is compared with its one cell"
+            if level:
+                assumed = f"{other} was run with {level}"
             notes.append(f"{factor} was swept in {name} alone; {assumed}")
-        for cell in mine.cells:
-            levels = tuple(cell.factors.get(name, "") for name in common)
-            sides[name].setdefault(levels, []).append(cell)
-        for key, group in sides[name].items():
-            kept = sides[name][key] = _as_written(group, own[name], against)
-            if left_out := [cell.cell for cell in group if cell not in kept]:
-                notes.append(
-                    f"left out of {name}: {listed(left_out, NAMED)}: the other was run with another"
-                    " level"
-                )
+            for key, group in groups.items():
+                groups[key] = [c for c in group if c.factors.get(factor) == level] or group
+        kept = [cell for group in groups.values() for cell in group]
+        if left_out := [cell.cell for cell in mine.cells if cell not in kept]:
+            notes.append(
+                f"left out of {name}: {listed(left_out, NAMED)}: the other was run with another"
+                " level"
+            )
     matches: list[Match] = []
     for key in (key for key in sides[A] if key in sides[B]):
-        cells = [(x, y) for x in sides[A][key] for y in sides[B][key]]
-        if len(sides[A][key]) > 1 and len(sides[B][key]) > 1:  # those of one id
-            ids = {x.cell for x, y in cells if x.cell == y.cell}
-            both = dict.fromkeys(cell.cell for cell in (*sides[A][key], *sides[B][key]))
+        groups_of = sides[A][key], sides[B][key]
+        cells = list(itertools.product(*groups_of))
+        if min(map(len, groups_of)) > 1:  # those of one id
             cells = [(x, y) for x, y in cells if x.cell == y.cell]
-            if left_out := [cell for cell in both if cell not in ids]:
+            both = dict.fromkeys(cell.cell for group in groups_of for cell in group)
+            if left_out := [cell for cell in both if cell not in {x.cell for x, _ in cells}]:
                 notes.append(
                     f"left out: {listed(left_out, NAMED)}, of which several could be meant"
                 )
@@ -105,25 +103,19 @@ def match(a: Result, b: Result) -> Matching:
     return Matching(tuple(matches), tuple(notes))
 
 
+def _by_levels(result: Result, factors: Sequence[str]) -> dict[tuple[str, ...], list[PlannedCell]]:
+    groups: dict[tuple[str, ...], list[PlannedCell]] = {}
+    for cell in result.cells:
+        groups.setdefault(tuple(cell.factors.get(n, "") for n in factors), []).append(cell)
+    return groups
+
+
 def _attached(x: PlannedCell, y: PlannedCell, swept: Collection[str]) -> Iterator[str]:
     """Notes on keys that `include` attached to two cells, where their levels differ."""
     for name in dict.fromkeys((*x.factors, *y.factors)):
         levels = [cell.factors.get(name, "not given") for cell in (x, y)]
         if name not in swept and levels[0] != levels[1]:
             yield f"{x.cell}: {name} is {levels[0]} in {A}, {levels[1]} in {B}"
-
-
-def _as_written(
-    group: Sequence[PlannedCell], own: Sequence[str], other: Result
-) -> list[PlannedCell]:
-    """The cells whose own factors are at the levels that the other campaign wrote, where there are
-    such.
-    """
-    cells = list(group)
-    for name in own:
-        level = _written(other, name)
-        cells = [cell for cell in cells if cell.factors.get(name) == level] or cells
-    return cells
 
 
 def _written(result: Result, factor: str) -> str | None:

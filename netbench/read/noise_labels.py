@@ -38,7 +38,10 @@ def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
             yield Sign(_kind(name), name, after - before)
     for name, (reading, later) in entry.gauges.items():
         if name == "mhz" and isinstance(reading, list) and isinstance(later, list):
-            yield from _frequency(reading, later)
+            readings = [value for value in (*reading, *later) if value]
+            if readings and max(readings) > min(readings) * (1 + SPREAD):
+                words = f"{min(readings):.0f} to {max(readings):.0f} MHz"
+                yield Sign("clock", "frequency", 0.0, words)
         elif name in ("governor", "irqbalance") and reading != later:
             words = f"{name} was {reading or 'not running'}, then {later or 'not running'}"
             yield Sign("clock" if name == "governor" else name, name, 0.0, words)
@@ -68,12 +71,6 @@ def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     stolen = edges["steal"][1] - edges["steal"][0] if "steal" in edges else 0
     if stolen >= 2 and stolen / ticks / seconds >= STOLEN:
         yield Sign("steal", "steal", stolen / ticks / seconds)
-
-
-def _frequency(before: Sequence[float | None], after: Sequence[float | None]) -> Iterator[Sign]:
-    readings = [value for value in (*before, *after) if value]
-    if readings and max(readings) > min(readings) * (1 + SPREAD):
-        yield Sign("clock", "frequency", 0.0, f"{min(readings):.0f} to {max(readings):.0f} MHz")
 
 
 def mean_load(entries: Iterable[NoiseEntry], ticks: Callable[[str], int]) -> float:

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from netbench.base.units import count, parse_rate
+from netbench.model import Compare
 from netbench.read.cells import CellResult
 from netbench.read.result import Result
+from netbench.stats.closing import groups
 
 KEY, METRIC = "rate", "throughput"
 BOTH = (METRIC, "sent")  # each side's own window: one that was held up may lie beside the other
@@ -36,18 +38,11 @@ def rate_of(result: Result, factors: Mapping[str, str]) -> int | None:
 
 def holds(result: Result, cell: CellResult) -> bool:
     """Whether a cell has a rate, and each side moved as much, neither less nor more."""
-    moved = moved_by(cell)
-    return METRIC in cell.intervals and is_held(rate_of(result, cell.factors), moved)
-
-
-def moved_by(cell: CellResult) -> list[float]:
-    """What each side of a cell moved, in Gb/s."""
-    return [cell.intervals[name].mean for name in BOTH if name in cell.intervals]
-
-
-def is_held(rate: int | None, moved: Iterable[float]) -> bool:
-    """Whether there is a rate in bits/s, and all of so many Gb/s are near it."""
-    return rate is not None and all(abs(each * 1e9 / rate - 1) <= TOLERANCE for each in moved)
+    rate, known = rate_of(result, cell.factors), cell.intervals
+    if rate is None or METRIC not in known:
+        return False
+    moved = [known[name].mean * 1e9 / rate for name in BOTH if name in known]
+    return all(abs(each - 1) <= TOLERANCE for each in moved)
 
 
 def free(result: Result, cells: Iterable[CellResult]) -> list[CellResult]:
@@ -59,16 +54,11 @@ def fixed(result: Result, cells: Iterable[CellResult], factor: str) -> set[Place
     """The cells whose throughput says nothing of the levels of a factor: they, and all that they
     are compared with, hold their rate.
     """
-    contexts: dict[tuple[str, ...], list[CellResult]] = {}
-    for cell in cells:
-        others = (cell.factors.get(name, "") for name in result.swept if name != factor)
-        contexts.setdefault((cell.pair, *others), []).append(cell)
-    return {
-        (cell.cell, cell.pair)
-        for context in contexts.values()
-        if not free(result, context)
-        for cell in context
-    }
+    at = {cell.place: cell for cell in cells}
+    factors = {place: cell.factors for place, cell in at.items()}
+    contexts = groups(factors, result.swept, Compare(factor, ""))
+    together = [[at[place] for place in context] for context in contexts]
+    return {cell.place for each in together if not free(result, each) for cell in each}
 
 
 def told(result: Result, cells: Sequence[CellResult]) -> str:

@@ -38,7 +38,7 @@ class MetricPower:
     and corrected. `unit`: `block`, `boot` or `build`, with deviation `sd` from `freedom` degrees of
     freedom, at most `sd_at_most` (one-sided 80%). `smallest`: by n, the smallest difference that it
     shows with power.POWER, as a fraction; `needed`: n by difference, None beyond power.MOST_UNITS.
-    `apart`, `between`, `within`: as in Variation.
+    `apart`, `between`, `within`: as in Split.
     """
 
     metric: str
@@ -66,28 +66,13 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Variation:
-    """How far log differences of two cells vary: deviations `apart` of `builds` builds (NaN: not
-    known), `between` `boots` boots of a build (NaN: not known) and `within` a boot, of one block,
-    with `freedom` degrees of freedom. `paired`: seen as differences.
+class Variation(Split):
+    """How far log differences of two cells vary, with `freedom` degrees of freedom within a boot;
+    what is not known is NaN. `paired`: seen as differences.
     """
 
-    between: float
-    within: float
-    freedom: int
-    boots: int
-    paired: bool
-    apart: float
-    builds: int
-
-    def of(self, unit: str, blocks: float = 1, boots: float = 1) -> float:
-        """The deviation of the difference of two blocks; of two boots of so many blocks; or of two
-        builds of so many boots.
-        """
-        if unit == "block":
-            return self.within
-        of_boot = math.hypot(self.between, self.within / math.sqrt(blocks))
-        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
+    freedom: int = 0
+    paired: bool = False
 
 
 Contrast = tuple[str, str, str]
@@ -144,11 +129,11 @@ def _power(
     if builds > 1 and not any(math.isnan(v.apart) for v in known.values()):
         unit, sizes = "build", [builds]
     deviations = {
-        c: v.of(unit, runs_a_boot(repeat), repeat.boots / builds) for c, v in known.items()
+        c: v.deviation(unit, runs_a_boot(repeat), repeat.boots / builds) for c, v in known.items()
     }
     worst = max(known, key=deviations.__getitem__)
     seen, sd = known[worst], deviations[worst]
-    freedom = {"block": seen.freedom, "boot": seen.boots - 1, "build": seen.builds - 1}[unit]
+    freedom = {"block": seen.freedom, "boot": round(seen.boots) - 1, "build": seen.builds - 1}[unit]
     count = family if campaign.compare else 1
     confidence = ratio_confidence(repeat, count, fixed=by_boot)
     smallest = partial(power.smallest_difference, sd, confidence=confidence, blocks=not by_boot)
@@ -216,10 +201,7 @@ class _Pilot:
             if (one, pair) in runs and (two, pair) in runs
         ]
 
-        def of_block(v: Variation) -> float:
-            return v.of("block" if math.isnan(v.between) else "boot")
-
-        return max(filter(None, found), key=of_block, default=None)
+        return max(filter(None, found), key=lambda v: v.deviation("boot"), default=None)
 
     def _cells(self, contrast: Contrast) -> list[tuple[str, str]]:
         """The two cells there of a comparison; one cell twice where there is only one."""
@@ -234,38 +216,33 @@ def _variation(mine: Series, base: Series) -> Variation | None:
     alone = mine is base
     if not alone and mine.boots & base.boots:
         _, boots, table, builds = rows_of_all([mine, base], 1, {})
-        parts = [_parts(table[:, 0] - table[:, 1], boots, builds)]
+        parts = [_part(table[:, 0] - table[:, 1], boots, builds)]
     else:
-        parts = [_parts(series.logs, series.boot, series.builds) for series in (mine, base)]
+        parts = [_part(series.logs, series.boot, series.builds) for series in (mine, base)]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
-
-    def deviation(name: str) -> float:
-        return math.sqrt(sum(getattr(each, name) ** 2 for _, each in known))
-
-    return Variation(
-        deviation("between"),
-        deviation("within"),
-        known[0][0] if alone else sum(freedom for freedom, _ in known),
-        min(round(each.boots) for _, each in known),
-        not alone,
-        deviation("apart"),
-        min(each.builds for _, each in known),
+    names = ("between", "within", "apart")
+    deviations = {n: math.sqrt(sum(getattr(each, n) ** 2 for each in known)) for n in names}
+    return replace(
+        known[0],
+        **deviations,
+        boots=min(each.boots for each in known),
+        builds=min(each.builds for each in known),
+        freedom=known[0].freedom if alone else sum(each.freedom for each in known),
+        paired=not alone,
     )
 
 
-def _parts(logs: Numbers, boots: Places, builds: Builds) -> tuple[int, Split] | None:
-    """Degrees of freedom, and deviations between builds, boots (in all) and within them; None with
-    fewer than 2 runs in a boot.
-    """
-    units = len(set(boots.tolist()))
+def _part(logs: Numbers, boots: Places, builds: Builds) -> Variation | None:
+    """Of one series, its boots counted in all; None with fewer than 2 runs in a boot."""
+    n, units = len(logs), len(set(boots.tolist()))
     if units == 1:
-        within = float(followed(logs).error) * math.sqrt(len(logs))
-        return (len(logs) - 1, Split(1, len(logs), 0.0, NAN, within)) if len(logs) > 1 else None
-    found = split(logs, boots, builds=builds) or split(logs, boots)
+        within = float(followed(logs).error) * math.sqrt(n)
+        return Variation(1, n, 0.0, NAN, within, freedom=n - 1) if n > 1 else None
+    found = split(logs, boots, builds) or split(logs, boots)
     if found is None:
         return None
     # boots of builds that had one each are in what builds differ by
     between = 0.0 if math.isnan(found.between) else found.between
-    return len(logs) - units, replace(found, boots=units, between=between)
+    return Variation(**vars(replace(found, boots=units, between=between)), freedom=n - units)

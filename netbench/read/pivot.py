@@ -36,26 +36,18 @@ class Pivot:
         levels = [f"{k}={shown(v)}" for k, v in self.context.items() if (k, v) != ("tool", NO_TOOL)]
         return [self.pair, *levels] if with_pair else levels
 
-    def at(self, row: str, column: str) -> CellResult | None:
-        """The cell of two levels; None: the plan has none."""
-        return self.cells.get((row, column))
 
-
-def method_factors(result: Result) -> tuple[str, str] | None:
-    """The first two factors that name methods and are swept over several levels."""
+def pivots(result: Result, cells: Sequence[CellResult]) -> list[Pivot]:
+    """The matrices of a result in the order of its cells: those of two levels or more each way, of
+    the first two factors that name methods and are swept over several levels.
+    """
     levels = {
         name: {cell.factors[name] for cell in result.cells if name in cell.factors}
         for name in METHODS
         if name in result.swept
     }
-    several = [name for name, each in levels.items() if len(each) > 1]
-    return (several[0], several[1]) if len(several) > 1 else None
-
-
-def pivots(result: Result, cells: Sequence[CellResult]) -> list[Pivot]:
-    """The matrices of a result in the order of its cells: those of two levels or more each way."""
-    factors = method_factors(result)
-    if factors is None:
+    factors = [name for name, each in levels.items() if len(each) > 1][:2]
+    if len(factors) < 2:
         return []
     together: dict[tuple[str, tuple[tuple[str, str], ...]], list[CellResult]] = {}
     for cell in cells:

@@ -21,10 +21,11 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from netbench.base.errors import StoreError
-from netbench.read.counters import delta, window_seconds
+from netbench.read.counters import NO_COUNTERS
+from netbench.read.derive import throughput_of
 from netbench.result.profile_files import (
     KERNEL_MARK,
     Folded,
@@ -34,7 +35,7 @@ from netbench.result.profile_files import (
     read_folded,
     read_profile_runs,
 )
-from netbench.stats.intervals import NAN, Interval, welch_error
+from netbench.stats.intervals import NAN, Interval, t_quantile, welch_error
 
 GIB = 1 << 30
 TRANSFERS = ("sender", "receiver", "swapper")
@@ -194,7 +195,7 @@ def _run_profile(
     record: ProfileRecord, profile: KernelProfile, stacks: Folded
 ) -> RunProfile | None:
     """What was sampled in a run; None where the run moved nothing that is known."""
-    gib_per_second = _speed(record)
+    gib_per_second = throughput_of(record.receiver or NO_COUNTERS) * 1e9 / 8 / GIB
     if not gib_per_second > 0 or not profile.seconds:
         return None
     scale = 1 / profile.seconds / gib_per_second
@@ -212,16 +213,6 @@ def _run_profile(
     every = sum(stacks.values()) or 1
     costs = {name: count * scale for name, count in counts.items()}
     return RunProfile(costs, kept, scale, idle / every, others / every, profile)
-
-
-def _speed(record: ProfileRecord) -> float:
-    """GiB/s that the receiver got; NaN or 0 where that is not known."""
-    side = record.receiver
-    if side is None:
-        return NAN
-    if side.tool is not None and side.tool.bytes and side.tool.seconds:
-        return side.tool.bytes / side.tool.seconds / GIB
-    return float(delta(side, "flow", "bytes") / GIB / window_seconds(side))
 
 
 def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
@@ -310,5 +301,5 @@ def welch(before: Sequence[float], after: Sequence[float], confidence: float) ->
     if n < 2:
         return Interval(n, mean)
     error, freedom = welch_error(a, b)
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    half = t_quantile(freedom, confidence) * error
     return Interval(n, mean, mean - half, mean + half, half_width=half)

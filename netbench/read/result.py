@@ -128,6 +128,10 @@ class Result:
         """
         return tuple(n for n in self.plan.swept if n in self.factors) or self.factors
 
+    def levels(self, factors: Mapping[str, str]) -> tuple[str, ...]:
+        """The levels of what is swept; "" for what a cell lacks."""
+        return tuple(factors.get(name, "") for name in self.swept)
+
     @cached_property
     def in_boots(self) -> bool:
         """Whether netbench booted the hosts."""

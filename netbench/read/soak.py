@@ -36,7 +36,7 @@ COUNTERS = (
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load
-LOADED = 0.01  # interrupted so much more than usual: likewise
+LOADED = 0.01  # interrupted so much more than the quietest CPU: likewise
 TICK_NS = 10_000_000  # of /proc/stat, for users: 100 a second on every machine (time(7))
 
 
@@ -170,53 +170,29 @@ def slower(side: SideCounters) -> Number:
     return window_of(side).quantum / window_of(side, "idle_").quantum - 1
 
 
-def quieter(now: Soaked, before: Soaked | None) -> Soaked:
-    """A window on an idle CPU, with no more of other processes than there were in an earlier one:
-    otherwise a small load that goes on becomes part of what an idle CPU loses.
-    """
-    if before is None or now.switched * before.elapsed <= before.switched * now.elapsed:
-        return now
-    least = before.switched * now.elapsed // before.elapsed
-    return replace(now, taken=max(0, now.taken - now.switched + least), switched=least)
-
-
 @dataclass(frozen=True)
 class Idle:
     """What a CPU would lose if it were idle, and how long a quantum takes then, in ns (NaN: not
-    known); `origin`: `window` or `stored`.
+    known).
     """
 
     share: float
     quantum: Number
-    origin: str
 
 
-def idle_of(
-    slices: Mapping[int, Sequence[Soaked]], stored: Mapping[int, Soaked]
-) -> dict[int, Idle]:
+def idle_of(slices: Mapping[int, Sequence[Soaked]]) -> dict[int, Idle]:
     """What each CPU would lose if it were idle, from slices of a window in which it was loaded or
-    not, and from a window earlier in the boot, by CPU. CPUs of which neither tells are left out.
-
-    What interrupts a soaker changes within minutes, so the window itself tells it best: by the time
-    in which no other process ran. Where interrupts took much more than they did earlier, or than on
-    the quietest CPU, they are a load's. What processes take of an idle CPU, only an earlier window
-    can tell.
+    not: by the time in which no other process ran. Where interrupts took much more than on the
+    quietest CPU, they are a load's. Empty where processes left nothing of any CPU.
     """
     seen = {cpu: found for cpu, parts in slices.items() if (found := quiet(parts))}
     least = min((found.interrupted for found in seen.values()), default=0.0)
     idle: dict[int, Idle] = {}
-    for cpu in slices:
-        found, before = seen.get(cpu), stored.get(cpu)
-        usual = before.interrupted if before else least
-        background = before.switched / before.elapsed if before else 0.0
-        if found and found.interrupted <= usual + LOADED:
-            quantum = before.quantum if before else found.quantum
-            idle[cpu] = Idle(found.interrupted + background, quantum, "window")
-        elif before:
-            idle[cpu] = Idle(before.interrupted + background, before.quantum, "stored")
-        elif seen:
-            quantum = found.quantum if found else math.nan
-            idle[cpu] = Idle(least, quantum, "window")
+    for cpu in slices if seen else ():
+        found = seen.get(cpu)
+        own = found is not None and found.interrupted <= least + LOADED
+        share = found.interrupted if found and own else least
+        idle[cpu] = Idle(share, found.quantum if found else math.nan)
     return idle
 
 

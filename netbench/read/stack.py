@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from itertools import chain, compress
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ NOTED = ("started", "reason", "settings", "concurrent")
 MEASURED = ("run", "block", "round", "sender", "receiver", "captures", "proof", "cut")
 """Keys of a record whose numbers differ from run to run."""
 _OF_CELL = ("schema", "cell", "pair", "boot")
+Apart = Callable[[str, int, int], object]
+"""Of a pair, the number of a run and its boot."""
 _DIGITS = b"0123456789"
 _LONG = re.compile(rb"\d{19}")
 """A number that an int64 may not hold."""
@@ -34,7 +36,7 @@ _LONG = re.compile(rb"\d{19}")
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs of one cell, pair, boot and status whose records have the same keys.
+    """Runs of one cell, pair, boot, status and what `apart` says whose records have the same keys.
 
     rows: the places of their lines in records.jsonl, from 0. record: what they say together, where
     a number of MEASURED is an array with one value a run, and all else is what the first of them
@@ -53,29 +55,15 @@ class Runs:
         """The number of each run."""
         return self.record.run.tolist()  # type: ignore[attr-defined, no-any-return]
 
-    def chosen(self, which: npt.NDArray[np.bool_]) -> Runs:
-        """Those at which `which` is true."""
-        said = list(compress(self.said, which))
-        return Runs(self.rows[which], _chosen(self.record, which), said)
 
-
-def _chosen(part: Any, which: npt.NDArray[np.bool_]) -> Any:
-    """A part of the record of runs, of some of them."""
-    if isinstance(part, np.ndarray):
-        return part[which]
-    if isinstance(part, dict):
-        return {key: _chosen(each, which) for key, each in part.items()}
-    if isinstance(part, list | tuple):
-        return type(part)(_chosen(each, which) for each in part)
-    if is_dataclass(part) and not isinstance(part, type):
-        parts = {each.name: _chosen(getattr(part, each.name), which) for each in fields(part)}
-        return replace(part, **parts)
-    return part
-
-
-def runs_of(lines: Sequence[tuple[int, bytes]], where: Callable[[int], object]) -> list[Runs]:
+def runs_of(
+    lines: Sequence[tuple[int, bytes]],
+    where: Callable[[int], object],
+    apart: Apart = lambda pair, run, boot: None,
+) -> list[Runs]:
     """The runs of some lines, each with its number from 1, in the order of their first lines.
-    where: for messages, the place of a line by its number. Errors: StoreError with it.
+    where: for messages, the place of a line by its number; apart: runs are together where it is
+    equal. Errors: StoreError with `where`.
     """
     # A cell's lines are looked at together, since few at once stay in the processor's caches.
     layouts: dict[tuple[bytes, bytes, int], list[tuple[int, bytes]]] = {}
@@ -84,19 +72,20 @@ def runs_of(lines: Sequence[tuple[int, bytes]], where: Callable[[int], object]) 
         settings = line[line.find(b'"settings"') : line.find(b'"proof"')]
         alone = number if _LONG.search(settings) else 0  # its numbers are not looked at here
         layouts.setdefault((line.translate(None, _DIGITS), cell, alone), []).append((number, line))
-    found = [runs for alike in layouts.values() for runs in _of_layout(alike, where)]
+    found = [runs for alike in layouts.values() for runs in _of_layout(alike, where, apart)]
     return sorted(found, key=lambda runs: int(runs.rows[0]))
 
 
 def _of_layout(
-    lines: Sequence[tuple[int, bytes]], where: Callable[[int], object]
+    lines: Sequence[tuple[int, bytes]], where: Callable[[int], object], apart: Apart
 ) -> Sequence[Runs]:
     parse_record(lines[0][1], where(lines[0][0]))
     cells: dict[tuple[Any, ...], list[int]] = {}
     try:
         said = from_json(b"[%b]" % b",".join(line for _, line in lines))
         for i, raw in enumerate(said):
-            cells.setdefault(tuple(raw[name] for name in _OF_CELL), []).append(i)
+            place = apart(raw["pair"], raw["run"], raw["boot"])
+            cells.setdefault((*(raw[name] for name in _OF_CELL), place), []).append(i)
         return [
             _of_cell([lines[i] for i in places], [said[i] for i in places], where)
             for places in cells.values()
@@ -104,7 +93,7 @@ def _of_layout(
     except (KeyError, ValueError):
         if len(lines) == 1:
             raise
-    return [runs for line in lines for runs in _of_layout([line], where)]
+    return [runs for line in lines for runs in _of_layout([line], where, apart)]
 
 
 def _of_cell(

@@ -179,7 +179,12 @@ def copied(
             part, whole = counted["copied"].total, counted[what].total
         elif "copied_bytes" in counted:
             part = counted["copied_bytes"].total
-            whole = part + sum(counted[name].total for name in counted if _spares(meanings[name]))
+            spared = (
+                each.total
+                for name, each in counted.items()
+                if MUST_MOVE in meanings[name].flags and meanings[name].name.endswith("_bytes")
+            )
+            whole = part + sum(spared)
         if whole:
             found[place] = part, whole, what
     return found
@@ -190,8 +195,3 @@ def copied_shares(
 ) -> dict[tuple[str, str, str], float]:
     """`copied` as fractions of 1."""
     return {place: part / whole for place, (part, whole, _) in copied(totals, rows).items()}
-
-
-def _spares(proof: Proof) -> bool:
-    """Whether it counts bytes that were not copied."""
-    return MUST_MOVE in proof.flags and proof.name.endswith("_bytes")

@@ -20,21 +20,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.special import chdtri, stdtr, stdtrit
+from scipy.special import stdtr
 
 from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.stats.by_boot import BOOTED
 from netbench.stats.comparison import CAMPAIGN, Comparison
-from netbench.stats.dependence import SHARED
-from netbench.stats.intervals import Numbers, ratio_confidence
+from netbench.stats.intervals import Numbers, ratio_confidence, t_quantile
 
 Some = Numbers | float
 FIXED = (*BOOTED, CAMPAIGN)  # units whose number nobody chooses by looking at results
-MOST_RUNS = 10_000  # no larger number of runs is named as what would reach a width
-ENOUGH_FREEDOM = 25  # of a deviation from which a number of runs is told
-RANGE = (0.05, 0.95)  # upper tails of chi-squared: the range of a deviation that holds 90%
-ALIKE = 1.5  # deviations within this factor are pooled
 
 
 def tested(empty: Comparison, d: float, error: float, freedom: float) -> Comparison:
@@ -66,7 +61,7 @@ def _t(d: Some, error: Some) -> Numbers:
 
 
 def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
-    """Give each comparison of one family its interval, verdict and needed n; order is kept."""
+    """Give each comparison of one family its interval and verdict; order is kept."""
 
     def outside(c: Comparison) -> float:
         if c.margin is None or math.isnan(c.p):
@@ -80,13 +75,9 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
         holm(np.array(p), partial(ratio_confidence, repeat, sides=sides, fixed=fixed)).tolist()
         for sides, p in ((2, [c.p for c in family]), (1, [outside(c) for c in family]))
     ]
-    told = [
+    return [
         c if math.isnan(c.p) else judged(c, *mine) for c, *mine in zip(family, *levels, strict=True)
     ]
-    several = [c for c in told if c.n > 1]
-    of_all = np.array([(c.sd, c.freedom) for c in several]).reshape(-1, 2)
-    units = np.array([c.unit for c in several], dtype=str)
-    return [c.but(needed=_needed(c, of_all[units == c.unit].T, repeat)) for c in told]
 
 
 def holm(p: Numbers, confidence: Callable[[int], float]) -> Numbers:
@@ -127,7 +118,7 @@ def judged(comparison: Comparison, level: float, within: float = math.nan) -> Co
 def at_level(comparison: Comparison, level: float) -> Comparison:
     """The comparison with its interval of confidence `level`."""
     d = math.log(comparison.ratio)
-    half = _quantile(comparison.freedom, level) * comparison.error
+    half = t_quantile(comparison.freedom, level) * comparison.error
     return comparison.but(low=math.exp(d - half), high=math.exp(d + half), corrected=level)
 
 
@@ -137,49 +128,3 @@ def stands(comparison: Comparison, d: float, error: float, freedom: float) -> bo
     within = c.corrected if c.verdict == "equivalent" else math.nan
     again = judged(c, c.corrected, within)
     return again.verdict == comparison.verdict
-
-
-def _quantile(freedom: float, confidence: float) -> float:
-    """Two-sided quantile of Student's t."""
-    return float(stdtrit(freedom, (1 + confidence) / 2))
-
-
-def _needed(c: Comparison, family: Numbers, repeat: Repeat) -> tuple[int, int] | None:
-    """The range of n at which an inconclusive comparison's interval is as narrow as asked; None
-    where it is already, or where the data cannot tell: with fewer than ENOUGH_FREEDOM degrees of
-    freedom, boots or builds as units, or beyond MOST_RUNS. family: of all with its unit, deviations
-    and degrees of freedom.
-    """
-    if c.verdict != "inconclusive" or math.isnan(c.low) or c.unit in FIXED or not c.sd > 0:
-        return None
-    # from all with much the same deviation; those share their baseline, so that they count less
-    sd, free = family[:, (c.sd / ALIKE < family[0]) & (family[0] < c.sd * ALIKE)]
-    freedom = float(free.sum()) / (1 + (len(free) - 1) * SHARED)
-    room = math.log1p(repeat.precision)
-    if freedom < ENOUGH_FREEDOM or _quantile(c.freedom, c.corrected) * c.error <= room:
-        return None
-    spread = math.sqrt(float((free * sd**2).sum()) / float(free.sum()))
-    inflation = c.error * math.sqrt(c.n) / c.sd if c.against is None else 1.0
-    samples = 1 if c.against is None else 2
-    low, high = (
-        reaching(
-            spread * inflation * math.sqrt(freedom / chdtri(freedom, q)), c.corrected, room, samples
-        )
-        for q in RANGE
-    )
-    return (max(low, c.n + 1), high) if low and high and high > c.n else None
-
-
-def reaching(sd: float, confidence: float, room: float, samples: int = 1) -> int | None:
-    """The smallest n, in steps of at most 2%, whose interval has a half-width (of the log ratio) of
-    at most `room`.
-
-    sd: of a paired difference, or with two samples the root of the sum of their variances. None
-    beyond MOST_RUNS.
-    """
-    n = 2
-    while _quantile(samples * (n - 1), confidence) * sd / math.sqrt(n) > room:
-        n += max(1, n // 50)
-        if n > MOST_RUNS:
-            return None
-    return n

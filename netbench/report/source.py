@@ -204,13 +204,12 @@ class Source:
 
     def cell_of(self, c: Comparison, level: str) -> CellResult | None:
         """The cell of a comparison that has a level of its factor, where there is one."""
-        words = {**c.context, c.factor: level}
-        return self._by_levels.get((c.pair, *(words.get(name, "") for name in self.result.swept)))
+        levels = self.result.levels({**c.context, c.factor: level})
+        return self._by_levels.get((c.pair, *levels))
 
     @cached_property
     def _by_levels(self) -> dict[tuple[str, ...], CellResult]:
-        swept = self.result.swept
-        return {(c.pair, *(c.factors.get(name, "") for name in swept)): c for c in self.cells}
+        return {(c.pair, *self.result.levels(c.factors)): c for c in self.cells}
 
     def controls(self, family: Sequence[Comparison]) -> list[Comparison]:
         """The controls beside a family of one metric: none where the campaign has none, or compares

@@ -4,37 +4,35 @@ Changes no setting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from netbench.base.errors import APT_INSTALL, EngineError, RequestError
 from netbench.base.units import listed
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
-from netbench.model import Campaign, Pair, SettingLevel
+from netbench.model import Campaign
 from netbench.plan.plan import Plan, Unit
-from netbench.plan.rounds import rounds_of
 from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
-from netbench.run.boots import boots_of
 from netbench.run.check_ends import check_ends, check_memory
-from netbench.run.check_root import check_root, needing_root, who_reads
+from netbench.run.check_root import check_root, host_levels, needing_root
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
-from netbench.run.held_settings import levels_of
 from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
 from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
-from netbench.run.own_settings import context_of
 from netbench.run.soak_meter import doubts
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.named import find
-from netbench.settings.setting import SettingContext
 from netbench.tools.adaptors import adaptor_of
 from netbench.tools.tool import Place
+
+if TYPE_CHECKING:
+    from netbench.kernels.boot.campaign_boots import Boots
 
 ROOT = 0  # the id of its user
 ORDER = ("error", "warning", "ok")
@@ -62,7 +60,7 @@ def check(
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
-        *check_overlap(campaign, pool),
+        *check_overlap(campaign),
         *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
         *warnings(campaign, pool, entries, look),
     ]
@@ -187,69 +185,31 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change, and what takes root
     there.
     """
-    untried: dict[str, list[str]] = {}
-    for host, key, level, place, why in setting_levels(campaign, pool):
-        if why:
-            yield Finding(
-                "error",
-                host,
-                f"{key}: {level}: {why}",
-                "leave this level out, or use another interface",
-            )
+    for one in host_levels(campaign, pool):
+        if one.why:
+            remedy = "leave this level out, or use another interface"
+            yield Finding("error", one.place.host, f"{one.key}: {one.level}: {one.why}", remedy)
         else:
-            needs = list(needing_root(place, key, level, campaign))
-            yield from needs
-            found = find(key, campaign.commands)
-            if needs and found and not found[0].certain:
-                untried.setdefault(host, []).append(f"{key}: {level}")
-    for host, levels in untried.items():
-        yield Finding("ok", host, f"not known before it is tried: {', '.join(levels)}")
+            yield from needing_root(one)
 
 
-def setting_levels(
-    campaign: Campaign, pool: WorkerPool
-) -> Iterator[tuple[str, str, SettingLevel, SettingContext, str]]:
-    """(host, key, level, where it is made, why it cannot be had there or "") of every level of a
-    setting.
+def check_overlap(campaign: Campaign) -> Iterator[Finding]:
+    """An error where pairs side by side could set what is of their whole kernel: the second might
+    take what the first has set for what was there before.
     """
-    wanted = {
-        (one.host, key, level): None
-        for unit in Plan(campaign).units
-        for one in levels_of(campaign, unit)
-        for layer in one.layers
-        for key, level in layer.items()
-    }
-    places: dict[str, SettingContext] = {}
-    for host, key, level in wanted:
-        if host not in places:
-            places[host] = context_of(campaign, host, who_reads(pool, host))
-        why = "no such setting"
-        if found := find(key, campaign.commands):
-            try:
-                why = found[0].why_not(found[1], level.value, places[host])
-            except (EngineError, ValueError) as error:
-                why = str(error)
-        yield host, key, level, places[host], why
+    if changes_kernel(campaign) and "kernel" in map(campaign.overlap_of, campaign.cells):
+        what = "overlap: kernel: pairs may share a kernel, and a setting of this campaign is of all"
+        yield Finding("error", "", f"{what} of it", "write `overlap: round`")
 
 
-def check_overlap(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
-    """An error where two pairs would set what is of their whole kernel at the same time: the second
-    might take what the first has set for what was there before.
+def boots_of(
+    campaign: Campaign, pool: WorkerPool, journal: Journal, say: Callable[[str], None]
+) -> Boots | None:
+    """What boots a campaign's hosts; None where it leaves them as they are. `say` gets lines for
+    the log and the terminal.
     """
-    if not changes_kernel(campaign) or "kernel" not in map(campaign.overlap_of, campaign.cells):
-        return
-    kernel = pool.boot_ids()
-    for pairs in rounds_of("kernel", campaign.pairs, campaign.links, {}):
-        first_on: dict[str, Pair] = {}
-        for pair in pairs:
-            for one in {kernel[pair.sender], kernel[pair.receiver]}:
-                other = first_on.setdefault(one, pair)
-                if other is not pair:
-                    yield Finding(
-                        "error",
-                        "",
-                        f"overlap: kernel: {other.name} and {pair.name} share a kernel, and a"
-                        " setting of this campaign is of the whole kernel",
-                        "write `overlap: round`",
-                    )
-                    return
+    if not campaign.boots_hosts:
+        return None
+    from netbench.kernels.boot.campaign_boots import Boots
+
+    return Boots(campaign, pool, journal, say)

@@ -34,25 +34,18 @@ def check_ends(
     """
     transfer = _as_asked(unit.cell.transfer)
     name = (transfer.congestion or "").removesuffix(OR_DEFAULT)
-    used = {sender.host: name, receiver.host: name}  # as congestion control
-    send, receive = (
-        [option.name for option in method.options] if method else []
-        for method in _methods(transfer, sender, receiver)
-    )
     made = sinks.on(receiver) if sinks else {}
     jobs = (
-        (sender, job.sender_options(transfer, b"", (), send)),
-        (receiver, job.receiver_options(transfer, b"", (), receive, made)),
+        (sender, job.sender_options(transfer, b"", (), sender)),
+        (receiver, job.receiver_options(transfer, b"", (), receiver, made)),
     )
     address = campaign.hosts[receiver.host].data_address(transfer.ip)
-    ask: job.Options = {"address": address, "ask": 1}
     strict: job.Options = {"congestion_or_default": 0} if name else {}
     for worker, options in jobs:
-        asked = options | ask
+        asked: job.Options = {**options, "address": address, "ask": 1}
         error = _refusal(worker, asked | strict)
         if error and error.operation == CONGESTION and transfer.congestion != name:
-            used[worker.host] = _default(worker)
-            what = f"{_in_words(error)}: it uses its default, {used[worker.host]}"
+            what = f"{_in_words(error)}: it uses its default, {_default(worker)}"
             yield Finding("warning", worker.host, what, error.remedy)
             error = _refusal(worker, asked)
         if error:
@@ -64,13 +57,6 @@ def check_ends(
             "the default congestion control, bbr, paces the sender",
             "set congestion: cubic to measure what the CPU can do",
         )
-    if used[sender.host] != used[receiver.host]:
-        yield Finding(
-            "warning",
-            sender.host,
-            f"congestion: it uses {used[sender.host]} as the sender, and {receiver.host}"
-            f" {used[receiver.host]} as the receiver",
-        )
 
 
 def _as_asked(transfer: Transfer) -> Transfer:
@@ -79,16 +65,8 @@ def _as_asked(transfer: Transfer) -> Transfer:
     """
     if not transfer.tool.external:
         return transfer
-    return replace(
-        transfer,
-        send="readwrite",
-        receive="read",
-        chunk=65536,
-        options={},
-        threads=None,
-        direct=False,
-        fsync="none",
-    )
+    plain = Transfer(send="readwrite", source=transfer.source, sink=transfer.sink, ip=transfer.ip)
+    return replace(plain, streams=transfer.streams, congestion=transfer.congestion)
 
 
 def _methods(

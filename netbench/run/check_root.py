@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
 from netbench.base.units import count, listed
-from netbench.engine.worker import Worker
 from netbench.model import Campaign, Cell, SettingLevel
+from netbench.plan.plan import Plan
 from netbench.run.finding import Finding
+from netbench.run.held_settings import levels_of
+from netbench.run.own_settings import context_of
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find
-from netbench.settings.setting import Operation, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 NAMED = 4  # settings; the rest are counted
-
-
-def who_reads(pool: WorkerPool, host: str) -> Worker:
-    """The worker through which a host's settings are looked at: its helper, or, where the host
-    gives no root, a mover. Errors: those of starting it.
-    """
-    return pool.host_worker(host) if host in pool.refused else pool.holder(host)
 
 
 def check_root(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
@@ -74,17 +70,53 @@ def _changes(campaign: Campaign, cell: Cell) -> list[str]:
     return [*(f"settings.{key}" for key in campaign.settings), *cell.settings, *boots]
 
 
-def needing_root(
-    place: SettingContext, key: str, level: SettingLevel, campaign: Campaign
-) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class HostLevel:
+    """A level of `setting` that a host is to hold, where it is made, and why it cannot be had
+    there, or "". `what`: the part of the key that the setting leaves open.
+    """
+
+    key: str
+    level: SettingLevel
+    place: SettingContext
+    setting: Setting
+    what: str
+    why: str
+
+
+def host_levels(campaign: Campaign, pool: WorkerPool) -> Iterator[HostLevel]:
+    """Every level of a setting, on each host that is to hold it."""
+    wanted = {
+        (one.host, key, level): None
+        for unit in Plan(campaign).units
+        for one in levels_of(campaign, unit)
+        for layer in one.layers
+        for key, level in layer.items()
+    }
+    places: dict[str, SettingContext] = {}
+    for host, key, level in wanted:
+        if host not in places:
+            # A host that gives no root is looked at through a mover.
+            is_rootless = host in pool.refused
+            worker = pool.host_worker(host) if is_rootless else pool.holder(host)
+            places[host] = context_of(campaign, host, worker)
+        found = find(key, campaign.commands)
+        assert found is not None, "campaigns with other names are refused"
+        setting, what = found
+        try:
+            why = setting.why_not(what, level.value, places[host])
+        except (EngineError, ValueError) as error:
+            why = str(error)
+        yield HostLevel(key, level, places[host], setting, what, why)
+
+
+def needing_root(one: HostLevel) -> Iterator[Finding]:
     """The operations that give a host a level which it has not, each an error where the host's
     own file forbids it.
     """
-    setting_and_name = find(key, campaign.commands)
-    assert setting_and_name is not None, "it was looked at before"
-    setting, what = setting_and_name
+    place, level = one.place, f"{one.key}: {one.level}"
     try:
-        operations = setting.changes(what, level.value, place)
+        operations = one.setting.changes(one.what, one.level.value, place)
     except (EngineError, ValueError):
         return  # what it reads now is only known once other settings are applied
     for operation in operations:
@@ -93,9 +125,9 @@ def needing_root(
                 operation.op, operation.target, operation.value, operation.undo
             )
         except EngineError as error:
-            yield Finding("error", place.host, f"{key}: {level}: {error.message}", error.remedy)
+            yield Finding("error", place.host, f"{level}: {error.message}", error.remedy)
         else:
-            yield Finding("ok", place.host, f"needs root: {in_words(operation)} ({key}: {level})")
+            yield Finding("ok", place.host, f"needs root: {in_words(operation)} ({level})")
 
 
 def in_words(operation: Operation) -> str:

@@ -29,8 +29,7 @@ from netbench.read.epochs import not_pooled
 from netbench.result import codec
 from netbench.result.journal import Ended, Why
 from netbench.result.store import Store
-from netbench.run.boots import boots_of
-from netbench.run.check import check
+from netbench.run.check import boots_of, check
 from netbench.run.finding import Finding, together
 from netbench.run.held_settings import HeldSettings
 from netbench.run.host_facts import read_all

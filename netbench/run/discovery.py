@@ -5,7 +5,6 @@ interfaces, and which levels they cannot have. Changes nothing.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,14 +14,11 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import EngineError, RequestError
 from netbench.engine.catalogue import Named
 from netbench.engine.worker import Worker
-from netbench.facts.comparison import version
 from netbench.model import Campaign, Host
-from netbench.run.check import setting_levels
+from netbench.run.check_root import host_levels
 from netbench.run.host_facts import read_host
 from netbench.run.worker_pool import WorkerPool
 
-MODULES = "/lib/modules"
-_IMAGE = re.compile(r"vmlinuz-([A-Za-z0-9][\w.+~-]*)", re.ASCII)
 T = TypeVar("T")
 ADDRESSES = 64  # of a host that are tried
 _OF_LINK = {
@@ -90,29 +86,13 @@ def impossible(campaign: Campaign, pool: WorkerPool) -> Iterator[Impossible]:
             yield from (
                 Impossible(key, name, host, why) for name in names if (why := _why(name, known))
             )
-    for host, key, level, _, why in setting_levels(campaign, pool):
-        if why:
-            yield Impossible(key, level.written, host, why)
+    for one in host_levels(campaign, pool):
+        if one.why:
+            yield Impossible(one.key, one.level.written, one.place.host, one.why)
 
 
 def _why(name: str, known: Mapping[str, Named]) -> str:
     return known[name].row.why if name in known else "it is not built there"
-
-
-def installed_kernels(campaign: Campaign, pool: WorkerPool) -> list[str]:
-    """The releases that all hosts have installed, the oldest first."""
-    each = []
-    for host in campaign.roles:
-        worker = pool.host_worker(host)
-        with suppress(EngineError):
-            names = worker.operate("list", "/boot")[0].split()
-            modules = worker.operate("list", MODULES)[0].split()
-            each.append(
-                {m[1] for name in names if (m := _IMAGE.fullmatch(name)) and m[1] in modules}
-            )
-    if len(each) < len(campaign.roles):
-        return []
-    return sorted(set.intersection(*each), key=version)
 
 
 def _path(near: Worker, far: Worker) -> tuple[str, str]:

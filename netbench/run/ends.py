@@ -26,6 +26,8 @@ from netbench.run.host_facts import data_interface
 from netbench.run.job import Options
 from netbench.run.single_meter import Counters, IdleCounts
 from netbench.run.worker_pool import WorkerPool
+from netbench.settings.cpus import cpu_numbers
+from netbench.settings.setting import fields
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,6 @@ def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCoun
     return SideCounters(end.host.name, tuple(time_ns) if time_ns else None, meters=meters, **notes)
 
 
-CPUS_MAX = 1 << 16
 STATUS = "/proc/self/status"
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
@@ -178,34 +179,18 @@ class Cpus:
     siblings: Mapping[int, Sequence[int]]
 
 
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPU numbers of a list as the kernel writes it (`0-3,8`), in order. Source: cpuset(7), "List
-    format". Errors: ValueError for what is none.
-    """
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        low, _, high = part.partition("-")
-        if int(high or low or 0) >= CPUS_MAX:
-            raise ValueError(f"a list of CPUs beyond {CPUS_MAX}: {text[:40]!r}")
-        if low:
-            cpus |= set(range(int(low), int(high or low) + 1))
-    return tuple(sorted(cpus))
-
-
 def read_cpus(worker: Worker) -> Cpus:
     """CPUs of a worker's host. Errors: EngineError; HostError; those of losing the worker."""
     try:
         status, _ = worker.operate("file", STATUS)
-        label = "Cpus_allowed_list:"
-        allowed = parse_cpu_list(
-            next(line for line in status.splitlines() if line.startswith(label))[len(label) :]
-        )
-        siblings: dict[int, tuple[int, ...]] = {}
+        allowed = sorted(cpu_numbers(fields(status)["Cpus_allowed_list"]))
+        siblings: dict[int, Sequence[int]] = {}
         for cpu in allowed:
             with contextlib.suppress(EngineError):
-                siblings[cpu] = parse_cpu_list(worker.operate("file", SIBLINGS.format(cpu))[0])
-    except (ValueError, StopIteration) as error:
-        what = f"its list of CPUs cannot be read ({str(error) or 'it is empty'})"
+                text = worker.operate("file", SIBLINGS.format(cpu))[0]
+                siblings[cpu] = sorted(cpu_numbers(text.strip()))
+    except (ValueError, KeyError) as error:
+        what = f"its list of CPUs cannot be read ({error})"
         raise HostError(f"{worker.host}: {what}; see {STATUS} there") from error
     return Cpus(allowed, siblings)
 

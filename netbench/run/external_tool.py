@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from netbench.base.errors import EngineError, NetbenchError, RequestError
@@ -14,8 +14,8 @@ from netbench.engine.worker import Outcome, Worker
 from netbench.model import Transfer
 from netbench.run import job, readings, transfer
 from netbench.run.ends import End, Ends, Measurement, side_counters
-from netbench.run.exchange import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.run.job import MadeSinks
+from netbench.run.transfer import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.tools.adaptors import adaptor_of
 from netbench.tools.own import SEARCHED, search
 from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, shown
@@ -35,10 +35,10 @@ KEPT = "samples/ has its command line and what it printed"
 
 
 class ToolFailed(NetbenchError):
-    """A tool failed, or printed no result: `output` and `server_output` are what it printed."""
+    """A tool failed, or printed no result: `printed` is what its client and its server printed."""
 
-    def __init__(self, message: str, output: str = "", server_output: str = "") -> None:
-        self.output, self.server_output = output, server_output
+    def __init__(self, message: str, printed: tuple[str, str] = ("", "")) -> None:
+        self.printed = printed
         super().__init__(" ".join(message.split()))
 
 
@@ -60,18 +60,15 @@ def measure(
     if cell.sink.path and tool.lines.on_receiver:
         transfer.claim_sink(cell, ends.receiver, sinks)
     try:
-        sent, received = tool.execute(watch or Watch(), start)
+        sent, received = tool.execute(watch or nullcontext(), start)
         output = tool.output(sent, received, size)
         printed = (
             f"$ {' '.join(tool.lines.client)}\n{output.text}{output.errors}",
             f"$ {' '.join(tool.lines.server)}\n{output.server}" if received else "",
         )
         reading = tool.reading(cell, sent, output, printed)
-    except EngineError as error:
-        raise ToolFailed(f"{tool.adaptor.name}: {error}{tool.cause(error)}") from error
-    except ToolFailed as error:
-        said = f"{error}{tool.cause(error)}"
-        raise ToolFailed(said, error.output, error.server_output) from error
+    except (EngineError, ToolFailed) as error:
+        raise tool.failure(error) from error
     results = {"sender": (), "receiver": received.result if received else ()}
     results[tool.client.side] = sent.result
     catalogue = tool.client.worker.catalogue
@@ -88,13 +85,6 @@ def measure(
         server_output=printed[1],
         captures=reading.captures,
     )
-
-
-def has_window(cell: Transfer) -> bool:
-    """Whether the tool of a cell has a window that is known: others are measured over their whole
-    life.
-    """
-    return adaptor_of(cell.tool).commands(cell, Place("", 1)).window > 0
 
 
 def unable(cell: Transfer, sender: Worker, receiver: Worker) -> str:
@@ -153,14 +143,16 @@ class _ToolRun:
     seconds: float  # that the client may take
     congestion: bool  # whether the cell names its congestion control
 
-    def cause(self, error: Exception) -> str:
-        """That something else was connected to the server, or may have been, in words; ""."""
+    def failure(self, error: EngineError | ToolFailed) -> ToolFailed:
+        """An error, with who else was connected to the server, or may have been."""
+        printed = error.printed if isinstance(error, ToolFailed) else None
+        said = f"{self.adaptor.name}: {error}" if printed is None else str(error)
         server, known = self.server, self.adaptor.served_another
-        if server and (server.others or (known and known.search(str(error)))):
+        if server and (server.others or (known and known.search(said))):
             who = listed(server.others, 3, ", ") or "something else may have"
-            port = server.port
-            return f"; {who} connected to its port {port}: `ss -tnp` there names what is connected"
-        return ""
+            said += f"; {who} connected to its port {server.port}: `ss -tnp` there names what is"
+            said += " connected"
+        return ToolFailed(said, printed or ("", ""))
 
     def execute(self, watch: Watch, start: Callable[[], None]) -> tuple[Outcome, Outcome | None]:
         """Run the client, and the server where there is one, with one window over both."""
@@ -177,8 +169,8 @@ class _ToolRun:
             start()
             if server:
                 server.see_others()
-            if server and not lines.window:
-                server.worker.mark()
+                if not lines.window:
+                    server.worker.mark()
             client.go()
             if lines.window:
                 self._measure_window(watch)
@@ -209,9 +201,8 @@ class _ToolRun:
         client.await_edge(Edge.OPEN, lines.warmup / 1e9 + SLACK_SECONDS)
         if server:
             server.worker.mark()
-        watch.begin()
-        client.await_edge(Edge.CLOSE, lines.window / 1e9 + SLACK_SECONDS)
-        watch.end()
+        with watch:
+            client.await_edge(Edge.CLOSE, lines.window / 1e9 + SLACK_SECONDS)
         if server:
             server.worker.mark()
         client.stop()
@@ -261,11 +252,11 @@ class _ToolRun:
         name, status = self.adaptor.name, _printed(self.client, sent)[2]
         if status:
             why = self.adaptor.complaint(output)
-            raise ToolFailed(f"{name}: exit status {status}: {why}; {KEPT}", *printed)
+            raise ToolFailed(f"{name}: exit status {status}: {why}; {KEPT}", printed)
         try:
             return self.adaptor.reading(cell, output)
         except ValueError as error:
-            raise ToolFailed(f"{name}: {error}; {KEPT}", *printed) from error
+            raise ToolFailed(f"{name}: {error}; {KEPT}", printed) from error
 
 
 class _Server:
@@ -306,8 +297,8 @@ class _Server:
         """Note who is connected before its client is, by ss(8); where there is none, nobody."""
         argv = ["ss", "-Htn", "state", "established", "sport", "=", f":{self.port}"]
         with suppress(EngineError):
-            lines = self.worker.aside("exec", argv).splitlines()
-            self.others = [line.split()[3] for line in lines]
+            lines = map(str.split, self.worker.aside("exec", argv).splitlines())
+            self.others = [words[3][:100] for words in lines if len(words) > 3]
 
     def read_more(self, seconds: float) -> None:
         """Wait until it prints more. Errors: TimeoutError; EngineError where it ends before."""

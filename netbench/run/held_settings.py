@@ -27,7 +27,7 @@ from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find
 from netbench.settings.put_back import put_back
-from netbench.settings.scope import HostSettings, Levels, Moved, layers
+from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import Operation
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
@@ -54,9 +54,9 @@ def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
     pair = unit.pair
     if pair.sender == pair.receiver:
         return [HostLevels(pair.sender, SIDES, _layers(campaign, unit, ""))]
+    hosts: dict[SideName, str] = {"sender": pair.sender, "receiver": pair.receiver}
     return [
-        HostLevels(pair.sender, ("sender",), _layers(campaign, unit, "sender")),
-        HostLevels(pair.receiver, ("receiver",), _layers(campaign, unit, "receiver")),
+        HostLevels(host, (side,), _layers(campaign, unit, side)) for side, host in hosts.items()
     ]
 
 
@@ -97,7 +97,7 @@ class HeldSettings:
         self._journal = journal
         self._say = say
         self._hosts: dict[str, _Held] = {}
-        self._applied: dict[str, tuple[Read, Moved]] = {}  # by pair, with what else moved
+        self._applied: dict[str, Settings] = {}  # by pair, as its runs note them
         self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._learnt: dict[str, dict[Operation, str]] = {}  # by host
         self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
@@ -123,11 +123,11 @@ class HeldSettings:
             mates.setdefault(kernel, []).append(host)
         groups = {hosts[0]: hosts for hosts in mates.values()}
 
-        def take_turns(host: str) -> None:
-            for mate in groups.get(host, ()):
-                act(mate)
+        def take_turns(first: str) -> None:
+            for host in groups[first]:
+                act(host)
 
-        self._pool.each(take_turns)
+        self._pool.each(take_turns, groups)
 
     def of(self, host: str) -> HostSettings:
         """A host's settings. A worker that is new has locked the host first, has put back what the
@@ -169,7 +169,7 @@ class HeldSettings:
         """Bring the hosts to a unit's settings. Errors: SettingRefused where a host does not take a
         level; HostBusy; EngineError; Lost.
         """
-        read: Read = {}
+        notes: dict[SideName, dict[str, SettingNote]] = {}
         moved: dict[str, tuple[str, str]] = {}
         wanted = levels_of(self._campaign, unit)
         for one in reversed(wanted):  # what a receiver holds may need what its sender holds
@@ -177,8 +177,10 @@ class HeldSettings:
         for one in wanted:
             held = self.of(one.host).hold(one.layers)
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
-            read |= dict.fromkeys(one.sides, held.levels)
-        self._applied[unit.pair.name] = read, moved
+            asked = ChainMap(*map(dict, one.layers))
+            read = {key: SettingNote(asked[key].value, level) for key, level in held.levels.items()}
+            notes |= dict.fromkeys(one.sides, read)
+        self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
 
     def note(self, unit: Unit, record: Record) -> Record:
         """A run's record with the unit's settings: asked, read before the run, and read otherwise
@@ -186,8 +188,9 @@ class HeldSettings:
         """
         if not self.wanted(unit):
             return record
-        before, moved = self._applied[unit.pair.name]
-        record = replace(record, settings=self._noted(unit, record.settings, before, moved))
+        held, own = self._applied[unit.pair.name], record.settings
+        sender, receiver = {**own.sender, **held.sender}, {**own.receiver, **held.receiver}
+        record = replace(record, settings=Settings(sender, receiver, held.moved))
         if record.status == "interrupted":
             return record
         unread = "settings could not be read after the run: "
@@ -198,12 +201,12 @@ class HeldSettings:
         except WorkerLost as error:  # what it held was undone, perhaps within the run
             earlier = f"{record.reason}; " if record.reason else ""
             return replace(record, status="interrupted", reason=f"{earlier}{unread}{error}")
-        if any(after[side].keys() != before[side].keys() for side in SIDES):
+        if any(after[side].keys() != held.of(side).keys() for side in SIDES):
             # A worker that is new has not applied them.
             return _ended(record, "interrupted", "the worker that held the settings was lost")
         for side in SIDES:
             for key, level in after[side].items():
-                if level != before[side][key]:
+                if level != held.of(side)[key].read:
                     record = _changed(record, side, key, level)
         return record
 
@@ -219,21 +222,6 @@ class HeldSettings:
         for one in levels_of(self._campaign, unit):
             read |= dict.fromkeys(one.sides, self.of(one.host).read_again())
         return read
-
-    def _noted(self, unit: Unit, settings: Settings, before: Read, moved: Moved) -> Settings:
-        """With what was asked and read of each side before the run."""
-        notes: dict[SideName, dict[str, SettingNote]] = {}
-        for one in levels_of(self._campaign, unit):
-            asked = ChainMap(*map(dict, one.layers))
-            for side in one.sides:
-                notes[side] = {
-                    key: SettingNote(asked[key].value, level) for key, level in before[side].items()
-                }
-        return Settings(
-            {**settings.sender, **notes["sender"]},
-            {**settings.receiver, **notes["receiver"]},
-            moved,
-        )
 
     # --- there and back ---
 
@@ -352,17 +340,11 @@ def _changed(record: Record, side: SideName, key: str, level: str) -> Record:
     """A failed record: a setting read otherwise after the run."""
     note = record.settings.of(side)[key]
     notes = {**record.settings.of(side), key: replace(note, after=level)}
-    settings = (
-        replace(record.settings, sender=notes)
-        if side == "sender"
-        else replace(record.settings, receiver=notes)
-    )
-    return _ended(
-        replace(record, settings=settings),
-        "failed",
-        f"{side}: {key} read {note.read} before the run and {level} after it; something else"
-        " changes it",
-    )
+    sides = {each: record.settings.of(each) for each in SIDES} | {side: notes}
+    settings = Settings(sides["sender"], sides["receiver"], record.settings.moved)
+    what = f"{side}: {key} read {note.read} before the run and {level} after it"
+    ended = replace(record, settings=settings)
+    return _ended(ended, "failed", f"{what}; something else changes it")
 
 
 def _ended(record: Record, status: Status, reason: str) -> Record:

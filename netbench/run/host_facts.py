@@ -21,11 +21,10 @@ FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {
 def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
     """An entry of facts.json for every host, read at the same time. Errors: EngineError; Lost."""
     entries: dict[str, HostEntry] = {}
-    boots = {pool.host_worker(host).hello.boot_id: host for host in campaign.roles}
+    speakers = {hosts[0] for hosts in pool.kernels()}
 
     def read(host: str) -> None:
-        alone = host in boots.values()  # of hosts that share a kernel one measures
-        entries[host] = read_host(campaign, pool, host, measures=alone)
+        entries[host] = read_host(campaign, pool, host, measures=host in speakers)
 
     pool.each(read)
     return {host: entries[host] for host in campaign.roles}

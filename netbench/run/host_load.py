@@ -5,7 +5,7 @@ Only reads.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -20,48 +20,28 @@ from netbench.run.worker_pool import WorkerPool
 
 LOOK_SECONDS = 0.2
 BUSY_SHARE = 0.5  # of all CPUs, as the load average of the last minute
-LOOKED_FOR = (
-    "load",
-    "steal",
-    "clock",
-    "link",
-    "nic",
-)  # signs of noise; the network has other users
-# A fact, whether it is of a whole kernel, whether a value is bad, what is said, and what to do.
-DOUBTS: tuple[tuple[str, bool, Callable[[str], bool], str, str], ...] = (
-    (
-        "governor",
-        True,
-        lambda governor: governor != "performance",
-        "the frequency governor is {}",
-        "set it to performance for steadier numbers",
-    ),
-    (
-        "turbo",
-        True,
-        lambda turbo: turbo == "on",
-        "turbo is {}",
-        "turn it off for steadier numbers, or expect drift with temperature",
-    ),
-    (
-        "irqbalance",
-        True,
-        lambda irqbalance: irqbalance == "running",
-        "irqbalance is {} and may move interrupts to other CPUs in mid-campaign",
-        "stop it, and set irq_affinity",
-    ),
-    (
-        "duplex",
-        False,
-        lambda duplex: duplex == "half",
-        "its link runs at {} duplex",
-        "let both ends negotiate, or set full duplex at both",
-    ),
-)
+LOOKED_FOR = ("load", "steal", "clock", "link", "nic")  # the network has other users
+OF_KERNEL = ("governor", "turbo", "irqbalance")  # facts
 Entries = Mapping[str, HostEntry]
 """Entries of facts.json by host."""
-Doubts = Iterator[tuple[str, str, str]]
-"""A host, what was noticed there, and what to do."""
+
+
+def _doubt(fact: str, value: str) -> tuple[str, str] | None:
+    """What is said of a fact, and what to do; None where it is well."""
+    match fact, value:
+        case "governor", other if other not in ("", "performance"):
+            remedy = "set it to performance for steadier numbers"
+            return f"the frequency governor is {other}", remedy
+        case "turbo", "on":
+            remedy = "turn it off for steadier numbers, or expect drift with temperature"
+            return "turbo is on", remedy
+        case "irqbalance", "running":
+            what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
+            return what, "stop it, and set irq_affinity"
+        case "duplex", "half":
+            remedy = "let both ends negotiate, or set full duplex at both"
+            return "its link runs at half duplex", remedy
+    return None
 
 
 def warnings(
@@ -70,16 +50,15 @@ def warnings(
     """Everything noticed. `look`: for how many seconds to watch for noise; 0: not at all. Errors:
     those of losing a host.
     """
-    for doubts in (
-        _of_hosts(pool, entries),
-        _of_pairs(campaign, entries),
-        _noise(campaign, pool, entries, look) if look else (),
-    ):
-        for host, what, remedy in doubts:
-            yield Finding("warning", host, what, remedy)
+    yield from _of_hosts(pool, entries)
+    yield from _of_pairs(campaign, entries)
+    if look:
+        yield from _noise(campaign, pool, entries, look)
 
 
-def _noise(campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float) -> Doubts:
+def _noise(
+    campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: float
+) -> Iterator[Finding]:
     """What disturbs hosts while nothing of the campaign runs there, as around a block."""
     kept: list[Mapping[str, Any]] = []
     with NoiseMonitor(campaign, pool, kept.append).around(0):
@@ -89,11 +68,11 @@ def _noise(campaign: Campaign, pool: WorkerPool, entries: Entries, seconds: floa
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:
                 what, remedy = KINDS[sign.kind]
-                yield noise.host, f"{what} within {seconds:g} s: {in_words(sign)}", remedy
+                what = f"{what} within {seconds:g} s: {in_words(sign)}"
+                yield Finding("warning", noise.host, what, remedy)
 
 
-def _of_hosts(pool: WorkerPool, entries: Entries) -> Doubts:
-    states = _link_states(pool, entries)
+def _of_hosts(pool: WorkerPool, entries: Entries) -> Iterator[Finding]:
     spoken: set[str] = set()
     for host, entry in entries.items():
         facts, first = entry.known, entry.boot_id not in spoken
@@ -102,30 +81,25 @@ def _of_hosts(pool: WorkerPool, entries: Entries) -> Doubts:
         with suppress(ValueError):  # what a host has answered is no number
             if first and float(load or 0) > BUSY_SHARE * entry.cpus:
                 remedy = "stop what else runs here, or expect wider intervals"
-                yield host, f"the load average is {load}", remedy
-        for fact, of_kernel, is_bad, what, remedy in DOUBTS:
-            if fact in facts and is_bad(facts[fact]) and (first or not of_kernel):
-                yield host, what.format(facts[fact]), remedy
-        if (state := states.get(host, "up")) != "up":
+                yield Finding("warning", host, f"the load average is {load}", remedy)
+        for fact in (*OF_KERNEL, "duplex") if first else ("duplex",):
+            if doubt := _doubt(fact, facts.get(fact, "")):
+                yield Finding("warning", host, *doubt)
+        if (state := _link_state(pool, host, facts)) != "up":
             what = f"{facts['interface']} is not up ({state}): no run will get through"
             remedy = "look at the cable and the other end, bring the link up, or name another"
-            yield host, what, f"{remedy} interface"
+            yield Finding("warning", host, what, f"{remedy} interface")
 
 
-def _link_states(pool: WorkerPool, entries: Entries) -> dict[str, str]:
-    """Of the data interfaces that are known and tell."""
-    states: dict[str, str] = {}
-
-    def ask(host: str) -> None:
-        if name := entries[host].known.get("interface"):
-            with suppress(EngineError):
-                states[host] = pool.host_worker(host).operate("link", (name, "state"))[0].strip()
-
-    pool.each(ask)
-    return states
+def _link_state(pool: WorkerPool, host: str, facts: Mapping[str, str]) -> str:
+    """That of the data interface; `up` where it is not known."""
+    with suppress(EngineError):
+        if name := facts.get("interface"):
+            return pool.host_worker(host).operate("link", (name, "state"))[0].strip()
+    return "up"
 
 
-def _of_pairs(campaign: Campaign, entries: Entries) -> Doubts:
+def _of_pairs(campaign: Campaign, entries: Entries) -> Iterator[Finding]:
     """Two ends whose links differ."""
     remedy = "the slower end bounds throughput, and a queue on the way may drop"
     for pair in campaign.pairs:
@@ -134,4 +108,5 @@ def _of_pairs(campaign: Campaign, entries: Entries) -> Doubts:
             one, other = (end or "unknown" for end in ends)
             if "unknown" not in (one, other) and one != other:
                 far = f"that of {pair.receiver} {other}{unit}"
-                yield pair.sender, f"its link has {fact} {one}{unit}, {far}", remedy
+                what = f"its link has {fact} {one}{unit}, {far}"
+                yield Finding("warning", pair.sender, what, remedy)

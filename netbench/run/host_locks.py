@@ -61,9 +61,8 @@ class HostLocks:
         self._result = result
         self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
-        self._locked: dict[
-            str, tuple[Worker, str]
-        ] = {}  # by host: the worker that locked it, the name
+        # By host, the worker that locked it, and the name
+        self._locked: dict[str, tuple[Worker, str]] = {}
 
     def lock(self, host: str) -> None:
         """Lock a host through its present worker. Errors: HostBusy; Lost."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from netbench.engine.catalogue import Named
 from netbench.engine.frames import Value
 from netbench.engine.worker import Worker
 from netbench.model import OR_DEFAULT, Transfer
@@ -16,11 +17,12 @@ FETCH_NS = 10**7  # of a run that verifies what is fetched: what counts is read 
 
 
 def _common(
-    transfer: Transfer, token: bytes, cpus: tuple[int, ...], declared: Collection[str]
+    transfer: Transfer, token: bytes, cpus: tuple[int, ...], method: Named | None
 ) -> Options:
     """What both sides are told; of the options that the campaign writes, those that this side's
     method declares.
     """
+    declared = {option.name for option in method.options} if method else set()
     options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup}
     options |= {"sample": transfer.sample, "direct": int(transfer.direct)}
     if transfer.bytes is not None:
@@ -44,13 +46,11 @@ def sink_paths(transfer: Transfer) -> list[str]:
 
 
 def sender_options(
-    transfer: Transfer, token: bytes, cpus: tuple[int, ...], declared: Collection[str]
+    transfer: Transfer, token: bytes, cpus: tuple[int, ...], worker: Worker
 ) -> Options:
-    """The sender's job, without the receiver's address and port. `declared`: options that its
-    method declares.
-    """
+    """The sender's job, without the receiver's address and port."""
     source = transfer.source
-    options = _common(transfer, token, cpus, declared)
+    options = _common(transfer, token, cpus, worker.catalogue.send.get(transfer.send))
     options |= {"role": "send", "method": transfer.send, "source": source.kind}
     options |= {"chunk": transfer.chunk, "align": transfer.align, "preamble": transfer.preamble}
     options |= {"cache": transfer.cache, "rate": transfer.rate or 0}
@@ -66,14 +66,14 @@ def receiver_options(
     transfer: Transfer,
     token: bytes,
     cpus: tuple[int, ...],
-    declared: Collection[str],
+    worker: Worker,
     made: Mapping[str, str],
 ) -> Options:
     """The receiver's job, without the address that it listens on. `made`: files of earlier
     runs by path, as the option `sink_files` names them.
     """
     sink, (low, high) = transfer.sink, transfer.port or (0, 0)
-    options = _common(transfer, token, cpus, declared)
+    options = _common(transfer, token, cpus, worker.catalogue.receive.get(transfer.receive))
     options |= {"role": "receive", "method": transfer.receive, "sink": sink.kind}
     options |= {"receive_chunk": transfer.receive_chunk, "fsync": transfer.fsync}
     options |= {"receive_buffer": transfer.receive_buffer or 0, "port_low": low, "port_high": high}

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
@@ -74,44 +73,12 @@ class _Account:
         return self.unit.pair.name, self.unit.cell.factors.get(KERNEL, "")
 
 
-class Bad(NamedTuple):
-    """A run that is not ok."""
-
-    run: int
-    cell: str
-    pair: str
-    status: str
-    reason: str
-
-
-class Trail:
-    """What became of runs, for who watches them; a record costs the same however many were before.
-    `counts`: records by status. `recent`: throughput of the last ok runs, in Gb/s. `bad`: the last
-    runs that are not ok. `failed`: of each cell and pair, block and boot of its failed runs.
-    `last`: the record that was added last.
-    """
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.recent: deque[float] = deque(maxlen=RECENT)
-        self.bad: deque[Bad] = deque(maxlen=LAST_BAD)
-        self.failed: defaultdict[Key, list[tuple[int, int]]] = defaultdict(list)
-        self.last: Record | None = None
-
-    def add(self, record: Record) -> None:
-        """Take in a record."""
-        self.counts[record.status] += 1
-        self.last = record
-        if record.status == "ok":
-            return
-        self.bad.append(Bad(record.run, record.cell, record.pair, record.status, record.reason))
-        if record.status == "failed":
-            self.failed[record.cell, record.pair].append((record.block, record.boot))
-
-
 class Ledger:
-    """Units' values and whether they are closed; evaluated between blocks
-    only.
+    """Units' values and whether they are closed; evaluated between blocks only.
+
+    For who watches, `counts`: records by status; `recent`: throughput of the last ok runs, in Gb/s;
+    `bad`: the last runs that are not ok; `failures`: how many runs of each cell and pair failed;
+    `last`: the record that was added last.
     """
 
     def __init__(
@@ -148,11 +115,14 @@ class Ledger:
         self._target = target_of(plan.compared, self._compare, self._repeat)
         self._groups = groups(factors, swept, self._compare)
         self._group_of = {key: at for at, group in enumerate(self._groups) for key in group}
-        self._number_of = {key: number for number, key in enumerate(self._accounts)}
         self.block = 0
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
-        self.trail = Trail()
+        self.counts: Counter[str] = Counter()
+        self.recent: deque[float] = deque(maxlen=RECENT)
+        self.bad: deque[Record] = deque(maxlen=LAST_BAD)
+        self.failures: Counter[Key] = Counter()
+        self.last: Record | None = None
         self.hosts = hosts or {}
 
     def add(self, record: Record) -> None:
@@ -161,7 +131,11 @@ class Ledger:
             self.next_block()
         key = record.cell, record.pair
         self.runs = max(self.runs, record.run)
-        self.trail.add(record)
+        self.counts[record.status] += 1
+        self.last = record
+        if record.status != "ok":
+            self.bad.append(record)
+            self.failures[key] += record.status == "failed"
         account = self._accounts.get(key)
         if account is None or record.status == "interrupted":
             return
@@ -187,7 +161,7 @@ class Ledger:
         metrics = metrics_of(record, self._ticks, shared, self._metering)
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
         if SHOWN in metrics:
-            self.trail.recent.append(metrics[SHOWN])
+            self.recent.append(metrics[SHOWN])
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""
@@ -302,8 +276,7 @@ class Ledger:
     @property
     def open_keys(self) -> list[Key]:
         """Units that still want runs, in file order."""
-        controls = filter(self.is_open, self._baselines)
-        return sorted((*self._open, *controls), key=self._number_of.__getitem__)
+        return [key for key in self._accounts if self.is_open(key)]
 
     @property
     def open_count(self) -> int:

@@ -13,7 +13,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,7 +120,7 @@ class Reading:
     counters: dict[str, int] = field(default_factory=dict)
     gauges: dict[str, Any] = field(default_factory=dict)
     cpu: dict[str, int] = field(default_factory=dict)
-    own: dict[int, int] = field(default_factory=dict)  # ticks of our processes there
+    own: dict[tuple[str, int], int] = field(default_factory=dict)  # ticks, by host and process
     kernel: list[str] = field(default_factory=list)  # hosts of the kernel that it speaks for
     missing: dict[str, str] = field(default_factory=dict)
 
@@ -181,6 +181,8 @@ def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer:
                 raise ValueError(answer.message.removeprefix(f"{path}: "))
             answer = ""
         values = parse(answer)
+        if not all(isinstance(each, str) or abs(each) < 2**63 for each in values.values()):
+            raise ValueError("a number is beyond 64 bits")
     except (ValueError, IndexError) as error:
         reading.missing[path] = str(error)
         del takes[what]
@@ -214,30 +216,26 @@ class NoiseMonitor:
 
     @contextmanager
     def around(self, block: int) -> Iterator[None]:
-        """Read before a block and after it, also after one that is cut short, from hosts that still
-        answer.
+        """Read before a block, unless the end of the last one was just read, and after it, also
+        where it is cut short, from hosts that still answer.
         """
-        self.before()
+        if self._last.keys() != set(self._hosts):
+            self._last = self._read()
         try:
             yield
         except BaseException:
             with suppress(NetbenchError, TimeoutError):  # why the block ends is what matters
-                self.after(block)
+                self._keep_entries(block)
             raise
-        self.after(block)
+        self._keep_entries(block)
 
     def forget(self) -> None:
         """Drop what was read: the hosts are going to be booted."""
         self._takes.clear()
         self._last = {}
 
-    def before(self) -> None:
-        """Read, unless the end of the last block was just read."""
-        if self._last.keys() != set(self._hosts):
-            self._last = self._read()
-
-    def after(self, block: int) -> None:
-        """Read, and keep what moved since `before`: an entry a host."""
+    def _keep_entries(self, block: int) -> None:
+        """Read, and keep what moved since the last reading: an entry a host."""
         before, self._last = self._last, self._read()
         for host in self._hosts:
             entry: dict[str, Any] = {"block": block, "host": host, "ns": [0, 0]}
@@ -247,26 +245,22 @@ class NoiseMonitor:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(host, before, self._last)
+                entry |= self._moved(before[host], self._last[host])
             self._keep(entry | ({"missing": missing} if missing else {}))
 
-    def _moved(
-        self, host: str, before: Mapping[str, Reading], after: Mapping[str, Reading]
-    ) -> dict[str, Any]:
-        one, other = before[host], after[host]
-        entry: dict[str, Any] = {"ns": [one.ns, other.ns]}
-        pairs = _both(one.counters, other.counters)
+    def _moved(self, before: Reading, after: Reading) -> dict[str, Any]:
+        pairs = _both(before.counters, after.counters)
+        entry: dict[str, Any] = {"ns": [before.ns, after.ns]}
         entry["counters"] = {name: pair for name, pair in pairs.items() if pair[1] > pair[0]}
-        if not other.kernel:
+        if not after.kernel:
             return entry
-        entry["kernel"] = other.kernel
-        if one.cpu and other.cpu:
-            entry["cpu"] = _both(one.cpu, other.cpu)
-        own, later = _own(before, one.kernel), _own(after, other.kernel)
+        entry["kernel"] = after.kernel
+        if before.cpu and after.cpu:
+            entry["cpu"] = _both(before.cpu, after.cpu)
         # A worker that was replaced hides the lost one's CPU time.
-        if later and own.keys() == later.keys() and not self._fetches():
-            entry["own"] = [sum(own.values()), sum(later.values())]
-        entry["gauges"] = _both(one.gauges, other.gauges)
+        if after.own and before.own.keys() == after.own.keys() and not self._fetches():
+            entry["own"] = [sum(before.own.values()), sum(after.own.values())]
+        entry["gauges"] = _both(before.gauges, after.gauges)
         return entry
 
     def _fetches(self) -> bool:
@@ -275,54 +269,57 @@ class NoiseMonitor:
         """
         workers = list(self._pool.workers().values())
         send = workers[0].catalogue.send if workers else {}
-        transfers = (cell.transfer for cell in self._campaign.cells)
-        methods = {transfer.send for transfer in transfers if not transfer.tool.external}
+        methods = {c.transfer.send for c in self._campaign.cells if not c.transfer.tool.external}
         return any(name in send and send[name].has("fetches") for name in methods)
-
-    def _workers(self) -> dict[str, list[Worker]]:
-        """The workers that each host has now, the one that is asked about the host first."""
-        there, roles = self._pool.workers(), self._campaign.roles
-        return {
-            host: [
-                there[host, roles[host]],
-                *(one for key, one in there.items() if key[0] == host and key[1] != roles[host]),
-            ]
-            for host in self._hosts
-            if (host, roles[host]) in there
-        }
 
     def _read(self) -> dict[str, Reading]:
         """A reading of every host that has a worker, all at the same time."""
         readings: dict[str, Reading] = {}
         self._lost = {}
-        workers = self._workers()
+        workers: dict[str, list[Worker]] = {}
+        for (host, _), worker in self._pool.workers().items():
+            workers.setdefault(host, []).append(worker)
+        asked = {
+            host: self._pool.host_worker(host)
+            for host in self._hosts
+            if (host, self._campaign.roles[host]) in self._pool.workers()
+        }
         kernels: dict[str, list[str]] = {}  # hosts of each; the first speaks for it
-        for host, (first, *_) in workers.items():
-            kernels.setdefault(first.hello.boot_id, []).append(host)
+        for host, worker in asked.items():
+            kernels.setdefault(worker.hello.boot_id, []).append(host)
         speakers = {hosts[0]: hosts for hosts in kernels.values()}
 
         def read(host: str) -> None:
-            if host not in workers:
-                return
             try:
-                readings[host] = self._read_host(host, workers[host], host in speakers)
+                speaks = host in speakers
+                readings[host] = self._read_host(host, asked[host], workers[host], speaks)
             except (NetbenchError, TimeoutError) as error:
                 self._lost[host] = str(error)
 
-        if len(self._hosts) == 1:
-            read(self._hosts[0])
-        else:
-            self._pool.each(read)
-        for host in speakers.keys() & readings.keys():
-            readings[host].kernel = speakers[host]
-            hello = workers[host][0].hello
-            if hello.boot_id == self._here:
-                readings[host].own[os.getpid()] = int(sum(os.times()[:4]) * hello.clock_ticks)
+        self._pool.each(read, asked)
+        for host, hosts in speakers.items():
+            if host in readings:
+                self._speak(readings, hosts, asked[host])
         return {host: readings[host] for host in self._hosts if host in readings}
 
-    def _read_host(self, host: str, workers: list[Worker], speaks: bool) -> Reading:
-        """One host's reading, with one request to its first worker. `speaks`: for its kernel.
-        Errors: those of losing a worker.
+    def _speak(self, readings: Mapping[str, Reading], hosts: list[str], worker: Worker) -> None:
+        """Give the first of the hosts of a kernel the ticks of our processes on all of them; none
+        where not all are known.
+        """
+        first = readings[hosts[0]]
+        first.kernel = hosts
+        own = [readings[host].own for host in hosts if host in readings]
+        first.own = {process: ticks for of_host in own for process, ticks in of_host.items()}
+        if worker.hello.boot_id == self._here:
+            first.own["", os.getpid()] = int(sum(os.times()[:4]) * worker.hello.clock_ticks)
+        if len(own) < len(hosts):
+            first.own = {}
+
+    def _read_host(
+        self, host: str, asked: Worker, workers: Sequence[Worker], speaks: bool
+    ) -> Reading:
+        """One host's reading, with one request to the worker that is asked about it. `speaks`: for
+        its kernel. Errors: those of losing a worker.
         """
         reading = Reading(0)
         if self._takes.get(host, (None,))[0] != speaks:
@@ -331,20 +328,20 @@ class NoiseMonitor:
             if interface == "":
                 reading.missing["interface"] = "the host does not say which has its address"
             if speaks:
-                policies = workers[0].ask([("list", (f"{CPUS}/cpufreq",))])[0]
+                policies = asked.ask([("list", (f"{CPUS}/cpufreq",))])[0]
                 takes |= _of_kernel(policies if isinstance(policies, str) else "")
             self._takes[host] = speaks, takes
         takes = self._takes[host][1]
-        own = [_file(f"/proc/{one.hello.pid}/stat") for one in workers]
+        own = [_file(f"/proc/{worker.hello.pid}/stat") for worker in workers]
         reading.ns = time.monotonic_ns()
-        answers = workers[0].ask([*own, *takes])
+        answers = asked.ask([*own, *takes])
         for question, answer in zip(list(takes), answers[len(own) :], strict=True):
             _take(takes, reading, question, answer)
         for text in answers[: len(own)]:
             if isinstance(text, str):
                 with suppress(ValueError, IndexError):  # it is no line of /proc/PID/stat
                     pid, ticks = process(text)
-                    reading.own[pid] = ticks
+                    reading.own[host, pid] = ticks
         return reading
 
     def _interface(self, host: str) -> str | None:
@@ -359,10 +356,3 @@ class NoiseMonitor:
             return data_interface(self._campaign.hosts[host], worker, self._campaign.ip)
         except EngineError:
             return ""
-
-
-def _own(readings: Mapping[str, Reading], hosts: list[str]) -> dict[tuple[str, int], int]:
-    """The ticks of our processes on the kernel of some hosts; none where not all are known."""
-    if not all(host in readings for host in hosts):
-        return {}
-    return {(host, pid): ticks for host in hosts for pid, ticks in readings[host].own.items()}

@@ -5,9 +5,9 @@ outside the measured runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -26,11 +26,13 @@ from netbench.result.profile_files import (
 )
 from netbench.run import external_tool, transfer
 from netbench.run.ends import End, EndFinder, Ends, Measurement
-from netbench.run.exchange import Watch
 from netbench.run.external_tool import ToolFailed
 from netbench.run.job import MadeSinks
 from netbench.run.recorder import empty_profile_record, status_of
+from netbench.run.transfer import Watch
 from netbench.run.worker_pool import WorkerPool
+from netbench.tools.adaptors import adaptor_of
+from netbench.tools.tool import Place
 
 ALONE = frozenset({SOAK})  # meters that would be sampled themselves
 IN_A_FILE = (
@@ -41,6 +43,7 @@ NO_WINDOW = "the tool has no window that is known: it is measured over its whole
 PARTS_MAX = 256  # of a report, a quarter of a MiB each
 NUMBERS = ("frequency", "begin", "end", "cpus", "samples", "lost", "throttles", "kernel_symbols")
 HELPER_LABEL = "netbench helper"
+FAILURES = (ToolFailed, EngineError, RequestError, RootRefused, TimeoutError, ValueError)
 
 Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
 """A profile run's record and the stacks of its files."""
@@ -60,16 +63,14 @@ class ProfileRunner:
         record = empty_profile_record(step, number)
         try:
             return self._run(step, record)
-        except RootRefused as error:
-            return replace(record, status="unsupported", reason=str(error)), {}
-        except (ToolFailed, EngineError, RequestError, TimeoutError, ValueError) as error:
+        except FAILURES as error:
             return replace(record, status=status_of(error), reason=str(error)), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
         timed = replace(step.unit.cell.transfer, duration=self._spec.duration, bytes=None)
         if timed.sink.kind == "file":
             raise RequestError(IN_A_FILE)
-        if timed.tool.external and not external_tool.has_window(timed):
+        if timed.tool.external and not adaptor_of(timed.tool).commands(timed, Place("", 1)).window:
             raise RequestError(NO_WINDOW)
         ends = Ends(
             *(
@@ -84,9 +85,14 @@ class ProfileRunner:
             for helper in helpers.values():
                 helper.operate("profile", "sampling", what)
 
+        @contextmanager
+        def sampling() -> Iterator[None]:
+            order("on")
+            yield
+            order("off")
+
         order(f"ready {self._spec.frequency}")  # opens events and reads symbols, which takes time
-        watch = Watch(partial(order, "on"), partial(order, "off"))
-        measured = self._measure(timed, ends, record.run, watch)
+        measured = self._measure(timed, ends, record.run, sampling())
         profiles: dict[ProfileSide, KernelProfile] = {}
         stacks: dict[str, Folded] = {}
         for side, of in kernels.items():

@@ -13,12 +13,14 @@ from typing import TextIO
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
-from netbench.plan.plan import Key, Plan
+from netbench.model import Repeat
+from netbench.plan.plan import Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger
 from netbench.stats.closing import Assessment
 
 WIDTH = 80
+SHARE = 0.02  # of the time, that telling may take
 
 
 class Progress:
@@ -27,8 +29,8 @@ class Progress:
     def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
         """A campaign begins or goes on; the ledger stands where its records end."""
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
-        """A run is over; `left` is the estimated time in seconds."""
+    def ran(self, record: Record, ledger: Ledger) -> None:
+        """A run is over."""
 
     def say(self, message: str) -> None:
         """Something the user should know."""
@@ -43,8 +45,7 @@ class Lines(Progress):
     def __init__(self, out: TextIO | None = None, every: float = 5.0) -> None:
         self._out = out or sys.stderr
         self._every = every
-        self._last = 0.0
-        self._metrics: tuple[str, ...] = ()
+        self._due = 0.0
 
     def _print(self, text: str) -> None:
         self.show(self.folded(text))
@@ -62,19 +63,21 @@ class Lines(Progress):
         return "\n".join(map(_fold, escape_controls(text).split("\n")))
 
     def begin(self, plan: Plan, ledger: Ledger, folder: Path) -> None:
-        self._metrics = plan.repeat.metrics
+        self._plan = plan
         self._print(f"{count(ledger.size, 'cell')}, at least {count(plan.runs_total, 'run')}")
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
-        if time.monotonic() - self._last < self._every:
+    def ran(self, record: Record, ledger: Ledger) -> None:
+        if (begun := time.monotonic()) < self._due:
             return
-        self._last = time.monotonic()
-        text = standing(ledger.assessment((record.cell, record.pair)), self._metrics)
-        closed = ledger.size - ledger.open_count
+        metrics = self._plan.repeat.metrics
+        text = standing(ledger.assessment((record.cell, record.pair)), metrics)
+        closed, left = ledger.size - ledger.open_count, seconds_left(self._plan, ledger)
         self._print(
             f"run {record.run}: {record.cell}: {text}; {closed} of {count(ledger.size, 'cell')}"
             f" closed, {format_duration(left)} left"
         )
+        now = time.monotonic()
+        self._due = now + max(self._every, (now - begun) / SHARE)
 
     def say(self, message: str) -> None:
         self._print(message)
@@ -100,37 +103,22 @@ def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
     return "no metric yet"
 
 
-class TimeLeft:
-    """Seconds of the runs and boots to come, if intervals shrink with the square root of the number
-    of runs: added up once a block, and less by each run within it.
+def seconds_left(plan: Plan, ledger: Ledger) -> float:
+    """Estimated time of the runs of all open units, if intervals shrink with the square root of the
+    number of runs, and of the boots after that of the block.
     """
+    runs = (
+        _runs_left(ledger.assessment(unit.key), plan.repeat) * plan.run_seconds(unit)
+        for unit in plan.units
+        if ledger.is_open(unit.key)
+    )
+    return math.fsum(runs) + plan.seconds_of_boots(ledger.block)
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._repeat = plan.repeat
-        self._run_seconds = {unit.key: plan.run_seconds(unit) for unit in plan.units}
-        self._sum = 0.0
-        self._block: int | None = None  # that the sum is of
 
-    def ran(self, key: Key) -> None:
-        """A unit has one more run."""
-        self._sum -= self._run_seconds.get(key, 0.0)
-
-    def seconds(self, ledger: Ledger) -> float:
-        """Of the runs of all open units, and of the boots after that of the block."""
-        if ledger.block != self._block:
-            self._block = ledger.block
-            self._sum = math.fsum(
-                self._runs_left(ledger.assessment(key)) * self._run_seconds[key]
-                for key in ledger.open_keys
-            )
-        return max(self._sum, 0.0) + self._plan.seconds_of_boots(ledger.block)
-
-    def _runs_left(self, assessment: Assessment) -> int:
-        """Runs of a unit until its least precise metric is as precise as the campaign wants it."""
-        repeat = self._repeat
-        intervals = (assessment.intervals.get(name) for name in repeat.metrics)
-        widths = [interval.precision for interval in intervals if interval and interval.known]
-        ratio = max(widths, default=1.0) / repeat.precision
-        wanted = math.ceil(assessment.n * ratio**2) if assessment.n else repeat.min
-        return max(min(max(wanted, repeat.min), repeat.max) - assessment.n, 0)
+def _runs_left(assessment: Assessment, repeat: Repeat) -> int:
+    """Runs of a unit until its least precise metric is as precise as the campaign wants it."""
+    intervals = (assessment.intervals.get(name) for name in repeat.metrics)
+    widths = [interval.precision for interval in intervals if interval and interval.known]
+    ratio = max(widths, default=1.0) / repeat.precision
+    wanted = math.ceil(assessment.n * ratio**2) if assessment.n else repeat.min
+    return max(min(max(wanted, repeat.min), repeat.max) - assessment.n, 0)

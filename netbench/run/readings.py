@@ -4,7 +4,7 @@ Pure. Groups and counters follow the engine's descriptors, so their mappings are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from netbench.base.units import format_size
@@ -107,26 +107,16 @@ def sample_lines(side: str, vectors: Iterable[Vector], catalogue: Catalogue) -> 
         yield line
 
 
-def around(
-    vectors: Iterable[Vector], catalogue: Catalogue, names: Collection[str]
-) -> dict[str, tuple[int, int]]:
-    """Read-backs that were taken before and after a run, both of them, by name."""
-    pairs: dict[str, tuple[int, int]] = {}
-    for row, edges in _edges(vectors, "readback", catalogue):
-        if row.name in names and {Edge.OPEN, Edge.DRAINED} <= edges.keys():
-            before, after = edges[Edge.OPEN].numbers[0], edges[Edge.DRAINED].numbers[0]
-            if before is not None and after is not None:
-                pairs[row.name] = before, after
-    return pairs
-
-
 def readbacks(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
-    """Read-backs by name: a text, a number, or a number for each stream."""
+    """Read-backs by name: a text, a number, or a number for each stream; of what is read before and
+    after a run, both. None for what could not be read.
+    """
     by_name: dict[str, Any] = {}
-    for vector in vectors:
-        row = catalogue.rows[vector.row]
-        if row.kind == "readback":
-            by_name[row.name] = (
-                vector.text if vector.text is not None else _value(row, vector.numbers)
-            )
+    for row, edges in _edges(vectors, "readback", catalogue):
+        values = [
+            vector.text if vector.text is not None else _value(row, vector.numbers)
+            for vector in edges.values()
+        ]
+        both = None if None in values else tuple(values)
+        by_name[row.name] = both if len(values) > 1 else values[0]
     return by_name

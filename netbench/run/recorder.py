@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.base.errors import EngineError, RequestError
+from netbench.base.errors import EngineError, RequestError, RootRefused
 from netbench.base.json_lines import now
 from netbench.engine.binding import Code
 from netbench.engine.catalogue import Row
@@ -20,7 +20,7 @@ from netbench.result.profile_files import Folded, ProfileRecord
 from netbench.result.record import Record, Status
 from netbench.result.store import Store
 from netbench.run.ledger import Ledger
-from netbench.run.progress import Progress, TimeLeft
+from netbench.run.progress import Progress
 from netbench.run.run_history import described, new_ledger, replay
 
 REASON_LENGTH = 2000  # it may quote a host
@@ -41,7 +41,6 @@ class Recorder:
         self._plan = plan
         self._rows = described(rows)
         self._progress = progress
-        self._time_left = TimeLeft(plan)
         self._lock = threading.RLock()
         self._number: int | None = None  # of the last run, once records were read
         self._profile_number: int | None = None  # of the last profile run, likewise
@@ -146,8 +145,7 @@ class Recorder:
             what = f"{record.status}: {record.reason}"
             self.store.note(f"run {record.run} {cell} {unit.pair.name}: {what}")
             self._progress.say(f"run {record.run}: {cell}: {what}")
-        self._time_left.ran(unit.key)
-        self._progress.ran(record, ledger, self._time_left.seconds(ledger))
+        self._progress.ran(record, ledger)
 
 
 def _shortened(reason: str) -> str:
@@ -172,11 +170,9 @@ def _begun(unit: Unit, number: int, boot: int) -> dict[str, Any]:
 
 def status_of(error: Exception) -> Status:
     """The status of a run that ended with this error."""
-    if isinstance(error, RequestError) or (
-        isinstance(error, EngineError) and error.code == Code.UNSUPPORTED
-    ):
-        return "unsupported"
-    return "failed"
+    refused = isinstance(error, RequestError | RootRefused)
+    lacking = isinstance(error, EngineError) and error.code == Code.UNSUPPORTED
+    return "unsupported" if refused or lacking else "failed"
 
 
 def _steady(entry: HostEntry) -> HostEntry:

@@ -20,7 +20,7 @@ from netbench.result.journal import (
     outstanding,
 )
 from netbench.result.store import Store
-from netbench.run.boots import boots_of
+from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.settings.put_back import put_back

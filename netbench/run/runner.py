@@ -207,7 +207,7 @@ class Runner:
             measured = self._measure(unit, ends, number, start)
         except ToolFailed as error:
             record = ended(status="failed", reason=str(error))
-            printed = error.output, error.server_output
+            printed = error.printed
         except (EngineError, RequestError, TimeoutError, ValueError) as error:
             record = ended(status=status_of(error), reason=str(error))
         except HostGone:
@@ -294,26 +294,19 @@ class StartGate:
     def __init__(self, names: Collection[str]) -> None:
         self._awaited = set(names)
         self._there: list[str] = []
-        self._changed = threading.Condition()
+        self._opened = threading.Condition()
 
     def wait(self, name: str) -> tuple[str, ...]:
         """Wait until every run is here or has left; the others that are here, in order of names."""
-        with self._changed:
-            self._awaited.discard(name)
+        with self._opened:
             self._there.append(name)
-            self._open_if_all()
-            self._changed.wait_for(lambda: not self._awaited)
-            return tuple(each for each in self._there if each != name)
+            self.leave(name)
+            self._opened.wait_for(lambda: not self._awaited)
+            return tuple(sorted(each for each in self._there if each != name))
 
     def leave(self, name: str) -> None:
         """A run does not wait, or no longer: none waits for it."""
-        with self._changed:
-            if name in self._awaited:
-                self._awaited.discard(name)
-                self._open_if_all()
-
-    def _open_if_all(self) -> None:
-        """Wake those that wait, once: hundreds may."""
-        if not self._awaited:
-            self._there.sort()
-            self._changed.notify_all()
+        with self._opened:
+            self._awaited.discard(name)
+            if not self._awaited:
+                self._opened.notify_all()

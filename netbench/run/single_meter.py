@@ -132,13 +132,8 @@ class IdleCounts:
         """
         if not self._meters:
             return
-        speakers: dict[str, str] = {}
-        for host in self._campaign.roles:
-            speakers.setdefault(self._pool.boot_id(host), host)
 
         def watch(host: str) -> None:
-            if host not in speakers.values():
-                return
             try:
                 worker = self._pool.host_worker(host)
                 usable = (m for m in self._meters if not worker.catalogue.meters[m].row.why)
@@ -147,7 +142,7 @@ class IdleCounts:
             except (EngineError, Lost, TimeoutError) as error:
                 self._note(f"{host}: no idle window: {error}")
 
-        self._pool.each(watch)
+        self._pool.each(watch, [hosts[0] for hosts in self._pool.kernels()])
 
     def _count(self, worker: Worker, meter: str) -> Counters:
         outcome = observe(worker, meter, IDLE_SECONDS, {"footprint": self._campaign.footprint})

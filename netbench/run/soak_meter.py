@@ -13,13 +13,11 @@ from statistics import fmean
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
-from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of, quieter
+from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of
 from netbench.run.single_meter import MeterReading, check_seconds, observe, own_worker, reading_of
 
 SLICES = 20  # of a window, as a rule
 SLICE_NS = (10_000_000, 100_000_000)  # a slice is so long at least, and at most
-QUIET = 0.01  # of a CPU's time to other processes at most: the CPU counts as idle
-KEPT_FROM_NS = 500_000_000  # a window shorter than this tells too little to be kept
 COUNTERS = (  # of a Soaked, behind the time
     "cpu_taken_ns",
     "cpu_switched_ns",
@@ -38,9 +36,6 @@ FILES = {
     "nohz_full": f"{CPUS}/nohz_full",
     "stat": "/proc/stat",
 }
-_idle: dict[tuple[str, int], dict[int, Soaked]] = {}
-"""By boot and footprint, what was counted on idle CPUs in earlier windows of this process."""
-
 Doubt = tuple[str, str]
 """What does not hold, and what to do."""
 
@@ -61,9 +56,8 @@ class CpuLoad:
 @dataclass(frozen=True)
 class SoakReading(MeterReading):
     """`per_cpu` has each CPU that has a soaker. `idle_share`: what an idle CPU loses, the mean over
-    them; `idle_from`: `window`, the quietest parts of this window; `stored`, an earlier window of
-    this process; `none`: neither was there, and 0 is used. `doubts`: what the meter takes for
-    granted and does not hold here.
+    them; `idle_from`: `window`, the quietest parts of this window; `none`: there was no such part,
+    and 0 is used. `doubts`: what the meter takes for granted and does not hold here.
     """
 
     per_cpu: list[CpuLoad]
@@ -86,15 +80,13 @@ def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
     sample = min(max(int(seconds * 1e9) // SLICES, low), high)
     outcome = observe(worker, SOAK, seconds, {"sample": sample, "footprint": footprint})
     slices = _slices(outcome, worker.catalogue)
-    stored = _idle.setdefault((worker.hello.boot_id, footprint), {})
-    idle = idle_of(slices, stored)
-    _keep_quiet(stored, slices)
+    idle = idle_of(slices)
     return SoakReading(
         **vars(reading_of(worker, SOAK, outcome)),
         per_cpu=[_load(cpu, added(parts), idle.get(cpu)) for cpu, parts in slices.items()],
         idle_share=round(fmean(one.share for one in idle.values()), 6) if idle else 0.0,
         doubts=[what for what, _ in doubts(worker)],
-        idle_from="+".join(sorted({one.origin for one in idle.values()})) or "none",
+        idle_from="window" if idle else "none",
     )
 
 
@@ -107,18 +99,6 @@ def _load(cpu: int, soaked: Soaked, idle: Idle | None) -> CpuLoad:
         None if math.isnan(slower) else round(slower, 4),
         round(soaked.stolen_share, 6),
     )
-
-
-def _keep_quiet(stored: dict[int, Soaked], slices: Mapping[int, Sequence[Soaked]]) -> None:
-    """Keep what was counted where all CPUs were idle, with no more of other processes than was kept
-    before.
-    """
-    whole = {cpu: added(parts) for cpu, parts in slices.items()}
-    if all(
-        one.elapsed >= KEPT_FROM_NS and one.switched <= QUIET * one.elapsed
-        for one in whole.values()
-    ):
-        stored |= {cpu: quieter(now, stored.get(cpu)) for cpu, now in whole.items()}
 
 
 def _slices(outcome: Outcome, catalogue: Catalogue) -> dict[int, list[Soaked]]:

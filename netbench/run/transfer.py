@@ -1,33 +1,37 @@
-"""A transfer by the engine: the jobs of both workers, the run, and what it measured."""
+"""A transfer by the engine: the jobs of both workers, which messages each gets in which order, and
+what they measured.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netbench.base.errors import ProtocolError, RequestError
-from netbench.engine.binding import SAME, Vector
-from netbench.engine.worker import Outcome, Worker
+from netbench.base.errors import EngineError, NetbenchError, ProtocolError, RequestError, WorkerLost
+from netbench.engine.binding import SAME, Code, Edge, Vector
+from netbench.engine.frames import number_of
+from netbench.engine.worker import IDLE_SECONDS, Outcome, Worker
 from netbench.model import Transfer
 from netbench.result.record import Proof, SettingNote, Settings
 from netbench.run import job, readings
 from netbench.run.ends import End, Ends, Measurement, side_counters
-from netbench.run.exchange import Watch, exchange, give_up
 from netbench.run.job import MadeSinks
 from netbench.settings import nfs
 
-NOTES = (
-    "resident",
-    "source_size",
-    "resident_after",
-    "fsync_ns",
-)  # read-backs that a record keeps beside the counters
-AROUND = ("sink_resident", "sink_dirty")  # those of before and after
+# Read-backs that a record keeps beside the counters
+NOTES = ("resident", "source_size", "resident_after", "fsync_ns", "sink_resident", "sink_dirty")
 COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps where there were any
+SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
+# A bytes-bounded run has no known length; heartbeats tell whether the workers live.
+UNBOUNDED_SECONDS = 6 * 3600.0
+FSYNC_SECONDS = 600.0  # that a sink may take to reach its disk
+LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
 DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
+Watch = AbstractContextManager[object]
+"""What is done while data moves: from when both windows are open until both have closed."""
 
 
 def measure(
@@ -42,18 +46,12 @@ def measure(
     samples meanwhile, 0: after it; `start` returns when data may move. Errors: EngineError;
     TimeoutError; Lost.
     """
-    asked = _asked(transfer, ends, sinks, {"report": report} if report else {})
-    done = exchange(*asked, watch=watch, start=start)
-    sides = ((ends.sender, done.sender), (ends.receiver, done.receiver))
-    sender, receiver = (_readbacks(*side) for side in sides)
+    more: job.Options = {"report": report} if report else {}
+    done = _move(transfer, ends, sinks, more, watch, start)
+    read = [_readbacks(*side) for side in zip(ends, done, strict=True)]
     counters = (
-        side_counters(ends.sender, done.sender.result, **_notes(transfer, sender)),
-        side_counters(
-            ends.receiver,
-            done.receiver.result,
-            **_notes(transfer, receiver),
-            **readings.around(done.receiver.result, ends.receiver.worker.catalogue, AROUND),
-        ),
+        side_counters(ends.sender, done[0].result, **_notes(transfer, read[0])),
+        side_counters(ends.receiver, done[1].result, **_notes(transfer, read[1])),
     )
     for side in counters:
         if side.time_ns is None or "flow" not in side.meters:
@@ -61,12 +59,17 @@ def measure(
     return Measurement(
         *counters,
         Settings(
-            _socket_settings({"send_buffer": transfer.send_buffer}, transfer, sender),
-            _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, receiver),
+            _socket_settings({"send_buffer": transfer.send_buffer}, transfer, read[0]),
+            _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, read[1]),
             {},
         ),
-        Proof(*(readings.proofs(one.result, end.worker.catalogue) for end, one in sides)),
-        [line for side in sides for line in _lines(*side)],
+        Proof(
+            *(
+                readings.proofs(outcome.result, end.worker.catalogue)
+                for end, outcome in zip(ends, done, strict=True)
+            )
+        ),
+        [line for side in zip(ends, done, strict=True) for line in _lines(*side)],
     )
 
 
@@ -75,7 +78,7 @@ def claim_sink(cell: Transfer, receiver: End, sinks: MadeSinks) -> None:
     Errors: EngineError where it may not; Lost.
     """
     worker = receiver.worker
-    options = job.receiver_options(cell, os.urandom(16), (), (), sinks.on(worker))
+    options = job.receiver_options(cell, os.urandom(16), (), worker, sinks.on(worker))
     try:
         ready = worker.prepare(options | {"address": receiver.address})
         read = readings.readbacks(ready, worker.catalogue)
@@ -101,9 +104,8 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     )
     # Paced verification would only take longer: the bytes are the same.
     short = replace(transfer, **bounds, warmup=0, sample=0, rate=None)
-    done = exchange(*_asked(short, ends, sinks, {"verify": 1}))
-    sent = _readbacks(ends.sender, done.sender).get("digest")
-    arrived = _readbacks(ends.receiver, done.receiver).get("digest")
+    done = _move(short, ends, sinks, {"verify": 1})
+    sent, arrived = (_readbacks(*side).get("digest") for side in zip(ends, done, strict=True))
     if sent is None or sent != arrived:
         return (
             f"verify: what arrived is not what was sent: digests {sent} and {arrived} over"
@@ -112,10 +114,15 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     return ""
 
 
-def _asked(
-    transfer: Transfer, ends: Ends, sinks: MadeSinks, more: job.Options
-) -> tuple[Worker, Worker, job.Options, job.Options, Callable[[tuple[Vector, ...]], None]]:
-    """What `exchange` is to do: both jobs, with `more` options. Files of the sink are journalled as
+def _move(
+    transfer: Transfer,
+    ends: Ends,
+    sinks: MadeSinks,
+    more: job.Options,
+    watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
+) -> tuple[Outcome, Outcome]:
+    """What both ends answer to their jobs, with `more` options. Files of the sink are journalled as
     soon as the receiver has made them, whatever becomes of the run.
     """
     sender, receiver = ends
@@ -125,9 +132,8 @@ def _asked(
         if method.row.why:
             raise RequestError(f"{side}: {method.name} cannot run here: {method.row.why}")
     token = os.urandom(16)
-    declared = [[row.name for row in method.options] for method in (sending, receiving)]
-    send = job.sender_options(transfer, token, sender.cpus, declared[0])
-    receive = job.receiver_options(transfer, token, receiver.cpus, declared[1], sinks.on(far))
+    send = job.sender_options(transfer, token, sender.cpus, near)
+    receive = job.receiver_options(transfer, token, receiver.cpus, far, sinks.on(far))
     if receiving.has("fetches"):
         path = nfs.path(sender.address, transfer.source.path)
         receive |= {"source": "file", "source_path": path}
@@ -140,13 +146,111 @@ def _asked(
         sinks.add(far, job.sink_paths(transfer), *made)
 
     both: job.Options = {"address": receiver.address, **more}
-    return (
-        near,
-        far,
-        send | both | sender.metering,
-        receive | both | receiver.metering,
-        journal_sinks,
-    )
+    send, receive = send | both | sender.metering, receive | both | receiver.metering
+    return exchange(near, far, send, receive, journal_sinks, watch, start)
+
+
+def exchange(
+    sender: Worker,
+    receiver: Worker,
+    send: job.Options,
+    receive: job.Options,
+    prepared: Callable[[tuple[Vector, ...]], None] = lambda _: None,
+    watch: Watch | None = None,
+    start: Callable[[], None] = lambda: None,
+) -> tuple[Outcome, Outcome]:
+    """Prepare, run and finish one transfer; both sides' results. Both are idle afterwards, whatever
+    happens. `prepared`: the receiver is ready, with these read-backs. `watch`: of a run that is
+    bounded by time. `start` returns when data may move.
+
+    Errors: EngineError of the side that failed first; WorkerLost; TimeoutError.
+    """
+    both = sender, receiver
+    with idle_after_errors(*both):
+        ready = receiver.prepare(receive)
+        port = readings.readbacks(ready, receiver.catalogue).get("port")
+        if not isinstance(port, int):
+            raise ProtocolError(f"{receiver.host}: the worker named no data port{SAME}")
+        prepared(ready)
+        sender.prepare(send | {"peer_port": port})
+        start()
+        receiver.go()
+        sender.go()
+        if send.get("bytes"):
+            slack = UNBOUNDED_SECONDS
+            receiver.mark(sender.await_edge(Edge.WARM, slack))
+            receiver.await_edge(Edge.OPEN, slack)
+            sender.mark()
+        else:
+            slack = SLACK_SECONDS + (FSYNC_SECONDS if receive.get("fsync", "none") != "none" else 0)
+            seconds = (number_of(send, "warmup") + number_of(send, "duration")) / 1e9 + slack
+            for worker in both if watch else ():
+                worker.await_edge(Edge.OPEN, seconds)
+            with watch or nullcontext():
+                for worker in both:
+                    worker.await_edge(Edge.CLOSE, seconds)
+            for worker in both:
+                worker.stop()
+        return sender.result(slack), receiver.result(slack)
+
+
+@contextmanager
+def idle_after_errors(sender: Worker, receiver: Worker) -> Iterator[None]:
+    """While one of two workers is waited for, it is seen that the other lives too: one that was
+    stopped keeps the other waiting. Both give up what they do when an error ends it. Errors: of two
+    EngineErrors the one that explains the other; WorkerLost where a silent worker explains it.
+    """
+    sender.beside, receiver.beside = receiver, sender
+    try:
+        yield
+    except EngineError as error:
+        sender.beside = receiver.beside = None
+        raise _cause(error, sender, receiver) from error
+    except BaseException:
+        sender.beside = receiver.beside = None
+        give_up(sender, receiver)
+        raise
+    finally:
+        sender.beside = receiver.beside = None
+
+
+def give_up(*workers: Worker) -> list[Worker]:
+    """Make workers idle, those that are still there. One that stays busy is abandoned: it undoes
+    its changes when it sees that, and whoever needs it next finds it lost. Those of them that gave
+    no sign of life meanwhile: they were stopped, or cut off.
+    """
+    silent = []
+    for worker in workers:
+        with suppress(WorkerLost):
+            worker.abort()
+    for worker in workers:
+        if worker.lost:
+            continue
+        try:
+            worker.await_idle()
+        except TimeoutError:
+            if worker.connection.unheard >= IDLE_SECONDS:
+                silent.append(worker)
+            worker.abandon()
+        except NetbenchError:
+            continue
+    return silent
+
+
+def _cause(error: EngineError, sender: Worker, receiver: Worker) -> NetbenchError:
+    """What explains the errors of both: a connection that went away is a consequence, of the other
+    side's error or of its silence.
+    """
+    errors = [error]
+    for worker in (sender, receiver):
+        if error.code == Code.PEER:
+            other = worker.last_word(LAST_WORD_SECONDS)
+            errors += [other] if other is not None else []
+    silent = give_up(sender, receiver)
+    causes = [e for e in errors if e.code not in (Code.PEER, Code.ABORTED)]
+    if silent and not causes:
+        return WorkerLost(f"{silent[0].host}: the worker does not answer; {errors[0]}")
+    return (causes or errors)[0]
 
 
 def _readbacks(end: End, outcome: Outcome) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign, Host, Pair
-from netbench.run.meter_files import lend
 from netbench.run.own_settings import NO_ROOT, own_settings
 
 ChannelFactory = Callable[[Host], Channel]
@@ -66,6 +65,7 @@ class WorkerPool:
     """
 
     def __init__(self, campaign: Campaign, channels: ChannelFactory = open_channel) -> None:
+        self._campaign = campaign
         self._hosts = campaign.hosts
         self._roles = campaign.roles
         self._open = channels
@@ -78,7 +78,6 @@ class WorkerPool:
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         allow_files()
-        self._holding = {host for host in self._roles if own_settings(campaign, host)}
         self._with_helper = set(wants)
         self.no_root: dict[str, str] = {}  # hosts without a helper that would be of use, with why
         self._lost: set[str] = set()
@@ -89,7 +88,6 @@ class WorkerPool:
         self._interrupt: KeyboardInterrupt | None = None
         self.refused: dict[str, RootRefused] = {}  # hosts that give no root, which they have to
         self._rootless: dict[str, RootRefused] = {}  # hosts that give none, with why
-        self._meters = campaign.meters
         self.lent: dict[str, list[str]] = {}  # by host, meters whose files a helper has opened
         self._heartbeat = Heartbeat()
 
@@ -113,7 +111,7 @@ class WorkerPool:
                 worker.interrupt(self._interrupt)
             self._heartbeat.add(worker)
             if role != HELPER:
-                self.lent[host] = lend(worker, self._meters, partial(self.helper, host))
+                self.lent[host] = self._lend_files(worker)
         return self._workers[key]
 
     def host_worker(self, host: str) -> Worker:
@@ -144,15 +142,39 @@ class WorkerPool:
         if self._interrupt:
             raise self._interrupt
         channel = self.channel(host)
-        if host in self._rootless and role == HELPER:
+        if role != HELPER:
+            return Worker(channel.start_mover(self._hosts[host].run_as), host)
+        if host in self._rootless:
             raise self._rootless[host]
-        if role == HELPER:
+        try:
+            return Worker(channel.start_helper(), host)
+        except RootRefused as error:
+            self._rootless[host] = error
+            raise
+
+    def _lend_files(self, mover: Worker) -> list[str]:
+        """Pass what meters need root to open from the helper to a mover that may not. Its catalogue
+        says from then on what can be read, and why not. Returns the meters that can. Errors: Lost.
+        """
+        known = mover.catalogue.meters
+        lacking = [name for name in self._campaign.meters if name in known and known[name].row.why]
+        lent = []
+        for name in (name for name in lacking if known[name].has("by_helper")):
+            why = known[name].row.why
             try:
-                return Worker(channel.start_helper(), host)
-            except RootRefused as error:
-                self._rootless[host] = error
-                raise
-        return Worker(channel.start_mover(self._hosts[host].run_as), host)
+                helper = self.helper(mover.host)
+                unread = helper.catalogue.meters[name].unread
+                if name not in unread:  # else root lacks it too
+                    socket = (mover.operate("meter_socket", name, "open")[1] or "").strip()
+                    helper.operate("meter_files", (name, socket, str(mover.hello.user)), "passed")
+                    mover.operate("meter_socket", name, "taken")
+                    lent.append(name)
+            except RootRefused:
+                unread = {name: f"{why}, and `sudo -n` gives none"}
+            except EngineError as error:
+                unread = {name: f"{why}, and {error.message}"}
+            mover.catalogue = mover.catalogue.explaining(name, unread)
+        return lent
 
     def _restart(self, host: str, role: str) -> Worker:
         """A worker on a host that was lost, which may take a while to come back. Hosts that are
@@ -221,7 +243,7 @@ class WorkerPool:
         """A helper that nothing needs, for the campaign's own settings: where there is one already,
         or the login is root. The campaign goes on without it.
         """
-        if host in self._with_helper or host not in self._holding:
+        if host in self._with_helper or not own_settings(self._campaign, host):
             return
         is_root = self.host_worker(host).hello.user == 0 or self._hosts[host].run_as
         if not is_root and (host, HELPER) not in self._workers:
@@ -238,13 +260,20 @@ class WorkerPool:
         """Whether a helper is kept on a host."""
         return host in self._with_helper and host not in self.refused
 
-    def each(self, act: Callable[[str], None]) -> None:
-        """Do something for every host that takes part, many at the same time; the first error is
-        raised when all are done. After Ctrl-C those that wait for a worker give up, and what goes
-        on nevertheless is left to itself after INTERRUPT_SECONDS.
+    def kernels(self) -> list[list[str]]:
+        """The hosts of each kernel; the first of them speaks for it."""
+        by_boot: dict[str, list[str]] = {}
+        for host in self._roles:
+            kernel = self._boot_ids.get(host) or self.host_worker(host).hello.boot_id
+            by_boot.setdefault(kernel, []).append(host)
+        return list(by_boot.values())
+
+    def each(self, act: Callable[[str], None], hosts: Iterable[str] | None = None) -> None:
+        """Do something for every host that takes part, or these, many at the same time; the first
+        error is raised when all are done. After Ctrl-C those that wait for a worker give up, and
+        what goes on nevertheless is left to itself after INTERRUPT_SECONDS.
         """
-        hosts = dict.fromkeys(host for host, _ in self._wanted)
-        acts = [partial(act, host) for host in hosts]
+        acts = [partial(act, host) for host in (self._roles if hosts is None else hosts)]
         side_by_side(acts, self.interrupt, AT_ONCE, INTERRUPT_SECONDS)
 
     def dismiss(self, host: str, role: str) -> None:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import fdtri
 
 from netbench.base.units import count
 from netbench.model import Repeat
@@ -31,7 +30,6 @@ KERNEL = "kernel"
 BOOTED = ("boot", "build")  # units whose number a plan fixes
 TOO_FEW = 2  # boots whose interval is so wide that it proves next to nothing
 ENOUGH = 4
-SHOWN = (2, 3, 4, 8)  # numbers of boots that a plan tells the worth of
 
 
 def in_boots(repeat: Repeat, swept: Iterable[str]) -> bool:
@@ -52,7 +50,7 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
     8.98 for 2, 2.48 for 3, 1.59 for 4, 0.84 for 8; NaN for 1, which has no interval.
     """
-    return t_quantile(boots, confidence) / math.sqrt(boots) if boots > 1 else NAN
+    return t_quantile(boots - 1, confidence) / math.sqrt(boots) if boots > 1 else NAN
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,8 @@ class Split:
     build, where there are several), `within` a boot, and `apart` of builds, in the values' unit.
 
     Of `builds` builds with `boots` boots of `runs` runs, means where they differ. With one build
-    `apart` is NaN, and `share` that of the variance between boots in the whole, with its interval
-    `low..high`, which a few boots leave wide. `between` is NaN where each of several builds has one
-    boot: `apart` then holds both.
+    `apart` is NaN. `between` is NaN where each of several builds has one boot: `apart` then holds
+    both.
     """
 
     boots: float
@@ -73,32 +70,33 @@ class Split:
     within: float
     builds: int = 1
     apart: float = NAN
-    share: float = NAN
-    low: float = NAN
-    high: float = NAN
 
     def half_width(self, boots: float, runs: float, confidence: float, builds: int = 1) -> float:
         """Half-width of the mean's interval with so many boots (of each build, where there are
         several) of so many runs each, were all deviations as estimated.
         """
-        own = 0.0 if math.isnan(self.between) else self.between**2
-        variance = own + self.within**2 / runs
         if self.builds > 1:
-            apart = math.sqrt(self.apart**2 + variance / boots)
-            return half_width(builds, confidence) * apart
-        return half_width(round(boots), confidence) * math.sqrt(variance)
+            return half_width(builds, confidence) * self.deviation("build", runs, boots)
+        return half_width(round(boots), confidence) * self.deviation("boot", runs)
+
+    def deviation(self, unit: str, runs: float = 1, boots: float = 1) -> float:
+        """The deviation of a run within a boot, of a `boot` of so many runs, or of a `build` of so
+        many such boots.
+        """
+        if unit not in BOOTED:
+            return self.within
+        between = 0.0 if math.isnan(self.between) else self.between
+        of_boot = math.hypot(between, self.within / math.sqrt(runs))
+        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
 
 
-def split(
-    values: Numbers, boots: Places, confidence: float = 0.95, builds: Builds | None = None
-) -> Split | None:
+def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split | None:
     """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs;
     with `builds` also where a boot has none, or all have the same.
 
     Random effects by analysis of variance (Searle, Casella and McCulloch, Variance Components,
     1992, sections 3.6 and 5.6; of unequal numbers Sahai and Ojeda, Analysis of Variance for Random
-    Models II, 2005, chapter 15); no variance is below 0. The share's interval is from that of the
-    ratio of mean squares (there, 3.8; exact for normal runs and equally many a boot).
+    Models II, 2005, chapter 15); no variance is below 0.
     """
     known, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
     numbers = [1 if builds is None else builds.get(boot, 0) for boot in known.tolist()]
@@ -110,17 +108,14 @@ def split(
     centres = np.bincount(of, counts * means) / sizes
     within = float(((values - means[at]) ** 2).sum()) / (total - b)
     shares = float((np.bincount(of, counts**2) / sizes).sum())
-    between = among = NAN
+    between = NAN
     if b > a:
         among = float((counts * (means - centres[of]) ** 2).sum()) / (b - a)
         between = max(0.0, (among - within) / ((total - shares) / (b - a)))
     mean = float((np.bincount(of, means) / np.bincount(of)).mean())
     if a == 1:
         runs = (total - shares) / (b - 1)
-        low, high = _share(among, within, (b, total), runs, confidence)
-        share = between / (between + within) if between + within > 0 else NAN
-        found = Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
-        return replace(found, share=share, low=low, high=high)
+        return Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
     whole = float((sizes * (centres - float(values.mean())) ** 2).sum()) / (a - 1)
     if b > a:
         whole -= (shares - float((counts**2).sum()) / total) / (a - 1) * between
@@ -129,22 +124,9 @@ def split(
     return Split(b / a, total / b, mean, *deviations)
 
 
-def _share(
-    among: float, within: float, size: tuple[int, int], runs: float, confidence: float
-) -> tuple[float, float]:
-    """Interval of the share of the variance that is between boots; size: boots, runs in all."""
-    if within <= 0:
-        return NAN, NAN
-    free = size[0] - 1, size[1] - size[0]
-    ends = (float(fdtri(*free, (1 + sign * confidence) / 2)) for sign in (1, -1))
-    low, high = (max(0.0, (among / within / end - 1) / runs) for end in ends)
-    return low / (1 + low), high / (1 + high)
-
-
 def pooled(splits: Sequence[Split]) -> Split | None:
     """The mean split of several cells, relative to their means: `mean` is 1, deviations are
-    fractions. None without any. Variances are averaged, not deviations. No share: boots are common
-    to the cells.
+    fractions. None without any. Variances are averaged, not deviations.
     """
     known = [each for each in splits if each.mean]
     if not known:
@@ -170,53 +152,31 @@ def without_boots(values: Numbers, boots: Places) -> Numbers:
     return values - means[at] + float(values.mean())
 
 
-def several(builds: Mapping[str, int]) -> int:
-    """How many builds the kernels of a campaign have that have several; 1 where none has. builds:
-    by kernel.
-    """
-    return max(builds.values(), default=1)
-
-
 def what_boots_buy(
     boots: int, runs_a_boot: int, *, kernels: int = 1, builds: int = 1, confidence: float = 0.95
-) -> tuple[list[str], str]:
-    """What to expect, before there is any data, of so many boots of each kernel with so many runs
-    of each cell a boot, in words; and a warning where it proves too little ("" else).
+) -> tuple[str, str]:
+    """So many boots of each kernel with so many runs of each cell a boot, in words; and a warning
+    where it proves too little ("" else).
 
     kernels: how many are compared. builds: how many each of them has, which share its boots; with
     more than one, builds are what an interval is over.
     """
     noun, units = ("build", builds) if builds > 1 else ("boot", boots)
-
-    def width(n: int) -> str:
-        """Two digits: 9.0, 1.6, 0.84."""
-        multiple = half_width(n, confidence)
-        return f"± {multiple:.{2 if multiple < 1 else 1}f}"
-
     each = [f"{count(units, noun)}{f' of each of {kernels} kernels' if kernels > 1 else ''}"]
     share = f"{boots / builds:.3g}"
     each += [f"{share} boot{'s' * (share != '1')} of each build"] if builds > 1 else []
-    lines = [", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))]
-    if units > 1:
-        others = ", ".join(f"{n} {noun}s {width(n)}" for n in SHOWN if n != units)
-        lines.append(
-            f"a {confidence:.0%} interval over {units} {noun}s is {width(units)} standard"
-            f" deviations of a {noun}'s mean; {others}"
-        )
-    if kernels > 1 and builds == 1 < boots:
-        lines.append(
-            "each kernel is built once: what another layout of its code would change is in no"
-            " interval (kernels.NAME.builds)"
-        )
-    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
-    enough = f"{key}: {ENOUGH} gives {width(ENOUGH)} standard deviations"
+    told = ", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))
+    few = ""
     if units == 1 and kernels > 1:
-        return lines, (
+        few = (
             "with one boot of each kernel no difference between kernels has an interval: it cannot"
-            f" be told from what any two boots differ by; {enough}"
+            " be told from what any two boots differ by"
         )
-    if units == TOO_FEW:
-        return lines, (
-            f"two {noun}s prove next to nothing: {width(2)} standard deviations; {enough}"
-        )
-    return lines, ""
+    elif units == TOO_FEW:
+        width = half_width(TOO_FEW, confidence)
+        few = f"two {noun}s prove next to nothing: ± {width:.1f} standard deviations"
+    if not few:
+        return told, ""
+    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
+    enough = half_width(ENOUGH, confidence)
+    return told, f"{few}; {key}: {ENOUGH} gives ± {enough:.1f} standard deviations"

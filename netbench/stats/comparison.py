@@ -40,11 +40,9 @@ class Comparison:
     uncorrected. `n` pairs of `unit` (`block`, `boot`, `build` or `campaign`); where nothing is
     paired, `n` and `against` are the units (`run`, `boot` or `build`) of level and of baseline.
     `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the
-    deviation that it comes from. `needed`: the range of total n (of each, if not paired) at which
-    the interval of an inconclusive one would be as narrow as asked, None where the data cannot
-    tell. `why`: why there is no interval. Of two results, `earlier` is the number of earlier
-    results whose spread is in the interval, `between` the standard deviation of their mean
-    logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
+    deviation that it comes from. `why`: why there is no interval. Of two results, `earlier` is the
+    number of earlier results whose spread is in the interval, `between` the standard deviation of
+    their mean logarithms. `unsettled`: why an interval gives no verdict, where more runs would not.
     `failures`: of both levels, where any run failed.
     """
 
@@ -68,7 +66,6 @@ class Comparison:
     against: int | None = None  # None: paired
     margin: float | None = None
     verdict: str = "inconclusive"
-    needed: tuple[int, int] | None = None
     why: str = ""
     unsettled: str = ""
     earlier: int | None = None  # None: within one result
@@ -147,18 +144,7 @@ def _sentence(c: Comparison) -> str:
         return claim + times(c.ratio) + _despite(c)
     if c.unsettled:
         return f"{claim}: {c.verdict}, {c.unsettled}"
-    if not c.needed:
-        return f"{claim}: inconclusive"
-    each = "" if c.against is None else " of each"
-    return (
-        f"{claim}: inconclusive, {numbers(c.needed)} {c.unit}s{each} would make it as narrow as"
-        " asked"
-    )
-
-
-def numbers(needed: tuple[int, int]) -> str:
-    """A range of n in words: `40 to 70`, `40`."""
-    return " to ".join(dict.fromkeys(str(n) for n in needed))
+    return f"{claim}: inconclusive"
 
 
 def _despite(c: Comparison) -> str:

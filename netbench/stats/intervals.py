@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaincc, gammaincinv, stdtr, stdtrit
+from scipy.special import expit, gammaincc, gammaincinv, stdtrit
 
 from netbench.model import Repeat
 
@@ -160,14 +160,9 @@ def ratio_confidence(
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(n: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t for a mean of n values; n >= 2."""
-    return float(stdtrit(n - 1, (1 + confidence) / 2))
-
-
-def t_probability(t: float, n: int) -> float:
-    """Two-sided p value of a t statistic of a mean of n values; NaN for NaN."""
-    return float(2 * stdtr(n - 1, -abs(t)))
+def t_quantile(freedom: float, confidence: float) -> float:
+    """Two-sided quantile of Student's t."""
+    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Interval:

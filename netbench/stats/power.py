@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from scipy.special import chdtri, nctdtrinc, stdtrit
+from scipy.special import chdtri, nctdtrinc
 
-from netbench.stats.intervals import NAN
+from netbench.stats.intervals import NAN, t_quantile
 
 POWER = 0.8
 MOST_UNITS = 10_000  # no larger number of runs or boots is named
@@ -29,7 +29,7 @@ def smallest_difference(
     """
     if n < 2:
         return NAN
-    limit = stdtrit(n - 1, (1 + confidence) / 2)
+    limit = t_quantile(n - 1, confidence)
     price = _price(n) if blocks else 1.0
     return float(nctdtrinc(n - 1, 1 - power, limit)) * sd * price / math.sqrt(n)
 

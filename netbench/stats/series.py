@@ -11,9 +11,9 @@ import math
 from bisect import bisect_left, bisect_right, insort
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
-from netbench.stats.intervals import Numbers, t_probability
+from netbench.stats.intervals import Numbers
 
 ALPHA = 0.002  # chance that a test speaks up about a sound cell
 OUTLIER = (
@@ -62,7 +62,7 @@ def autocorrelation(values: Numbers) -> tuple[float, float]:
         return 0.0, 1.0
     r = float((x[1:] * x[:-1]).sum()) / power
     t = (r + 1 / n) / math.sqrt((1 - r * r) / n)
-    return r, t_probability(t, n - 1) / 2 if t > 0 else 1.0
+    return r, float(stdtr(n - 2, -t)) if t > 0 else 1.0
 
 
 def outliers(values: Numbers) -> list[int]:

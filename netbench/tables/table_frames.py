@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from netbench.read.cells import metric_order, tidy
+from netbench.read.load import ROUND
 from netbench.read.result import Result
-from netbench.read.runs import ROUND
 from netbench.report.label import label_of
 from netbench.report.source import Source
 

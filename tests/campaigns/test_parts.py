@@ -216,7 +216,7 @@ def test_facts_that_changed_in_a_part_hold_for_the_same_runs(
     changed = entry | {"from_run": first_after, "facts": entry["facts"] | {"driver": "other"}}
     facts["hosts"]["d"].append(changed)
     (part / "facts.json").write_text(json.dumps(facts))
-    own = [json.loads(line) for line in (part / "records.jsonl").read_text().splitlines()]
+    own = stored_records(part)
     own[0], own[2] = ({**record, "run": run} for record, run in ((own[2], 1), (own[0], 3)))
     (part / "records.jsonl").write_text("".join(f"{json.dumps(r)}\n" for r in own))
     call("merge", *parts[:3], part, folder / "with_change")

@@ -29,7 +29,7 @@ from netbench.__main__ import SAME_SECONDS
 from netbench.plan.plan import Plan
 from tests.support.local import SMALL, Command, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
-from tests.support.running import Running, resumed, wait_for
+from tests.support.running import Running, resumed, stored_records, wait_for
 
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
 HEAVY = (
@@ -173,7 +173,7 @@ def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -
 
 
 def test_the_report_shows_the_throughput_of_the_records(netbench: Command, result: Path) -> None:
-    records = [json.loads(line) for line in (result / "records.jsonl").read_text().splitlines()]
+    records = stored_records(result)
     mine = [r["receiver"] for r in records if r["cell"] == "send=write"]
     by_hand = [
         8 * (sum(r["flow"]["bytes"][1]) - sum(r["flow"]["bytes"][0])) / (end - begin)

@@ -15,7 +15,7 @@ import pytest
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Code, Edge
 from netbench.engine.own_engine import local
-from netbench.run.exchange import give_up
+from netbench.run.transfer import give_up
 from tests.support.disks import ext4_on
 from tests.support.engine_pair import MS, Pair, Side, data_methods
 from tests.support.needs import needs

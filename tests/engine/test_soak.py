@@ -240,7 +240,7 @@ def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
         assert 0 <= load["busy"] <= 1
         assert load["slow_down"] is None or load["slow_down"] > -1
     assert 0 <= told["idle_share"] < 1
-    assert told["idle_from"] in ("stored", "window", "stored+window", "none")
+    assert told["idle_from"] in ("window", "none")
 
 
 @pytest.mark.parametrize("loaded", [False, True])

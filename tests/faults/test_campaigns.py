@@ -5,8 +5,6 @@ and nothing hangs. Files and disks: test_faults_files.py.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import itertools
 import os
 import signal
@@ -14,7 +12,6 @@ import socket
 import struct
 import subprocess
 import sys
-import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -52,6 +49,7 @@ from tests.support.running import (
     stored_records,
     worker_pid,
 )
+from tests.support.screen import Screen
 from tests.support.unfinished import unfinished
 
 PORT = 15321  # of data; each process of the tests has a network of its own
@@ -282,55 +280,32 @@ def test_a_meter_that_cannot_run_is_found_before_anything_is_run(
 # Terminals and pipes
 
 
-class Terminal:
-    """A pseudo-terminal as the controlling one of a campaign; what is written to it is read and
-    thrown away until it closes.
-    """
-
-    def __init__(self) -> None:
-        self._master, self.slave = os.openpty()
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):  # EIO: everybody has let go of the other side
-            while b"\x04" not in os.read(self._master, 4096):
-                pass
-        os.close(self._master)
-
-    def take(self) -> None:
-        """In the child: make it the controlling terminal."""
-        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
-
-    def close(self) -> None:
-        """Close it as a window is closed; whoever writes to it then gets EIO."""
-        os.write(self.slave, b"\x04")
-        os.close(self.slave)
-        self._reader.join()
-
-
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
-    made = Terminal()
+def screens() -> Iterator[list[Screen]]:
+    """Terminals that are closed with the test."""
+    made: list[Screen] = []
     yield made
-    with contextlib.suppress(OSError):
-        made.close()
+    for screen in made:
+        screen.close()
 
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_a_terminal_that_closes_in_mid_run(
-    tmp_path: Path, terminal: Terminal, ignored: bool
+    tmp_path: Path, screens: list[Screen], ignored: bool
 ) -> None:
     """It hangs up and takes no more output. Who ignores the hang-up, as under nohup, wants the
     campaign to go on.
     """
     ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.slave)
-    streams |= {"start_new_session": True, "preexec_fn": terminal.take}
-    campaign = Running(tmp_path, tmp_path / "r", prefix=ignoring, **streams)
+
+    def on_terminal(argv: list[str]) -> subprocess.Popen[Any]:
+        screens.append(Screen(argv))
+        return screens[0].process
+
+    campaign = Running(tmp_path, tmp_path / "r", prefix=ignoring, start=on_terminal)
     campaign.await_records(3)
     workers, kept = campaign.workers(), campaign.records()
-    terminal.close()
+    screens[0].hang_up()
     code, _ = campaign.end()
     assert code == (0 if ignored else 130)
     assert [pid for pid in workers if Path(f"/proc/{pid}").exists()] == []

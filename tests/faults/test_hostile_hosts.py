@@ -42,7 +42,7 @@ CONSTANTS = {
         "IDLE_SECONDS": 1.0,
         "GOODBYE_SECONDS": 2.0,
     },
-    "run.exchange": {"SLACK_SECONDS": 2.0},
+    "run.transfer": {"SLACK_SECONDS": 2.0},
     "run.runner": {"ATTEMPTS": 1},
     "hosts.deploy": {"START_SECONDS": 5.0},
     "hosts.ssh.channel": {"CONNECT_SECONDS": 5.0},

@@ -196,7 +196,7 @@ def test_a_long_cut_of_the_management_link_interrupts_the_run_which_is_repeated(
 def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin: Begin) -> None:
     before = state(pair)
     text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
-    campaign = begin(pair, ONCE + text, with_values(run__exchange__SLACK_SECONDS=1.0))
+    campaign = begin(pair, ONCE + text, with_values(run__transfer__SLACK_SECONDS=1.0))
     in_flight(campaign, pair)
     inside(pair.hosts["rcv"], "ip link set data0 down")
     try:

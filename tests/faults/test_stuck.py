@@ -21,9 +21,9 @@ from netbench.engine.worker import Worker
 from netbench.result.journal import outstanding
 from netbench.result.store import Store
 from netbench.run import external_tool, ledger, transfer
-from netbench.run.exchange import SLACK_SECONDS, exchange
 from netbench.run.host_locks import LOCK_SECONDS
 from netbench.run.runner import Runner
+from netbench.run.transfer import SLACK_SECONDS, exchange
 from tests.support.engine_pair import Pair, open_pair
 from tests.support.local import call
 from tests.support.running import (
@@ -43,7 +43,7 @@ UNDO_SECONDS = 30.0
 SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
-HASTY = {"run__exchange__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
+HASTY = {"run__transfer__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
 HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
 
 

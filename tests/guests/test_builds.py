@@ -14,6 +14,7 @@ from netbench.kernels.compile import Told, build
 from netbench.kernels.source import digest
 from netbench.model import Kernel
 from tests.support.linux_source import Linux
+from tests.support.running import stored_records
 
 pytestmark = [pytest.mark.root, pytest.mark.guest, pytest.mark.slow]
 
@@ -57,5 +58,5 @@ def test_guests_boot_the_builds_of_a_kernel_in_turn(
     assert "2 builds x 2 boots x 2 blocks" in " ".join(letter.stdout.split())
     assert "inconclusive" in letter.stdout
     assert not re.search(r"  (better|worse)\*?$", letter.stdout, re.MULTILINE)
-    records = [json.loads(line) for line in (result / "records.jsonl").open()]
+    records = stored_records(result)
     assert {record["status"] for record in records} == {"ok"}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -259,19 +260,6 @@ def test_status_tells_what_is_up_and_what_broke(untouched: None) -> None:
     assert named(NAME) == []
 
 
-def test_down_says_what_it_removed_and_can_be_repeated(untouched: None) -> None:
-    lab.up("netns", ["a"], name=NAME)
-    gone = lab.down(NAME)
-    assert [line for line in gone if not line.startswith("process ")] == [
-        f"interface nb-{NAME}",
-        f"namespace nb-{NAME}-a",
-        f"namespace nb-{NAME}-switch",
-        f"folder /run/netbench/lab/{NAME}",
-    ]
-    assert any(line.endswith("(sshd)") for line in gone)
-    assert lab.down(NAME) == []
-
-
 def test_down_without_a_name_takes_every_lab(
     untouched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,7 +278,7 @@ def test_down_without_a_name_takes_every_lab(
         assert lab.down(own)
 
 
-def test_down_without_a_name_asks_which(
+def test_down_without_a_name_asks_which_and_says_what_it_removed(
     untouched: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A lab with a name may be another user's. Other labs of this machine are out of sight here."""
@@ -304,8 +292,15 @@ def test_down_without_a_name_asks_which(
     assert state.folder(NAME).exists()
     assert cli(["lab", "down", "--all", "--name", NAME]) == 2
     assert cli(["lab", "down", "--all"]) == 0
-    assert not state.folder(NAME).exists()
-    assert f"folder /run/netbench/lab/{NAME}" in capsys.readouterr().out
+    gone = [line.removeprefix("removed ") for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in gone if not line.startswith("process ")] == [
+        f"interface nb-{NAME}",
+        f"namespace nb-{NAME}-a",
+        f"namespace nb-{NAME}-switch",
+        f"folder /run/netbench/lab/{NAME}",
+    ]
+    assert any(line.endswith("(sshd)") for line in gone)
+    assert lab.down(NAME) == []
 
 
 def test_a_rate_holds_the_data_link_and_leaves_the_hosts_qdisc_alone(untouched: None) -> None:
@@ -471,6 +466,22 @@ def test_down_waits_for_the_children_of_a_killed_up(
     assert [line for line in gone if line.startswith("namespace")] == [
         f"namespace nb-{NAME}-{n}" for n in ("h1", "h2", "switch")
     ]
+
+
+@pytest.mark.parametrize("account", [0, 65534])
+def test_who_calls_itself_a_server_of_a_lab_is_none(untouched: None, account: int) -> None:
+    """By a name that root's `sleep` has, or a copy of it that is another account's."""
+    folder = state.folder(NAME)
+    with TemporaryDirectory() as place:
+        program = Path(place) / "sshd"
+        Path(place).chmod(0o755)
+        (shutil.copy if account else os.symlink)(shutil.which("sleep") or "", program)
+        words = [f"{folder}/hosts/h1/", "60"]
+        with subprocess.Popen(words, executable=program, user=account) as process:
+            wait_for(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sshd\n")
+            found = sshd.servers(folder)
+            process.kill()
+    assert found == []
 
 
 def interrupted(*_: Any) -> None:

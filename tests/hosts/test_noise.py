@@ -202,11 +202,10 @@ def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
         return honest(self, questions)
 
     with monitored(one_host()) as (_, monitor, _):
-        monitor.before()
-        monkeypatch.setattr(Worker, "ask", counted)
-        monitor.after(0)
-        monitor.before()
-        monitor.after(1)
+        with monitor.around(0):
+            monkeypatch.setattr(Worker, "ask", counted)
+        with monitor.around(1):
+            pass
     assert len(requests) == 2
     assert max(requests) <= 18
 
@@ -228,6 +227,14 @@ def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None
     assert "own" in entries[2]
     assert "cpu" in entries[3]
     assert "own" not in entries[3]
+
+
+@pytest.mark.parametrize("load", ["1e999", "nan", "9" * 400])
+def test_a_number_without_end_is_missing(load: str) -> None:
+    reading = noise.Reading(0)
+    what = ("file", ("/proc/loadavg",))
+    noise._take({what: noise._of_kernel("")[what]}, reading, what, f"{load} 0 0")
+    assert reading.missing == {"/proc/loadavg": "a number is beyond 64 bits"}
 
 
 @pytest.mark.parametrize("why", ["stopped", "lost", "no room"])

@@ -16,8 +16,8 @@ from netbench.lab import debian, guests, qemu, sshd, userland
 from netbench.lab.command import Tools
 from netbench.lab.cpio import Archive
 from netbench.lab.guest_console import await_login
-from netbench.lab.identity import identity
 from netbench.lab.lab import Lab, LabHost, LabKernel
+from netbench.lab.userland import identity
 
 _NEEDS = (*qemu.NEEDS, "mke2fs")
 _SECTOR = 512

@@ -50,7 +50,7 @@ def sabotage(
     monkeypatch: pytest.MonkeyPatch, action: Callable[[Runner], None], after: float
 ) -> None:
     """Do something to the workers some time into the first run."""
-    honest, done = Runner._measure, []
+    honest, done = Runner._measure, list[threading.Timer]()
 
     def measure(self: Runner, *args: Any) -> Any:
         timer = threading.Timer(after, action, [self])
@@ -124,7 +124,7 @@ class Started:
     def __init__(self, folder: Path, results: Path, text: str) -> None:
         (folder / "d.yaml").write_text(text)
         self.results = results
-        self.words = ["run", folder / "d.yaml", "--results", results]
+        self.words: list[str | Path] = ["run", folder / "d.yaml", "--results", results]
 
     def records(self) -> list[dict[str, Any]]:
         """Its whole records."""
@@ -160,17 +160,21 @@ class Running(Started):
         results: Path,
         text: str = LONG,
         prefix: Sequence[str] = (),
+        start: Callable[[list[str]], subprocess.Popen[Any]] | None = None,
         **popen: Any,
     ) -> None:
         super().__init__(folder, results, text)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | popen
         argv = [*prefix, *netbench_argv(self.words)]
-        self.process = subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        self.process = (
+            start(argv) if start else subprocess.Popen(argv, cwd=folder, text=True, **streams)
+        )
 
     def await_records(self, number: int) -> None:
         """Wait until it has so many more records."""
         number += len(self.records())
-        wait_for(lambda: len(self.records()) >= number, lambda: self.process.poll() is None)
+        wait_for(lambda: len(self.records()) >= number or self.process.poll() is not None)
+        assert len(self.records()) >= number, self.end()
 
     def workers(self, role: str = "") -> list[int]:
         """The pids of its workers, or of those in a role: mover or helper."""

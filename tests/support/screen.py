@@ -16,6 +16,8 @@ import pyte
 
 from tests.support.running import wait_for
 
+CLOSING = b"\x04"  # what no program of ours prints: the reader's last byte
+
 
 class Screen:
     """A program on a terminal of its own, as its session's leader. `streams`: those that are not
@@ -31,6 +33,7 @@ class Screen:
         **streams: Any,
     ) -> None:
         self._master, self.slave = os.openpty()
+        self._is_open = True
         self.seen = b""
         self.display = pyte.HistoryScreen(columns, lines, history=10_000)
         self._stream = pyte.ByteStream(self.display)
@@ -46,7 +49,8 @@ class Screen:
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
+        data = b""
+        while CLOSING not in data:
             try:
                 data = os.read(self._master, 65536)
             except OSError:
@@ -104,11 +108,18 @@ class Screen:
         count = fcntl.ioctl(self._master, termios.FIONREAD, struct.pack("i", 0))
         return bool(struct.unpack("i", count)[0])
 
+    def hang_up(self) -> None:
+        """Close it as a window is closed; whoever writes to it then gets EIO."""
+        os.write(self.slave, CLOSING)
+        os.close(self.slave)
+        self._reader.join(5)
+        os.close(self._master)
+        self._is_open = False
+
     def close(self) -> None:
         """End the program, if it still runs, and the terminal."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self.slave)
-        self._reader.join(5)
-        os.close(self._master)
+        if self._is_open:
+            self.hang_up()

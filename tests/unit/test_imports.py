@@ -55,7 +55,7 @@ DOORS = {
     "campaign/hosts.py": {"fleet"},
     "live/watched.py": {"fleet"},
     "report/source.py": {"fleet"},
-    "run/boots.py": {"kernels"},
+    "run/check.py": {"kernels"},
 }
 STANDARD_LIBRARY_ONLY = "base", "facts", "model", "plan"
 # Third-party packages that only one file may import.

@@ -22,7 +22,7 @@ from netbench.read.accounts import ACCOUNTS
 from netbench.report.source import Source
 from netbench.result.record import Record, SideCounters
 from netbench.result.store import now
-from netbench.run.ledger import Bad, Ledger
+from netbench.run.ledger import Ledger
 from tests.support.paths import SAMPLE
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]")
@@ -138,7 +138,7 @@ def test_cells_that_failed_or_are_open_come_first() -> None:
 def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:
     hostile = "a\x1b[31m\u202e[red]b[/red]\x07"
     shown = view((hostile,), word=hostile)
-    shown.ledger.trail.bad.append(Bad(1, hostile, hostile, "failed", hostile))
+    shown.ledger.bad.append(Record(1, hostile, hostile, 0, 0, {}, "failed", hostile, now()))
     for height in (None, 20):
         lines = render(shown, 100, height, colour=True, note=hostile)
         text = COLOUR.sub("", "\n".join(lines))

@@ -6,17 +6,18 @@ import pytest
 
 from netbench.base.errors import RequestError
 from netbench.model import Pin
-from netbench.run.ends import Cpus, Numbers, choose, parse_cpu_list
+from netbench.run.ends import Cpus, Numbers, choose
+from netbench.settings.cpus import cpu_numbers
 
 FOUR = Cpus((0, 1, 2, 3), {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)})
 ONE = Cpus((5,), {5: (5,)})
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"), [("0-3,8\n", (0, 1, 2, 3, 8)), ("0", (0,)), ("2,4-5", (2, 4, 5)), ("\n", ())]
+    ("text", "cpus"), [("0-3,8", {0, 1, 2, 3, 8}), ("0", {0}), ("2,4-5", {2, 4, 5})]
 )
-def test_cpu_lists_of_the_kernel(text: str, cpus: tuple[int, ...]) -> None:
-    assert parse_cpu_list(text) == cpus
+def test_cpu_lists_of_the_kernel(text: str, cpus: set[int]) -> None:
+    assert cpu_numbers(text) == cpus
 
 
 @pytest.mark.parametrize(

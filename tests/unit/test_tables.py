@@ -23,6 +23,7 @@ from netbench.tables.database import TABLES, Database
 from netbench.tables.dataset import write_dataset, write_table
 from netbench.tables.exports import benchstat, ministat, otava
 from tests.support.paths import SAMPLE
+from tests.support.running import stored_records
 from tests.support.synthetic import Synth
 
 CONTROL = {"factor": "send", "baseline": "readwrite", "control": True}
@@ -62,7 +63,7 @@ def same(found: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 def test_the_table_of_runs_has_every_record_and_the_frame_s_values(made: Path) -> None:
     runs, results = tables_of(made)["runs"], load(made)
-    records = [json.loads(line) for line in (made / "records.jsonl").open()]
+    records = stored_records(made)
     assert runs["run"].tolist() == [record["run"] for record in records]
     assert runs["control"].tolist() == [record.get("control", False) for record in records]
     assert Counter(runs["control"]).keys() == {True, False}

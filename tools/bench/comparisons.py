@@ -20,10 +20,6 @@ class Budget:
     holds: Callable[[float, float, float], bool]
 
 
-def ratio_at_least(least: float) -> Budget:
-    return Budget(f"at least {least:g}", lambda ratio, low, high: ratio >= least)
-
-
 def low_at_least(least: float) -> Budget:
     return Budget(f"lower bound at least {least:g}", lambda ratio, low, high: low >= least)
 

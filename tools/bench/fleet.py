@@ -4,7 +4,6 @@ hosts that are slow are named.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -36,6 +35,7 @@ from netbench.run.worker_pool import ChannelFactory, open_channel
 from netbench.stats.intervals import Numbers
 from tests.support import fleet_lab
 from tests.support.fleets import MadeFleet, names, ring
+from tests.support.running import stored_records
 from tools.bench import command
 from tools.bench.orchestration import pairs_of
 from tools.bench.report import reported
@@ -121,7 +121,7 @@ class Watched(Progress):
 
     cpu: dict[int, float] = field(default_factory=dict)
 
-    def ran(self, record: Record, ledger: Ledger, left: float) -> None:
+    def ran(self, record: Record, ledger: Ledger) -> None:
         self.cpu[record.block] = time.process_time()
 
 
@@ -164,7 +164,7 @@ def _measured(
     watched = Watched()
     with tempfile.TemporaryDirectory() as folder:
         done = conductor.start(campaign.parse(text, "fleet.yaml"), Path(folder), watched, channels)
-        records = [json.loads(line) for line in (done.path / "records.jsonl").open()]
+        records = stored_records(done.path)
     reasons = {record["reason"] for record in records if record["status"] != "ok"}
     if done.why != "done" or done.failed or reasons:
         raise RuntimeError(f"the campaign ended as {done.why}: {done.reason} {reasons}")

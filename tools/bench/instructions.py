@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.engine.binding import Edge
-from netbench.run.exchange import exchange
 from netbench.run.job import Options
+from netbench.run.transfer import exchange
 from tests.support.engine_pair import ADDRESS, WORKER, Side, open_pair
 from tools.bench import callgrind, hand_loops
 from tools.bench.callgrind import Cost, Count
@@ -125,8 +125,8 @@ def by_engine(method: Method, source: Path, size: int, folder: Path) -> Count:
     receive |= {"method": "read"} if sends else {"method": method.name}
     watched = callgrind.command(folder, WORKER)
     with open_pair(*((watched, WORKER) if sends else (WORKER, watched))) as pair:
-        both = exchange(pair.sender, pair.receiver, common | send, common | receive)
-        outcome = both.sender if sends else both.receiver
+        sent, received = exchange(pair.sender, pair.receiver, common | send, common | receive)
+        outcome = sent if sends else received
         side = Side.of(pair.sender.catalogue, outcome.result)
     counted = Counter[str]()
     for owner, name, edge in side.vectors:

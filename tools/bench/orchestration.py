@@ -4,7 +4,6 @@ shell loop of iperf3 on the sending host; and `check` of many hosts.
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ from netbench.base.errors import LabRefused
 from netbench.lab import Lab
 from netbench.stats.intervals import Interval, mean_interval
 from tests.support.fleet_lab import lab_of
+from tests.support.running import stored_records
 from tools.bench import command
 from tools.bench.table import Part, Row
 
@@ -84,14 +84,14 @@ def measure() -> Part:
     return Part("Cost of orchestration", HOW, tuple(rows), NOTES)
 
 
-def records_of(hosts: str, sweep: str, blocks: int, folder: Path) -> list[Mapping[str, Any]]:
+def records_of(hosts: str, sweep: str, blocks: int, folder: Path) -> list[dict[str, Any]]:
     """Of a campaign. Errors: RuntimeError for one that lacks runs."""
     folder.mkdir(parents=True)
     ran = command.run(CAMPAIGN.format(hosts=hosts, sweep=sweep, blocks=blocks), folder)
-    lines = (ran.path / "records.jsonl").read_text().splitlines()
-    if len(lines) != 2 * blocks:
-        raise RuntimeError(f"the campaign has {len(lines)} records, expected {2 * blocks}")
-    return [json.loads(line) for line in lines]
+    found = stored_records(ran.path)
+    if len(found) != 2 * blocks:
+        raise RuntimeError(f"the campaign has {len(found)} records, expected {2 * blocks}")
+    return found
 
 
 def overheads(records: Sequence[Mapping[str, Any]], warmup_ns: int) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -12,7 +11,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 import netbench
 from netbench.base.units import count
 from netbench.stats.intervals import mean_interval
+from tests.support.running import Running, stored_records
 from tools.bench.table import Part, Row
 
 KILLS = 50
@@ -61,7 +61,7 @@ def measure() -> Part:
             times = _attach_and_kill(result)
             strangers = sorted(_files(result) - before)
         runs = netbench.load(result).runs.query("status == 'ok'")
-        records = [json.loads(line) for line in (result / "records.jsonl").open()]
+        records = stored_records(result)
     opened = np.array([r["sender"]["time_ns"][0] for r in records if r["status"] == "ok"])
     first = np.searchsorted(times, opened, side="right")  # odd: watched; 0: before the first
     stretch = np.where(first[:-1] == first[1:], first[:-1], 0)
@@ -89,20 +89,14 @@ def _attach_and_kill(result: Path) -> list[int]:
 
 @contextmanager
 def _campaign(folder: Path) -> Iterator[Path]:
-    """The result of a campaign that runs meanwhile. Errors: RuntimeError."""
-    (folder / "c.yaml").write_text(CAMPAIGN)
-    argv = [sys.executable, "-m", "netbench", "run", "c.yaml", "--results", "r"]
-    streams: Mapping[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    with subprocess.Popen(argv, cwd=folder, text=True, **streams) as process:
-        try:
-            while not (found := [*folder.glob("r/watched/[!.]*/samples/000001.jsonl")]):
-                if process.poll() is not None:
-                    raise RuntimeError(f"the campaign ended: {process.communicate()[1]}")
-                time.sleep(0.05)
-            yield found[0].parent.parent
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate()
+    """The result of a campaign that runs meanwhile."""
+    campaign = Running(folder, folder / "r", CAMPAIGN, stdout=subprocess.DEVNULL)
+    try:
+        campaign.await_records(1)
+        yield campaign.folder
+    finally:
+        campaign.process.send_signal(signal.SIGINT)
+        campaign.end()
 
 
 @contextmanager

@@ -36,15 +36,12 @@ def control(evidence: Evidence) -> Cautions:
     """
     result = evidence.result
     places, told = [], []
+    cell_of = {result.levels(each.factors): each.cell for each in result.controls}
     for metric in result.repeat.metrics:
         for c in control_family(result, metric):
             if c.low > 0 and not holds(c):
-                cell = next(
-                    each.cell
-                    for each in result.controls
-                    if all(each.factors.get(k, "") == level for k, level in c.context.items())
-                )
-                places.append((cell, c.pair))
+                levels = result.levels({**c.context, c.factor: c.baseline})
+                places.append((cell_of[levels], c.pair))
                 told.append(f"{metric} {signed(c.ratio)}%, {signed(c.low)} to {signed(c.high)}%")
     if told:
         yield Caution(
@@ -102,7 +99,8 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
     """
     repeat = evidence.result.repeat
     widest = max(((w, metric) for c in cells for metric, w in c.widths.items()), default=None)
-    of = " of the ratio to the baseline" if evidence.result.compare else ""
+    corrected = " of the ratio to the baseline, corrected for all comparisons"
+    of = corrected if evidence.result.compare else ""
     text = f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else ""
     asked = f"±{repeat.precision:.1%}{of}" if repeat.until == "precision" else "a verdict"
     signs = sorted({sign for c in cells for sign in c.signs})[:SIGNS_NAMED]

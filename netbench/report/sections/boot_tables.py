@@ -14,6 +14,7 @@ from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
 from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
 from netbench.report.numbers import count
+from netbench.report.phrases import releases
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, pooled, split
 
@@ -25,10 +26,7 @@ UNKNOWN = (
     "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs"
     " in one of them."
 )
-HOW = (
-    "between, within: standard deviations of boots, and of runs within a boot, in % of the mean;"
-    " share: what is between boots of the variance of a run, with its interval."
-)
+HOW = "between, within: standard deviations of boots, and of runs within a boot, in % of the mean."
 OF_BUILDS = (
     " builds: that of builds, where between is that of boots within a build (left out where each"
     " build has one boot: builds then holds both)."
@@ -45,8 +43,9 @@ def boots(source: Source) -> Section | None:
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
         cells = list(_cells(source, metric))
         blocks += _tables(source, metric, cells)
-        by_build = pooled([cell.nested for cell in cells if cell.nested])
-        whole = by_build or pooled([cell.split for cell in cells if cell.split])
+        splits = [cell.split for cell in cells if cell.split]
+        by_build = pooled([each for each in splits if each.builds > 1])
+        whole = by_build or pooled(splits)
         if whole:
             sentences.append(f"{metric}: {_worth(whole, result.repeat.confidence, bool(by_build))}")
     return Section("boots", "Boots", (*blocks, Prose(tuple(sentences or [UNKNOWN]), bullets=True)))
@@ -59,7 +58,6 @@ def _booted(source: Source) -> Table:
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
     rows: list[Row] = []
-    releases: dict[str, dict[str, None]] = {}
     for number, kernel in result.kernels.items():
         group = result.runs[result.runs["boot"] == number]
         words = {"boot": str(number)}
@@ -71,8 +69,6 @@ def _booted(source: Source) -> Table:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
         known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        there = (str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
-        releases.setdefault(kernel, {}).update(dict.fromkeys(there))
         ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
         rows.append(
             {
@@ -85,9 +81,8 @@ def _booted(source: Source) -> Table:
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    notes += [
-        f"{k or 'The kernel'} is {' and '.join(each)}." for k, each in releases.items() if each
-    ]
+    if told := releases(result, filter(None, result.kernels.values())):
+        notes.append(f"{told}.")
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return tabled("What was booted", rows, *notes)
@@ -100,7 +95,6 @@ class _Cell:
     cell: CellResult
     means: dict[int, float]
     split: Split | None
-    nested: Split | None
 
     @property
     def kernel(self) -> str:
@@ -112,21 +106,21 @@ def _cells(source: Source, metric: str) -> Iterator[_Cell]:
     runs = source.result.ok
     places = rows_by_cell(runs)
     values, boots = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
-    builds, confidence = builds_of(runs), source.result.repeat.confidence
+    builds = builds_of(runs)
     for cell in source.cells:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
         if len(mine):
             of_cell, its_boots = values[mine], boots[mine]
             means = {int(b): float(of_cell[its_boots == b].mean()) for b in np.unique(its_boots)}
-            nested = split(of_cell, its_boots, confidence, builds)
-            yield _Cell(cell, means, split(of_cell, its_boots, confidence), nested)
+            found = split(of_cell, its_boots, builds) or split(of_cell, its_boots)
+            yield _Cell(cell, means, found)
 
 
 def _tables(source: Source, metric: str, cells: Sequence[_Cell]) -> Iterator[Table]:
     """The means by boot, a table a kernel."""
     described = source.result.describe(metric)
-    nested = any(cell.nested for cell in cells)
+    nested = any(cell.split and cell.split.builds > 1 for cell in cells)
     kernels = list(dict.fromkeys(cell.kernel for cell in cells))
     for kernel in kernels:
         title = f"{described.title} by boot" + (f", kernel {kernel}" if kernel else "")
@@ -144,8 +138,7 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
     means = {f"boot {boot}": cell.means.get(boot) for boot in boots}
     if len(boots) > BESIDE:
         means = {"least": min(cell.means.values()), "greatest": max(cell.means.values())}
-    whole, share = cell.nested or cell.split, cell.split
-    builds = cell.nested.apart if cell.nested else math.nan
+    whole = cell.split
 
     def percent(sd: float) -> Value:
         """A deviation in percent of the mean."""
@@ -156,46 +149,30 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
     return {
         **keyed([*words], *words.values()),
         **{f"{name} [{unit}]": mean for name, mean in means.items()},
-        **({"builds [%]": percent(builds)} if nested else {}),
+        **({"builds [%]": percent(whole.apart if whole else math.nan)} if nested else {}),
         "between [%]": percent(whole.between if whole else math.nan),
         "within [%]": percent(whole.within if whole else math.nan),
-        "share [%]": f"{100 * share.share:.0f} ({100 * share.low:.0f} to {100 * share.high:.0f})"
-        if share and share.mean and share.between + share.within
-        else None,
     }
 
 
 def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
     """What boots, builds and runs differ by, and what more of each would buy."""
-    k, b, r = whole.builds, whole.boots, whole.runs
-    runs = (
-        f"runs within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
-        " interval over"
-    )
+    k, b, r = whole.builds, whole.boots if of_builds else round(whole.boots), whole.runs
+    differ = f"boots differ by {_percent(whole.between)} of the mean"
+    sizes = {"": (b, r, k), "twice the boots": (2 * b, r, k), "twice the runs": (b, 2 * r, k)}
     if of_builds:
-        apart, between = _percent(whole.apart), _percent(whole.between)
-        own = f"builds differ by {apart} of the mean, boots of one build by {between}"
-        if math.isnan(whole.between):
-            own = f"builds, with the one boot of each, differ by {apart} of the mean"
-        places = ((b, r, k), (b, r, 2 * k), (2 * b, r, k), (b, 2 * r, k))
-        now, *more = (f"±{_percent(whole.half_width(m, n, confidence, of))}" for m, n, of in places)
-        return (
-            f"{own}, {runs} {k} builds of {b:.3g} boots of {r:.3g} runs is then {now};"
-            f" more of them: {2 * k} builds {more[0]}, {2 * b:.3g} boots a build {more[1]},"
-            f" {2 * r:.3g} runs a boot {more[2]}."
-        )
-    b = round(b)
-    sizes = ((b, r), (2 * b, r), (b, 2 * r))
-    width, with_boots, with_runs = (whole.half_width(*size, confidence) for size in sizes)
-    advice = "runs are as good as boots"
-    if with_runs > 0.9 * width:
-        advice = "more boots are what narrows it; more runs a boot buy next to nothing"
-    elif with_boots < 0.9 * with_runs:
-        advice = "more boots narrow it more than more runs a boot"
+        alone = math.isnan(whole.between)
+        own = "with the one boot of each" if alone else f"boots of one by {_percent(whole.between)}"
+        differ = f"builds differ by {_percent(whole.apart)} of the mean, {own}"
+        sizes["twice the builds"] = (b, r, 2 * k)
+    now, *more = (
+        f"{name} ±{_percent(whole.half_width(m, n, confidence, of))}".strip()
+        for name, (m, n, of) in sizes.items()
+    )
     return (
-        f"boots differ by {_percent(whole.between)} of the mean, {runs} {b} boots of {r:.3g}"
-        f" {'run' if r == 1 else 'runs'} is then ±{_percent(width)}; {2 * b} boots would make it"
-        f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}: {advice}."
+        f"{differ}, runs within a boot by {_percent(whole.within)} (standard deviations, over all"
+        f" cells). An interval over {f'{k} builds of ' if of_builds else ''}{b:.3g} boots of"
+        f" {r:.3g} runs is then {now}; over {', '.join(more)}."
     )
 
 

@@ -20,7 +20,7 @@ from netbench.report.blocks import (
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
-from netbench.stats.by_boot import KERNEL, runs_a_boot, several
+from netbench.stats.by_boot import KERNEL, runs_a_boot
 from netbench.stats.intervals import sequential_confidence
 
 
@@ -79,9 +79,9 @@ def _boots(source: Source) -> list[str]:
             f"{count(result.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
             " that is booted."
         )
-    if several(result.builds) > 1:
+    if (builds := max(result.builds.values(), default=1)) > 1:
         lines.append(
-            f"Kernels have {several(result.builds)} builds, which take turns from one round of"
+            f"Kernels have {builds} builds, which take turns from one round of"
             " boots to the next. Where a cell's runs, or both levels of a comparison, have several"
             " builds, the build is the unit: boots of one build share where its code lies."
         )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.base.units import listed
 from netbench.model import Compare
 from netbench.read.control import holds
 from netbench.read.metrics import describe
@@ -16,7 +15,7 @@ from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source
 from netbench.stats.closing import reached
-from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison, numbers
+from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison
 from netbench.stats.words import bounds, percent, signed
 
 
@@ -64,7 +63,7 @@ def table(
     rows = [_row(c, others, several) for c in family]
     for c in controls:
         verdict = "" if math.isnan(c.low) else "holds 1" if holds(c) else "differs from itself"
-        row = _row(replace(c, level="control", needed=None), others, several)
+        row = _row(replace(c, level="control"), others, several)
         rows.append({**row, "verdict": verdict})
     notes = [*_notes(family), *(_CONTROL_NOTE for _ in controls[:1])]
     if flags := dict.fromkeys(flag for c in family for flag in c.flags):
@@ -89,7 +88,7 @@ def _row(c: Comparison, others: Sequence[str], several: bool) -> dict[Any, Value
         "interval": c.why or bounds(c.low, c.high),
         "p": probability(c.p),
         "n" if paired else f"n {c.baseline}, {c.level}": c.n if paired else f"{c.against}, {c.n}",
-        "verdict": f"{c.verdict}, n={numbers(c.needed)}?" if c.needed else c.verdict,
+        "verdict": c.verdict,
     }
 
 
@@ -125,11 +124,6 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     ]
     whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
     notes += [f"{NO_VERDICT}: {why}." for why in whys]
-    if any(x.needed for x in family):
-        notes.append(
-            f"n=N to M?: with N to M {units}s the interval would be as narrow as asked, were the"
-            " spread as seen."
-        )
     return notes
 
 
@@ -178,15 +172,7 @@ def _promised(source: Source, compare: Compare | None) -> str:
             f" level better or worse than {compare.baseline}, whatever the number of levels (this"
             " is said of each metric by itself)"
         )
-    if repeat.max <= repeat.min:
-        runs = count(repeat.min, "run")
-        return f"Promised: {first}; each cell has {runs}, however precise they are."
-    names = [title(m, source.result) for m in repeat.metrics if m in source.result.metrics]
-    return (
-        f"Promised: {first}; {'each change' if compare else 'each cell'} is known to"
-        f" ±{share(repeat.precision)} in {listed(names, 3) or 'nothing that was measured'}, or"
-        f" stopped after {count(repeat.max, 'run')}."
-    )
+    return f"Promised: {first}."
 
 
 def _held(source: Source, compare: Compare | None) -> Iterator[str]:
@@ -194,7 +180,8 @@ def _held(source: Source, compare: Compare | None) -> Iterator[str]:
     repeat = source.result.repeat
     families = _of_repeat(source)
     if compare:
-        widths = [_width(c) for c in families if not math.isnan(c.low)]
+        levels = (c for c in source.cells if c.factors.get(compare.factor) != compare.baseline)
+        widths = [width for c in levels for width in c.widths.values()]  # as a level closes
         precise, every, noun = sum(w <= repeat.precision for w in widths), len(families), "change"
     else:
         known = [
@@ -227,11 +214,6 @@ def _of_repeat(source: Source) -> list[Comparison]:
     return [c for name in names for c in source.comparisons[name]]
 
 
-def _width(c: Comparison) -> float:
-    """The half-width of a ratio's interval."""
-    return math.sqrt(c.high / c.low) - 1 if c.low > 0 else math.inf
-
-
 def _against(source: Source) -> Iterator[str]:
     kinds = dict.fromkeys(c.kind for c in source.cautions if c.kind in AGAINST)
     if kinds:
@@ -257,13 +239,9 @@ def _checked(source: Source, compare: Compare) -> str:
     most = max(controls, key=lambda c: abs(math.log(c.ratio)))
     bounds = f"{signed(most.low)} to {signed(most.high)}%"
     by = f"{signed(most.ratio)}% ({bounds}) in {title(most.metric, source.result)}"
-    if any(caution.kind == "control" for caution in source.cautions):
-        return (
-            f"The control says that it did not hold: {compare.baseline}, measured a second time,"
-            f" differs from itself by {by}, more than chance explains. Believe no difference of"
-            " that size."
-        )
+    differs = any(caution.kind == "control" for caution in source.cautions)
+    how = "more than chance explains" if differs else "no more than chance explains"
     return (
-        f"The control agrees: {compare.baseline}, measured a second time, differs from itself by"
-        f" {by}, no more than chance explains."
+        f"The control {'says that it did not hold' if differs else 'agrees'}: {compare.baseline},"
+        f" measured a second time, differs from itself by {by}, {how}."
     )

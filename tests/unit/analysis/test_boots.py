@@ -67,12 +67,6 @@ def test_mean_squares_are_scipys() -> None:
     assert found is not None
     assert found.within == pytest.approx(math.sqrt(within))
     assert found.between == pytest.approx(math.sqrt((ratio - 1) * within / 5))
-    low, high = (max(0.0, (ratio / scipy.stats.f.ppf(q, 3, 16) - 1) / 5) for q in (0.975, 0.025))
-    assert (found.low, found.high) == (
-        pytest.approx(low / (1 + low)),
-        pytest.approx(high / (1 + high)),
-    )
-    assert found.share == pytest.approx(found.between**2 / (found.between**2 + within))
     assert (found.boots, found.runs, found.mean) == (4, 5, pytest.approx(values.mean()))
 
 
@@ -96,22 +90,12 @@ def test_unequal_boots_are_no_bias() -> None:
     assert np.mean(found) == pytest.approx(4.0, abs=4 * np.std(found) / math.sqrt(3000))
 
 
-def test_the_shares_interval_covers_it() -> None:
-    held = 0
-    for seed in range(2000):
-        one = split(*drawn(4, 4, 0.7, 1.0, seed))
-        assert one is not None
-        held += one.low <= 0.49 / 1.49 <= one.high
-    assert abs(held / 2000 - 0.95) <= 3 * math.sqrt(0.95 * 0.05 / 2000)
-
-
 def test_what_cannot_be_split_is_not() -> None:
     assert split(np.array([1.0, 2.0, 3.0]), np.array([1, 1, 1])) is None  # one boot
     assert split(np.array([1.0, 2.0, 3.0]), np.array([1, 2, 3])) is None  # nothing within
     alike = split(np.ones(6), np.array([1, 1, 2, 2, 3, 3]))
     assert alike is not None
     assert (alike.between, alike.within) == (0, 0)
-    assert math.isnan(alike.share)
 
 
 def test_values_without_their_boots() -> None:
@@ -140,17 +124,16 @@ def test_sound_boots_are_rarely_suspected() -> None:
     ("boots", "kernels", "said", "warning"),
     [
         (4, 2, "4 boots of each of 2 kernels, 3 runs of each cell a boot", ""),
-        (4, 2, "± 1.6 standard deviations of a boot's mean; 2 boots ± 9.0, 3 boots ± 2.5, 8", ""),
         (1, 2, "1 boot of each", "no difference between kernels has an interval"),
-        (2, 1, "is ± 9.0 standard", "two boots prove next to nothing: ± 9.0 standard deviations"),
+        (2, 1, "2 boots, 3 runs", "two boots prove next to nothing: ± 9.0 standard deviations"),
         (1, 1, "1 boot, 3 runs", ""),
     ],
 )
 def test_what_boots_buy_and_too_few_are_warned_of(
     boots: int, kernels: int, said: str, warning: str
 ) -> None:
-    lines, warned = what_boots_buy(boots, 3, kernels=kernels)
-    assert said in "; ".join(lines)
+    told, warned = what_boots_buy(boots, 3, kernels=kernels)
+    assert said in told
     assert warning in warned
     assert bool(warning) == bool(warned)
     assert [runs_a_boot(Repeat(min=n, boots=4)) for n in (1, 4, 10, 12)] == [1, 1, 3, 3]

@@ -254,9 +254,6 @@ def test_the_plan_says_what_its_builds_buy() -> None:
     said = " ".join(lines.split())
     assert max(map(len, lines.splitlines())) <= 80
     assert "4 builds of each of 2 kernels, 2 boots of each build, 3 runs of each cell" in said
-    assert "over 4 builds is ± 1.6 standard deviations of a build's mean; 2 builds ± 9.0" in said
-    once = " ".join(plan_text(Plan(planned("{git: /x, rev: v1}"))).split())
-    assert "each kernel is built once: what another layout of its code would change" in once
     assert "two builds prove next to nothing" in what_boots_buy(4, 3, kernels=2, builds=2)[1]
 
 

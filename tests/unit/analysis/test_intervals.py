@@ -64,7 +64,7 @@ def errors(minimum: int, maximum: int, widened: bool, confidence: float, cells: 
     squares = np.cumsum(z**2, axis=1) - n * mean**2
     error = np.sqrt(np.maximum(squares, 1e-12) / np.maximum(n - 1, 1) / n)[:, minimum - 1 :]
     level = sequential_confidence(confidence, minimum, maximum) if widened else confidence
-    quantiles = np.array([t_quantile(int(k), level) for k in n[minimum - 1 :]])
+    quantiles = np.array([t_quantile(int(k) - 1, level) for k in n[minimum - 1 :]])
     half, missed = error * quantiles, np.abs(mean[:, minimum - 1 :]) > error * quantiles
     widths = quantiles / np.sqrt(n[minimum - 1 :])
     worst = 0.0
