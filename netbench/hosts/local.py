@@ -92,9 +92,8 @@ class LocalProcess:
             status: int | None = self._child.wait(timeout)
         except subprocess.TimeoutExpired:
             status = None
-            with contextlib.suppress(
-                PermissionError, subprocess.TimeoutExpired
-            ):  # one by sudo is root's: its input has ended
+            # one by sudo is root's: its input has ended
+            with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
                 self._child.kill()
                 self._child.wait(timeout)
         self._out.close()
@@ -125,11 +124,8 @@ class LocalChannel:
                 argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            why = (
-                error.strerror or str(error)
-                if isinstance(error, OSError)
-                else f"it did not end within {timeout:.0f} s"
-            )
+            late = f"it did not end within {timeout:.0f} s"
+            why = (error.strerror or str(error)) if isinstance(error, OSError) else late
             raise HostError(
                 f"{self.name}: cannot run {argv[0]}: {why}; check that the program exists and"
                 " ends by itself"

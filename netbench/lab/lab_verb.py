@@ -107,11 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rate", metavar="R", help="rate of the data link, such as 1Gb/s")
     parser.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
-    parser.add_argument(
-        "--name",
-        metavar="NAME",
-        help="the lab's name, where there are several",
-    )
+    parser.add_argument("--name", metavar="NAME", help="the lab's name, where there are several")
     parser.add_argument(
         "--all",
         action="store_true",

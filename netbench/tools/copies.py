@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from netbench.model import Transfer
 from netbench.result.record import Capture
@@ -17,7 +17,6 @@ from netbench.tools.tool import (
     Output,
     Place,
     Reading,
-    chosen,
     moved,
     shown,
 )
@@ -31,21 +30,18 @@ class Copy(Adaptor):
     package = "coreutils"
     takes: tuple[str, ...]  # kinds of sources
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
+        by_call = transfer.send in ("write", "readwrite") and transfer.receive == "read"
         two_files = transfer.source.kind == "file" and transfer.sink.kind == "file"
-        return chosen(
-            {
-                "it copies by read and write": (
-                    transfer.send not in ("write", "readwrite") or transfer.receive != "read"
-                ),
-                "it copies on one host, and source and sink are files of two": two_files
-                and not one_host,
-                f"its source is {' or '.join(self.takes)}": transfer.source.kind not in self.takes,
-                "it copies one stream": transfer.streams > 1,
-                "it knows no rate": transfer.rate is not None,
-                "it leaves the page cache as it is": transfer.cache == "cold",
-            }
-        )
+        return {
+            "it copies by read and write": not by_call,
+            "it copies on one host, and source and sink are files of two": two_files
+            and not one_host,
+            f"its source is {' or '.join(self.takes)}": transfer.source.kind not in self.takes,
+            "it copies one stream": transfer.streams > 1,
+            "it knows no rate": transfer.rate is not None,
+            "it leaves the page cache as it is": transfer.cache == "cold",
+        }
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         source, sink = transfer.source.path or "/dev/zero", transfer.sink.path or "/dev/null"
@@ -68,12 +64,12 @@ class WholeFile(Copy):
     def argv(self, transfer: Transfer, source: str, sink: str) -> tuple[str, ...]:
         return (*self._before, source, sink)
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        yield from super().limits(transfer, one_host)
-        if transfer.direct:
-            yield "it does no direct I/O"
-        if transfer.fsync != "none":
-            yield "it does not force its file to the disk"
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
+        return {
+            **super().limits(transfer, one_host),
+            "it does no direct I/O": transfer.direct,
+            "it does not force its file to the disk": transfer.fsync != "none",
+        }
 
     def reading(self, transfer: Transfer, output: Output) -> Reading:
         """The size of its source over the time that it took."""
@@ -93,14 +89,14 @@ class Dd(Copy):
     name = program = "dd"
     takes = ("zero", "memory", "file")
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        yield from super().limits(transfer, one_host)
-        if transfer.fsync == "after":
-            yield "it forces its file to the disk within its time (fsync: window), or not at all"
-        if not transfer.bytes:
-            yield "it copies so many bytes, not for a time: write `bytes`"
-        if not transfer.chunk:
-            yield "its calls have a size"
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
+        within = "it forces its file to the disk within its time (fsync: window), or not at all"
+        return {
+            **super().limits(transfer, one_host),
+            within: transfer.fsync == "after",
+            "it copies so many bytes, not for a time: write `bytes`": not transfer.bytes,
+            "its calls have a size": not transfer.chunk,
+        }
 
     def argv(self, transfer: Transfer, source: str, sink: str) -> tuple[str, ...]:
         direct = transfer.direct

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 from netbench.model import Transfer
@@ -20,7 +20,6 @@ from netbench.tools.tool import (
     Output,
     Place,
     Reading,
-    chosen,
     moved,
     seconds_of,
     shown,
@@ -61,16 +60,14 @@ class Iperf3(Adaptor):
         "server is busy|receive (parameters|cookie|control message)|Connection refused"
     )
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
         sends = transfer.send in ("write", "readwrite", "sendfile")
         one_size = transfer.receive_buffer in (None, 0, transfer.send_buffer)
-        return chosen(
-            {
-                "it sends by write or sendfile (-Z)": not sends,
-                **stream_limits(transfer),
-                "it has one size of buffer for both sides": not one_size,
-            }
-        )
+        return {
+            "it sends by write or sendfile (-Z)": not sends,
+            **stream_limits(transfer),
+            "it has one size of buffer for both sides": not one_size,
+        }
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         client = [*_client("iperf3", transfer, place), "-J", "-i", REPORT_SECONDS]
@@ -118,9 +115,9 @@ class Iperf2(Adaptor):
     program, package = "iperf", "iperf"
     drops_root = True
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
         sends = transfer.send in ("write", "readwrite")
-        return chosen({"it sends by write": not sends, **stream_limits(transfer)})
+        return {"it sends by write": not sends, **stream_limits(transfer)}
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         six = ("-V",) if transfer.ip == 6 else ()

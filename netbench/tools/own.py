@@ -77,20 +77,18 @@ class OwnTool(Adaptor):
         self._tool = tool
         self.name = tool.name
 
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        words = {**_words(transfer, Place("", 1, transfer.pin.sender, transfer.pin.receiver))}
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
+        words = _words(transfer, Place("", 1, transfer.pin.sender, transfer.pin.receiver))
         pins = transfer.pin.kind
         words |= {side: "1" for side in ("sender_cpu", "receiver_cpu") if pins in ("same", "apart")}
-        if transfer.direct or transfer.fsync != "none":
-            yield "its command line has no place for `direct` and `fsync`"
-        for argv, file in (
-            (self._tool.client, transfer.source.path),
-            (self._tool.server, transfer.sink.path),
-        ):
-            for name in placeholders(argv):
-                if not (words | {"file": file})[name]:
-                    lacking = PLACEHOLDERS[name]
-                    yield f"its command line has {{{name}}}, and the cell has no {lacking}"
+        ends = (self._tool.client, transfer.source.path), (self._tool.server, transfer.sink.path)
+        unset = transfer.direct or transfer.fsync != "none"
+        return {"its command line has no place for `direct` and `fsync`": unset} | {
+            f"its command line has {{{name}}}, and the cell has no {PLACEHOLDERS[name]}": True
+            for argv, file in ends
+            for name in placeholders(argv)
+            if not (words | {"file": file})[name]
+        }
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         words = _words(transfer, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from netbench.model import OR_DEFAULT, Transfer
@@ -80,9 +80,9 @@ class Adaptor(ABC):
     drops_root: bool = False
 
     @abstractmethod
-    def limits(self, transfer: Transfer, one_host: bool) -> Iterator[str]:
-        """Why it cannot do a cell, reason by reason. `one_host`: sender and receiver are one
-        machine.
+    def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
+        """Why it cannot do a cell: each reason there may be -> whether it holds. `one_host`: sender
+        and receiver are one machine.
         """
 
     @abstractmethod
@@ -103,11 +103,12 @@ class Adaptor(ABC):
 
     def unable(self, transfer: Transfer, one_host: bool) -> str:
         """Why it cannot do a cell, in one sentence, or ""."""
-        ours = {
+        reasons = {
             "its threads are its own, so `threads` says nothing": transfer.threads,
             "it takes one congestion control": (transfer.congestion or "").endswith(OR_DEFAULT),
+            **self.limits(transfer, one_host),
         }
-        why = "; ".join([*chosen(ours), *self.limits(transfer, one_host)])
+        why = "; ".join(reason for reason, holds in reasons.items() if holds)
         return f"{self.name} cannot do this cell: {why}" if why else ""
 
 
@@ -120,13 +121,8 @@ def moved(bytes_: int, seconds: float) -> ToolReading:
     return ToolReading(bytes_, seconds)
 
 
-def chosen(reasons: Mapping[str, object]) -> Iterator[str]:
-    """The reasons that hold."""
-    return (reason for reason, holds in reasons.items() if holds)
-
-
 def stream_limits(transfer: Transfer) -> dict[str, object]:
-    """What tools cannot do that send buffers of one size over TCP, as `chosen` takes it."""
+    """What tools cannot do that send buffers of one size over TCP."""
     return {
         "it receives by read": transfer.receive != "read",
         "it writes to no file": transfer.sink.kind != "discard",

@@ -62,6 +62,7 @@ STANDARD_LIBRARY_ONLY = "base", "facts", "model", "plan"
 ONLY = {
     "fabric": {"hosts/ssh/connection.py"},
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("connection", "authentication")},
+    "cryptography": {"lab/userland.py"},
     "matplotlib": {"report/plots.py"},
     "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "dataset")},
     "dask": {"fleet/dask_engine.py"},
