@@ -575,7 +575,7 @@ def write_index(results: Path, file: Path) -> None:
     _write_form(file, render(results, file))
 
 
-FORMS = {"text": "report.txt", "letter": "letter.txt", "letter_lkp": "letter-lkp.txt"}
+FORMS = {"text": "report.txt", "letter": "letter.txt"}
 FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "junit": "junit.xml"}
 
 

@@ -25,7 +25,6 @@ struct nb_reading {
 	int without_host_wide;	     /* leave out what is of the whole kernel */
 	const int *files;	     /* what open_files() has opened, or a helper */
 	int *own_files;		     /* those that are to be closed */
-	int fd;			     /* the meter's own; -1 */
 	void *state;		     /* the meter's own */
 };
 

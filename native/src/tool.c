@@ -310,28 +310,23 @@ void nb_tool_free(struct nb_tool *tool)
 	nb_tool_init(tool);
 }
 
-/* proc_net_tcp: the kernel's Documentation/networking/proc_net_tcp.rst. Sockets that listen come
- * first. */
-static int listens(const char *path, uint64_t port)
+/* proc_net_tcp: the kernel's Documentation/networking/proc_net_tcp.rst. */
+int nb_port_listens(uint64_t port)
 {
-	FILE *table = fopen(path, "re");
+	static const char *const paths[] = { "/proc/self/net/tcp", "/proc/self/net/tcp6" };
 	unsigned int local, state;
 	char line[512];
 	int found = 0;
 
-	if (!table)
-		return 0;
-	if (fgets(line, sizeof(line), table)) /* the names of the columns */
-		while (!found && fgets(line, sizeof(line), table) &&
-		       sscanf(line, "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &state) ==
-			       2 &&
-		       state == LISTEN)
-			found = local == port;
-	fclose(table);
-	return found;
-}
+	for (size_t i = 0; i < NB_LENGTH(paths); i++) {
+		FILE *table = fopen(paths[i], "re");
 
-int nb_port_listens(uint64_t port)
-{
-	return listens("/proc/self/net/tcp", port) || listens("/proc/self/net/tcp6", port);
+		while (table && !found && fgets(line, sizeof(line), table))
+			found = sscanf(line, "%*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local,
+				       &state) == 2 &&
+				state == LISTEN && local == port;
+		if (table)
+			fclose(table);
+	}
+	return found;
 }

@@ -119,8 +119,7 @@ static int open_meters(struct nb_window *window, const struct nb_job *job,
 					    .streams = window->flows_count,
 					    .tool = job->role == NB_ROLE_TOOL ? tool : NULL,
 					    .cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF),
-					    .without_host_wide = (int)job->without_host_wide,
-					    .fd = -1 };
+					    .without_host_wide = (int)job->without_host_wide };
 
 	for (size_t i = 0; nb_meters[i] && window->readings_count < NB_METERS_MAX; i++) {
 		const struct nb_meter *meter = nb_meters[i];

@@ -111,7 +111,7 @@ static void open_perf(void)
 {
 	struct nb_error error;
 
-	reading = (struct nb_reading){ .meter = &nb_meter_perf, .cpus = CPUS, .fd = -1 };
+	reading = (struct nb_reading){ .meter = &nb_meter_perf, .cpus = CPUS };
 	if (nb_meter_files_open(&reading, &error))
 		fail_msg("%s", error.message);
 }

@@ -23,6 +23,8 @@ WHOLE = 64 << 20
 """The most bytes of a file that is read as a whole, such as facts.json of a large fleet."""
 
 
+DEEPEST = 16
+"""Folders one within another that are looked into."""
 _LINKS = 40  # as many as the kernel follows
 _ANY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 FOLDER = _ANY | os.O_DIRECTORY
@@ -174,11 +176,27 @@ def write_new(file: Path, data: bytes, forced: bool = False) -> None:
             os.fsync(raw.fileno())
 
 
-def files_inside(result: Path, pattern: str = "**/*") -> list[Path]:
-    """The regular files of a result whose paths match, in order: none behind a link."""
+def walk(folder: Path, deepest: int = DEEPEST) -> Iterator[Path]:
+    """What is below a folder but is none itself, in order: through no link, and in at most
+    `deepest` folders one within another, as who made them may have made thousands. Folders that
+    cannot be read are left out.
+    """
+    entries: list[Path] = []
+    with suppress(OSError):
+        entries = sorted(folder.iterdir())
+    for each in entries:
+        if each.is_symlink() or not each.is_dir():
+            yield each
+        elif deepest:
+            yield from walk(each, deepest - 1)
+
+
+def files_inside(result: Path, pattern: str = "") -> list[Path]:
+    """The regular files of a result whose paths match, or all, in order: none behind a link."""
 
     def is_own(path: Path) -> bool:
         own = [each for each in (path, *path.parents) if result in each.parents]
         return path.is_file() and not any(each.is_symlink() for each in own)
 
-    return [path for path in sorted(result.glob(pattern)) if is_own(path)]
+    found = sorted(result.glob(pattern)) if pattern else walk(result)
+    return [path for path in found if is_own(path)]

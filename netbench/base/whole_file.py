@@ -30,7 +30,9 @@ def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
                 yield draft.fileno()
                 draft.seek(0)
                 how = os.O_WRONLY | (0 if stat.S_ISLNK(found) else os.O_NOFOLLOW)
-                with os.fdopen(os.open(name, how, dir_fd=folder), "wb") as out:
+                opened = os.open(name, how | os.O_NONBLOCK, dir_fd=folder)  # ENXIO: nobody reads
+                os.set_blocking(opened, True)
+                with os.fdopen(opened, "wb") as out:
                     shutil.copyfileobj(draft, out)
             return
         made = f".netbench-{secrets.token_hex(8)}"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from netbench.report.build import Report
 
 FILES = ("html", "markdown", "csv", "junit")
-LETTERS = {"plain": "letter", "lkp": "letter_lkp"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -30,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     form = forms[0] if forms else "text"
     with read_result(options.result, options.redact) as result:
         report = api.build_report(result, cells=options.cells)
-        told = render(report, options.letter if form == "letter" else form)
+        told = render(report, form)
         files = {kind: getattr(options, kind) for kind in FILES if getattr(options, kind)}
         api.write_report(report, files)
     if options.csv and report.label:
@@ -55,7 +54,7 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def render(report: Report, kind: str) -> str:
-    """A report as `text`, `json`, `letter`, `letter_lkp` or `ktap`."""
+    """A report as `text`, `json`, `letter` or `ktap`."""
     return str(import_module(f"netbench.report.{kind}").render(report))
 
 
@@ -89,12 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--letter",
-        nargs="?",
-        const="plain",
-        type=_letter,
-        metavar="lkp",
-        help="print the comparison as text for a cover letter instead; lkp: in the form of LKML's"
-        " test robot",
+        action="store_true",
+        help="print the comparison as text for a cover letter instead",
     )
     parser.add_argument(
         "--ktap",
@@ -102,12 +97,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the comparison as KTAP instead: `not ok` is worse, SKIP inconclusive",
     )
     add_redact(parser)
-
-
-def _letter(form: str) -> str:
-    """The renderer of a form."""
-    if form not in LETTERS:
-        raise argparse.ArgumentTypeError(
-            f"{form!r} is no form of a letter; give --letter or --letter=lkp after the result"
-        )
-    return LETTERS[form]

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from netbench.base.errors import NetbenchError, PlaceError, RequestError
+from netbench.base.errors import NetbenchError, PlaceError, RequestError, StoreError
 from netbench.base.opening import make_folder, write_new
+from netbench.base.ownership import refuse_exchangeable
 from netbench.base.units import count
 from netbench.fleet.merge import Merged, merge
 from netbench.fleet.part_task import (
@@ -180,11 +181,13 @@ def _prepared(final: Path, campaign: Campaign) -> Path:
     folder = final.with_name(f"{final.name}-parts").absolute()
     try:
         make_folder(folder, 0o755)
+        refuse_exchangeable(folder.resolve())  # a part's campaign is code, found by its path
         write_new(folder / CAMPAIGN, campaign.text.encode(), forced=True)
         write_state(folder, RUN)
-    except OSError as error:
+    except (OSError, StoreError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise PlaceError(
-            f"cannot write {folder}: {error.strerror}; choose another place with --results"
+            f"cannot write {folder}: {why}; choose another place with --results"
         ) from error
     return folder
 

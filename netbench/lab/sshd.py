@@ -5,6 +5,7 @@ wait until it answers. In the place of the server a guest has QEMU.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import time
@@ -167,13 +168,17 @@ def answers(address: str, timeout: float = 1.0) -> bool:
 
 
 def servers(folder: Path, host: str = "") -> list[int]:
-    """The processes of a lab's servers, or of one host's: their command lines name its folder."""
+    """The processes of a lab's servers, or of one host's: their command lines name its folder, and
+    root runs their program, since anybody may write a command line.
+    """
     marker = f"{place(folder, host)}/".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
-            if marker in words and (entry / "comm").read_text().startswith(PROGRAMS):
+            program = os.readlink(entry / "exe").rpartition("/")[2]
+            is_own = entry.stat().st_uid == os.geteuid() and program.startswith(PROGRAMS)
+            if is_own and marker in words:
                 found.append(int(entry.name))
     return found
 

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from netbench.base.errors import NetbenchError, unreadable
-from netbench.base.opening import open_file
+from netbench.base.opening import open_file, walk
 from netbench.base.units import count, listed
 from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
@@ -124,7 +124,7 @@ def find(folder: Path, a: Result, b: Result) -> History:
     seen = {_records(result.path) for result in (a, b)}
     results: list[Result] = []
     notes: list[str] = []
-    for plan in sorted(folder.rglob("plan.json")):
+    for plan in (file for file in walk(folder) if file.name == "plan.json"):
         path = plan.parent
         with suppress(NetbenchError):  # it does not say whose it is
             if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():

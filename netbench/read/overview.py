@@ -4,13 +4,13 @@ hundreds.
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import RequestError, unreadable
+from netbench.base.opening import walk
 from netbench.result.files import read_facts, read_plan
 from netbench.result.journal import Journal
 from netbench.result.store import count_records
@@ -77,8 +77,7 @@ def _date(name: str) -> str:
 def _size(folder: Path) -> int:
     """Of the files below a folder, those that can be seen; through no link."""
     size = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(parent, name)).st_size
+    for file in walk(folder):
+        with suppress(OSError):
+            size += file.lstat().st_size
     return size

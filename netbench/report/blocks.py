@@ -4,7 +4,6 @@ looks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +75,10 @@ class Table:
         return {(row, last) for row in self.marked} | self.marked_values
 
 
+def _is_key(head: Head) -> bool:
+    return isinstance(head, Column) and head.kind == "key"
+
+
 def tabled(
     title: str,
     rows: Iterable[Row],
@@ -83,9 +86,12 @@ def tabled(
     marked: Iterable[int] = (),
     marked_values: Iterable[tuple[int, Head]] = (),
 ) -> Table:
-    """A table of rows that have their values by column; `marked_values` likewise."""
+    """A table of rows that have their values by column; `marked_values` likewise. A key that is
+    blank in all rows has no column.
+    """
     rows = list(rows)
-    heads = list(dict.fromkeys(head for row in rows for head in row))
+    every = dict.fromkeys(head for row in rows for head in row)
+    heads = [h for h in every if not _is_key(h) or any(row.get(h) != "" for row in rows)]
     return Table(
         title,
         tuple(map(column, heads)),
@@ -102,39 +108,6 @@ class Prose:
 
     lines: tuple[str, ...]
     bullets: bool = False
-
-
-@dataclass(frozen=True)
-class Span:
-    """A mean, or a change in percent, with its interval (NaN: not known) and its verdict."""
-
-    label: str
-    at: float
-    low: float = math.nan
-    high: float = math.nan
-    verdict: str = ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One answer of a result: a sentence and what it is drawn from.
-
-    `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
-    `margin` to both sides.
-    """
-
-    sentence: str
-    spans: tuple[Span, ...] = ()
-    unit: str = ""
-    reference: float | None = None
-    margin: float = 0.0
-
-
-@dataclass(frozen=True)
-class Findings(Prose):
-    """Prose whose lines are the sentences of `items`: a renderer that draws makes cards of them."""
-
-    items: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

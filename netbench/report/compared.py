@@ -170,7 +170,7 @@ class Compared:
             family = self.families[name]
             sentences += [in_context(c, several, *self.results.values()) for c in family]
             what = title(name, *self.results.values())
-            sentences += control_lines(what, self.controls.get(name, ()), several)
+            sentences += control_lines(what, self.controls.get(name, ()))
         return sentences
 
     def _differences(self) -> Iterator[Block]:

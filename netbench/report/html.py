@@ -5,7 +5,6 @@ page itself forbids every request.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -21,28 +20,24 @@ from netbench.read.shown_levels import shown
 from netbench.report.blocks import (
     Block,
     Cautions,
-    Finding,
-    Findings,
     Plot,
     Prose,
     Section,
-    Span,
     Table,
     Value,
     keyed,
     tabled,
 )
 from netbench.report.build import Report
-from netbench.report.numbers import column_parts, count, number
+from netbench.report.numbers import column_parts, count
 from netbench.report.pages import render_page
 from netbench.report.source import Source
+from netbench.report.text import is_number
 
 MOST_RUNS = 2000
 """Rows that a browser lays out in about a second."""
 RECORD_BYTES = 1_500_000
 """Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
-MOST_SPANS = 6
-SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
 def render(report: Report, *, flames: str = "") -> str:
@@ -77,13 +72,6 @@ def _section(source: Source, section: Section, flames: str) -> dict[str, Any]:
 
 def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
     """A block as the templates take it; nothing for a link that leads nowhere."""
-    if isinstance(block, Findings):
-        made = [_card(item) for item in block.items]
-        return {
-            "kind": "findings",
-            "cards": [each for each in made if each["spans"]],
-            "lines": [each["sentence"] for each in made if not each["spans"]],
-        }
     if isinstance(block, Prose):
         return {"kind": "prose", "lines": block.lines, "bullets": block.bullets}
     if isinstance(block, Cautions):
@@ -97,57 +85,6 @@ def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
     return {"kind": "plot", "caption": block.caption, "drawing": image(source, block)}
 
 
-def _card(finding: Finding) -> dict[str, Any]:
-    """A finding with its verdict in a word, a shape and a colour, and its intervals as bars on one
-    scale, in percent of its width; no bars where no number is known.
-    """
-    verdicts = {span.verdict for span in finding.spans} - {""}
-    verdict = verdicts.pop() if len(verdicts) == 1 else "mixed" if verdicts else ""
-    spans = [span for span in finding.spans[:MOST_SPANS] if math.isfinite(span.at)]
-    reference, margin = finding.reference, finding.margin
-    shown_ends = [x for s in spans for x in (s.at, s.low, s.high) if math.isfinite(x)]
-    shown_ends += [] if reference is None else [reference - margin, reference + margin]
-    low, high = min(shown_ends, default=0.0), max(shown_ends, default=0.0)
-    scale = 94 / (high - low or abs(high) or 1.0)
-
-    def bar(span: Span) -> dict[str, Any]:
-        known = math.isfinite(span.low) and math.isfinite(span.high)
-        ends = (span.low, span.high) if known else (span.at, span.at)
-        return {
-            "label": span.label if len(finding.spans) > 1 else "",
-            "told": _told(span, finding),
-            "verdict": span.verdict or "plain",
-            "at": 3 + scale * (span.at - low),
-            "from": 3 + scale * (ends[0] - low),
-            "width": scale * (ends[1] - ends[0]),
-        }
-
-    return {
-        "sentence": finding.sentence,
-        "verdict": verdict,
-        "symbol": SYMBOLS.get(verdict, "◆"),
-        "spans": [bar(span) for span in spans],
-        "reference": None if reference is None else 3 + scale * (reference - low),
-        "margin": scale * margin,
-        "more": max(0, len(finding.spans) - MOST_SPANS),
-    }
-
-
-def _told(span: Span, finding: Finding) -> str:
-    """`+84.1% (+80.2 to +88.1%), better`."""
-    unit = finding.unit if finding.unit == "%" else f" {finding.unit}".rstrip()
-
-    def end(value: float) -> str:
-        if finding.reference is None:
-            return number(value)
-        return f"{value:+.{2 if abs(value) < 1 else 1}f}"
-
-    told = f"{end(span.at)}{unit}"
-    if math.isfinite(span.low) and math.isfinite(span.high):
-        told += f" ({end(span.low)} to {end(span.high)}{unit})"
-    return f"{told}, {span.verdict}" if span.verdict else told
-
-
 def _table(table: Table) -> dict[str, Any]:
     """A table as its template takes it: values as text."""
     columns = [column_parts(values) for values in zip(*table.rows, strict=True)]
@@ -156,8 +93,7 @@ def _table(table: Table) -> dict[str, Any]:
             "name": column.name,
             "unit": column.unit,
             "kind": column.kind,
-            "numeric": column.kind == "value"
-            and all(mean[:1] in "0123456789-+<" for mean, _ in parts),
+            "numeric": is_number(column, [mean for mean, _ in parts]),
         }
         for column, parts in zip(table.columns, columns, strict=True)
     ]

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from netbench.base.errors import unreadable
 from netbench.base.units import rounded_size
 from netbench.read.overview import Overview, folders, overview
-from netbench.report.blocks import Findings
+from netbench.report.blocks import Prose
 from netbench.report.pages import render_page
 from netbench.report.source import Source
 
@@ -91,5 +91,6 @@ def _finding(folder: Path) -> str:
     if size > MOST_BYTES:
         command = f"report {shlex.quote(str(folder))}"
         return f"not computed for {rounded_size(size)} of records: `{command}` does"
-    found = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
+    blocks = summary(Source.of(folder)).blocks
+    found = (block for block in blocks if isinstance(block, Prose) and block.bullets)
     return next((block.lines[0] for block in found), "no run has given a result")

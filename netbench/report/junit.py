@@ -11,22 +11,19 @@ from netbench.report.build import Report
 from netbench.report.letter import compared
 from netbench.report.phrases import sentence, where
 from netbench.report.source import Source
-from netbench.stats.comparison import SURE, Comparison
+from netbench.stats.comparison import SURE
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`state`: of PASS, FAIL and SKIP; `why` it is skipped; `told`: the comparison in words;
-    `seconds`: how long the runs of its level took.
-    """
+    """`state`: of PASS, FAIL and SKIP; `why` it is skipped; `told`: the comparison in words."""
 
     name: str
     state: str
     why: str
     told: str
-    seconds: float
 
 
 def outcomes(source: Source) -> dict[str, list[Outcome]]:
@@ -38,7 +35,7 @@ def outcomes(source: Source) -> dict[str, list[Outcome]]:
         state = FAIL if c.verdict == "worse" else PASS if c.verdict in SURE else SKIP
         why = (c.why or c.unsettled or "inconclusive") if state == SKIP else ""
         name, told = _line(f"{name} {place}"), _line(sentence(c, source.result))
-        outcome = Outcome(name, state, _line(why), told, _seconds(source, c))
+        outcome = Outcome(name, state, _line(why), told)
         by_metric.setdefault(_line(c.metric), []).append(outcome)
     return by_metric
 
@@ -51,11 +48,10 @@ def render(report: Report) -> str:
         counts = {"tests": len(mine), "failures": states.count(FAIL), "errors": 0}
         counts["skipped"] = states.count(SKIP)
         told = {"name": metric, **{name: str(n) for name, n in counts.items()}}
-        seconds = f"{sum(outcome.seconds for outcome in mine):.3f}"
-        suite = xml.SubElement(root, "testsuite", told, time=seconds)
+        suite = xml.SubElement(root, "testsuite", told)
         for outcome in mine:
             named = {"classname": f"{report.name}.{metric}", "name": outcome.name}
-            case = xml.SubElement(suite, "testcase", named, time=f"{outcome.seconds:.3f}")
+            case = xml.SubElement(suite, "testcase", named)
             if outcome.state == FAIL:
                 worse = xml.SubElement(case, "failure", type="worse", message=outcome.told)
                 worse.text = outcome.told
@@ -69,14 +65,3 @@ def render(report: Report) -> str:
 def _line(text: str) -> str:
     """Words from outside on one line."""
     return " ".join(escape_controls(text).split())
-
-
-def _seconds(source: Source, c: Comparison) -> float:
-    """How long the runs of a level took, each until the next one of the campaign began; the last
-    run of all is not known to have ended.
-    """
-    cell = source.cell_of(c, c.level)
-    runs = source.result.runs.sort_values("run")
-    took = runs["started"].diff().shift(-1).dt.total_seconds()
-    mine = (runs["cell"] == (cell.cell if cell else "")) & (runs["pair"] == c.pair)
-    return float(took[mine].sum())

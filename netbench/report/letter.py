@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from netbench.report.blocks import Column, Table, keyed, tabled
 from netbench.report.build import Report
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
-from netbench.report.phrases import control_lines, title, where
+from netbench.report.phrases import control_lines, fixed, releases, title, where
 from netbench.report.source import Source
 from netbench.report.text import block_lines
 from netbench.stats import power
@@ -28,7 +29,6 @@ from netbench.stats.comparison import FLAGS, NO_VERDICT, Comparison
 from netbench.stats.words import signed
 
 WIDTH = 72
-MOST_TABLES = 4  # of one context each; more contexts are rows of a table for each metric
 LONGEST = 10  # of a level's name that heads a column
 TELLING = {"Gb/s": "Gb/s", "CPUs": "CPUs", "µs/KB": "us/KB", "cycles/byte": "cycles/byte"}
 """Units that say what is measured, in plain text."""
@@ -39,8 +39,8 @@ def render(report: Report) -> str:
     source = report.source
     family = compared(source)
     parts = [
-        folded(head(source, family), ""),
-        *(block_lines(table, WIDTH) for table in _tables(source)),
+        folded(_head(source, family), ""),
+        block_lines(_table(source, family), WIDTH),
         folded(_shown(source, family)),
         folded(_cautions(source)),
     ]
@@ -70,12 +70,13 @@ def compared(source: Source) -> list[Comparison]:
     return family
 
 
-def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
+def _head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     """What was measured on, what is compared, and how often."""
     result = source.result
     yield from explained(label_of(result))
     yield hardware(result)
     yield releases(result, (cell.factors.get(KERNEL, "") for cell in source.cells))
+    yield fixed(result)
     first = family[0]
     levels = dict.fromkeys(c.level for c in family)
     named = ", ".join(f"{first.factor}={shown(level)}" for level in levels)
@@ -97,25 +98,31 @@ def head(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     )
 
 
-def _tables(source: Source) -> Iterator[Table]:
-    """A table a context and level, or one a metric where there are many, by levels alone."""
-    contexts: dict[tuple[str, str], list[Comparison]] = {}
-    for family in source.comparisons.values():
-        for c in family:
-            contexts.setdefault((where(c, source.several), c.level), []).append(c)
-    if len(contexts) <= MOST_TABLES:
-        for (place, _), mine in contexts.items():
-            yield _table(source, place, {_label(source, c): c for c in mine})
-        return
-    for family in source.comparisons.values():
-        keys = ["pair"] if source.several else []
-        keys += [name for name in family[0].context if any(c.context[name] for c in family)]
-        keys += [family[0].factor] if len({c.level for c in family}) > 1 else []
-        rows = {}
-        for c in family:
-            words = {"pair": c.pair, **c.context, c.factor: c.level}
-            rows[" ".join(shown(words[key]) or MISSING for key in keys)] = c
-        yield _table(source, f"{_label(source, family[0])}, by {', '.join(keys)}", rows)
+def _table(source: Source, family: Sequence[Comparison]) -> Table:
+    """A row a context, level and metric: both means, the change, its interval and its verdict."""
+    first = family[0]
+    names = [name for name in first.context if any(c.context.get(name) for c in family)]
+    names += [first.factor] if len({c.level for c in family}) > 1 else []
+    short = first.factor not in names and max(map(len, (first.level, first.baseline))) <= LONGEST
+    base, level = (first.baseline, first.level) if short else ("base", "level")
+    rows = []
+    for c in sorted(family, key=lambda c: (c.pair, [*c.context.values()], c.level)):
+        words = {"pair": c.pair} if source.several else {}
+        words |= {name: shown({**c.context, c.factor: c.level}[name]) for name in names}
+        interval, doubt = (f"{signed(c.low)} .. {signed(c.high)}", "*" if c.flags else "")
+        if math.isnan(c.low):
+            interval, doubt = MISSING, ""
+        rows.append(
+            {
+                **keyed([*words, ""], *words.values(), _label(source, c)),
+                Column(base): _mean(source, c, c.baseline),
+                Column(level): _mean(source, c, c.level),
+                "change": f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING,
+                f"{share(first.confidence)} interval": interval,
+                "verdict": f"{c.verdict}{doubt}",
+            }
+        )
+    return tabled("", rows)
 
 
 def _label(source: Source, c: Comparison) -> str:
@@ -125,30 +132,6 @@ def _label(source: Source, c: Comparison) -> str:
     if unit in TELLING and what in ("", "cpu", "demand", "cycles_per_byte"):
         return f"{'' if what == '' or who == 'system' else f'{who} '}{TELLING[unit]}"
     return f"{title(c.metric, source.result)}{f', {unit}' if unit else ''}"
-
-
-def _table(source: Source, what: str, family: Mapping[str, Comparison]) -> Table:
-    """Comparisons by their labels, below the words that all of them share."""
-    first = next(iter(family.values()))
-    short = len({c.level for c in family.values()}) == 1
-    short &= max(map(len, (first.level, first.baseline))) <= LONGEST
-    base, level = (first.baseline, first.level) if short else ("base", "level")
-    rows = []
-    for label, c in family.items():
-        interval, doubt = (f"{signed(c.low)} .. {signed(c.high)}", "*" if c.flags else "")
-        if math.isnan(c.low):
-            interval, doubt = MISSING, ""
-        rows.append(
-            {
-                **keyed([""], label),
-                Column(base): _mean(source, c, c.baseline),
-                Column(level): _mean(source, c, c.level),
-                "change": f"{signed(c.ratio)}%" if c.ratio > 0 else MISSING,
-                f"{share(first.confidence)} interval": interval,
-                "verdict": f"{c.verdict}{doubt}",
-            }
-        )
-    return tabled(f"{what}:" if what else "", rows)
 
 
 def _mean(source: Source, c: Comparison, level: str) -> str:
@@ -171,9 +154,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     controls = [
         line
         for metric, each in source.answers.items()
-        for line in control_lines(
-            title(metric, source.result), source.controls(each), source.several
-        )
+        for line in control_lines(title(metric, source.result), source.controls(each))
     ]
     yield from controls or ["No control ran (compare: {control: true})."]
     yield f"Not tested: {', '.join(_untested(source))}."
@@ -243,78 +224,40 @@ def _cautions(source: Source) -> Iterator[str]:
         yield f"Caution: {caution.what.rstrip('.')}{told}."
 
 
-LOOPBACK = "lo"
+FACTS = {
+    "kernel": "Linux {}",
+    "nic_driver": "{}",
+    "speed": "{} Mb/s",
+    "nic_firmware": "firmware {}",
+    "pci_width": "PCIe x{}",
+    "pci_speed": "{}",
+    "nic_numa_node": "on NUMA node {}",
+    "mtu": "MTU {}",
+}
+"""Facts of a host as a letter tells them, those that are known."""
+NONE = ("", "-1", "0", "None")  # of a number that there is none of
 _NOISE = re.compile(r"\((?:R|TM|r|tm)\)|\bCPU\b|\bProcessor\b|@.*")
 
 
 def hardware(result: Result) -> str:
-    """`2x EPYC 9454, mlx5_core at 100 Gb/s, MTU 4096, 1 flow, sender and receiver apart`; sides
-    that differ are told one by one.
+    """`2x EPYC 9454 (96 cores), Linux 6.12.4, mlx5_core, 100000 Mb/s, MTU 4096`; hosts that differ
+    are told one by one.
     """
-    facts = {host: entries[-1].facts for host, entries in result.hosts.items() if entries}
-    machines: dict[str, list[str]] = {}
-    for host, known in facts.items():
-        one_kernel = KERNEL not in result.factors
-        machines.setdefault(", ".join(_machine(known, one_kernel)), []).append(host)
+    facts = [entries[-1].facts for entries in result.hosts.values() if entries]
+    machines = Counter(", ".join(_machine(known, KERNEL in result.factors)) for known in facts)
     if len(machines) == 1:
         ((machine, hosts),) = machines.items()
-        told = machine if len(hosts) == 1 else f"{len(hosts)} hosts, each {machine}"
-    else:
-        told = "; ".join(machines) or "hardware unknown"
-    return ", ".join([told, *_cell(result)])
+        return machine if hosts == 1 else f"{hosts} hosts, each {machine}"
+    return "; ".join(machines) or "hardware unknown"
 
 
-def releases(result: Result, kernels: Iterable[str]) -> str:
-    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
-    6.12.4`; "" where netbench booted none.
-    """
-    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
-    for entry in (entry for entries in result.hosts.values() for entry in entries):
-        if entry.on in found and entry.facts.get("kernel"):
-            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
-    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
-
-
-def _machine(facts: Mapping[str, Any], one_kernel: bool) -> Iterator[str]:
-    """`one_kernel`: the same in all cells; else the table's levels tell kernels apart."""
+def _machine(facts: Mapping[str, Any], many: bool) -> Iterator[str]:
+    """A host in words; many: kernels are compared, so that it has several."""
     cpus = " ".join(_NOISE.sub("", str(facts.get("cpu_model") or "unknown CPU")).split())
-    sockets = str(facts.get("sockets") or "1")
-    cores = _number(facts.get("cores"))
-    yield f"{sockets}x {cpus}" + (f" ({count(cores, 'core')})" if cores else "")
-    if one_kernel:
-        yield f"Linux {facts.get('kernel') or 'unknown'}"
-    driver = facts.get("nic_driver")
-    if facts.get("interface") == LOOPBACK:
-        yield "loopback"
-    elif driver:
-        yield " ".join(_interface(facts))
-    if facts.get("mtu"):
-        yield f"MTU {facts['mtu']}"
-
-
-def _interface(facts: Mapping[str, Any]) -> Iterator[str]:
-    yield str(facts["nic_driver"])
-    if speed := _number(facts.get("speed")):
-        yield f"at {speed / 1000:g} Gb/s"
-    if facts.get("nic_firmware"):
-        yield f"firmware {facts['nic_firmware']}"
-    if facts.get("pci_width"):
-        yield f"PCIe x{facts['pci_width']} {facts.get('pci_speed') or ''}".strip()
-    if facts.get("nic_numa_node") not in (None, "-1"):
-        yield f"on NUMA node {facts['nic_numa_node']}"
-
-
-def _number(value: object) -> int:
-    """0 for what is none."""
-    return int(str(value)) if str(value).isdigit() else 0
-
-
-def _cell(result: Result) -> Iterator[str]:
-    """What all cells have in common: flows, and where the sides run."""
-    asked = {name.partition(".")[2]: word for name, word in (result.asked or {}).items()}
-    if "streams" not in result.factors:
-        yield count(int(asked.get("streams", "1")), "flow")
-    if "pin" not in result.factors and asked.get("pin", "none") != "none":
-        yield f"pinned: {asked['pin']}"
-    if "congestion" not in result.factors and "congestion" in asked:
-        yield asked["congestion"]
+    cores = str(facts.get("cores") or "")
+    yield f"{facts.get('sockets') or 1}x {cpus}" + (f" ({cores} cores)" if cores else "")
+    for name, words in FACTS.items():
+        if name == "nic_driver" and facts.get("interface") == "lo":
+            yield "loopback"
+        elif str(facts.get(name)) not in NONE and not (many and name == "kernel"):
+            yield words.format(facts[name])

@@ -5,24 +5,21 @@ its sentence, controls, gates, and the finding that a card draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from netbench.base.units import listed
+from netbench.base.units import count, listed
 from netbench.read import offered
-from netbench.read.cells import CellResult
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
-from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, percent, signed
+from netbench.stats.words import bounds, change, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
-EACH = 4  # controls of a metric that are told one by one
 
 
 def answering(metrics: Collection[str], asked: Collection[str], rate: str) -> list[str]:
@@ -49,6 +46,27 @@ def title(metric: str, *results: Result) -> str:
     return f"{name} ({ALONE})" if is_of_process(metric, *results) else name
 
 
+def releases(result: Result, kernels: Iterable[str]) -> str:
+    """What each of the kernels that were booted calls itself: `old: Linux 6.1.9, new: Linux
+    6.12.4`; "" where netbench booted none.
+    """
+    found: dict[str, dict[str, None]] = {kernel: {} for kernel in kernels}
+    for entry in (entry for entries in result.hosts.values() for entry in entries):
+        if entry.on in found and entry.facts.get("kernel"):
+            found[entry.on][f"Linux {entry.facts['kernel']}"] = None
+    return ", ".join(f"{level}: {' and '.join(names)}" for level, names in found.items() if names)
+
+
+def fixed(result: Result) -> str:
+    """What campaign.yaml writes for all cells."""
+    told = []
+    for name, word in (result.asked or {}).items():
+        part, _, key = name.partition(".")
+        if part in ("transfer", "settings") and key not in result.factors:
+            told.append(f"{key} {shown(word).replace(chr(34), '')}")
+    return f"In all cells: {', '.join(told)}." if told else ""
+
+
 def where(c: Comparison, several: bool) -> str:
     """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
     it says its own.
@@ -72,55 +90,21 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     return f"{place}: {told}." if place else f"{told}."
 
 
-def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Finding:
-    """A sentence on comparisons of one metric, with their intervals."""
-    levels = len({c.level for c in family}) > 1
-
-    def label(c: Comparison) -> str:
-        """What tells a comparison from others of its finding."""
-        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
-        return f"{place} {level}".strip() if levels or not place else place
-
-    spans = (
-        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
-    )
-    margin = family[0].margin
-    return Finding(told, tuple(spans), "%", 0.0, percent(1 + (margin or 0.0)))
-
-
-def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
-    """A sentence on the means of some cells, by their names."""
-    intervals = [(name, cell.intervals[metric]) for name, cell in named]
-    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
-
-
-def control_lines(what: str, controls: Sequence[Comparison], several: bool) -> Iterator[str]:
-    """The controls of the metric that `what` names in sentences."""
-    known = [c for c in controls if not math.isnan(c.low)]
-    if len(controls) <= EACH or not known:
-        for c in controls:
-            place = where(c, several)
-            yield f"{what}{f', {place}' if place else ''}, control: {_of_control(c)}."
-        return
-    low, high = min(c.low for c in known), max(c.high for c in known)
-    ratios = sorted(c.ratio for c in known)
-    differ = sum(not holds(c) for c in known)
-    yield (
-        f"{what}, {len(controls)} controls: baselines against themselves"
-        f" {signed(ratios[0])} to {signed(ratios[-1])}%, intervals {signed(low)} to"
-        f" {signed(high)}%" + (f"; {differ} of them differ from themselves." if differ else ".")
-    )
-
-
-def _of_control(c: Comparison) -> str:
-    """A control's change and interval."""
-    if math.isnan(c.ratio):
-        return f"no comparison, {c.why}"
-    told = f"baseline against itself {signed(c.ratio)}%"
-    if math.isnan(c.low):
-        return f"{told}, but {c.why}"
-    told += f", {signed(c.low)} to {signed(c.high)}%"
-    return told if holds(c) else f"{told}: it differs from itself"
+def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
+    """The controls of the metric that `what` names in a sentence; their table has each."""
+    of = f"{what}, {'control' if len(controls) == 1 else count(len(controls), 'control')}"
+    if known := [c for c in controls if not math.isnan(c.low)]:
+        ratios = sorted(c.ratio for c in known)
+        by = " to ".join(dict.fromkeys(signed(ratio) for ratio in (ratios[0], ratios[-1])))
+        low, high = min(c.low for c in known), max(c.high for c in known)
+        differ = sum(not holds(c) for c in known)
+        told = f"; {differ} of {len(known)} differ from themselves" if differ else ""
+        yield (
+            f"{of}: baseline against itself {by}%, {'within ' * (len(known) > 1)}{signed(low)} to"
+            f" {signed(high)}%{told}."
+        )
+    for why in dict.fromkeys(c.why for c in controls if math.isnan(c.low)):
+        yield f"{of}: no comparison, {why}."
 
 
 def gate_line(outcome: Outcome, several: bool) -> str:

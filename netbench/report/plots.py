@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from statistics import mean
 from typing import Any
 
 import matplotlib as mpl
@@ -30,12 +29,9 @@ from netbench.base.errors import ReportError
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.effects import effects_of
 from netbench.read.metrics import Metric
-from netbench.read.profiles import ORDER, units
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
-from netbench.report.sections.effect_tables import axes_of
-from netbench.report.sections.profile import distinct_words
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
@@ -58,18 +54,6 @@ VERDICTS = {
 vermilion, darkened for text on white).
 """
 WORSE = VERDICTS["worse"][0]
-LAYERS = {
-    "data copy": "#e2937d",
-    "TCP/IP": "#7fa9cf",
-    "device": "#a0bc79",
-    "skb": "#e8bc74",
-    "memory": "#b6a5cf",
-    "locks": "#d285a1",
-    "scheduling": "#9abec0",
-    "irqs off": "#b6b6d2",
-    "other": "#d6d2cb",
-    "unmapped": "#e3e3e3",
-}
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 """Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
 SHAPES = "osD^vPX*"
@@ -235,26 +219,6 @@ def _ratios(source: Source, plot: Plot) -> Axes:
     return axes
 
 
-def _layers(source: Source, plot: Plot) -> Axes:
-    """One row a profile: its layers as a stacked bar."""
-    cells = source.profiles.cells
-    axes = new_axes(height_of(len(cells)) + 0.5)
-    left = np.zeros(len(cells))
-    for layer in ORDER:
-        widths = np.array([mean(cell.layers.get(layer, [0.0])) for cell in cells])
-        if widths.any():
-            rows = np.arange(len(cells))
-            axes.barh(rows, widths, left=left, height=0.62, color=LAYERS[layer], label=layer)
-            left = left + widths
-    words = distinct_words(source, cells)
-    parts = ([part.partition("=")[2] or part for part in each.split()] for each in words)
-    _rows_axis(axes, map(" · ".join, parts))
-    axes.set_xlim(0)
-    axes.legend(ncols=5, handlelength=1, columnspacing=1.2, **ABOVE)
-    axes.set_xlabel(f"{units(cells)} per GiB")
-    return axes
-
-
 def interaction(
     means: Mapping[tuple[str, str], Interval],
     factors: tuple[str, str],
@@ -290,14 +254,6 @@ def interaction(
     axes.set_ylabel(_with_unit(metric))
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return axes
-
-
-def _strongest(source: Source, plot: Plot) -> Axes:
-    """The strongest interaction of two factors."""
-    each = source.effects[plot.metric][plot.number]
-    across, lines = axes_of(each)
-    metric = source.result.describe(plot.metric)
-    return interaction(each.means(across, lines), (across, lines), metric)
 
 
 def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
@@ -341,8 +297,6 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "means": lambda source, plot: means(source, plot.metric),
     "order": lambda source, plot: order(source, plot.metric),
     "ratios": _ratios,
-    "layers": _layers,
-    "interaction": _strongest,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
 }
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from netbench.base.errors import ReportError, StoreError
 from netbench.base.json_lines import pieces
-from netbench.base.opening import files_inside
+from netbench.base.opening import files_inside, walk
 from netbench.base.whole_file import replacing
 
 SUFFIX = ".zip"
@@ -92,7 +92,7 @@ def folder_of(path: Path) -> Path:
             what = f"cannot unpack {path}: {error.strerror}"
             raise StoreError(f"{what}; free some space in {tempfile.gettempdir()}") from error
         _unpacked[path] = folder
-    found = sorted(Path(_unpacked[path].name).glob("**/records.jsonl"))
+    found = [file for file in walk(Path(_unpacked[path].name)) if file.name == "records.jsonl"]
     if not found:
         raise ReportError(f"{path} is no bundle: it holds no records.jsonl; `bundle R` makes one")
     return found[0].parent

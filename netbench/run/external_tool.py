@@ -87,13 +87,6 @@ def measure(
     )
 
 
-def has_window(cell: Transfer) -> bool:
-    """Whether the tool of a cell has a window that is known: others are measured over their whole
-    life.
-    """
-    return adaptor_of(cell.tool).commands(cell, Place("", 1)).window > 0
-
-
 def unable(cell: Transfer, sender: Worker, receiver: Worker) -> str:
     """Why the tool of a cell cannot do it, in one sentence, or ""."""
     one_host = sender.hello.boot_id == receiver.hello.boot_id
@@ -304,8 +297,8 @@ class _Server:
         """Note who is connected before its client is, by ss(8); where there is none, nobody."""
         argv = ["ss", "-Htn", "state", "established", "sport", "=", f":{self.port}"]
         with suppress(EngineError):
-            lines = self.worker.aside("exec", argv).splitlines()
-            self.others = [line.split()[3] for line in lines]
+            lines = map(str.split, self.worker.aside("exec", argv).splitlines())
+            self.others = [words[3][:100] for words in lines if len(words) > 3]
 
     def read_more(self, seconds: float) -> None:
         """Wait until it prints more. Errors: TimeoutError; EngineError where it ends before."""

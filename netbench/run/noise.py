@@ -181,6 +181,8 @@ def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer:
                 raise ValueError(answer.message.removeprefix(f"{path}: "))
             answer = ""
         values = parse(answer)
+        if not all(isinstance(each, str) or abs(each) < 2**63 for each in values.values()):
+            raise ValueError("a number is beyond 64 bits")
     except (ValueError, IndexError) as error:
         reading.missing[path] = str(error)
         del takes[what]

@@ -31,6 +31,8 @@ from netbench.run.job import MadeSinks
 from netbench.run.recorder import empty_profile_record, status_of
 from netbench.run.transfer import Watch
 from netbench.run.worker_pool import WorkerPool
+from netbench.tools.adaptors import adaptor_of
+from netbench.tools.tool import Place
 
 ALONE = frozenset({SOAK})  # meters that would be sampled themselves
 IN_A_FILE = (
@@ -41,6 +43,7 @@ NO_WINDOW = "the tool has no window that is known: it is measured over its whole
 PARTS_MAX = 256  # of a report, a quarter of a MiB each
 NUMBERS = ("frequency", "begin", "end", "cpus", "samples", "lost", "throttles", "kernel_symbols")
 HELPER_LABEL = "netbench helper"
+FAILURES = (ToolFailed, EngineError, RequestError, RootRefused, TimeoutError, ValueError)
 
 Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
 """A profile run's record and the stacks of its files."""
@@ -60,21 +63,14 @@ class ProfileRunner:
         record = empty_profile_record(step, number)
         try:
             return self._run(step, record)
-        except (
-            ToolFailed,
-            EngineError,
-            RequestError,
-            RootRefused,
-            TimeoutError,
-            ValueError,
-        ) as error:
+        except FAILURES as error:
             return replace(record, status=status_of(error), reason=str(error)), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
         timed = replace(step.unit.cell.transfer, duration=self._spec.duration, bytes=None)
         if timed.sink.kind == "file":
             raise RequestError(IN_A_FILE)
-        if timed.tool.external and not external_tool.has_window(timed):
+        if timed.tool.external and not adaptor_of(timed.tool).commands(timed, Place("", 1)).window:
             raise RequestError(NO_WINDOW)
         ends = Ends(
             *(

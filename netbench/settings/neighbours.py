@@ -31,10 +31,10 @@ def parse(text: str) -> dict[Key, str]:
     values: dict[Key, str] = {}
     section = ""
     for line in text.split("\n"):
-        if line.startswith(" "):
+        if line.startswith(" ") and section:
             name, _, value = line[1:].partition(" ")
             values[section, name] = value
-        elif line:
+        elif line.strip():
             section = line
             values[section, ""] = ""
     return values

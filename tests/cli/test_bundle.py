@@ -32,7 +32,7 @@ def test_a_bundle_holds_the_result_its_reports_and_how_to_repeat_it(
         held = {n: archive.read(f"bulk/{result.name}/{n}") for n in names if not n.endswith("/")}
     reports = {name.removeprefix("report/") for name in names if name.startswith("report/")}
     assert reports == {
-        "report.txt", "letter.txt", "letter-lkp.txt", "index.html", "report.md", "cells.csv",
+        "report.txt", "letter.txt", "index.html", "report.md", "cells.csv",
         "junit.xml",
     }  # fmt: skip
     for each in ("records.jsonl", "facts.json", "plan.json", "campaign.yaml"):
@@ -53,7 +53,7 @@ def test_a_result_that_compares_nothing_has_a_bundle(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     names = {Path(name).name for name in zipfile.ZipFile(file).namelist()}
     assert {"report.txt", "index.html", "report.md", "cells.csv"} <= names
-    assert not {"letter.txt", "letter-lkp.txt", "junit.xml"} & names
+    assert not {"letter.txt", "junit.xml"} & names
     page = tmp_path / "page.html"
     done = call("report", result, "--html", page, "--junit", tmp_path / "j.xml")
     assert (done.returncode, page.exists()) == (2, False)

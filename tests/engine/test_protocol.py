@@ -137,7 +137,7 @@ def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
     whole = frames.frame(Frame.HELLO, 0, hello)
     stream = Script(*(whole[i : i + 1000] for i in range(0, len(whole), 1000)))
     greeted = Worker(stream, "here")
-    assert greeted.hello.version == 2
+    assert greeted.hello.version == 3
     assert "sendfile" in greeted.catalogue.send
     assert bytes(stream.written) == frames.frame(Frame.HELLO, 0, binding.own_hello())
 

@@ -81,6 +81,17 @@ def pipe(name: str) -> Craft:
     return craft
 
 
+def deep(result: Path, secret: Path) -> None:
+    """1,500 folders, one in the other, as an archive may hold them."""
+    here = os.open(result / "samples", os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("a", dir_fd=here)
+        below = os.open("a", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
 def sparse(name: str) -> Craft:
     """A line, or a file, of 300 MB."""
     return lambda result, secret: os.truncate(result / name, 300 << 20)
@@ -155,6 +166,7 @@ CRAFTED: Mapping[str, Craft] = {
             *("profiles/runs.jsonl", "profiles/000001.system.folded", "report"),
         )
     },
+    "samples is deep": deep,
     "samples is a link": link_folder("samples"),
     "profiles is a link": link_folder("profiles"),
     "records.jsonl is endless": lambda result, secret: relink(
@@ -267,7 +279,7 @@ VERBS: Mapping[str, Callable[[Path, Path, Path], list[str | Path]]] = {
 MANY = ("index", "list", "query of many")
 DRAWN = ("report", "redact", "bundle", "bundle --redact")
 QUICK = (
-    *("records.jsonl is a pipe", "samples is a link", "facts.json is a link"),
+    *("records.jsonl is a pipe", "samples is a link", "facts.json is a link", "samples is deep"),
     *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
     *("a factor of no cell", "CPU time of a u64", "no character"),
     *(
@@ -312,7 +324,7 @@ def check(place: Path, bad: Path, good: Path, verb: str) -> None:
         *((row, [verb for verb in VERBS if verb not in DRAWN]) for row in QUICK),
         ("samples is a link", DRAWN[-1:]),
         ("a long word", DRAWN[-1:]),
-        ("no character", ["report", "bundle"]),
+        *((row, ["report", "bundle"]) for row in ("no character", "samples is deep")),
         ("a text of a terabyte of holes", ["merge", "bundle"]),
         ("levels of 60,000 characters", DRAWN[:1]),
         *(pytest.param(row, list(VERBS), marks=pytest.mark.slow) for row in CRAFTED),

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -465,6 +466,22 @@ def test_down_waits_for_the_children_of_a_killed_up(
     assert [line for line in gone if line.startswith("namespace")] == [
         f"namespace nb-{NAME}-{n}" for n in ("h1", "h2", "switch")
     ]
+
+
+@pytest.mark.parametrize("account", [0, 65534])
+def test_who_calls_itself_a_server_of_a_lab_is_none(untouched: None, account: int) -> None:
+    """By a name that root's `sleep` has, or a copy of it that is another account's."""
+    folder = state.folder(NAME)
+    with TemporaryDirectory() as place:
+        program = Path(place) / "sshd"
+        Path(place).chmod(0o755)
+        (shutil.copy if account else os.symlink)(shutil.which("sleep") or "", program)
+        words = [f"{folder}/hosts/h1/", "60"]
+        with subprocess.Popen(words, executable=program, user=account) as process:
+            wait_for(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sshd\n")
+            found = sshd.servers(folder)
+            process.kill()
+    assert found == []
 
 
 def interrupted(*_: Any) -> None:

@@ -229,6 +229,14 @@ def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None
     assert "own" not in entries[3]
 
 
+@pytest.mark.parametrize("load", ["1e999", "nan", "9" * 400])
+def test_a_number_without_end_is_missing(load: str) -> None:
+    reading = noise.Reading(0)
+    what = ("file", ("/proc/loadavg",))
+    noise._take({what: noise._of_kernel("")[what]}, reading, what, f"{load} 0 0")
+    assert reading.missing == {"/proc/loadavg": "a number is beyond 64 bits"}
+
+
 @pytest.mark.parametrize("why", ["stopped", "lost", "no room"])
 def test_a_block_that_is_cut_short_ends_for_its_own_reason(why: str) -> None:
     """And has an entry of what it was, whatever its hosts have to say then."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from netbench.base.errors import HostError
 from netbench.kernels.boot.acceptance import Look, look, rates, why_wrong
+from netbench.settings import neighbours
 
 MS = 10**6
 
@@ -43,3 +45,16 @@ def test_what_is_read_is_the_time_since_boot() -> None:
     found = look(lambda: "351735.47 234388.90\n")
     assert found.there == 351_735_470_000_000
     assert found.before <= found.after
+
+
+@pytest.mark.parametrize("text", ["", "x", "nan 1", "1e400 1"])
+def test_what_is_no_uptime_is_the_hosts_error(text: str) -> None:
+    with pytest.raises(HostError, match="/proc/uptime is no time there"):
+        look(lambda: text)
+
+
+def test_values_of_no_section_are_none() -> None:
+    assert neighbours.parse(" a 1\n\t\nlink x\n mtu 1500\n") == {
+        ("link x", ""): "",
+        ("link x", "mtu"): "1500",
+    }

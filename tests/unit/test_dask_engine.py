@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from netbench.base.errors import RequestError, StoreError
+from netbench.base.errors import PlaceError, RequestError, StoreError
 from netbench.fleet import dask_engine
 from netbench.fleet.dask_engine import FRUITLESS, Places, _Engine
 from netbench.fleet.part_task import PROGRESS, RUN, PartTask, is_stopped, write_state
@@ -149,6 +151,23 @@ def test_without_dask_the_extra_is_named(
     assert done.returncode == 2
     assert "pip install 'netbench[dask]'" in done.stderr
     assert netbench("run", small_file, "--parts", "2").returncode == 2
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(("owner", "mode"), [(65534, 0o755), (0, 0o777)])
+def test_parts_are_not_run_where_others_may_exchange_them(
+    tmp_path: Path, owner: int, mode: int
+) -> None:
+    """Their campaign is found by its path, and may run commands as root."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, owner, -1)
+    theirs.chmod(mode)
+    ours = SimpleNamespace(text="netbench: 1\n")
+    with pytest.raises(PlaceError, match=r"exchange .*choose another place with --results"):
+        dask_engine._prepared(theirs / "c" / "1", ours)  # type: ignore[arg-type]
+    theirs.chmod(0o1777)
+    assert owner or dask_engine._prepared(theirs / "c" / "1", ours)  # type: ignore[arg-type]
 
 
 def test_help_imports_nothing_of_dask() -> None:

@@ -185,7 +185,7 @@ static int look(struct lock_request *request, int fd)
 	if (lock.l_type == F_UNLCK)
 		return 0;
 	if (pread(fd, text, sizeof(text) - 1, 0) < 0 ||
-	    sscanf(text, "%60s %d", holder, &request->pid) < 1)
+	    sscanf(text, "%60[^ ] %d", holder, &request->pid) < 1)
 		strcpy(holder, NAMELESS); /* it has not written it yet */
 	copy_name(request->found, holder, strlen(holder));
 	return 1;

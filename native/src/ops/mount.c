@@ -56,7 +56,6 @@ static int get_mount(const struct nb_target *target, FILE *text, struct nb_error
 	return status;
 }
 
-/* Whether nothing is mounted there any more. */
 static int is_gone(const char *folder)
 {
 	char *found;

@@ -14,7 +14,9 @@
 
 #include "netlink.h"
 
-enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, HANDLES = 0x8000 };
+/* Roots that are made here have a handle from OWN on, below those that the kernel gives out: their
+ * options are what their kind has by itself. */
+enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, OWN = 0x7f00, HANDLES = 0x8000 };
 
 static const char OPERATION[] = "qdisc";
 
@@ -214,10 +216,12 @@ static int has_children(const char *text)
 static int check_restorable(const char *interface, const struct root *root, const char *text,
 			    struct nb_error *error)
 {
-	const char *lost = has_children(text)	     ? "it has qdiscs below it"
-			   : strstr(text, " stab\n") ? "it has a size table"
-			   : !is_simple(root->kind)  ? "it has more than simple options"
-						     : NULL;
+	uint32_t handle = root->handle >> 16;
+	int is_own = handle >= OWN && handle < HANDLES;
+	const char *lost = has_children(text)		       ? "it has qdiscs below it"
+			   : strstr(text, " stab\n")	       ? "it has a size table"
+			   : !is_own && !is_simple(root->kind) ? "it has more than simple options"
+							       : NULL;
 
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 			      "remove it by hand (tc qdisc delete), or leave this setting out",
@@ -274,8 +278,7 @@ static int set_kind(const struct nb_target *target, const char *value, struct nb
 	if (!before)
 		return -(int)error->code;
 	status = now.handle ? check_restorable(interface, &now, before, error) : 0;
-	if (!strcmp(now.kind, wanted.kind))
-		wanted.handle = free_handle(before) << 16;
+	wanted.handle = free_handle(before) << 16;
 	if (!status)
 		status = replace(interface, &wanted, error);
 	free(before);

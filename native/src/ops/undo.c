@@ -79,16 +79,6 @@ int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct 
 		       top->scope);
 }
 
-/* "op word word" of what an entry is about, for messages. */
-static void name_entry(const struct nb_undo_entry *entry, char *name, size_t room)
-{
-	size_t used = (size_t)snprintf(name, room, "%s ", entry->op->name);
-
-	for (size_t i = 0; i < entry->target.length && used + 1 < room; i++)
-		name[used++] = entry->target.words[i] ? entry->target.words[i] : ' ';
-	name[used] = 0;
-}
-
 static int shown(const char *line)
 {
 	size_t length = strcspn(line, "\n");
@@ -101,13 +91,13 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 {
 	size_t at = nb_text_differs(now, entry->value);
 	const char *reads = now + at, *was = entry->value + at;
-	char name[64];
+	const char *key = nb_target_word(&entry->target, 1);
 
-	name_entry(entry, name, sizeof(name));
 	return nb_fail(error, NB_ERR_SYSTEM, "undo",
 		       "another program has changed it since: restore it by hand",
-		       "%s reads '%.*s' after the undo, but was '%.*s'", name, shown(reads), reads,
-		       shown(was), was);
+		       "%s %.60s%s%.20s reads '%.*s' after the undo, but was '%.*s'",
+		       entry->op->name, entry->target.words, *key ? " " : "", key, shown(reads),
+		       reads, shown(was), was);
 }
 
 /* Of a text whose lines each need permission those that have it, for free(); a line of a section is
@@ -206,13 +196,11 @@ static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *c
 
 static void add_count(struct nb_error *error, size_t others)
 {
-	char more[64];
-	size_t length, used = strlen(error->message);
+	char last[192];
 
-	length = (size_t)snprintf(more, sizeof(more), "; %zu more could not be restored", others);
-	if (used > sizeof(error->message) - 1 - length)
-		used = sizeof(error->message) - 1 - length;
-	memcpy(error->message + used, more, length + 1);
+	snprintf(last, sizeof(last), "%.191s", error->message);
+	snprintf(error->message, sizeof(error->message), "%s; %zu more could not be restored", last,
+		 others);
 }
 
 static int is_beside(const struct nb_undo_entry *entry)

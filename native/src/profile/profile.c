@@ -154,22 +154,15 @@ const struct nb_kernel_symbol *nb_kernel_symbol(const struct nb_kernel_symbols *
 
 static int compare_frames(const void *one, const void *other)
 {
-	const struct frame *a = one, *b = other;
-
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	return a->process < b->process ? -1 : a->process > b->process;
+	return memcmp(one, other, offsetof(struct frame, number));
 }
 
 static int compare_stacks(const void *one, const void *other)
 {
 	const struct stack *a = one, *b = other;
+	int order = memcmp(&a->process, &b->process, sizeof(a->process) + sizeof(a->length));
 
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->length != b->length)
-		return a->length < b->length ? -1 : 1;
-	return memcmp(a->frames, b->frames, a->length * sizeof(a->frames[0]));
+	return order ? order : memcmp(a->frames, b->frames, a->length * sizeof(a->frames[0]));
 }
 
 /* What is in the tree and equals a key: a copy of that where there was none. NULL: there is no room

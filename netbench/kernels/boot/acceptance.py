@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from netbench.base.errors import EngineError
+from netbench.base.errors import EngineError, HostError
 from netbench.engine.clock import CLOCK, CLOCK_RATE, now_ns
 from netbench.facts.comparison import change, differences, remedy
 from netbench.model import Campaign
@@ -41,7 +41,11 @@ def look(read: Callable[[], str]) -> Look:
     """Look at a clock; `read` gives what /proc/uptime says there."""
     before = now_ns()
     text = read()
-    return Look(before, round(float(text.split()[0]) * 1e9), now_ns())
+    after = now_ns()
+    try:
+        return Look(before, round(float(text.split()[0]) * 1e9), after)
+    except (IndexError, ValueError, OverflowError) as error:
+        raise HostError(f"/proc/uptime is no time there: {text[:40]!r}") from error
 
 
 def rates(first: Look, second: Look) -> tuple[float, float]:

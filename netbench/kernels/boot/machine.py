@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -59,6 +60,8 @@ class Machine:
         except (EngineError, WorkerLost, TimeoutError) as error:
             raise HostError(str(error)) from error
         status, _, output = text.partition("\n")
+        if not re.fullmatch(r"-?[0-9]{1,9}", status):
+            raise HostError(f"{self.name}: {argv[0]}: its exit status is {status[:40]!r}")
         return Result(argv, int(status), output, output if int(status) else "")
 
     def run(self, *argv: str, seconds: float = 30.0, root: bool = False) -> str:

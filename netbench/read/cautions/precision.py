@@ -99,7 +99,8 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
     """
     repeat = evidence.result.repeat
     widest = max(((w, metric) for c in cells for metric, w in c.widths.items()), default=None)
-    of = " of the ratio to the baseline" if evidence.result.compare else ""
+    corrected = " of the ratio to the baseline, corrected for all comparisons"
+    of = corrected if evidence.result.compare else ""
     text = f"widest ±{widest[0]:.1%} ({widest[1]}), " if widest else ""
     asked = f"±{repeat.precision:.1%}{of}" if repeat.until == "precision" else "a verdict"
     signs = sorted({sign for c in cells for sign in c.signs})[:SIGNS_NAMED]

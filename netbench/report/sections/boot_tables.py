@@ -14,6 +14,7 @@ from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
 from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
 from netbench.report.numbers import count
+from netbench.report.phrases import releases
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, pooled, split
 
@@ -57,7 +58,6 @@ def _booted(source: Source) -> Table:
     entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
     rows: list[Row] = []
-    releases: dict[str, dict[str, None]] = {}
     for number, kernel in result.kernels.items():
         group = result.runs[result.runs["boot"] == number]
         words = {"boot": str(number)}
@@ -69,8 +69,6 @@ def _booted(source: Source) -> Table:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
         known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        there = (str(e.facts["kernel"]) for e in known.values() if e.facts.get("kernel"))
-        releases.setdefault(kernel, {}).update(dict.fromkeys(there))
         ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
         rows.append(
             {
@@ -83,9 +81,8 @@ def _booted(source: Source) -> Table:
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
-    notes += [
-        f"{k or 'The kernel'} is {' and '.join(each)}." for k, each in releases.items() if each
-    ]
+    if told := releases(result, filter(None, result.kernels.values())):
+        notes.append(f"{told}.")
     if len(result.hosts) > len(hosts):
         notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return tabled("What was booted", rows, *notes)
@@ -160,35 +157,22 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
 
 def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
     """What boots, builds and runs differ by, and what more of each would buy."""
-    k, b, r = whole.builds, whole.boots, whole.runs
-    runs = (
-        f"runs within a boot by {_percent(whole.within)} (standard deviations, over all cells). An"
-        " interval over"
-    )
+    k, b, r = whole.builds, whole.boots if of_builds else round(whole.boots), whole.runs
+    differ = f"boots differ by {_percent(whole.between)} of the mean"
+    sizes = {"": (b, r, k), "twice the boots": (2 * b, r, k), "twice the runs": (b, 2 * r, k)}
     if of_builds:
-        apart, between = _percent(whole.apart), _percent(whole.between)
-        own = f"builds differ by {apart} of the mean, boots of one build by {between}"
-        if math.isnan(whole.between):
-            own = f"builds, with the one boot of each, differ by {apart} of the mean"
-        places = ((b, r, k), (b, r, 2 * k), (2 * b, r, k), (b, 2 * r, k))
-        now, *more = (f"±{_percent(whole.half_width(m, n, confidence, of))}" for m, n, of in places)
-        return (
-            f"{own}, {runs} {k} builds of {b:.3g} boots of {r:.3g} runs is then {now};"
-            f" more of them: {2 * k} builds {more[0]}, {2 * b:.3g} boots a build {more[1]},"
-            f" {2 * r:.3g} runs a boot {more[2]}."
-        )
-    b = round(b)
-    sizes = ((b, r), (2 * b, r), (b, 2 * r))
-    width, with_boots, with_runs = (whole.half_width(*size, confidence) for size in sizes)
-    advice = "runs are as good as boots"
-    if with_runs > 0.9 * width:
-        advice = "more boots are what narrows it; more runs a boot buy next to nothing"
-    elif with_boots < 0.9 * with_runs:
-        advice = "more boots narrow it more than more runs a boot"
+        alone = math.isnan(whole.between)
+        own = "with the one boot of each" if alone else f"boots of one by {_percent(whole.between)}"
+        differ = f"builds differ by {_percent(whole.apart)} of the mean, {own}"
+        sizes["twice the builds"] = (b, r, 2 * k)
+    now, *more = (
+        f"{name} ±{_percent(whole.half_width(m, n, confidence, of))}".strip()
+        for name, (m, n, of) in sizes.items()
+    )
     return (
-        f"boots differ by {_percent(whole.between)} of the mean, {runs} {b} boots of {r:.3g}"
-        f" {'run' if r == 1 else 'runs'} is then ±{_percent(width)}; {2 * b} boots would make it"
-        f" ±{_percent(with_boots)}, {2 * r:.3g} runs a boot ±{_percent(with_runs)}: {advice}."
+        f"{differ}, runs within a boot by {_percent(whole.within)} (standard deviations, over all"
+        f" cells). An interval over {f'{k} builds of ' if of_builds else ''}{b:.3g} boots of"
+        f" {r:.3g} runs is then {now}; over {', '.join(more)}."
     )
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
 from netbench.read.pivot import Pivot, pivots
-from netbench.read.shown_levels import NO_TOOL
 from netbench.read.totals import copied_shares
 from netbench.report.blocks import (
     Block,
@@ -19,7 +18,6 @@ from netbench.report.blocks import (
     Table,
     Value,
     keyed,
-    keys,
     tabled,
 )
 from netbench.report.numbers import count, share
@@ -80,16 +78,6 @@ def _notes(source: Source, marked: bool) -> list[str]:
         f"± is the half-width of the {interval} interval of the mean; n counts"
         f" {'s or '.join(units)}s that are ok."
     ]
-    if "boot" in units:
-        notes.append(
-            "Runs of one boot are not independent draws of what a kernel does: each boot counts as"
-            " the mean of its runs."
-        )
-    if "build" in units:
-        notes.append(
-            "Boots of one build share the layout of its code: each build counts as the mean of its"
-            " boots."
-        )
     meters = _meters(source)
     if meters:
         notes.append(
@@ -226,11 +214,9 @@ def _beside(source: Source, made: Sequence[Pivot]) -> Iterator[Table]:
     """
     inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
     outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
-    moved = any(cell.factors.get("tool", NO_TOOL) == NO_TOOL for cell in outside)
-    unused = () if moved else keys("send", "receive")
     rows: list[Row] = [
         {
-            **{head: word for head, word in source.keyed(c).items() if head not in unused},
+            **source.keyed(c),
             **{
                 f"{title(m, source.result)} [{source.result.describe(m).unit}]": c.intervals.get(m)
                 for m in _telling(source)

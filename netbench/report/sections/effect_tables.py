@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from netbench.read.effects import AND, TOGETHER, Effect, Effects
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Plot, Prose, Row, Section, Table, keyed, tabled
+from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, tabled
 from netbench.report.numbers import share
 from netbench.report.phrases import title
 from netbench.report.sections.level_tables import probability
@@ -19,8 +19,8 @@ MOST = 3  # levels that a sentence tells one by one; of more, the least and the 
 
 
 def effects(source: Source) -> Section | None:
-    """A sentence an effect, tables and the plot of the strongest interaction, for each metric that
-    the campaign asked for; None where fewer than two factors were swept.
+    """A sentence an effect, and tables, for each metric that the campaign asked for; None where
+    fewer than two factors were swept.
     """
     blocks: list[Block] = []
     notes: dict[str, None] = {}
@@ -30,25 +30,15 @@ def effects(source: Source) -> Section | None:
         if known:
             lines = [line for each in known for line in sentences(each, what, source.several)]
             blocks += [Prose(tuple(lines), bullets=True), _contrasts(known, what, source.several)]
-        for number, each in enumerate(found):
+        for each in found:
             at = _at(each, source.several)
             notes |= dict.fromkeys(f"{at}{note}." for note in each.notes)
             if each.why:
                 whys[f"{at}{what}: {each.why}."] = None
-            if each.interactions:
-                a, b = axes_of(each)
-                caption = f"{at}{what} at the levels of {a} and {b}"
-                blocks.append(Plot("interaction", metric, caption, "", number))
     if not blocks:
         return None
     told = (*_how(source, source.several), *notes, *whys)
     return Section("effects", "Which factor matters", (*blocks, Prose(told)))
-
-
-def axes_of(each: Effects) -> tuple[str, str]:
-    """The two factors of the strongest interaction: that with more levels along the axis."""
-    a, b = each.interactions[0].factors
-    return (b, a) if len(each.crossed.levels[b]) > len(each.crossed.levels[a]) else (a, b)
 
 
 def sentences(each: Effects, what: str, several: bool) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.base.units import listed
 from netbench.model import Compare
 from netbench.read.control import holds
 from netbench.read.metrics import describe
@@ -173,15 +172,7 @@ def _promised(source: Source, compare: Compare | None) -> str:
             f" level better or worse than {compare.baseline}, whatever the number of levels (this"
             " is said of each metric by itself)"
         )
-    if repeat.max <= repeat.min:
-        runs = count(repeat.min, "run")
-        return f"Promised: {first}; each cell has {runs}, however precise they are."
-    names = [title(m, source.result) for m in repeat.metrics if m in source.result.metrics]
-    return (
-        f"Promised: {first}; {'each change' if compare else 'each cell'} is known to"
-        f" ±{share(repeat.precision)} in {listed(names, 3) or 'nothing that was measured'}, or"
-        f" stopped after {count(repeat.max, 'run')}."
-    )
+    return f"Promised: {first}."
 
 
 def _held(source: Source, compare: Compare | None) -> Iterator[str]:
@@ -189,7 +180,8 @@ def _held(source: Source, compare: Compare | None) -> Iterator[str]:
     repeat = source.result.repeat
     families = _of_repeat(source)
     if compare:
-        widths = [_width(c) for c in families if not math.isnan(c.low)]
+        levels = (c for c in source.cells if c.factors.get(compare.factor) != compare.baseline)
+        widths = [width for c in levels for width in c.widths.values()]  # as a level closes
         precise, every, noun = sum(w <= repeat.precision for w in widths), len(families), "change"
     else:
         known = [
@@ -222,11 +214,6 @@ def _of_repeat(source: Source) -> list[Comparison]:
     return [c for name in names for c in source.comparisons[name]]
 
 
-def _width(c: Comparison) -> float:
-    """The half-width of a ratio's interval."""
-    return math.sqrt(c.high / c.low) - 1 if c.low > 0 else math.inf
-
-
 def _against(source: Source) -> Iterator[str]:
     kinds = dict.fromkeys(c.kind for c in source.cautions if c.kind in AGAINST)
     if kinds:
@@ -252,13 +239,9 @@ def _checked(source: Source, compare: Compare) -> str:
     most = max(controls, key=lambda c: abs(math.log(c.ratio)))
     bounds = f"{signed(most.low)} to {signed(most.high)}%"
     by = f"{signed(most.ratio)}% ({bounds}) in {title(most.metric, source.result)}"
-    if any(caution.kind == "control" for caution in source.cautions):
-        return (
-            f"The control says that it did not hold: {compare.baseline}, measured a second time,"
-            f" differs from itself by {by}, more than chance explains. Believe no difference of"
-            " that size."
-        )
+    differs = any(caution.kind == "control" for caution in source.cautions)
+    how = "more than chance explains" if differs else "no more than chance explains"
     return (
-        f"The control agrees: {compare.baseline}, measured a second time, differs from itself by"
-        f" {by}, no more than chance explains."
+        f"The control {'says that it did not hold' if differs else 'agrees'}: {compare.baseline},"
+        f" measured a second time, differs from itself by {by}, {how}."
     )

@@ -56,7 +56,6 @@ def profile(source: Source) -> Section | None:
         ]
         blocks.append(Prose((_how(cells),)))
         blocks += [_by_layer(source, group) for group in groups]
-        blocks.append(Plot("layers", "profile", f"{_unit(cells)} by layer"))
         if asked := source.result.compare:
             blocks += changes(source, asked.factor, asked.baseline)
         blocks += [_by_function(source, group) for group in groups]

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 
 from netbench.base.units import count, format_size, parse_size
 from netbench.read.readbacks import BUFFERS
-from netbench.read.shown_levels import shown
 from netbench.read.totals import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
-from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, prose, tabled
+from netbench.report.blocks import Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 
 RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
-NAMED = 4  # cells that a sentence names; the rest are counted
 FEW = 2
 Place = tuple[str, str]  # cell, pair
 
@@ -31,7 +29,6 @@ class _Counter:
     total: float = 0.0
     whole: float = 0.0  # of the counter that it is a part of
     per_run: list[float] = field(default_factory=list)
-    places: list[str] = field(default_factory=list)  # where its rule was broken
 
     def row(self) -> Row:
         rule = next((text for flag, text in RULES.items() if flag in self.proof.flags), "")
@@ -42,28 +39,24 @@ class _Counter:
             "most [per run]": max(self.per_run),
             "rule": rule,
             "kept": kept if rule else None,
+            **({"of all [%]": 100 * self.total / self.whole} if self.whole else {}),
         }
 
 
 def proof(source: Source) -> Section | None:
-    """Sentences of what must stay 0 and of every broken rule, then one row a side, method and
-    counter.
-
-    A row holds the least and the most per run over its cells, and in how many runs its rule was
-    kept. A second table has what splice(2) and sendfile(2) returned, by powers of two.
+    """One row a side, method and counter: the least and the most per run over its cells, in how
+    many runs its rule was kept (cautions say where it was not), and its share of what it is a part
+    of. A second table has what splice(2) and sendfile(2) returned, by powers of two.
     """
     counters = dict(sorted(_counters(source).items()))
     if not counters:
         return None
-    sentences = tuple(_sentences(counters))
-    blocks: list[Block] = [Prose(sentences, bullets=True)] if sentences else []
     rows = ({**keyed("side method counter", *k), **c.row()} for k, c in counters.items())
     note = (
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
     )
-    blocks += [tabled("", rows, note), *_lengths(source)]
-    return Section("proof", "Proof of mechanism", tuple(blocks))
+    return Section("proof", "Proof of mechanism", (tabled("", rows, note), *_lengths(source)))
 
 
 def _counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
@@ -82,8 +75,6 @@ def _counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
             if meaning.part_of in meanings:
                 row.whole += proofs[cell, pair, side, meaning.part_of].total
             row.per_run.append(counted.total / counted.runs)
-            if counted.broken:
-                row.places.append(f"{shown(cell)} {pair}" if source.several else shown(cell))
     return rows
 
 
@@ -119,31 +110,6 @@ def _lengths(source: Source) -> Iterator[Table]:
     note = "A row begins at its length, and ends below the next power of two; all runs together."
     if rows:
         yield tabled("Bytes that a call moved", rows, note)
-
-
-def _sentences(rows: Mapping[tuple[str, str, str], _Counter]) -> Iterator[str]:
-    """What must stay 0, and what must move and did not."""
-    for (side, owner, name), row in rows.items():
-        who = f"{owner} ({side})" if owner else side
-        whole = row.proof.part_of
-        if MUST_NOT_MOVE in row.proof.flags:
-            of = f" of {row.whole:,.0f} {whole} {name}" if whole else f" {name}"
-            yield f"{who}: {row.total:,.0f}{of}; {_engaged(row)}."
-        elif row.broken:
-            runs = count(row.runs, "run")
-            yield f"{who}: {name} stayed 0 in {row.broken} of {runs}; {_engaged(row)}."
-
-
-def _engaged(row: _Counter) -> str:
-    one = row.runs == 1
-    if not row.broken:
-        return "it engaged in the one run" if one else f"it engaged in all {row.runs} runs"
-    if row.broken == row.runs:
-        return f"it did NOT engage in {'the one run' if one else f'any of {row.runs} runs'}"
-    named = "; ".join(row.places[:NAMED])
-    if len(row.places) > NAMED:
-        named += f"; and {len(row.places) - NAMED} more"
-    return f"it did NOT engage in {row.broken} of {row.runs} runs: {named}"
 
 
 def settings(source: Source) -> Section | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
-from netbench.read.meter_choice import LEAST, SIDES_OF_CPU
+from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.metrics import describe
 from netbench.read.ratio_table import RATIOS
 from netbench.read.soak import SOAK
@@ -22,12 +22,6 @@ PREFIXES = {"system": "", "sender": "sender_", "receiver": "receiver_"}
 """Of a metric's name, by side; `system`: both together."""
 ONE_SIDED = {"gso_size": "sender", "gro_size": "receiver"}
 """Of one side alone, so that their names do not say whose they are."""
-REASONS = {
-    "chance": "run by run, they differ by no more than chance.",
-    "softirqs, others": "rusage does not count softirqs, interrupts, and other processes.",
-    "missed work": "it counts less than the processes used: see cautions.",
-    "not known": "the meters differ by more than chance.",
-}
 PAID = ("sender_paid", "receiver_paid", "others_paid")
 OF_SOFTIRQ = (
     *("packets", "bytes_per_packet", "interrupts", "packets_per_interrupt"),
@@ -95,38 +89,27 @@ def meters(source: Source) -> Section | None:
     ]
     there = [m for m in METER_ORDER if any(by_meter[m] for *_, by_meter in by_side)]
     rows: list[Row] = []
-    reasons = set()
     for c, who, by_meter in by_side:
         counted = {meter: interval for meter, interval in by_meter.items() if interval}
         if len(counted) < 2:
             continue
-        means = [interval.mean for interval in counted.values()]
-        apart = f"{(max(means) - min(means)) / max(means):.1%}" if max(means) > 0 else None
-        reason = _reason(source, c, who, counted)
-        reasons.add(reason)
         by = {f"by {meter} [CPUs]": by_meter[meter] for meter in there}
-        end = {"apart": apart, "likely reason": reason}
+        end = {"apart [CPUs]": _apart(source, c, who, counted)}
         rows.append({**source.keyed(c), **keyed("side", who), **by, **end})
     notes = [
-        "Means over the same runs. apart: the largest less the smallest, as a share of the"
-        " largest.",
-        *(f"{why}: {meaning}" for why, meaning in REASONS.items() if why in reasons),
+        "Means over the same runs; apart: the largest less the smallest, run by run. rusage does"
+        " not count interrupts, softirq work that others did for a process, and other processes."
     ]
     return _section("meters", "The meters side by side", rows, notes)
 
 
-def _reason(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> str:
-    """Why the meters of a cell differ: a key of REASONS."""
+def _apart(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> Interval:
+    """How far the meters of a cell lie apart, in pairs of the same runs."""
     low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
-    place = (f"{who}_cpu", c.cell, c.pair)
-    if any((each.metric, each.cell, each.pair) == place for each in source.result.contradicted):
-        return "missed work"
     runs = source.result.ok
     mine = runs[(runs["cell"] == c.cell) & (runs["pair"] == c.pair)]
-    apart = (mine[f"{who}_cpu.{high}"] - mine[f"{who}_cpu.{low}"]).dropna().to_numpy(dtype=float)
-    if not mean_interval(apart, source.result.repeat.confidence).low > 0:
-        return "chance"
-    return "softirqs, others" if low == LEAST else "not known"
+    apart = (mine[f"{who}_cpu.{high}"] - mine[f"{who}_cpu.{low}"]).dropna()
+    return mean_interval(apart.to_numpy(dtype=float), source.result.repeat.confidence)
 
 
 def interrupts(source: Source) -> Section | None:

@@ -12,10 +12,10 @@ from netbench.read.grounds import host_meter
 from netbench.read.noise_labels import mean_load
 from netbench.read.pivot import COPIES, pivots
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import Block, Finding, Findings, Prose, Section
+from netbench.report.blocks import Block, Prose, Section
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
-from netbench.report.phrases import control_lines, in_context, of_cells, of_comparisons, title
+from netbench.report.phrases import control_lines, fixed, in_context, title
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
@@ -38,30 +38,30 @@ def summary(source: Source) -> Section:
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
     blocks += [Prose((result.about,))] if result.about else []
     if source.fleets:
-        answers = tuple(map(Finding, source.add_on.of_fleets(source)))
+        answers = tuple(source.add_on.of_fleets(source))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
     for more in (_others, _profiled):
-        told = tuple(map(Finding, more(source)))
+        told = tuple(more(source))
         answers += told if len(told) <= SENTENCES else ()
-    if answers:
-        blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
-    else:
-        blocks.append(Prose(("No run has given a result.",)))
-    fixed = (*filter(None, [source.offered]), *_fixed(source), *_one_kernel(source))
-    state = (_state(source), *fixed, *_sides(source), *_loaded(source), *_warned(source))
-    return Section("summary", f"{result.name}: summary", (*blocks, Prose(state)))
+    blocks.append(Prose(answers, True) if answers else Prose(("No run has given a result.",)))
+    state = [_state(source), source.offered, fixed(result), _one_kernel(source)]
+    state += [*_sides(source), *_loaded(source), *_warned(source)]
+    blocks.append(Prose(tuple(filter(None, state))))
+    return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
-def _compared(source: Source) -> Iterator[Finding]:
+def _compared(source: Source) -> Iterator[str]:
     each = sum(len(family) for family in source.answers.values()) <= SENTENCES
     for metric, family in source.answers.items():
         yield from _told(source, family, each)
         what = title(metric, source.result)
-        yield from map(Finding, control_lines(what, source.controls(family), source.several))
-    for c in {c.level: c for family in source.answers.values() for c in family}.values():
-        if along := _along(source, c):
-            yield Finding(f"{' against '.join(c.names)} is of all that goes with it: {along}.")
+        yield from control_lines(what, source.controls(family))
+    every = [c for family in source.answers.values() for c in family]
+    for level in dict.fromkeys(c.level for c in every):
+        mine = [c for c in every if c.level == level]
+        if along := _along(source, mine):
+            yield f"{' against '.join(mine[0].names)} is of all that goes with it: {along}."
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _others(source: Source) -> Iterator[str]:
         for level in dict.fromkeys(c.level for family in shown for c in family):
             mine = [[c for c in family if c.level == level] for family in shown]
             told = _level_told(source, [family for family in mine if family])
-            along = _along(source, shown[0][0].but(level=level))
+            along = _along(source, [c for family in mine for c in family])
             yield f"{told.removesuffix('.')}; {along}." if along else told
 
 
@@ -95,27 +95,32 @@ def _ends(family: Sequence[Comparison]) -> str:
     return f"{least} in one context, {more[-1]} in another" if more else least
 
 
-def _along(source: Source, c: Comparison) -> str:
-    """What goes with the level or with the baseline alone: keys that `include` gave, and what moved
-    unasked: `with sg=off came tso off, gso off, and 8 more`; "" for nothing.
+def _along(source: Source, family: Sequence[Comparison]) -> str:
+    """What goes with a level or with its baseline alone in cells that are compared: keys that
+    `include` gave, and what moved unasked: `with sg=off came tso off, gso off, and 8 more`; "" for
+    nothing.
     """
-    result = source.result
-    of = {cell.cell: cell.factors for cell in result.cells}
-    went: dict[str, dict[str, None]] = {level: {} for level in (c.level, c.baseline)}
-    for factors in of.values():
-        given = (f"{k}={shown(v)}" for k, v in factors.items() if k not in result.swept)
-        went.get(factors.get(c.factor, ""), {}).update(dict.fromkeys(given))
-    for cell, _, moved in sorted(result.moved, key=lambda one: _feature(one[2]) == ""):
-        name, _, states = moved.partition(" from ")
-        now = f"{_feature(moved) or name.partition('.')[2]} {states.rpartition(' to ')[2]}"
-        went.get(of[cell].get(c.factor, ""), {}).setdefault(now)
-    both = went[c.level].keys() & went[c.baseline].keys()
-    told = (
-        f"with {name} came {listed([what for what in each if what not in both], NAMED, ', ')}"
-        for name, each in zip(c.names, went.values(), strict=True)
-        if each.keys() - both
-    )
+    went: dict[str, dict[str, None]] = {name: {} for name in family[0].names}
+    for c in family:
+        mine, base = (_beside(source, c, level) for level in (c.level, c.baseline))
+        for name, these, others in zip(c.names, (mine, base), (base, mine), strict=True):
+            went[name] |= dict.fromkeys(what for what in these if what not in others)
+    told = (f"with {name} came {listed([*w], NAMED, ', ')}" for name, w in went.items() if w)
     return ", ".join(told)
+
+
+def _beside(source: Source, c: Comparison, level: str) -> list[str]:
+    """What a compared cell has besides the swept levels, offloads first."""
+    cell = source.cell_of(c, level)
+    if cell is None:
+        return []
+    swept = source.result.swept
+    given = [f"{k}={shown(v)}" for k, v in cell.factors.items() if k not in swept]
+    moved = [what for *place, what in source.result.moved if place == [*cell.place]]
+    for what in sorted(moved, key=lambda what: _feature(what) == ""):
+        name, _, states = what.partition(" from ")
+        given.append(f"{_feature(what) or name.partition('.')[2]} {states.rpartition(' to ')[2]}")
+    return given
 
 
 def _feature(moved: str) -> str:
@@ -133,16 +138,15 @@ def _verdicts(family: Sequence[Comparison]) -> str:
     return f"{each} of {len(family)} contexts{f', {doubtful} in doubt' if doubtful else ''}"
 
 
-def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[Finding]:
+def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[str]:
     """The comparisons of a metric: each in a sentence, or each level in one."""
     levels = dict.fromkeys(c.level for c in family)
     of_level = ([c for c in family if c.level == level] for level in levels)
     for mine in ([c] for c in family) if each else of_level:
         if len(mine) > 1:
-            told = _level_told(source, [mine])
+            yield _level_told(source, [mine])
         else:
-            told = in_context(mine[0], source.several, source.result)
-        yield of_comparisons(told, mine, source.several)
+            yield in_context(mine[0], source.several, source.result)
 
 
 def _profiled(source: Source) -> Iterator[str]:
@@ -151,7 +155,7 @@ def _profiled(source: Source) -> Iterator[str]:
         yield f"By profile, {change_sentence(source, difference)}"
 
 
-def _overview(source: Source) -> Iterator[Finding]:
+def _overview(source: Source) -> Iterator[str]:
     """Without a question: the highest and the lowest cell of each metric, and how many can't be
     told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
@@ -176,7 +180,7 @@ def _overview(source: Source) -> Iterator[Finding]:
 
 def _extremes(
     source: Source, what: str, metric: str, cells: Sequence[tuple[str, CellResult]]
-) -> Iterator[Finding]:
+) -> Iterator[str]:
     """The highest and the lowest of these cells, by their names, in a sentence; none where none has
     the metric.
     """
@@ -188,17 +192,16 @@ def _extremes(
         return
     unit = source.result.describe(metric).unit
     ranked = sorted(measured, key=lambda one: one[1].intervals[metric].mean)
-    (low, _), (high, _) = ends = ranked[0], ranked[-1]
-    least, most = (cell.intervals[metric] for _, cell in ends)
+    (low, least), (high, most) = ((n, c.intervals[metric]) for n, c in (ranked[0], ranked[-1]))
     if len(ranked) == 1:
-        yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
+        yield f"{what}: {words(most)} {unit}."
         return
     near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
     also = f" (overlapped by {listed(near, NAMED)})" if near else ""
     told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
         told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
-    yield of_cells(told, ends[::-1], metric, unit)
+    yield told
 
 
 def _name(source: Source, cell: CellResult) -> str:
@@ -228,30 +231,18 @@ def _state(source: Source) -> str:
     )
 
 
-def _fixed(source: Source) -> Iterator[str]:
-    """What campaign.yaml writes for all cells."""
-    asked = source.result.asked or {}
-    keys = {name: name.partition(".")[2] for name in asked}
-    told = [
-        f"{key} {shown(asked[name]).replace(chr(34), '')}"
-        for name, key in keys.items()
-        if name.startswith(("transfer.", "settings.")) and key not in source.result.factors
-    ]
-    if told:
-        yield f"In all cells: {', '.join(told)}."
-
-
-def _one_kernel(source: Source) -> Iterator[str]:
+def _one_kernel(source: Source) -> str:
     """Which kernel it was, where the campaign names several and sweeps none."""
     result = source.result
     named = [name.partition(".")[2] for name in result.asked or {} if name.startswith("kernels.")]
-    if named and KERNEL not in result.factors:
-        entries = (entry for entries in result.hosts.values() for entry in entries)
-        there = dict.fromkeys(str(e.facts["kernel"]) for e in entries if e.facts.get("kernel"))
-        yield (
-            f"All runs were made on {' and '.join(there) or 'the kernel that was there'}: `kernels`"
-            f" names {listed(named, NAMED, ', ')}, and no sweep has `kernel`."
-        )
+    if not named or KERNEL in result.factors:
+        return ""
+    entries = (entry for entries in result.hosts.values() for entry in entries)
+    there = dict.fromkeys(str(e.facts["kernel"]) for e in entries if e.facts.get("kernel"))
+    return (
+        f"All runs were made on {' and '.join(there) or 'the kernel that was there'}: `kernels`"
+        f" names {listed(named, NAMED, ', ')}, and no sweep has `kernel`."
+    )
 
 
 def _sides(source: Source) -> Iterator[str]:

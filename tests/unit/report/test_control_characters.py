@@ -15,7 +15,7 @@ from netbench.base.errors import StoreError
 from netbench.base.names import LINE
 from netbench.cli.output import say, say_json
 from netbench.cli.parser import run
-from netbench.report import csv, html, json, junit, ktap, letter, letter_lkp, markdown, text
+from netbench.report import csv, html, json, junit, ktap, letter, markdown, text
 from netbench.report.build import Report, build
 from netbench.run.progress import Lines
 from tests.support.synthetic import Record, Synth, failed
@@ -62,7 +62,7 @@ def test_no_renderer_lets_a_control_character_through(
     tmp_path: Path, word: str, recwarn: pytest.WarningsRecorder
 ) -> None:
     report = hostile_report(tmp_path / "r", word)
-    for renderer in (text, html, markdown, csv, json, letter, letter_lkp, ktap, junit):
+    for renderer in (text, html, markdown, csv, json, letter, ktap, junit):
         shown = renderer.render(report)
         assert not CONTROL.search(shown), renderer.__name__
     assert not [each for each in recwarn if CONTROL.search(str(each.message))]

@@ -14,7 +14,7 @@ import pytest
 import scipy.stats
 
 from netbench.base.errors import ReportError
-from netbench.report import letter, letter_lkp
+from netbench.report import letter
 from netbench.report.build import build
 from netbench.report.letter import hardware
 from tests.support.local import call
@@ -49,18 +49,16 @@ def test_the_samples_letter_is_that_of_its_records() -> None:
     facts = json.loads((SAMPLE / "facts.json").read_text())["hosts"]["here"][-1]["facts"]
     assert f"Linux {facts['kernel']}, loopback, MTU {facts['mtu']}" in " ".join(lines)
     measured, seen = throughputs(), 0
-    for at, line in enumerate(lines):
-        if not re.match(r"pin=\w+:$", line):
+    for line in lines:
+        row = ROW.fullmatch(line)
+        if not row or not row[1].endswith("Gb/s"):
             continue
-        pin = line.removesuffix(":")
+        label, *numbers, verdict = row.groups()
+        pin = f"pin={label.split()[0]}"
         base, level = (
             next(by_block for cell, by_block in measured.items() if f"send={send},{pin}" in cell)
             for send in ("readwrite", "sendfile")
         )
-        row = ROW.fullmatch(lines[at + 3])  # below a rule and the heads
-        assert row
-        label, *numbers, verdict = row.groups()
-        assert label == "Gb/s"
         means = (float(np.mean(list(each.values()))) for each in (base, level))
         d = [math.log(level[block] / base[block]) for block in base.keys() & level.keys()]
         change = 100 * math.expm1(float(np.mean(d)))
@@ -110,7 +108,7 @@ def test_what_a_reviewer_asks_for_is_told(tmp_path: Path) -> None:
     assert "Repeat: python -m netbench run synthetic.yaml" in text
 
 
-def test_many_contexts_are_rows_of_a_table_for_each_metric(tmp_path: Path) -> None:
+def test_contexts_are_rows(tmp_path: Path) -> None:
     made = Synth(
         factors={
             "send": ("readwrite", "sendfile"),
@@ -121,8 +119,7 @@ def test_many_contexts_are_rows_of_a_table_for_each_metric(tmp_path: Path) -> No
     )
     lines = lines_of(made, tmp_path / "r")
     assert max(map(len, lines)) <= 72
-    assert lines.count("Gb/s, by pin, socket_buffer:") == 1
-    assert sum(line.startswith("apart 64K  ") for line in lines) == 3
+    assert sum(bool(re.match("(pin=)?apart +(socket_buffer=)?64K", line)) for line in lines) == 3
 
 
 def test_without_a_comparison_there_is_no_letter(tmp_path: Path) -> None:
@@ -137,25 +134,6 @@ def test_forms_that_are_none_are_refused() -> None:
     done = call("report", SAMPLE, "--letter", "--json")
     assert done.returncode == 2
     assert "give one of them" in done.stderr
-    done = call("report", SAMPLE, "--letter=html")
-    assert done.returncode == 2
-    assert "'html' is no form of a letter" in done.stderr
-
-
-def test_the_robots_form_has_means_and_deviations_in_percent() -> None:
-    done = call("report", SAMPLE, "--letter=lkp")
-    assert done.returncode == 0
-    values = list(throughputs().items())
-    rows = re.findall(
-        r"^ *(\S+) ±\s*(\d+)% +([+-]\S+)% +(\S+) ±\s*(\d+)%  throughput Gb/s$", done.stdout, re.M
-    )
-    assert len(rows) == 3
-    known = {
-        (f"{np.mean(runs):.5g}", f"{100 * np.std(runs, ddof=1) / np.mean(runs):.0f}")
-        for runs in ([*by_block.values()] for _, by_block in values)
-    }
-    assert {(row[0], row[1]) for row in rows} | {(row[3], row[4]) for row in rows} == known
-    assert letter_lkp.render(build(SAMPLE)) in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -171,9 +149,9 @@ def test_the_robots_form_has_means_and_deviations_in_percent() -> None:
         ),
         (
             {"nic_driver": "mlx5_core", "speed": "100000", "nic_firmware": "22.36", "mtu": "4096"},
-            "mlx5_core at 100 Gb/s firmware 22.36, MTU 4096",
+            "mlx5_core, 100000 Mb/s, firmware 22.36, MTU 4096",
         ),
-        ({"nic_driver": "ice", "pci_width": "16", "pci_speed": "16.0 GT/s"}, "PCIe x16 16.0 GT/s"),
+        ({"nic_driver": "ice", "pci_width": "16", "pci_speed": "16.0 GT/s"}, "PCIe x16, 16.0 GT/s"),
     ],
 )
 def test_hardware_is_told_without_names(tmp_path: Path, facts: dict[str, str], told: str) -> None:

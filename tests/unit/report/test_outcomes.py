@@ -64,11 +64,6 @@ def test_junit_says_the_same(report: Report) -> None:
         told = [int(str(suite.get(key))) for key in ("tests", "failures", "skipped")]
         assert told == [len(suite), tally["worse"], sum(tally[v] for v in SKIPPED)]
         assert next(case.get("name") for case in suite) == "send=sendfile against readwrite"
-        seconds = sum(float(str(case.get("time"))) for case in suite)
-        assert seconds == pytest.approx(float(str(suite.get("time"))), abs=0.01)
-    took = report.source.result.runs["started"]
-    suite = next(iter(root))
-    assert 0 < float(str(suite.get("time"))) < (took.max() - took.min()).total_seconds()
 
 
 def test_the_command_line_prints_and_writes_them(report: Report, tmp_path: Path) -> None:

@@ -101,12 +101,3 @@ def test_a_page_without_its_folder_says_so(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "r")
     _ = report.source.cells
     assert "Their records are gone" in html.render(report)
-
-
-def test_a_card_has_its_verdict_in_words(sample: Report) -> None:
-    made = html.render(sample)
-    cards = re.findall(r'<article class="card ([a-z]+)">(.*?)</article>', made, re.DOTALL)
-    assert len(cards) == 6
-    for verdict, one in cards:
-        assert f"</span> {verdict}</p>" in one
-        assert re.search(r'<p class="span better">[^<]*(?:<br>)?[^<]*, better</p>', one)
