@@ -79,8 +79,9 @@ class JsonLines:
 
 
 def to_line(value: Mapping[str, Any]) -> bytes:
-    """A JSON object as one line."""
-    return (json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n").encode()
+    """A JSON object as one line; `?` for what is no character."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "replace")
 
 
 def add_line(descriptor: int, line: bytes) -> None:

@@ -43,7 +43,7 @@ def write_runs(
     finally:
         for source in sources:
             source.close()
-    noise = heapq.merge(*(_by_time(part.folder / NOISE) for part in parts))
+    noise = heapq.merge(*map(_noise, parts))
     if lines := b"".join(line for _, line in noise):
         write_new(draft / NOISE, lines)
 
@@ -57,11 +57,14 @@ def _samples(folder: Path) -> Mapping[int, list[tuple[Path, str]]]:
     return found
 
 
-def _by_time(file: Path) -> Iterator[tuple[str, bytes]]:
-    """The whole lines of a file of JSON lines, with their times."""
+def _noise(part: PartResult) -> Iterator[tuple[str, bytes]]:
+    """The whole lines of what was read around blocks, with their times."""
+    file = part.folder / NOISE
     if file.is_file():
         for number, (_, line) in enumerate(JsonLines(file, below=2), 1):
-            yield parse_noise(line, f"{file}:{number}").time, line
+            entry = parse_noise(line, where := f"{file}:{number}")
+            part.refuse_stranger(entry.host, where)
+            yield entry.time, line
 
 
 def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
@@ -71,6 +74,8 @@ def write_profiles(parts: Sequence[PartResult], draft: Path) -> None:
         for at, part in enumerate(parts)
         for run in read_profile_runs(part.folder)
     ]
+    for _, at, number, run in runs:
+        parts[at].refuse_stranger(run.pair, f"{PROFILES}/{RUNS}, run {number}")
     if not runs:
         return
     make_folder(draft / PROFILES, 0o755)

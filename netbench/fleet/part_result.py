@@ -81,7 +81,17 @@ class PartResult:
 
     @cached_property
     def hosts(self) -> Hosts:
-        return read_facts(self.folder / "facts.json")
+        found = read_facts(file := self.folder / "facts.json")
+        for host in found:
+            self.refuse_stranger(host, file)
+        return found
+
+    def refuse_stranger(self, name: str, where: object) -> None:
+        """Refuse what is said of a host or pair that is another part's: it would be believed there.
+        Errors: RequestError.
+        """
+        if name not in {each for pair in self.plan.pairs for each in (pair, *pair.split(">"))}:
+            raise RequestError(f"{where}: {name} is no host or pair of part {self.label}")
 
     @property
     def boot_ids(self) -> dict[str, str]:

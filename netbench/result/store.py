@@ -29,6 +29,7 @@ from netbench.base.json_lines import (
     add_line,
     cannot,
     now,
+    pieces,
     read_whole,
     remedy_of,
     to_line,
@@ -40,7 +41,6 @@ from netbench.base.opening import (
     hold,
     let_go,
     make_folder,
-    open_file,
     open_folder,
     open_inside,
     write_new,
@@ -302,14 +302,14 @@ def new_folder(final: Path) -> Iterator[Path]:
 
 
 def document(value: Mapping[str, Any]) -> bytes:
-    """A JSON file of a result."""
-    return json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False).encode()
+    """A JSON file of a result; `?` for what is no character."""
+    text = json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False)
+    return text.encode("utf-8", "replace")
 
 
 def count_records(folder: Path) -> int | None:
     """How many records a result folder has; None where they cannot be read."""
     try:
-        with open_file(folder / "records.jsonl") as raw:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: raw.read(1 << 20), b""))
-    except OSError:
+        return sum(piece.count(b"\n") for piece in pieces(folder / "records.jsonl"))
+    except StoreError:
         return None

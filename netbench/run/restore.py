@@ -95,20 +95,24 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
 def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
     """Each connection, boot and operation that entries of a journal ask for, a line each."""
     lines: list[str] = []
+    by_host: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_host.setdefault(getattr(entry, "host", ""), []).append(entry)
     for name, host in campaign.hosts.items():
         kernel = ""
         modules: dict[str, str] = {}
-        for entry in entries:
-            if isinstance(entry, OriginalKernel | Back) and entry.host == name:
+        for entry in by_host.get(name, ()):
+            if isinstance(entry, OriginalKernel | Back):
                 kernel = entry.release if isinstance(entry, OriginalKernel) else ""
-            elif isinstance(entry, ModulesShown) and entry.host == name:
+            elif isinstance(entry, ModulesShown):
                 what = "unmounts" if entry.mounted else "removes the link"
                 modules[entry.place] = f"{what} {shlex.quote(entry.place)}"
-            elif isinstance(entry, ModulesHidden) and entry.host == name:
+            elif isinstance(entry, ModulesHidden):
                 modules.pop(entry.place, None)
+        changes = outstanding(by_host.get(name, ()), name)
         by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
         boots = [f"boots back to {kernel}, where it is not running: {by}"] if kernel else []
-        if acts := [*boots, *modules.values(), *map(_undo, outstanding(entries, name))]:
+        if acts := [*boots, *modules.values(), *map(_undo, changes)]:
             config = f" by {host.ssh_config}" if host.ssh_config else ""
             way = f"connects to {host.ssh}{config}" if host.ssh else "works on this machine"
             lines += [f"{name}: {act}" for act in (way, *acts)]

@@ -7,14 +7,14 @@ from __future__ import annotations
 import glob
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
-from netbench.base.opening import files_inside, open_file
+from netbench.base.json_lines import pieces
+from netbench.base.opening import files_inside
 
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
 INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
@@ -78,8 +78,8 @@ def _own(folder: Path, files: Sequence[Path]) -> Sequence[Path]:
     _copies.append(copies := tempfile.TemporaryDirectory(prefix="netbench-samples-"))
     made = [Path(copies.name) / file.name for file in files]
     for file, copy in zip(files, made, strict=True):
-        with open_file(file, 2) as source, copy.open("xb") as target:
-            shutil.copyfileobj(source, target)
+        with copy.open("xb") as target:
+            target.writelines(pieces(file, 2))
     return made
 
 

@@ -211,6 +211,9 @@ CRAFTED: Mapping[str, Craft] = {
         lambda old, secret: re.sub(r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}", old),
     ),
     "no character": text("campaign.yaml", lambda old, secret: f'{old}about: "\\ud800"\n'),
+    "records of a terabyte of holes": lambda result, secret: os.truncate(
+        result / "records.jsonl", 1 << 40
+    ),
     "a text of a terabyte of holes": lambda result, secret: [
         (result / "samples" / name).open("ab").truncate(1 << 40)
         for name in ("000001.txt", "000002.txt")
@@ -289,6 +292,7 @@ QUICK = (
         "a precision below 0",
     ),
     *("a capture named a.b", "a list of 500,000", "every run failed"),
+    "records of a terabyte of holes",
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
@@ -348,6 +352,18 @@ def test_no_verb_is_harmed_by_a_crafted_result(
     CRAFTED[row](unfinished(bad, 3), secret)
     for verb in verbs:
         check(tmp_path, bad, good, verb)
+
+
+@pytest.mark.parametrize("name", ["facts.json", "samples/noise.jsonl", "profiles/runs.jsonl"])
+def test_a_part_says_nothing_of_hosts_that_are_another_parts(
+    parts: list[Path], tmp_path: Path, name: str
+) -> None:
+    one, other = (shutil.copytree(part, tmp_path / part.name) for part in parts)
+    (other / name).write_text((other / name).read_text().replace("h2", "h1"))
+    done = call("merge", one, other, tmp_path / "merged")
+    assert done.returncode == 2, done.stderr
+    assert re.search(rf"{name}.* is no host or pair of part 2/2", done.stderr)
+    assert not (tmp_path / "merged").exists()
 
 
 @pytest.mark.root

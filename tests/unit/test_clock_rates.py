@@ -54,7 +54,5 @@ def test_what_is_no_uptime_is_the_hosts_error(text: str) -> None:
 
 
 def test_values_of_no_section_are_none() -> None:
-    assert neighbours.parse(" a 1\n\t\nlink x\n mtu 1500\n") == {
-        ("link x", ""): "",
-        ("link x", "mtu"): "1500",
-    }
+    values = neighbours.parse(" a 1\n\t\nlink x\n mtu 1500\n")
+    assert neighbours.writable(values) == [("link x", "mtu")]

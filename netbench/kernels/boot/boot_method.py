@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from netbench.kernels.boot.state import State, is_of
 from netbench.model import Host, Kernel
 
 CONSOLE_LINES = 50  # a panic's own, and those before it
+CONSOLE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ def console_file(host: Host) -> list[str]:
     if not host.boot.console:
         return []
     try:
-        with open(host.boot.console, errors="replace") as file:
-            return [line.rstrip() for line in deque(file, CONSOLE_LINES)]
+        with open(host.boot.console, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - CONSOLE_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()[-CONSOLE_LINES:]
+            return [line.rstrip() for line in lines]
     except OSError as error:
         return [f"{host.boot.console}: {error.strerror}"]
