@@ -17,7 +17,7 @@
 
 #include "op_helper.h"
 
-enum { FEATURES = 35 };
+enum { FEATURES = 35, LINK_WORDS = 4 };
 
 static const char LONG_NAME[ETH_GSTRING_LEN + 1] = "a-name-that-fills-all-of-its-roo";
 
@@ -27,7 +27,8 @@ static struct {
 	size_t sets;
 	uint32_t statistics;
 	uint32_t grows; /* statistics that come between the question for names and the next one */
-	struct ethtool_cmd link;
+	struct ethtool_link_settings link;
+	int link_words;
 	struct ethtool_drvinfo driver;
 	struct ethtool_get_features_block features[2];
 	struct ethtool_set_features_block asked[2];
@@ -73,6 +74,18 @@ static int tell_size(struct ethtool_sset_info *info)
 	return 0;
 }
 
+static int tell_link(struct ethtool_link_settings *link)
+{
+	int8_t words = link->link_mode_masks_nwords;
+
+	*link = device.link;
+	link->link_mode_masks_nwords =
+		(int8_t)(words == device.link_words ? words : -device.link_words);
+	if (words == device.link_words)
+		memset(link + 1, 0xff, 3 * LINK_WORDS * sizeof(uint32_t));
+	return 0;
+}
+
 static int take_rings(const struct ethtool_ringparam *rings)
 {
 	if (rings->rx_pending > device.rings.rx_max_pending) {
@@ -114,9 +127,8 @@ static int answer(void *command)
 	case ETHTOOL_GDRVINFO:
 		memcpy(command, &device.driver, sizeof(device.driver));
 		return 0;
-	case ETHTOOL_GSET:
-		memcpy(command, &device.link, sizeof(device.link));
-		return 0;
+	case ETHTOOL_GLINKSETTINGS:
+		return tell_link(command);
 	case ETHTOOL_GFEATURES:
 		memcpy((char *)command + 2 * sizeof(uint32_t), device.features,
 		       sizeof(device.features));
@@ -217,15 +229,18 @@ static void a_device_is_described(void **state)
 	device.driver = (struct ethtool_drvinfo){ .driver = "mlx5",
 						  .fw_version = "N/A",
 						  .bus_info = "0000:01:00.0" };
-	device.link = (struct ethtool_cmd){ .duplex = DUPLEX_FULL };
-	ethtool_cmd_speed_set(&device.link, 100000);
+	device.link = (struct ethtool_link_settings){ .speed = 100000, .duplex = DUPLEX_FULL };
+	device.link_words = LINK_WORDS;
 	assert_string_equal("driver: mlx5\nbus: 0000:01:00.0\nspeed: 100000\nduplex: full\n",
 			    op_get("driver lo"));
 	memset(device.driver.driver, 'd', sizeof(device.driver.driver));
-	ethtool_cmd_speed_set(&device.link, (uint32_t)SPEED_UNKNOWN);
+	device.link.speed = (uint32_t)SPEED_UNKNOWN;
 	device.link.duplex = DUPLEX_UNKNOWN;
 	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\nspeed: "
 			    "unknown\n",
+			    op_get("driver lo"));
+	device.link_words = 0; /* as none would say it */
+	assert_string_equal("driver: dddddddddddddddddddddddddddddddd\nbus: 0000:01:00.0\n",
 			    op_get("driver lo"));
 }
 

@@ -185,12 +185,18 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
     """Levels that a host cannot have, as far as can be told without a change, and what takes root
     there.
     """
+    untried: dict[str, list[str]] = {}
     for one in host_levels(campaign, pool):
         if one.why:
             remedy = "leave this level out, or use another interface"
             yield Finding("error", one.place.host, f"{one.key}: {one.level}: {one.why}", remedy)
-        else:
-            yield from needing_root(one)
+            continue
+        needs = list(needing_root(one))
+        yield from needs
+        if needs and not one.setting.certain:
+            untried.setdefault(one.place.host, []).append(f"{one.key}: {one.level}")
+    for host, levels in untried.items():
+        yield Finding("ok", host, f"not known before it is tried: {', '.join(levels)}")
 
 
 def check_overlap(campaign: Campaign) -> Iterator[Finding]:

@@ -32,6 +32,7 @@ class Feature(Setting):
     name: str
     pattern: str
     about: str
+    certain = True
 
     def parse(self, level: str) -> str:
         return on_or_off(level)

@@ -128,6 +128,8 @@ class Setting(ABC):
     not_ready: str = "{interface} did not come up"
     # whether a change is seen in every network namespace of the host's kernel
     whole_kernel: bool = False
+    # whether `why_not` knows all levels that a host refuses
+    certain: bool = False
 
     @abstractmethod
     def parse(self, level: str) -> str:

@@ -24,7 +24,7 @@ from netbench.settings.neighbours import OP
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
-from tests.support.local import ADDRESS, out
+from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
 
 
@@ -509,3 +509,11 @@ class Narrow(Driver):
 def test_an_mtu_beyond_the_links_is_known_before(level: str, why: str) -> None:
     place = SettingContext("here", Narrow(), ADDRESS, "nic0")
     assert known()["mtu"].why_not("", level, place) == why
+
+
+def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(SWEEP.format(address=ADDRESS, interface=interface, second=7))
+    said = " ".join(call("check", file).stdout.split())
+    assert "not known before it is tried: mtu: 1400, sysctl" in said
+    assert "tso: off" not in said.partition("not known before it is tried:")[2]

@@ -95,8 +95,10 @@ static int get_driver(const struct nb_target *target, FILE *text, struct nb_erro
 	const char *interface = nb_target_word(target, 0);
 	int index = nb_interface(interface, "driver", error);
 	struct ethtool_drvinfo driver = { .cmd = ETHTOOL_GDRVINFO };
-	struct ethtool_cmd link = { .cmd = ETHTOOL_GSET };
-	uint32_t speed;
+	union {
+		struct ethtool_link_settings head;
+		char room[sizeof(struct ethtool_link_settings) + 3 * INT8_MAX * sizeof(uint32_t)];
+	} link = { .head.cmd = ETHTOOL_GLINKSETTINGS };
 
 	if (index < 0)
 		return index;
@@ -108,15 +110,18 @@ static int get_driver(const struct nb_target *target, FILE *text, struct nb_erro
 	} else if (errno != EOPNOTSUPP) {
 		return nb_fail_device(error, "driver", interface, "driver that tells its name");
 	}
+	/* The kernel tells how long its masks are when it is asked with none. */
+	if (nb_ethtool(interface, &link) || link.head.link_mode_masks_nwords >= 0)
+		return 0;
+	link.head.link_mode_masks_nwords = (int8_t)-link.head.link_mode_masks_nwords;
 	if (nb_ethtool(interface, &link))
 		return 0;
-	speed = (uint32_t)link.speed_hi << 16 | link.speed;
-	if (speed && speed < INT32_MAX && speed != UINT16_MAX)
-		fprintf(text, "speed: %u\n", speed);
+	if (link.head.speed && link.head.speed < INT32_MAX && link.head.speed != UINT16_MAX)
+		fprintf(text, "speed: %u\n", link.head.speed);
 	else
 		fprintf(text, "speed: unknown\n");
-	if (link.duplex == DUPLEX_HALF || link.duplex == DUPLEX_FULL)
-		fprintf(text, "duplex: %s\n", link.duplex == DUPLEX_FULL ? "full" : "half");
+	if (link.head.duplex == DUPLEX_HALF || link.head.duplex == DUPLEX_FULL)
+		fprintf(text, "duplex: %s\n", link.head.duplex == DUPLEX_FULL ? "full" : "half");
 	return 0;
 }
 
