@@ -97,7 +97,7 @@ class _Reader:
         # of the ok runs of an epoch: their counters, and their rows
         self.seen: set[int] = set()
         self.accounts, self.declared = accounts_of(plan.rows), Declared(plan.rows)
-        self.known = {cell.cell for cell in plan.cells}
+        self.known = {"cell": {cell.cell for cell in plan.cells}, "pair": set(plan.pairs)}
         self.controls = {cell.cell for cell in plan.cells if cell.control}
         self.boots = {(host, b.boot): b for host, boots in hosts.items() for b in boots}
         self.ticks = {host: entry.clock_ticks for (host, _), entry in self.boots.items()}
@@ -118,9 +118,10 @@ class _Reader:
                 if run in self.seen:
                     raise flawed(lines.where(row + 1), "a record", f"run {run} is recorded twice")
                 self.seen.add(run)
-            if record.cell not in self.known:
-                where = lines.where(int(runs.rows[0]) + 1)
-                raise flawed(where, "a record", f"cell {record.cell!r} is not in plan.json")
+            for what, names in self.known.items():
+                if (name := getattr(record, what)) not in names:
+                    where = lines.where(int(runs.rows[0]) + 1)
+                    raise flawed(where, "a record", f"{what} {name!r} is not in plan.json")
             shared = self.shared(record.pair, record.boot)
             self.last_boot[record.pair] = record.boot
             metrics = metrics_of(record, self.ticks, shared, self.accounts)

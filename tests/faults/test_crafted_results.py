@@ -6,6 +6,7 @@ To add a way of harming, add a row to CRAFTED; to add a verb, one to VERBS.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -196,6 +197,7 @@ CRAFTED: Mapping[str, Craft] = {
     ),
     **{f"a factor named {name}": renamed(name) for name in ("cell", "throughput", "block", "boot")},
     **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
+    "pairs of others": text("plan.json", lambda old, secret: old.replace('"h1>h1"', '"h3>h1"')),
     "a precision below 0": planned("precision", "-1"),
     "every run failed": text(
         "records.jsonl", lambda old, secret: old.replace('"status":"ok"', '"status":"failed"')
@@ -248,6 +250,7 @@ def soon() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two parts, whole, of which the first is crafted."""
+    importlib.import_module("matplotlib.font_manager")  # it takes seconds to look for fonts
     place = tmp_path_factory.mktemp("parts")
     whole = campaign.parse(CAMPAIGN, "c.yaml")
     return [conductor.start(part_of(whole, n, 2), place / "r").path for n in (1, 2)]
@@ -292,7 +295,7 @@ QUICK = (
         "a precision below 0",
     ),
     *("a capture named a.b", "a list of 500,000", "every run failed"),
-    "records of a terabyte of holes",
+    *("records of a terabyte of holes", "pairs of others"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 
