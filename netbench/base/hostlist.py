@@ -48,7 +48,7 @@ def _values(inner: str, word: str, most: int) -> Sequence[str]:
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], part, word, most)
+        values += _range(ends[1], ends[2] or ends[1], part, word, most - len(values))
     return values
 
 

@@ -13,12 +13,14 @@ import shlex
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import APT_INSTALL, HostError
 
 FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
+MOST_JUMPS = 8
 RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
 # characters that a shell interprets.
@@ -143,11 +145,22 @@ def _seconds(value: str) -> int | None:
 
 def _through(jumps: str, hostname: str, port: str, config: Path | None) -> str:
     """The command that reaches a host through those of ProxyJump, as ssh itself would run it, but
-    that it asks nothing and refuses unknown keys; "" without jump hosts.
+    that it asks nothing and refuses unknown keys; "" without jump hosts. Errors: HostError where
+    these lead in a circle, for which ssh would start one ssh after another without end.
     """
     before, _, last = jumps.rpartition(",")
     if not last:
         return ""
+    first, hops = jumps.partition(",")[0], 0
+    while first != "none":
+        if (hops := hops + 1) > MOST_JUMPS:
+            raise HostError(
+                f"the jump hosts of {hostname} lead in a circle, or are more than {MOST_JUMPS};"
+                " correct ProxyJump in the SSH configuration"
+            )
+        asked, first = first if first.startswith("ssh://") else f"ssh://{first}", "none"
+        with suppress(HostError):  # what it cannot resolve, ssh says when it connects
+            first = _ask_ssh(asked, config).get("proxyjump", ["none"])[0].partition(",")[0]
     argv = ["ssh", *(["-F", str(config)] if config else []), *(["-J", before] if before else [])]
     argv += ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
     # a URI is the only form of a destination that holds a port
