@@ -104,7 +104,7 @@ def _path(near: Worker, far: Worker) -> tuple[str, str]:
     for address, interface in _addresses(far).items():
         route = _route(near, address)
         source = str(route.get("prefsrc", ""))
-        if not source or route.get("type") == "local":
+        if not source or "dev" not in route or route.get("type") == "local":
             continue
         back = _route(far, source)
         if back.get("dev") == interface and back.get("type") != "local":
