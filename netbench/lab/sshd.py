@@ -176,8 +176,10 @@ def servers(folder: Path, host: str = "") -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (entry / "cmdline").read_bytes()
-            program = os.readlink(entry / "exe").rpartition("/")[2]
-            is_own = entry.stat().st_uid == os.geteuid() and program.startswith(PROGRAMS)
+            program = (entry / "comm").read_text()
+            with contextlib.suppress(PermissionError):  # only root may see, who acts on it
+                program = os.readlink(entry / "exe").rpartition("/")[2]
+            is_own = entry.stat().st_uid == 0 and program.startswith(PROGRAMS)
             if is_own and marker in words:
                 found.append(int(entry.name))
     return found
