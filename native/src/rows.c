@@ -19,36 +19,38 @@
 #define STREAM .per = NB_PER_STREAM
 #define TEXT(most) .type = NB_TEXT, .maximum = most
 
+#define AT(name) [NB_READBACK_##name]
+
 const struct nb_field nb_readbacks[] = {
-	[NB_READBACK_PORT] = { "port", "the port that the receiver listens on" },
-	[NB_READBACK_SEND_BUFFER] = { "send_buffer", "SO_SNDBUF as the kernel has it", BYTES },
-	[NB_READBACK_RECEIVE_BUFFER] = { "receive_buffer", "SO_RCVBUF as the kernel has it", BYTES },
-	[NB_READBACK_CONGESTION] = { "congestion", "congestion control as the kernel has it",
+	AT(PORT) = { "port", "the port that the receiver listens on" },
+	AT(SEND_BUFFER) = { "send_buffer", "SO_SNDBUF as the kernel has it", BYTES },
+	AT(RECEIVE_BUFFER) = { "receive_buffer", "SO_RCVBUF as the kernel has it", BYTES },
+	AT(CONGESTION) = { "congestion", "congestion control as the kernel has it",
 				     TEXT(sizeof(((struct nb_job *)0)->congestion)) },
-	[NB_READBACK_RESIDENT] = { "resident",
+	AT(RESIDENT) = { "resident",
 				   "bytes of the source in the page cache before the run", BYTES },
-	[NB_READBACK_SOURCE_SIZE] = { "source_size", "bytes in the source", BYTES },
-	[NB_READBACK_RESIDENT_AFTER] = { "resident_after",
+	AT(SOURCE_SIZE) = { "source_size", "bytes in the source", BYTES },
+	AT(RESIDENT_AFTER) = { "resident_after",
 					 "bytes of the source in the page cache after the run", BYTES },
-	[NB_READBACK_SINK_RESIDENT] = { "sink_resident",
+	AT(SINK_RESIDENT) = { "sink_resident",
 					"bytes of the sink in the page cache, before and after the run",
 					BYTES },
-	[NB_READBACK_SINK_DIRTY] = { "sink_dirty", "bytes of them that were not on the disk yet "
+	AT(SINK_DIRTY) = { "sink_dirty", "bytes of them that were not on the disk yet "
 				     "(cachestat(2), Linux 6.5)", BYTES },
-	[NB_READBACK_FSYNC] = { "fsync_ns",
+	AT(FSYNC) = { "fsync_ns",
 				"from the first fsync(2) of a sink to the end of the last", TIME },
-	[NB_READBACK_REJECTED] = { "rejected_connections",
+	AT(REJECTED) = { "rejected_connections",
 				   "connections to the data port that did not send the right token" },
-	[NB_READBACK_LOST] = { "samples_lost", "samples for which there was no room" },
-	[NB_READBACK_SILENCE] = { "silence",
+	AT(LOST) = { "samples_lost", "samples for which there was no room" },
+	AT(SILENCE) = { "silence",
 				  "the longest time in which the controller sent nothing", TIME },
-	[NB_READBACK_DIGEST] = { "digest", "FNV-1a of what was sent or arrived", STREAM },
-	[NB_READBACK_SINK_DEVICE] = { "sink_device", "device of the file that is written", STREAM },
-	[NB_READBACK_SINK_INODE] = { "sink_inode", "inode of the file that is written", STREAM },
-	[NB_READBACK_STATUS] = { "tool_status",
+	AT(DIGEST) = { "digest", "FNV-1a of what was sent or arrived", STREAM },
+	AT(SINK_DEVICE) = { "sink_device", "device of the file that is written", STREAM },
+	AT(SINK_INODE) = { "sink_inode", "inode of the file that is written", STREAM },
+	AT(STATUS) = { "tool_status",
 				 "exit status of the tool, 128 + signal if it was killed" },
-	[NB_READBACK_OUTPUT] = { "tool_output", "what the tool printed", TEXT(NB_TOOL_OUTPUT) },
-	[NB_READBACK_ERRORS] = { "tool_errors", "what the tool printed as errors",
+	AT(OUTPUT) = { "tool_output", "what the tool printed", TEXT(NB_TOOL_OUTPUT) },
+	AT(ERRORS) = { "tool_errors", "what the tool printed as errors",
 				 TEXT(NB_TOOL_ERRORS) },
 };
 /* clang-format on */

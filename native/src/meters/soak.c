@@ -31,7 +31,7 @@ enum {
 	[SUMS + (at)] = { .name = "cpu_" name_, .about = of_cpu, .per = NB_PER_CPU, __VA_ARGS__ }
 
 static const struct nb_field counters[] = {
-	KIND(NB_SOAK_TAKEN, "taken_ns", "time that something else took from the soakers of all CPUs",
+	KIND(NB_SOAK_TAKEN, "taken_ns", "time that something else took from soakers of all CPUs",
 	     "time taken from the soaker of each CPU", NS),
 	KIND(NB_SOAK_SWITCHED, "switched_ns", "of it, in gaps in which another process ran",
 	     "of it, in gaps in which another process ran", NS),
