@@ -57,7 +57,10 @@ static int set_tcp_metrics(const struct nb_target *target, const char *value,
 {
 	char *output;
 
-	(void)target;
+	if (strcmp(nb_target_word(target, 0), "addresses") != 0)
+		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write addresses",
+			       "all addresses are forgotten, or none: '%.40s'",
+			       nb_target_word(target, 0));
 	if (strcmp(value, NONE) != 0)
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "write none",
 			       "TCP can only be made to forget: '%.40s'", value);
