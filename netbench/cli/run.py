@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import api
-from netbench.base.errors import RequestError
+from netbench.base.errors import RequestError, StoreError
 from netbench.base.names import shell_word
 from netbench.cli.output import fold, say, tell
 from netbench.cli.report import sections_text
@@ -45,6 +45,11 @@ def say_summary(result: Path) -> None:
     """The answers, the matrix, the cells and the cautions, and last the result folder."""
     from netbench.report.build import build
 
+    if not result.exists():
+        raise StoreError(
+            f"{result} is not there any more: was the folder moved? its runs are all in it;"
+            " give `report` its new path"
+        )
     say(sections_text(build(result), ("summary", "matrix", "cells", "cautions")) + "\n")
     say_place(result)
 
