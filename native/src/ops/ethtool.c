@@ -113,6 +113,7 @@ static int get_driver(const struct nb_target *target, FILE *text, struct nb_erro
 	/* The kernel tells how long its masks are when it is asked with none. */
 	if (nb_ethtool(interface, &link) || link.head.link_mode_masks_nwords >= 0)
 		return 0;
+	link.head.cmd = ETHTOOL_GLINKSETTINGS;
 	link.head.link_mode_masks_nwords = (int8_t)-link.head.link_mode_masks_nwords;
 	if (nb_ethtool(interface, &link))
 		return 0;
