@@ -48,7 +48,9 @@ def _values(inner: str, word: str, most: int) -> Sequence[str]:
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], part, word, most - len(values))
+        values += _range(ends[1], ends[2] or ends[1], part, word, most)
+        if len(values) > most:
+            raise ValueError(f"expected at most {most} names, got more in [{inner}] in {word!r}")
     return values
 
 

@@ -47,8 +47,7 @@ def say_summary(result: Path) -> None:
 
     if not result.exists():
         raise StoreError(
-            f"{result} is not there any more: was the folder moved? its runs are all in it;"
-            " give `report` its new path"
+            f"{result} is not there any more: was the folder moved? give `report` its new path"
         )
     say(sections_text(build(result), ("summary", "matrix", "cells", "cautions")) + "\n")
     say_place(result)

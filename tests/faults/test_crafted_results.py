@@ -398,6 +398,10 @@ def test_what_becomes_a_link_after_it_was_found_is_not_followed(
         done = call(*verb)
         assert done.returncode != 0, verb
         assert "a symbolic link, which is not followed" in done.stderr, verb
+    monkeypatch.undo()
+    for sample in files_inside(result, "samples/0*.jsonl"):
+        os.truncate(sample, 1 << 40)
+    assert "it is sparse" in call("query", rows, result).stderr
     assert not (tmp_path / "b.zip").exists()
     (result / "index.html").symlink_to(secret)
     (tmp_path / "own").mkdir()

@@ -20,7 +20,7 @@ from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.kernels.boot import boot_method, installed
-from netbench.kernels.boot.boot_method import Target, console_file
+from netbench.kernels.boot.boot_method import CONSOLE_BYTES, Target, console_file
 from netbench.kernels.boot.campaign_boots import Boots, joined, original_states
 from netbench.kernels.boot.command import Command as CommandMethod
 from netbench.kernels.boot.console import CONSOLE_LINES, PANIC, excerpt
@@ -374,6 +374,8 @@ def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
     shown = [boot_method(kind).console(host) for kind in ("kexec", "grub", "command")]
     assert shown == [console_file(host)] * 3
     assert console_file(Host("snd")) == []
+    file.write_bytes(b"x" * (CONSOLE_BYTES + 1))
+    assert console_file(host) == ["x" * CONSOLE_BYTES]
 
 
 def test_of_a_console_the_panic_is_shown_else_the_end() -> None:

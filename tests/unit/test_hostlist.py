@@ -49,6 +49,9 @@ def test_what_is_no_notation_is_refused(what: str, shown: str) -> None:
 def test_a_notation_never_takes_long() -> None:
     with pytest.raises(ValueError, match=f"at most {NAMES_MAX} names"):
         expand("n[1-99999999999999999999]" * 8)
+    many = ",".join(["0-9999"] * 3)  # told of before the names of all three are made
+    with pytest.raises(ValueError, match=rf"at most {NAMES_MAX} names, got more in \[{many}\] in"):
+        expand(f"n[{many}]")
 
 
 @given(NAMES.filter(bool))

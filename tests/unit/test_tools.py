@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from netbench.base.units import printed_rate, printed_size, printed_time
 from netbench.model import Pin, Sink, Source, Tool, Transfer
 from netbench.result.record import ToolReading
+from netbench.run import external_tool
 from netbench.tools import own
 from netbench.tools.adaptors import TOOLS, adaptor_of
 from netbench.tools.own import TEXT_MAX, OwnTool, read
@@ -291,3 +294,12 @@ def test_output_that_is_no_result_fails_the_run(tool: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"no result|no time|is not known") as error:
         TOOLS[tool].reading(Transfer(tool=Tool(tool), bytes=9), Output(text, text))
     assert not re.search("[\x00-\x08\x1b]", str(error.value))
+
+
+def test_who_else_is_connected_is_read_of_whole_lines() -> None:
+    """What `ss` of a host prints may be anything."""
+    lines = "x\n\n0 0 10.0.0.1:5201 10.0.0.9:40112\n"
+    worker: Any = SimpleNamespace(aside=lambda op, argv: lines)
+    server = external_tool._Server(SimpleNamespace(worker=worker), 5201)  # type: ignore[arg-type]
+    server.see_others()
+    assert server.others == ["10.0.0.9:40112"]
