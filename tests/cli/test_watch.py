@@ -36,7 +36,7 @@ sweep: {send: [write, sendfile, splice], chunk: [16K, 64K]}
 compare: {factor: send, baseline: write, control: off}
 repeat: {min: 4, max: 4, metrics: [throughput, system_cpu]}
 """
-LONG = COMPARED.replace("min: 4, max: 4", "min: 40, max: 40")
+LONG = COMPARED.replace("min: 4, max: 4", "min: 200, max: 200")
 OPENED = re.compile(r'open(?:at)?\((?:AT_FDCWD, |\d+, )?"([^"]+)", (\S+?)[,)]')
 WRITING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
 OnTerminal = Callable[..., Screen]
