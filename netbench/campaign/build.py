@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.base.names import COLUMNS, FACTOR, METRICS
+from netbench.base.names import COLUMNS, FACTOR, METRICS, PAIRS_MAX
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control_cells import with_controls
 from netbench.campaign.edit import BOUNDS
@@ -71,6 +71,9 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     _useless_sets(tree, factors, problems)
     context = cell_checks.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), settings)
     built = _cells(file, base, factors, reader, context)
+    if len(built) * len(pairs) > PAIRS_MAX:
+        each = f"{len(built)} cells, each of {len(pairs)} pairs"
+        problems.add(("pairs",), f"expected at most {PAIRS_MAX} pairs in all cells, got {each}")
     repeat = _repeat(file.repeat, captured_by(tools), problems)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)

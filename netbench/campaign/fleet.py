@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from netbench.base.hostlist import expand, fold, is_notation
+from netbench.base.names import PAIRS_MAX
 from netbench.campaign import patterns
 from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
@@ -24,7 +25,6 @@ from netbench.model import Link, Pair
 
 ALL = "all"
 SHOWN = 8  # names in a message; more are folded
-PAIRS_MAX = 100_000
 
 
 class Names:

@@ -116,7 +116,7 @@ def observed(
     for by in (["block"], ["block", "round"]):
         if not set(by) <= set(used.columns):
             continue
-        keys = used.groupby(by, observed=True).ngroup().to_numpy()
+        keys = used.groupby(by, observed=True, dropna=False).ngroup().to_numpy()
         full = np.bincount(keys)[keys] >= FEWEST_OF_BLOCK
         for _ in range(STEPS):  # pairs of few runs were in few of the blocks that means are over
             shared = np.where(full, _medians(y - (np.bincount(at, y) / n)[at], keys), 0.0)

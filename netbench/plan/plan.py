@@ -113,6 +113,11 @@ class Plan:
             Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
         )
 
+    @cached_property
+    def _several(self) -> bool:
+        """Whether the campaign has several pairs, with those of its other parts."""
+        return len(self.campaign.all_pairs) > 1
+
     @property
     def compared(self) -> dict[Key, Mapping[str, str]]:
         """The factors of every cell on every pair of the campaign, also of those that other parts
@@ -263,11 +268,11 @@ class Plan:
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
         for at, unit in enumerate(wave):
-            if len(self.campaign.all_pairs) == 1:
-                yield Run(unit, block, boot, place)
-            else:
+            if self._several:
                 beside = (*pairs[:at], *pairs[at + 1 :])
                 yield Run(unit, block, boot, place, self.round_of(unit), beside)
+            else:
+                yield Run(unit, block, boot, place)
 
     def profiles(
         self, due: Collection[tuple[Key, int]], kernel: str | None, boot: int

@@ -152,6 +152,8 @@ class _Table:
         number of runs was chosen by looking, and where runs follow each other. Those of counts have
         their own distribution.
         """
+        if not len(rows):
+            return {}
         repeat = self.result.repeat
         confidence = sequential_confidence(repeat.confidence, repeat.min, repeat.max)
         columns = self.values[rows].T

@@ -269,7 +269,10 @@ class NoiseEntry(JsonObject):
 
 def read_plan(file: Path) -> PlanFile:
     """A plan.json. Errors: StoreError with the file."""
-    return codec.read(PlanFile, read_whole(file), file, "a plan")
+    plan = codec.read(PlanFile, read_whole(file), file, "a plan")
+    if len(plan.pairs) * len(plan.cells) > names.PAIRS_MAX:
+        raise codec.flawed(file, "a plan", f"more than {names.PAIRS_MAX} pairs in all cells")
+    return plan
 
 
 def read_facts(file: Path) -> Hosts:

@@ -199,6 +199,12 @@ CRAFTED: Mapping[str, Craft] = {
     **{f"a factor named {name}": renamed(name) for name in ("cell", "throughput", "block", "boot")},
     **{f"a capture named {name}": captured(name) for name in ("status", "a.b")},
     "pairs of others": text("plan.json", lambda old, secret: old.replace('"h1>h1"', '"h3>h1"')),
+    "100,001 pairs": text(
+        "plan.json",
+        lambda old, secret: old.replace(
+            '"h1>h1"', ",".join(f'"h1>h{n}"' for n in range(1, 100002))
+        ),
+    ),
     "a precision below 0": planned("precision", "-1"),
     "every run failed": text(
         "records.jsonl", lambda old, secret: old.replace('"status":"ok"', '"status":"failed"')
@@ -296,7 +302,7 @@ QUICK = (
         "a precision below 0",
     ),
     *("a capture named a.b", "a list of 500,000", "every run failed"),
-    *("records of a terabyte of holes", "pairs of others"),
+    *("records of a terabyte of holes", "pairs of others", "100,001 pairs"),
 )
 """Rows that are tried without --slow, with the verbs that draw nothing."""
 

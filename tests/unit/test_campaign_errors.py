@@ -77,6 +77,10 @@ LONG = [
     ),
     (FLEET + "pairs: all\n", "4: pairs: expected at most 100000 pairs, got more"),
     (
+        f"{FLEET.replace('400', '300')}pairs: all\nsweep: {{chunk: [4K, 8K]}}\n",
+        "4: pairs: expected at most 100000 pairs in all cells, got 2 cells, each of 89700 pairs",
+    ),
+    (
         FLEET + "pairs: {ring: [n001, n401]}\n",
         "4: pairs.ring: expected the name of a host (n[001-400]), got 'n401' (did you mean"
         " 'n400'?)",

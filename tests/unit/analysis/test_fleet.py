@@ -196,6 +196,10 @@ def test_what_the_pairs_of_a_round_share_within_a_block_is_no_noise_of_a_pair() 
     o = observed(pd.DataFrame(rows, columns=["pair", "block", "round", "x"]), "x", pairs)
     assert o is not None
     assert (o.error * np.sqrt(o.n)).max() < 0.003
+    runs = pd.DataFrame(
+        [*rows, ("n001>n002", 0, pd.NA, 1.0)], columns=["pair", "block", "round", "x"]
+    )
+    assert observed(runs, "x", pairs) is not None  # a record need not name its round
 
 
 def test_pairs_of_a_star_are_held_against_those_of_their_direction() -> None:
