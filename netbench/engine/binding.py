@@ -31,6 +31,7 @@ lib: Any = _native.lib
 LIBRARY = Path(_native.__file__)
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
+LENGTHS: int = lib.NB_LENGTHS
 SMALL_BUFFERS: int = lib.NB_SMALL_BUFFERS
 HEARTBEAT_SECONDS: int = lib.NB_HEARTBEAT_SECONDS
 SILENCE_SECONDS: int = lib.NB_SILENCE_SECONDS

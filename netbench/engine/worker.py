@@ -28,6 +28,7 @@ LOOK_SECONDS = 2.0  # how often it is looked whether the worker beside lives
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
 LAST_TAG = 65535
+_COUNTED = ("counter", "proof", "readback")
 _DECODING = threading.Lock()  # hosts that are reached together would all decode the same rows
 
 
@@ -55,6 +56,7 @@ class Worker:
         self._tag = 0
         self._samples: list[Vector] = []
         self._began = 0  # the present run, by clock.now_ns
+        self._items: Mapping[str, int] = {}  # numbers of a vector, by what its row counts
         self._holds = False  # whether the host is changed
         self.beside: Worker | None = None
         """The other worker of a transfer: while this one is waited for, it must live."""
@@ -102,14 +104,22 @@ class Worker:
         return hello, catalogue
 
     def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
-        """The vectors of a run, each of a row that the hello has described."""
+        """The vectors of a run, each as its row in the hello describes it."""
         with self.connection.naming():
             vectors = tuple(frames.decode_vectors(payload))
-            if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
+            if not all(map(self._fits, vectors)):
                 raise ProtocolError(
-                    f"the worker sent counters of a row that it has not described{binding.SAME}"
+                    f"the worker sent counters that are not as it has described them{binding.SAME}"
                 )
         return vectors
+
+    def _fits(self, vector: Vector) -> bool:
+        row = self.catalogue.rows[vector.row] if vector.row < len(self.catalogue.rows) else None
+        if row is None or row.kind not in _COUNTED or vector.edge > Edge.DRAINED:
+            return False
+        if vector.text is not None or row.type == "text":
+            return vector.text is not None and row.type == "text"
+        return len(vector.numbers) == self._items[row.per]
 
     def _keep_samples(self, payload: bytes) -> None:
         vectors = self._vectors(payload)
@@ -178,6 +188,9 @@ class Worker:
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
         self._began = clock.now_ns()
+        streams = frames.number_of(options, "streams", 1)
+        per_length = {"length": binding.LENGTHS, "cpu": self.hello.cpus}
+        self._items = {"run": 1, "stream": streams, **per_length}
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
         reads = options.get("source") in ("file", "files")
