@@ -82,7 +82,12 @@ def metrics_of(
     both = record.sender or NO_COUNTERS, record.receiver or NO_COUNTERS
     throughput = throughput_of(both[1])
     windows = [window_seconds(side) for side in both]
-    payloads = [throughput * 1e9 / 8 * window for window in windows]
+    tool = both[1].tool
+    if tool is None or tool.bytes is None:
+        moved = [throughput, throughput]
+    else:  # a tool's clock runs for a shorter time than its process is looked at
+        moved = [tool.bytes * 8e-9 / window for window in windows]
+    payloads = [rate * 1e9 / 8 * window for rate, window in zip(moved, windows, strict=True)]
     of_hosts = [ticks.get(side.host, math.nan) for side in both]
     sender, receiver = map(_Side, both, of_hosts, windows, payloads)
     metrics = {"throughput": throughput, "sent": sender.rate("flow", "bytes", 8e-9)}
@@ -93,7 +98,7 @@ def metrics_of(
     for meter, account in accounts.items():
         together = account.host_wide and shared
         _put_cpu(metrics, meter, _busy(sender, account), _busy(receiver, account), together)
-    _put_demands(metrics)
+    _put_demands(metrics, *moved)
     for who, side in zip(SIDES, (sender, receiver), strict=True):
         metrics[f"{who}_user_cpu"] = side.rate("rusage", "user_us", 1e-6)
         metrics[f"{who}_kernel_cpu"] = side.rate("rusage", "system_us", 1e-6)
@@ -169,12 +174,13 @@ def _put_cpu(
             metrics[name] = either(metrics.get(name, math.nan), value)
 
 
-def _put_demands(metrics: dict[str, Number]) -> None:
-    gigabits = metrics["throughput"]
-    scale = demand(1.0, where(gigabits > 0, gigabits))
+def _put_demands(metrics: dict[str, Number], sent: Number, received: Number) -> None:
+    """Of every CPU metric. sent, received: Gb/s within the window of each side."""
+    by = {"sender": sent, "receiver": received, "system": either(sent, received)}
+    scales = {who: demand(1.0, where(rate > 0, rate)) for who, rate in by.items()}
     for name, cpus in list(metrics.items()):
         if demand_name := _demand_of(name):
-            metrics[demand_name] = cpus * scale
+            metrics[demand_name] = cpus * scales[name.partition("_")[0]]
 
 
 @cache

@@ -78,7 +78,7 @@ def test_kernels_are_compared_in_words(netbench: Command, folder: Path) -> None:
     said = words(done.stdout)
     more = r"kernel=6\.12 moves [67]\.\d% more than kernel=6\.1, 95% interval"
     assert re.search(rf"send=sendfile: {more} [5-7]\.\d to [7-8]\.\d% \(better\)", said)
-    assert "paired by boot, verdicts corrected for 2 comparisons (Holm)" in said
+    assert "paired by boot, corrected for 2 comparisons (Holm)" in said
     assert "margin 1%" in said
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 

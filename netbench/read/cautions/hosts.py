@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import pandas as pd
+
 from netbench.base.units import listed, said_of
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
@@ -168,7 +170,7 @@ def noise(evidence: Evidence) -> Cautions:
     """Something else used a host, its clock or its network during blocks."""
     if not evidence.result.noise:
         return
-    runs = evidence.result.runs
+    runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
     ends = runs["pair"].astype(str).str.split(">")
     for disturbance in disturbances(evidence.result.noise, evidence.result.ticks):
         on_host = ends.map(lambda names, hosts=disturbance.hosts: not hosts.isdisjoint(names))

@@ -62,6 +62,8 @@ def not_converged(evidence: Evidence) -> Cautions:
     repeat = evidence.result.repeat
     in_boots = "boots (the table of boots says what that buys)"
     more = in_boots if evidence.result.in_boots else "max"
+    written = {*(evidence.result.asked or {}), *(f"transfer.{f}" for f in evidence.result.swept)}
+    bounds = "bytes" if "transfer.bytes" in written else "duration"
     for status, what, remedy in (
         (
             "unstable",
@@ -71,7 +73,7 @@ def not_converged(evidence: Evidence) -> Cautions:
         (
             "max",
             f"did not reach the {repeat.until} that was asked for",
-            f"raise repeat.{more} or transfer.duration, or accept a wider interval",
+            f"raise repeat.{more} or transfer.{bounds}, or accept a wider interval",
         ),
         ("interrupted", f"have fewer than {count(repeat.min, 'run')}", "resume the campaign"),
     ):

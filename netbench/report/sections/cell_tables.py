@@ -93,8 +93,8 @@ def _notes(source: Source, marked: bool) -> list[str]:
         notes.append(
             "status is that of the ratio to the baseline, which is free of what blocks have in"
             " common; mean that of the mean: converged (as precise as asked), max (wider), or"
-            " unstable (it drifts, follows the block before or has two modes: it is less certain"
-            " than ± says)."
+            " unstable (it drifts, follows the block before or has two modes: it may be less"
+            " certain than ± says)."
         )
     notes += [
         f"{', '.join(source.key(c))}: of the two modes of"

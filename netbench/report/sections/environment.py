@@ -54,6 +54,7 @@ def environment(source: Source) -> Section | None:
         blocks.append(_apart(known, differing))
     missing = tuple(_missing(states, len(states) if every else FEW))
     blocks += [Prose(missing)] if missing else []
+    blocks.append(Prose(("Facts are read before the campaign's own settings are made.",)))
     return Section("environment", "Environment", tuple(blocks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from netbench.read.accounts import METER_ORDER
@@ -21,7 +22,7 @@ from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
 from netbench.stats.by_boot import KERNEL, runs_a_boot
-from netbench.stats.intervals import sequential_confidence
+from netbench.stats.intervals import sequential_confidence, t_quantile
 
 
 def cautions(source: Source) -> Section:
@@ -47,19 +48,31 @@ def method(source: Source) -> Section:
         ),
         *_boots(source),
         _rule(source),
-        f"{at}{why if widened != repeat.confidence else ''}.",
+        f"{at}{why if widened != repeat.confidence else ''}{_followed(source, widened)}.",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
         *(_tool(name, lines) for name, lines in plan.tools.items()),
     ]
     if source.result.compare:
         lines.append(
             f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's"
-            " t gives the ratio and its interval. Verdicts are corrected for all comparisons"
-            " of one metric (Holm): any of them is false as seldom as said. All intervals at once"
-            " hold a little less often."
+            " t gives the ratio and its interval, wider likewise. Both are corrected for all"
+            " comparisons of one metric (Holm): any verdict is false as seldom as said, and all"
+            " intervals at once hold a little less often."
         )
     blocks: list[Block] = [Prose(tuple(lines), bullets=True), *_definitions(source)]
     return Section("method", "How the numbers were made", tuple(blocks))
+
+
+def _followed(source: Source, confidence: float) -> str:
+    """Which intervals are wider than Student's t, since runs follow the run before them."""
+    told = [
+        i.half_width > (1 + 1e-9) * t_quantile(i.n - 1, confidence) * i.sd / math.sqrt(i.n)
+        for c in source.cells
+        for name, i in c.intervals.items()
+        if i.known and name in source.metrics and not source.result.describe(name).is_count
+    ]
+    how = "wider where the runs of a cell show that they follow each other (lag-1 correlation)"
+    return f"; {how}: {sum(told)} of {len(told)} in the table of cells"
 
 
 def _tool(name: str, lines: PlannedTool) -> str:

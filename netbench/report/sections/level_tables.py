@@ -112,7 +112,11 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     if earlier:
         many = " to ".join(str(n) for n in dict.fromkeys((min(earlier), max(earlier))))
         how += f" with the spread of {many} earlier results"
-    many = f", verdicts corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
+    many = f", corrected for {len(family)} comparisons (Holm)" if len(family) > 1 else ""
+    own = sorted({x.corrected for x in family if not math.isnan(x.low)})
+    if own and own[-1] > max(x.confidence for x in family):
+        ends = dict.fromkeys(share(x) for x in (own[0], own[-1]))
+        many += f": each by itself at {' to '.join(ends)}"
     notes = [
         f"{aim}; {margin}; {share(max(x.confidence for x in family))} intervals of the ratio,"
         f" {how}{many}; p is uncorrected."
@@ -179,7 +183,11 @@ def _held(source: Source, compare: Compare | None) -> Iterator[str]:
     """How many changes, or cells, are as precise as asked."""
     repeat = source.result.repeat
     families = _of_repeat(source)
-    if compare:
+    if compare and repeat.max <= repeat.min:
+        families = [c for family in source.answers.values() for c in family]
+        widths = [math.sqrt(c.high / c.low) - 1 for c in families if c.low > 0]
+        precise, every, noun = 0, len(families), "change"
+    elif compare:
         levels = (c for c in source.cells if c.factors.get(compare.factor) != compare.baseline)
         widths = [width for c in levels for width in c.widths.values()]  # as a level closes
         precise, every, noun = sum(w <= repeat.precision for w in widths), len(families), "change"

@@ -9,9 +9,11 @@ from typing import Any
 
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
+from netbench.read.derive import PAID_BY
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.metrics import describe
 from netbench.read.ratio_table import RATIOS
+from netbench.read.shown_levels import NO_TOOL
 from netbench.read.soak import SOAK
 from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled
 from netbench.report.source import Source
@@ -139,12 +141,19 @@ def who_paid(source: Source) -> Section | None:
         """A share; the rest that others have may be less than nothing by the meter's error."""
         return f"<{max(share.high, 0):.2g}" if share and share.mean < 0 else share
 
+    short = {(x.cell, x.pair, x.meter) for x in source.result.contradicted}
     rows = (
         {**source.keyed(c), **{_head(name): part(c.intervals.get(name)) for name in PAID}}
         for c in source.cells
-        if PAID[0] in c.intervals
+        if PAID[0] in c.intervals and (*c.place, _paid_by(c)) not in short
     )
-    return _section("who_paid", "Who paid", rows, _about(PAID))
+    error = "Each CPU is read by itself, so that shares add up to 1 within the meter's error."
+    return _section("who_paid", "Who paid", rows, [*_about(PAID), error])
+
+
+def _paid_by(c: CellResult) -> str:
+    """The meter whose readings of CPUs are shares of what it read of all."""
+    return next((meter for meter in PAID_BY if f"system_cpu.{meter}" in c.intervals), "")
 
 
 def counters(source: Source) -> Section | None:
@@ -204,4 +213,6 @@ def processes(source: Source) -> Section | None:
         " (elapsed): without softirq work that others did for it. 100% is one whole CPU, as"
         " with time(1). Switches of context: voluntary (it waited) and not."
     )
+    if any(c.factors.get("tool", NO_TOOL) != NO_TOOL for c in source.cells):
+        note += " What a tool used before the window is known in clock ticks (user, system)."
     return _section("processes", "The processes, as time(1) tells it", rows, [note])

@@ -11,7 +11,7 @@ from netbench.read.cells import CellResult
 from netbench.read.grounds import host_meter
 from netbench.read.noise_labels import mean_load
 from netbench.read.pivot import COPIES, pivots
-from netbench.read.shown_levels import shown
+from netbench.read.shown_levels import NO_TOOL, shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
@@ -92,18 +92,28 @@ def _others(source: Source) -> Iterator[str]:
 def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str:
     """One level in several metrics: the least and the greatest change, and the verdicts."""
     told = [
-        f"{title(family[0].metric, source.result)} {_ends(family)} ({_verdicts(family)})"
+        f"{title(family[0].metric, source.result)} {_ends(family, source.several)}"
+        f" ({_verdicts(family)})"
         for family in families
     ]
     return f"{' against '.join(families[0][0].names)}: {'; '.join(told)}."
 
 
-def _ends(family: Sequence[Comparison]) -> str:
-    """The least and the greatest change of several, which are no interval."""
-    ratios = sorted(c.ratio for c in family if c.ratio > 0)
-    told = (amount(ratio) if ratio < TENFOLD else f"{ratio:.1f} times as much" for ratio in ratios)
-    least, *more = dict.fromkeys(told)
-    return f"{least} in one context, {more[-1]} in another" if more else least
+def _ends(family: Sequence[Comparison], several: bool) -> str:
+    """The least and the greatest change of several, which are no interval, and where they are."""
+    ranked = sorted((c for c in family if c.ratio > 0), key=lambda c: c.ratio)
+    told = [
+        amount(c.ratio) if c.ratio < TENFOLD else f"{c.ratio:.1f} times as much"
+        for c in (ranked[0], ranked[-1])
+    ]
+    if told[0] == told[1]:
+        return told[0]
+    apart = [name for name in ranked[0].context if len({c.context.get(name) for c in family}) > 1]
+    where = (
+        [c.pair] * several + [f"{name}={shown(c.context.get(name, ''))}" for name in apart]
+        for c in (ranked[0], ranked[-1])
+    )
+    return ", ".join(f"{what} with {' '.join(at)}" for what, at in zip(told, where, strict=True))
 
 
 def _along(source: Source, family: Sequence[Comparison]) -> str:
@@ -179,7 +189,9 @@ def _overview(source: Source) -> Iterator[Finding]:
         what = title(metric, source.result)
         if metric == offered.METRIC and 1 < len(made) <= SENTENCES:
             for pivot in made:
-                where = ", ".join(pivot.where(source.several))
+                written = pivot.where(source.several)
+                written += [f"tool={NO_TOOL}"] * (pivot.context.get("tool") == NO_TOOL)
+                where = ", ".join(written)
                 named = [
                     (f"{pivot.down}={down},{pivot.across}={across}", cell)
                     for (down, across), cell in pivot.cells.items()
@@ -209,9 +221,14 @@ def _extremes(
     if len(ranked) == 1:
         yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
         return
-    near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
-    also = f" (overlapped by {listed(near, NAMED)})" if near else ""
-    told = f"{what}: most {words(most)} {unit} with {high}{also}; least {words(least)} with {low}."
+    above = [name for name, cell in ranked[1:] if cell.intervals[metric].low <= least.high]
+    above = above if len(ranked) > 2 else []
+    below = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
+    low, high = (
+        f"{name} (overlapped by {listed(near, NAMED)})" if near else name
+        for name, near in ((low, above), (high, below))
+    )
+    told = f"{what}: most {words(most)} {unit} with {high}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
         told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
     yield of_cells(told, ends[::-1], metric, unit)
