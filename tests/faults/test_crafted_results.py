@@ -192,6 +192,9 @@ CRAFTED: Mapping[str, Craft] = {
         "campaign.yaml", lambda old, secret: old.replace("{h1:", f"{{from: {secret}, h1:")
     ),
     "a plan of lists": text("plan.json", lambda old, secret: "[" * 100_000),
+    "a sample of 40,000 counters": lambda result, secret: (
+        result / "samples/000001.jsonl"
+    ).write_text(json.dumps({"side": "sender", "ns": 1, "g": {f"c{i}": 1 for i in range(40_000)}})),
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
     "a factor of no cell": text(
         "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
@@ -293,7 +296,12 @@ MANY = ("index", "list", "query of many")
 DRAWN = ("report", "redact", "bundle", "bundle --redact")
 QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link", "samples is deep"),
-    *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
+    *(
+        "a sample of 40,000 counters",
+        "a profile's name leads elsewhere",
+        "a campaign is a bomb",
+        "a sample of lists",
+    ),
     *("a factor of no cell", "CPU time of a u64", "no character"),
     *(
         "a factor named cell",
@@ -513,6 +521,7 @@ BUNDLES = {
     "spoiled": spoiled,
     "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
     "an empty file": lambda file, result, secret: file.touch(),
+    "deep folders": bundle(("c/r/samples/" + 900 * "a/" + "f", b"x")),
     "another archive": lambda file, result, secret: bundle(("notes.txt", b"x"))(file, file, secret),
     "cut short": lambda file, result, secret: (
         bundle()(file, result, secret),
@@ -521,7 +530,8 @@ BUNDLES = {
     "not one": lambda file, result, secret: file.write_bytes(b"PK\x03\x04"),
 }
 NO_BUNDLES = [
-    BUNDLES[name] for name in ("nothing", "an empty file", "another archive", "cut short")
+    BUNDLES[name]
+    for name in ("nothing", "an empty file", "another archive", "cut short", "deep folders")
 ]
 READ_BUNDLES = ("json", "query", "csv", "dataset", "merge", "compare", "resume")
 
