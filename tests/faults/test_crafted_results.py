@@ -195,6 +195,7 @@ CRAFTED: Mapping[str, Craft] = {
     "a sample of 40,000 counters": lambda result, secret: (
         result / "samples/000001.jsonl"
     ).write_text(json.dumps({"side": "sender", "ns": 1, "g": {f"c{i}": 1 for i in range(40_000)}})),
+    "a sample of a number": text("samples/000001.jsonl", lambda old, secret: "5\n"),
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
     "a factor of no cell": text(
         "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
@@ -298,6 +299,7 @@ QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link", "samples is deep"),
     *(
         "a sample of 40,000 counters",
+        "a sample of a number",
         "a profile's name leads elsewhere",
         "a campaign is a bomb",
         "a sample of lists",
