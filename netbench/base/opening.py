@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
-from netbench.base.ownership import user_name
+from netbench.base.ownership import own_users, user_name
 
 LINE = 16 << 20
 """The most bytes of a line."""
@@ -86,7 +86,7 @@ def _enter(path: Path, below: int, mode: int = 0) -> tuple[int, str, int]:
             links += is_link
             if is_link and (top or links > _LINKS):
                 raise OSError(errno.ELOOP, "a symbolic link, which is not followed")
-            if is_link and found.st_uid not in (0, os.geteuid(), os.stat("/").st_uid):
+            if is_link and found.st_uid not in own_users():
                 whose = f"{name} is a link of {user_name(found.st_uid)}, which is not followed"
                 raise OSError(errno.ELOOP, whose)
             names += reversed(Path(target).parts)

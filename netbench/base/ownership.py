@@ -40,13 +40,18 @@ def refuse_exchangeable(folder: Path) -> None:
     it, are root's or this user's, and others may write none, but where only an owner may rename
     (the sticky bit of /tmp). Errors: StoreError; OSError.
     """
-    own = {0, os.geteuid(), os.stat("/").st_uid}  # a user namespace shows root of the machine so
+    own = own_users()
     for each in (folder, *folder.parents):
         info = each.stat()
         if info.st_uid not in own:
             raise StoreError(f"{each} belongs to {user_name(info.st_uid)}, who may exchange it")
         if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
             raise StoreError(f"others may write {each}, and exchange what is in it")
+
+
+def own_users() -> set[int]:
+    """This user, and root; a user namespace shows the machine's root as the owner of `/`."""
+    return {0, os.geteuid(), os.stat("/").st_uid}
 
 
 def user_name(user: int) -> str:

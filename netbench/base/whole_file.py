@@ -4,6 +4,7 @@ files for the user: never over one that is there.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -14,13 +15,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from netbench.base.errors import PlaceError, RequestError
-from netbench.base.opening import folder_of, force_names, open_inside
+from netbench.base.opening import folder_of, force_names, open_inside, read_inside
+from netbench.base.ownership import own_users, user_name
 
 
 @contextmanager
 def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
     """A descriptor to write to, whose contents are at `file` in the end. What one's own symbolic
-    link names is replaced, not the link. A device or a pipe stays one, and gets the contents.
+    link names is replaced, not the link. A device stays one, and gets the contents; so does a pipe
+    of root's or one's own, since who reads it may keep its writer waiting.
     `mode`: folders that are missing are made. `forced`: it is on the disk at the end. Errors:
     OSError.
     """
@@ -31,8 +34,13 @@ def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
                 draft.seek(0)
                 how = os.O_WRONLY | (0 if stat.S_ISLNK(found) else os.O_NOFOLLOW)
                 opened = os.open(name, how | os.O_NONBLOCK, dir_fd=folder)  # ENXIO: nobody reads
-                os.set_blocking(opened, True)
                 with os.fdopen(opened, "wb") as out:
+                    info = os.fstat(opened)
+                    is_pipe = stat.S_ISFIFO(info.st_mode) and not stat.S_ISLNK(found)
+                    if is_pipe and info.st_uid not in own_users():
+                        whose = f"a pipe of {user_name(info.st_uid)}, which is not written to"
+                        raise OSError(errno.EPERM, whose)
+                    os.set_blocking(opened, True)
                     shutil.copyfileobj(draft, out)
             return
         made = f".netbench-{secrets.token_hex(8)}"
@@ -79,8 +87,8 @@ def write_unless_same(text: str, file: Path, verb: str) -> None:
     """Write a campaign to a new file; one that holds this text already is as good. Errors:
     RequestError where there is another; PlaceError.
     """
-    with suppress(OSError, ValueError):
-        if file.read_text(encoding="utf-8") == text:
+    with suppress(OSError):
+        if read_inside(file, 0) == text.encode():
             return
     write_new(text, file, verb)
 

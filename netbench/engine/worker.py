@@ -28,6 +28,7 @@ LOOK_SECONDS = 2.0  # how often it is looked whether the worker beside lives
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
 LAST_TAG = 65535
+_COUNTED = ("counter", "proof", "readback")
 _DECODING = threading.Lock()  # hosts that are reached together would all decode the same rows
 
 
@@ -55,6 +56,8 @@ class Worker:
         self._tag = 0
         self._samples: list[Vector] = []
         self._began = 0  # the present run, by clock.now_ns
+        self._room = 0  # for numbers of samples
+        self._items: Mapping[str, int] = {}  # numbers of a vector, by what its row counts
         self._holds = False  # whether the host is changed
         self.beside: Worker | None = None
         """The other worker of a transfer: while this one is waited for, it must live."""
@@ -102,20 +105,41 @@ class Worker:
         return hello, catalogue
 
     def _vectors(self, payload: bytes) -> tuple[Vector, ...]:
-        """The vectors of a run, each of a row that the hello has described."""
+        """The vectors of a run, each as its row in the hello describes it."""
         with self.connection.naming():
             vectors = tuple(frames.decode_vectors(payload))
-            if any(vector.row >= len(self.catalogue.rows) for vector in vectors):
+            if not all(map(self._fits, vectors)):
                 raise ProtocolError(
-                    f"the worker sent counters of a row that it has not described{binding.SAME}"
+                    f"the worker sent counters that are not as it has described them{binding.SAME}"
                 )
         return vectors
+
+    def _fits(self, vector: Vector) -> bool:
+        row = self.catalogue.rows[vector.row] if vector.row < len(self.catalogue.rows) else None
+        if row is None or row.kind not in _COUNTED or vector.edge > Edge.DRAINED:
+            return False
+        if vector.text is not None or row.type == "text":
+            return vector.text is not None and row.type == "text"
+        return len(vector.numbers) == self._items[row.per]
 
     def _keep_samples(self, payload: bytes) -> None:
         vectors = self._vectors(payload)
         self._samples += vectors
+        self._room -= sum(len(vector.numbers) for vector in vectors)
+        if self._room < 0:
+            what = "the worker sent more samples than it was asked for"
+            raise ProtocolError(f"{self.host}: {what}{binding.SAME}")
         if self.sampled:
             self.sampled(vectors)
+
+    def _most_numbers(self, options: Mapping[str, Value]) -> int:
+        """How many numbers the samples of a job hold at most, as the engine has it (window.c)."""
+        sample, duration = (frames.number_of(options, name) for name in ("sample", "duration"))
+        if not sample:
+            return 0
+        times = duration // sample + 2 if duration else binding.SAMPLES_MAX
+        each = sum(self._items[row.per] for row in self.catalogue.rows if row.kind == "counter")
+        return min(times * each, binding.SAMPLES_BYTES // 8)
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
         """The payload of the next frame of that kind for the present request; answers to earlier
@@ -178,6 +202,10 @@ class Worker:
         values = self.values(options, str(options.get("method", "")), str(options["role"]))
         self._samples = []
         self._began = clock.now_ns()
+        streams = frames.number_of(options, "streams", 1)
+        per_length = {"length": binding.LENGTHS, "cpu": self.hello.cpus}
+        self._items = {"run": 1, "stream": streams, **per_length}
+        self._room = self._most_numbers(options)
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
         reads = options.get("source") in ("file", "files")

@@ -112,6 +112,7 @@ def run(
     most = parts or most_parts(campaign)
     with _on_dask(scheduler, insecure) if scheduler is not None else _here(most) as places:
         folder = _prepared(final, campaign)
+        final = folder.with_name(final.name)
         parts = parts or min(most, places.number)
         progress.say(f"{parts} parts below {folder}")
         engine = _Engine(places, folder, parts, progress)
@@ -158,7 +159,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
     try:
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
             " and give its address, such as tls://HOST:8786"
@@ -177,11 +178,14 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
 
 
 def _prepared(final: Path, campaign: Campaign) -> Path:
-    """The folder of the parts, with what each needs. Errors: PlaceError."""
+    """The folder of the parts, with what each needs, by a path that nobody else can lead elsewhere:
+    a part's campaign is code. Errors: PlaceError.
+    """
     folder = final.with_name(f"{final.name}-parts").absolute()
     try:
         make_folder(folder, 0o755)
-        refuse_exchangeable(folder.resolve())  # a part's campaign is code, found by its path
+        folder = folder.resolve()
+        refuse_exchangeable(folder)
         write_new(folder / CAMPAIGN, campaign.text.encode(), forced=True)
         write_state(folder, RUN)
     except (OSError, StoreError) as error:

@@ -32,6 +32,8 @@ from netbench.result.journal import Journal
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
 
+_PLANNED = ("cells", "pairs", "order", "part")
+"""What of a plan follows from the campaign."""
 _UNCOMPARED = {"text", "source", "about", "warnings", "hosts", "kernels", "part"}
 """What of a campaign may differ between controllers: how hosts are reached and where trees are."""
 
@@ -161,7 +163,7 @@ def refuse_others(parts: Sequence[PartResult]) -> None:
     for part in parts:
         stored, plan = part.plan, Plan(as_planned(first.campaign, part.plan), part.boot_ids)
         made = codec.of_json(PlanFile, plan_json(plan))
-        if (made.cells, made.pairs, made.order) != (stored.cells, stored.pairs, stored.order):
+        if any(getattr(made, key) != getattr(stored, key) for key in _PLANNED):
             raise RequestError(
                 f"{part.path}: campaign.yaml does not match plan.json; restore it from a copy"
             )

@@ -31,19 +31,21 @@ def groups(pairs: Iterable[Pair], uses: Callable[[Pair], Collection[str]]) -> li
     """Pairs that cannot be in different parts, since they use something in common, even over a
     third pair: in the order of each group's first pair.
     """
-    found: list[tuple[set[str], list[Pair]]] = []
-    order = list(pairs)
-    for pair in order:
-        mine, members = set(uses(pair)), [pair]
-        for group in [group for group in found if group[0] & mine]:
-            found.remove(group)
-            mine |= group[0]
-            members += group[1]
-        found.append((mine, members))
-    return sorted(
-        (sorted(members, key=order.index) for _, members in found),
-        key=lambda members: order.index(members[0]),
-    )
+    above: dict[str, str] = {}  # what is used, in the same group as what it leads to
+
+    def top(word: str) -> str:
+        while above.setdefault(word, word) != word:
+            above[word] = word = above[above[word]]
+        return word
+
+    used = [(pair, [*uses(pair)]) for pair in pairs]
+    for _, words in used:
+        for word in words:
+            above[top(word)] = top(words[0])
+    found: dict[str, list[Pair]] = {}
+    for pair, words in used:
+        found.setdefault(top(words[0]), []).append(pair)
+    return list(found.values())
 
 
 def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:
@@ -58,8 +60,8 @@ def split(campaign: Campaign, parts: int) -> list[tuple[Pair, ...]]:
     shares: list[list[Pair]] = [[] for _ in range(parts)]
     for group in sorted(together, key=len, reverse=True):
         min(shares, key=len).extend(group)
-    order = campaign.pairs.index
-    return [tuple(sorted(share, key=order)) for share in shares]
+    places = {pair: place for place, pair in enumerate(campaign.pairs)}
+    return [tuple(sorted(share, key=places.__getitem__)) for share in shares]
 
 
 def most_parts(campaign: Campaign) -> int:
@@ -77,9 +79,14 @@ def part_of(campaign: Campaign, number: int, of: int) -> Campaign:
     """One part of a campaign. Errors: RequestError where it has not so many, or where one pair at a
     time is to run.
     """
+    if not 1 <= number <= of:
+        raise RequestError(f"{campaign.name}: expected a part from 1 to {of}, got {number}")
     refuse_alone(campaign, of)
     pairs = split(campaign, of)[number - 1]
-    return _within(campaign, pairs, Part(number, of, campaign.all_pairs))
+    used = {host for pair in pairs for host in (pair.sender, pair.receiver)}
+    hosts = {name: host for name, host in campaign.hosts.items() if name in used}
+    part = Part(number, of, campaign.all_pairs)
+    return replace(campaign, pairs=pairs, hosts=hosts, part=part)
 
 
 def refuse_alone(campaign: Campaign, parts: int) -> None:
@@ -94,18 +101,10 @@ def refuse_alone(campaign: Campaign, parts: int) -> None:
 
 
 def as_planned(campaign: Campaign, plan: PlanFile) -> Campaign:
-    """A stored campaign, or that part of it which a result is of."""
-    if plan.part is None:
-        return campaign
-    pairs = tuple(pair for pair in campaign.pairs if pair.name in plan.pairs)
-    part = Part(plan.part.number, plan.part.of, plan.part.pairs)
-    return _within(campaign, pairs, part)
-
-
-def _within(campaign: Campaign, pairs: tuple[Pair, ...], part: Part) -> Campaign:
-    used = {host for pair in pairs for host in (pair.sender, pair.receiver)}
-    hosts = {name: host for name, host in campaign.hosts.items() if name in used}
-    return replace(campaign, pairs=pairs, hosts=hosts, part=part)
+    """A stored campaign, or that part of it which a result is of, whatever pairs the plan names.
+    Errors: RequestError.
+    """
+    return part_of(campaign, plan.part.number, plan.part.of) if plan.part else campaign
 
 
 def _too_few(campaign: Campaign, together: list[list[Pair]], parts: int) -> str:

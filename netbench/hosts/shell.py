@@ -24,6 +24,7 @@ LINE = (
 MARK = b"netbench:shell "
 WORD = "netbench:"
 NOISE_LIMIT = 1 << 20  # bytes before the mark
+OUTPUT_LIMIT = 16 << 20  # of a line, and of a program that is run to its end
 SENT_AT_ONCE = 1 << 18
 REMARKS = 20  # lines that are kept of what a host prints
 
@@ -95,7 +96,7 @@ class Shell:
 
     def _fill(self) -> bool:
         """Read more; False at the end. Errors: HostError, also when the time is up while data still
-        arrives.
+        arrives, or more is there than fits.
         """
         left = self._deadline - time.monotonic()
         try:
@@ -110,6 +111,8 @@ class Shell:
         except OSError as error:
             raise self._lost(error) from error
         self._buffer += data
+        if len(self._buffer) > OUTPUT_LIMIT:
+            raise self.failure(f"it prints more than {OUTPUT_LIMIT >> 20} MiB; look at that host")
         return bool(data)
 
     def _lost(self, error: OSError) -> HostError:

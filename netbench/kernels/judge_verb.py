@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     require_lab(asked)
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
     write_unless_same(written.text, file, "judge")
-    wanted = campaign.load(file)
+    wanted = campaign.parse(written.text, str(file))
     tell(*(fold(line, "    ") for line in _before(wanted, written, file)))
     conclusion = api.start(wanted, options.results, options.jobs)
     say(render(api.build_report(conclusion.path), "letter"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import stat
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.base.errors import RequestError
+from netbench.base.names import RELEASE
+from netbench.base.opening import open_file, read_inside, walk
 from netbench.kernels.revision import run_to_end
 from netbench.model import Kernel
 
@@ -64,7 +67,7 @@ def digest(place: Path) -> str:
     """
     total = hashlib.sha256()
     try:
-        for file in _files(place):
+        for file in _regular(place) if place.is_dir() else (place,):
             total.update(f"{file.relative_to(place)}\0".encode() if file != place else b"")
             with file.open("rb") as raw:
                 for part in iter(lambda: raw.read(_CHUNK), b""):
@@ -75,22 +78,38 @@ def digest(place: Path) -> str:
 
 
 def unpack(kernel: Kernel, folder: Path) -> Unpacked:
-    """Unpack a kernel's files into an empty folder, or use them where they are; modules get a
-    `modules.dep`.
+    """Unpack a kernel's files into an empty folder that others cannot enter. Of a package, or of
+    what a build has installed, only regular files are taken: whoever made it may have put links,
+    devices and indices of modules there that lead elsewhere.
 
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
     place = locate(kernel)
+    made, root = folder / "made", folder / "root"
     if place.is_dir():
-        return _within(kernel, place, folder)
-    if place.suffix == ".deb":
-        _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(folder)), "dpkg")
-        return _within(kernel, folder, folder)
-    if ARCHIVE.match(place.name):
-        argv = ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(folder))
+        made = place
+    elif place.suffix == ".deb":
+        _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(made)), "dpkg")
+    elif ARCHIVE.match(place.name):
+        made.mkdir()
+        argv = ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(made))
         _run(kernel.name, place, argv, "tar xz-utils zstd")
-        return _within(kernel, folder, folder)
-    return Unpacked(image_release(place, kernel.name), place, None)
+    else:
+        return Unpacked(image_release(place, kernel.name), place, None)
+    try:
+        for file in _regular(made):
+            inner = file.relative_to(made)
+            (root / inner).parent.mkdir(parents=True, exist_ok=True)
+            if made != place:
+                file.rename(root / inner)
+                continue
+            with open_file(file, len(inner.parts)) as raw, (root / inner).open("xb") as copy:
+                shutil.copyfileobj(raw, copy)
+    except OSError as error:
+        raise RequestError(
+            f"kernel {kernel.name}: cannot take {error.filename}: {error.strerror}"
+        ) from error
+    return _within(kernel, root)
 
 
 def image_release(image: Path, name: str = "") -> str:
@@ -107,7 +126,9 @@ def image_release(image: Path, name: str = "") -> str:
     except OSError as error:
         raise RequestError(f"{label}cannot read {image}: {error.strerror}") from error
     words = version.partition(b"\0")[0].decode(errors="replace").split()
-    if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or not words:
+    if header[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC or not (
+        words and re.fullmatch(RELEASE, words[0])
+    ):
         raise RequestError(
             f"{label}{image} is not an x86 kernel image; expected a bzImage, such as"
             " /boot/vmlinuz-RELEASE"
@@ -124,13 +145,8 @@ def _file(kernel: Kernel, key: str, path: str) -> Path:
     return place
 
 
-def _files(place: Path) -> Iterator[Path]:
-    if place.is_dir():
-        yield from sorted(
-            file for file in place.rglob("*") if file.is_file() and not file.is_symlink()
-        )
-    else:
-        yield place
+def _regular(folder: Path) -> Iterator[Path]:
+    return (file for file in walk(folder) if stat.S_ISREG(file.lstat().st_mode))
 
 
 def _output(kernel: Kernel, tree: Path) -> Path:
@@ -167,7 +183,7 @@ def _is_of(place: Path, release: str) -> bool:
 def _tree_release(tree: Path) -> str:
     """The release of a tree that has been built, or "" of any other folder."""
     try:
-        return (tree / _RELEASE_FILE).read_text().strip()
+        return read_inside(tree / _RELEASE_FILE, 3).decode(errors="replace").strip()
     except OSError:
         return ""
 
@@ -181,9 +197,9 @@ def _outputs(tree: Path, beside: bool) -> Iterator[Path]:
         yield tree / _TAR_INSTALL
 
 
-def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
-    """The kernel in an unpacked root; `folder` is ours to write to."""
-    images = sorted(file for file in (root / "boot").glob("vmlinuz*") if file.is_file())
+def _within(kernel: Kernel, root: Path) -> Unpacked:
+    """The kernel in an unpacked root of regular files, which is ours to write to."""
+    images = sorted((root / "boot").glob("vmlinuz*"))
     if len(images) != 1:
         many = ", ".join(image.name for image in images) or "none"
         raise RequestError(
@@ -194,19 +210,9 @@ def _within(kernel: Kernel, root: Path, folder: Path) -> Unpacked:
     for base in (root, root / "usr"):
         modules = base / "lib" / "modules" / release
         if modules.is_dir():
-            return Unpacked(release, images[0], _indexed(kernel, modules, release, folder))
+            index(modules, kernel.name, release)
+            return Unpacked(release, images[0], modules)
     return Unpacked(release, images[0], None)
-
-
-def _indexed(kernel: Kernel, modules: Path, release: str, folder: Path) -> Path:
-    """The modules with `modules.dep`: written in place if they are in `folder`, else in a copy."""
-    if (modules / "modules.dep").is_file():
-        return modules
-    if not modules.is_relative_to(folder):
-        links = shutil.ignore_patterns("build", "source")
-        modules = shutil.copytree(modules, folder / "modules", symlinks=True, ignore=links)
-    index(modules, kernel.name, release)
-    return modules
 
 
 def index(modules: Path, name: str, release: str) -> None:

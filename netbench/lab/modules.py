@@ -5,16 +5,20 @@ kernel for.
 from __future__ import annotations
 
 import gzip
+import itertools
 import lzma
+import os
 import re
 import shutil
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from netbench import kernels
 from netbench.base.errors import RequestError
+from netbench.base.opening import walk
 from netbench.lab.cpio import Archive
 
 # Below kernel/, without suffix; folders end with a slash.
@@ -50,7 +54,8 @@ def pack(modules: Path, release: str) -> bytes:
             if (modules / name).exists():
                 shutil.copyfile(modules / name, mirror / name)
         if (order := mirror / "modules.order").exists():
-            order.write_text(_COMPRESSED.sub("", order.read_text()))
+            plain = _COMPRESSED.sub("", os.fsdecode(order.read_bytes()))
+            order.write_bytes(os.fsencode(plain))
         kernels.index(mirror, release, release)
         for file in sorted(mirror.rglob("*")):
             if file.is_file():
@@ -61,16 +66,22 @@ def pack(modules: Path, release: str) -> bytes:
 
 def needs(modules: Path) -> dict[str, tuple[str, ...]]:
     """Every module's file below a folder of modules, with those that it needs, from its
-    `modules.dep`. Errors: RequestError.
+    `modules.dep`. Errors: RequestError, also for names that are of no file there.
     """
     try:
-        lines = (modules / "modules.dep").read_text().splitlines()
+        lines = os.fsdecode((modules / "modules.dep").read_bytes()).splitlines()
     except OSError as error:
         raise RequestError(
             f"cannot read {error.filename}: {error.strerror}; run depmod for these modules"
         ) from error
     entries = (line.partition(":") for line in lines if ":" in line)
-    return {name: tuple(others.split()) for name, _, others in entries}
+    known = {name: tuple(others.split()) for name, _, others in entries}
+    files = {str(file.relative_to(modules)) for file in walk(modules)}
+    if strange := {*known, *itertools.chain(*known.values())} - files:
+        raise RequestError(
+            f"{modules}: {min(strange)!r} of modules.dep is no file there; run depmod"
+        )
+    return known
 
 
 def select(known: Mapping[str, Iterable[str]]) -> list[str]:
@@ -87,7 +98,7 @@ def _read(file: Path) -> bytes:
     """A module, decompressed."""
     try:
         return _UNPACKERS.get(file.suffix, bytes)(file.read_bytes())
-    except (OSError, lzma.LZMAError, subprocess.CalledProcessError) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, subprocess.CalledProcessError) as error:
         raise RequestError(f"cannot read the module {file}: {error}") from error
 
 

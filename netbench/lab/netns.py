@@ -138,9 +138,24 @@ def connect(spec: LabSpec, network: IPv4Network, tools: Tools, direct: bool = Fa
     switch, ipv6 = namespace_name(spec.name, SWITCH), has_ipv6()
     own = interface_name(spec.name)
     tools.batch(("ip",), [f"link add {own} type veth peer name uplink netns {switch}"])
+    if ipv6:
+        _refuse_routers(own)
     tools.batch(("ip", "-n", switch), _bridges(len(spec.hosts), direct, ipv6))
     _shape_ports(spec, switch, tools)
-    tools.batch(("ip",), configure(own, f"{network[_GATEWAY]}/{network.prefixlen}", ipv6))
+    tools.batch(("ip",), configure(own, f"{network[_GATEWAY]}/{network.prefixlen}", ipv6=False))
+
+
+def _refuse_routers(interface: str) -> None:
+    """No IPv6 here: a guest that calls itself a router would get this machine's default route.
+    Errors: LabError.
+    """
+    file = Path("/proc/sys/net/ipv6/conf", interface, "disable_ipv6")
+    try:
+        file.write_text("1\n")
+    except OSError as error:
+        raise LabError(
+            f"cannot write {file}: {error.strerror}; labs need a writable /proc"
+        ) from error
 
 
 def _cables(switch: str, hosts: Sequence[LabHost], direct: bool) -> Iterator[str]:

@@ -14,13 +14,14 @@ from pathlib import Path, PurePosixPath
 
 from netbench.base.errors import ReportError, StoreError
 from netbench.base.json_lines import pieces
-from netbench.base.opening import files_inside, walk
+from netbench.base.opening import DEEPEST, files_inside, walk
 from netbench.base.whole_file import replacing
 
 SUFFIX = ".zip"
 ABOUT = "README.txt"
 REPORTS = "report"
 SMALL, RATIO = 64 << 20, 100
+MANY = 100_000  # files of a bundle
 """A bundle of results unpacks to no more than so many bytes and so many times its size."""
 _DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
@@ -81,6 +82,9 @@ def folder_of(path: Path) -> Path:
         try:
             with zipfile.ZipFile(path) as archive:
                 size, most = sum(e.file_size for e in archive.infolist()), path.stat().st_size
+                depth = max((e.filename.count("/") for e in archive.infolist()), default=0)
+                if depth > DEEPEST or len(archive.infolist()) > MANY:
+                    raise ValueError("it would unpack to too many folders and files")
                 if size > SMALL + RATIO * most:
                     raise ValueError(f"it would unpack to {size >> 20} MiB")
                 archive.extractall(folder.name)  # which lets no name lead out of the folder

@@ -16,7 +16,8 @@ import pydantic
 from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from netbench.base.errors import StoreError
+from netbench.base.errors import ProtocolError, StoreError
+from netbench.base.json_lines import to_line
 
 SCHEMA = 2
 """The version of what netbench writes into a result folder."""
@@ -167,6 +168,22 @@ def of_json(kind: Callable[..., T], value: Mapping[str, object]) -> T:
     return _adapter(kind).validate_json(  # type: ignore[no-any-return]
         json.dumps({"schema": SCHEMA, **value})
     )
+
+
+def line_of(kind: Any, value: Mapping[str, Any], what: str) -> bytes:
+    """A line as its own reader will take it: numbers and texts of hosts are in it. `what` it is (`a
+    record`). Errors: ProtocolError.
+    """
+    try:
+        line = to_line(value)
+        _adapter(kind).validate_json(line)
+    except ValueError as error:  # of a whole number of thousands of digits too
+        wrong = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+        why = _describe(wrong[0]) if wrong else error
+        raise ProtocolError(
+            f"what a host said makes no line of {what} ({why}); look at that host, or leave it out"
+        ) from error
+    return line
 
 
 def to_json(value: Any) -> Any:

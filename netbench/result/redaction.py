@@ -29,17 +29,21 @@ _FREE_TEXT = (
     "signature.json",  # of older results
 )
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
-_WORDS = re.compile(r"[^\s@:/,\[\]]+")  # of an OpenSSH destination
-_HOME = re.compile(r"(?<=/home/)[^/\s\"',:]+")
+_LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
+_HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
 # of Ethernet, EUI-64 and InfiniBand
-_MAC = re.compile(r"(?<!\w)(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
+_MAC = re.compile(
+    r"(?<!\w)(?:[0-9A-Fa-f]{2}[:-]){5,19}[0-9A-Fa-f]{2}(?![0-9A-Fa-f])"
+    r"|(?<![\w.])(?:[0-9A-Fa-f]{4}\.){2}[0-9A-Fa-f]{4}(?![\w.])"
+)
 _OF_NAME = re.compile(
-    r"(?<=\b(?:en|wl|ww)x)[0-9a-f]{12}(?!\w)"
+    r"(?:(?<=\b(?:en|wl|ww)x)|(?<=\bbr-))[0-9a-f]{12}(?!\w)"
 )  # a MAC, systemd.net-naming-scheme(7)
+_OF_CLOUD = re.compile(r"(?<=\bip-)\d{1,3}(?:-\d{1,3}){3}(?!\w)")
 # a fifth number is that of a version, or behind a dot a port, as tcpdump(1) writes it
 _FOUR = re.compile(r"(?<!\d)(?<!\d\.)\d{1,3}(?:\.\d{1,3}){3}(?!\d|\.\d{1,2}(?!\d))")
 _ADDRESS = re.compile(
-    rf"{_MAC.pattern}|{_OF_NAME.pattern}"
+    rf"{_MAC.pattern}|{_OF_NAME.pattern}|{_OF_CLOUD.pattern}"
     r"|(?:(?<![\w:.])|(?<=\w:)(?!:))(?:[0-9A-Fa-f]{0,4}:){2,7}"
     rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
@@ -130,7 +134,7 @@ def _stand_in(word: str, number: int) -> str:
     if re.fullmatch("[0-9a-f]{12}", word):
         return f"00005e0053{number % 256:02x}"
     try:
-        address = ipaddress.ip_address(word)
+        address = ipaddress.ip_address(word.replace("-", "."))
     except ValueError:
         return word
     if address.is_loopback or address.is_unspecified:
@@ -147,16 +151,20 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for number, (name, said) in enumerate(hosts.items() if isinstance(hosts, dict) else (), 1):
         keys = said if isinstance(said, dict) else {"ssh": said}
         user, _, target = str(keys.get("ssh") or "").rpartition("@")
-        host = next(iter(_WORDS.findall(target)), "")
+        target = target.removeprefix("ssh://").partition("/")[0]
+        if target.startswith("["):
+            target = target[1:].partition("]")[0]
+        host = target if target.count(":") > 1 else target.partition(":")[0]
         for word in {str(name), host, str(keys.get("address") or "")} - SIDES - {""}:
-            if _stand_in(word, 1) != word:
+            if _ADDRESS.fullmatch(word):
                 continue  # an address, which is found by its form
             yield word, f"host{number}"
             label, *domain = word.split(".")
-            if domain:
-                yield from ((label, f"host{number}"), (".".join(domain), DOMAIN))
-            for i in range(1, len(domain) - 1):
-                yield ".".join(domain[i:]), DOMAIN
+            if domain and not label.isdecimal():
+                yield label, f"host{number}"
+            for i in range(max(len(domain) - 1, bool(domain))):
+                if _LETTERS.search(below := ".".join(domain[i:])):
+                    yield below, DOMAIN
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
     used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))

@@ -48,12 +48,13 @@ from netbench.base.opening import (
 from netbench.base.whole_file import whole
 from netbench.result import campaign_state
 from netbench.result.campaign_state import ID, CampaignState
-from netbench.result.codec import SCHEMA, to_json, unreadable
+from netbench.result.codec import SCHEMA, line_of, to_json, unreadable
 from netbench.result.files import (
     CAMPAIGN_FILES,
     NOISE,
     FactsFile,
     Hosts,
+    NoiseEntry,
     PlanFile,
     read_facts,
     read_plan,
@@ -172,11 +173,14 @@ class Store:
             )
 
     def append(self, record: Record) -> None:
-        """Add one record: whole and on its way to the disk when this returns, or not at all."""
+        """Add one record: whole and on its way to the disk when this returns, or not at all.
+        Errors: ProtocolError for what no reader would take; StoreError.
+        """
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
+        line = line_of(Record, record.to_json(), "a record")
         try:
-            add_line(self._records, to_line(record.to_json()))
+            add_line(self._records, line)
         except OSError as error:
             raise cannot("write", self._lines.path, error) from error
 
@@ -189,11 +193,12 @@ class Store:
         self._write(self.path / "samples" / f"{run:06d}.jsonl", b"".join(map(to_line, lines)))
 
     def profile(self, run: ProfileRecord, stacks: Mapping[str, Folded]) -> None:
-        """Keep a profile run, and the stacks of each of its files."""
+        """Keep a profile run, and the stacks of each of its files. Errors: as append."""
+        line = line_of(ProfileRecord, {"schema": SCHEMA, **to_json(run)}, "a profile run")
         make_folder(self.path / PROFILES, 0o755)
         for file, folded in stacks.items():
             self._write(self.path / PROFILES / file, folded_text(folded).encode())
-        self._profiles.append({"schema": SCHEMA, **to_json(run)})
+        self._profiles.append_line(line)
 
     def profile_runs(self) -> Iterator[ProfileRecord]:
         """All profile runs, in order."""
@@ -201,18 +206,20 @@ class Store:
 
     def noise(self, entry: Mapping[str, Any]) -> None:
         """Add what was read around a block on one host, on its way to the disk when this
-        returns.
+        returns. Errors: as append.
         """
-        self._noise.append({"time": now(), **entry})
+        line = line_of(NoiseEntry, {"time": now(), **entry}, "readings of noise")
+        self._noise.append_line(line)
 
     def text(self, run: int, text: str, of: str = "") -> None:
         """Keep what an external tool printed in a run."""
         self._write(self.path / "samples" / f"{run:06d}{of}.txt", text.encode())
 
     def facts(self, hosts: Hosts) -> None:
-        """Replace facts.json."""
-        facts = FactsFile({host: tuple(entries) for host, entries in hosts.items()})
-        self._write(self.path / "facts.json", document(to_json(facts)), forced=True)
+        """Replace facts.json. Errors: as append."""
+        facts = to_json(FactsFile({host: tuple(entries) for host, entries in hosts.items()}))
+        line_of(FactsFile, {"schema": SCHEMA, **facts}, "facts")
+        self._write(self.path / "facts.json", document(facts), forced=True)
 
     def _write(self, file: Path, data: bytes, forced: bool = False) -> None:
         """Write a file whole or not at all. `forced`: it is on the disk when this returns."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from netbench.base.errors import EngineError, NetbenchError
+from netbench.base.errors import EngineError, NetbenchError, ProtocolError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.run.host_facts import data_interface, own_boot_id
@@ -138,7 +138,7 @@ def _of_kernel(policies: str) -> dict[Question, Take]:
     all, and the governor of the first.
     """
     throttle = f"{CPUS}/cpu0/thermal_throttle"
-    names = sorted(re.findall("policy[0-9]+", policies), key=lambda name: int(name[6:]))
+    names = sorted(re.findall(r"\bpolicy[0-9]{1,9}\b", policies), key=lambda name: int(name[6:]))
     takes: dict[Question, Take] = {
         _file("/proc/stat"): ("cpu", cpu_states),
         _file("/proc/loadavg"): ("gauges", lambda text: {"load": float(text.split()[0])}),
@@ -181,8 +181,6 @@ def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer:
                 raise ValueError(answer.message.removeprefix(f"{path}: "))
             answer = ""
         values = parse(answer)
-        if not all(isinstance(each, str) or abs(each) < 2**63 for each in values.values()):
-            raise ValueError("a number is beyond 64 bits")
     except (ValueError, IndexError) as error:
         reading.missing[path] = str(error)
         del takes[what]
@@ -238,15 +236,18 @@ class NoiseMonitor:
         """Read, and keep what moved since the last reading: an entry a host."""
         before, self._last = self._last, self._read()
         for host in self._hosts:
-            entry: dict[str, Any] = {"block": block, "host": host, "ns": [0, 0]}
+            entry = bare = {"block": block, "host": host, "ns": [0, 0]}
             if host not in self._last:
                 missing = {"all": self._lost.get(host, "no worker is there")}
             elif host not in before:
                 missing = {"all": "nothing was read before the block"}
             else:
                 missing = before[host].missing | self._last[host].missing
-                entry |= self._moved(before[host], self._last[host])
-            self._keep(entry | ({"missing": missing} if missing else {}))
+                entry = bare | self._moved(before[host], self._last[host])
+            try:
+                self._keep(entry | ({"missing": missing} if missing else {}))
+            except ProtocolError as error:
+                self._keep(bare | {"missing": {"all": str(error)}})
 
     def _moved(self, before: Reading, after: Reading) -> dict[str, Any]:
         pairs = _both(before.counters, after.counters)

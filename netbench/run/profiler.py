@@ -169,11 +169,11 @@ def fold(
                 processes.append(labels.get(int(pid), _plain(name)))
             elif kind == "s":
                 samples, events, process, *places = numbers = [int(word) for word in rest.split()]
-                if min(numbers) < 0:
-                    raise ValueError(line)
                 stack = processes[process], *_merged(frames[place] for place in places)
                 counted = events if head.get("event") == "cycles" else samples
                 folded[stack] = folded.get(stack, 0) + counted
+                if min(numbers) < 0 or folded[stack] >= 2**63:
+                    raise ValueError(line)
             elif kind and rest:
                 head[kind] = rest
             else:

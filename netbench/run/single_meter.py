@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from netbench.base.errors import EngineError, Lost, RequestError
-from netbench.engine.binding import Edge
+from netbench.base.errors import EngineError, Lost, ProtocolError, RequestError
+from netbench.engine.binding import SAME, Edge
 from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
@@ -147,6 +147,8 @@ class IdleCounts:
     def _count(self, worker: Worker, meter: str) -> Counters:
         outcome = observe(worker, meter, IDLE_SECONDS, {"footprint": self._campaign.footprint})
         side = readings.counters(outcome.result, worker.catalogue)
+        if "time_ns" not in side:
+            raise ProtocolError(f"{worker.host}: the worker's result has no window{SAME}")
         names = [name for name in IDLE_COUNTERS[meter] if name in side.get(meter, {})]
         return {
             "idle_time_ns": side["time_ns"],

@@ -138,7 +138,7 @@ class Database(ExitStack):
             campaign, result = map(quoted, result_id(source.result))
             try:
                 rows = select_samples(self.connection, source.result.path)
-            except (duckdb.Error, OSError) as error:
+            except (duckdb.Error, OSError, ValueError) as error:
                 raise unreadable(source.result.path / SAMPLES, f"no samples: {error}") from error
             return f"SELECT {campaign} AS campaign, {result} AS result, * FROM ({rows})"
         view = f"{table}_{number}"

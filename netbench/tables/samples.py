@@ -17,6 +17,7 @@ from netbench.base.json_lines import pieces
 from netbench.base.opening import files_inside
 
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
+MOST_COUNTERS = 1000  # each is a column; all meters together have fewer
 INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
 LONG = r'"(\w+)": ?[\[\d, -]*\d{19}'
 """A counter with a value that may need more than 64 bits with a sign."""
@@ -29,7 +30,7 @@ NONE = (
 def select_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> str:
     """A SELECT of a result's samples, one row a sample, side and stream: run side seconds (from
     that side's first sample) stream, then GROUP.COUNTER as the kernel gave it; the columns of the
-    frame `Results.samples`. Errors: duckdb.Error for a line that is no JSON.
+    frame `Results.samples`. Errors: duckdb.Error for a line that is no JSON; ValueError.
     """
     found = _own(folder, files_inside(folder, "samples/[0-9]*.jsonl"))
     if not found:
@@ -104,11 +105,17 @@ def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict
             return "HUGEINT" if counter in (long_ones or ()) else "BIGINT"
         return kind if isinstance(kind, str) else "JSON"
 
-    return {
+    structures = json.loads(structure or "{}")
+    if not isinstance(structures, dict):
+        raise ValueError("a line is no JSON object")
+    groups = {
         group: {counter: sql_type(counter, kind) for counter, kind in counters.items()}
-        for group, counters in json.loads(structure or "{}").items()
+        for group, counters in structures.items()
         if isinstance(counters, dict)
     }
+    if sum(map(len, groups.values())) > MOST_COUNTERS:
+        raise ValueError(f"they are of more than {MOST_COUNTERS} counters")
+    return groups
 
 
 def name(word: str) -> str:

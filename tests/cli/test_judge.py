@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from pathlib import Path
 
@@ -163,4 +164,7 @@ def test_it_says_what_it_can_show_before_it_builds(
     assert "--config tinyconfig" in kept.partition("\n")[0]
     assert "failed: tcp.c:1" in call("judge", *words).stderr, "the same again takes the same file"
     Path("judge-bulk.yaml").write_text(kept + "# mine\n")
+    assert "judge-bulk.yaml is there already; `run" in call("judge", *words).stderr
+    Path("judge-bulk.yaml").unlink()
+    os.mkfifo("judge-bulk.yaml")  # whose owner would say what is run, to who reads it again
     assert "judge-bulk.yaml is there already; `run" in call("judge", *words).stderr

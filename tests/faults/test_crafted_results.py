@@ -192,6 +192,10 @@ CRAFTED: Mapping[str, Craft] = {
         "campaign.yaml", lambda old, secret: old.replace("{h1:", f"{{from: {secret}, h1:")
     ),
     "a plan of lists": text("plan.json", lambda old, secret: "[" * 100_000),
+    "a sample of 40,000 counters": lambda result, secret: (
+        result / "samples/000001.jsonl"
+    ).write_text(json.dumps({"side": "sender", "ns": 1, "g": {f"c{i}": 1 for i in range(40_000)}})),
+    "a sample of a number": text("samples/000001.jsonl", lambda old, secret: "5\n"),
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
     "a factor of no cell": text(
         "plan.json", lambda old, secret: old.replace('"send"', '"sand"', 1)
@@ -293,7 +297,13 @@ MANY = ("index", "list", "query of many")
 DRAWN = ("report", "redact", "bundle", "bundle --redact")
 QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link", "samples is deep"),
-    *("a profile's name leads elsewhere", "a campaign is a bomb", "a sample of lists"),
+    *(
+        "a sample of 40,000 counters",
+        "a sample of a number",
+        "a profile's name leads elsewhere",
+        "a campaign is a bomb",
+        "a sample of lists",
+    ),
     *("a factor of no cell", "CPU time of a u64", "no character"),
     *(
         "a factor named cell",
@@ -367,15 +377,25 @@ def test_no_verb_is_harmed_by_a_crafted_result(
         subprocess.run(["rm", "-rf", tmp_path / "results"], check=True)
 
 
-@pytest.mark.parametrize("name", ["facts.json", "samples/noise.jsonl", "profiles/runs.jsonl"])
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["facts.json"], "facts.json.* is no host or pair of part 2/2"),
+        (["samples/noise.jsonl"], "noise.jsonl.* is no host or pair of part 2/2"),
+        (["profiles/runs.jsonl"], "runs.jsonl.* is no host or pair of part 2/2"),
+        (["*.json*", "samples/*.jsonl", "profiles/runs.jsonl"], "campaign.yaml does not match"),
+    ],
+)
 def test_a_part_says_nothing_of_hosts_that_are_another_parts(
-    parts: list[Path], tmp_path: Path, name: str
+    parts: list[Path], tmp_path: Path, names: list[str], why: str
 ) -> None:
     one, other = (shutil.copytree(part, tmp_path / part.name) for part in parts)
-    (other / name).write_text((other / name).read_text().replace("h2", "h1"))
+    for file in (file for name in names for file in other.glob(name)):
+        told, of_all, rest = file.read_text().partition('"part":')
+        file.write_text(told.replace("h2", "h1") + of_all + rest)
     done = call("merge", one, other, tmp_path / "merged")
     assert done.returncode == 2, done.stderr
-    assert re.search(rf"{name}.* is no host or pair of part 2/2", done.stderr)
+    assert re.search(why, done.stderr)
     assert not (tmp_path / "merged").exists()
 
 
@@ -503,6 +523,7 @@ BUNDLES = {
     "spoiled": spoiled,
     "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
     "an empty file": lambda file, result, secret: file.touch(),
+    "deep folders": bundle(("c/r/samples/" + 900 * "a/" + "f", b"x")),
     "another archive": lambda file, result, secret: bundle(("notes.txt", b"x"))(file, file, secret),
     "cut short": lambda file, result, secret: (
         bundle()(file, result, secret),
@@ -511,7 +532,8 @@ BUNDLES = {
     "not one": lambda file, result, secret: file.write_bytes(b"PK\x03\x04"),
 }
 NO_BUNDLES = [
-    BUNDLES[name] for name in ("nothing", "an empty file", "another archive", "cut short")
+    BUNDLES[name]
+    for name in ("nothing", "an empty file", "another archive", "cut short", "deep folders")
 ]
 READ_BUNDLES = ("json", "query", "csv", "dataset", "merge", "compare", "resume")
 

@@ -153,6 +153,7 @@ SAYS = {
     "the end at go": "closed the connection",
     "edges without end": "did not answer in time",
     "large stale frames without end": "did not answer in time",
+    "samples without end": "more samples than it was asked for",
     "heartbeats in place of a run": "did not answer in time",
     "noise in place of frames": "not netbench's protocol",
     "a result in one byte a second": "did not answer in time",
@@ -160,7 +161,13 @@ SAYS = {
     "a clock that jumps by days in a window": "times span 259200.* s, but its run took",
     "samples that run backwards": "samples run backwards",
     "an empty result": "has no window",
-    "a row that is not there": "a row that it has not described",
+    "a row that is not there": (odd := "counters that are not as it has described them"),
+    "a silence in words in a result": odd,
+    "a silence of no number in a result": odd,
+    "3,000 lengths in a result": odd,
+    "an edge that is none in a result": odd,
+    "streams that come and go in a result": odd,
+    "a readback at three edges in a result": "makes no line of a record .sender.resident: expected",
     "an error of another size": "an error frame of 2 bytes",
     "errors without end": "ooo",
     "an operation's answer in numbers": "answer to an operation has no text",
@@ -184,6 +191,9 @@ QUICK = (
     "noise on standard error",
     "no port",
     "edges without end",
+    "samples without end",
+    "a silence in words in a result",
+    "a readback at three edges in a result",
     "a clock that jumps by days in a window",
     "words in answer to all questions",
     "heartbeats after goodbye",
@@ -240,6 +250,10 @@ SHELLS = {
         "ran no command",
     ),
     "lines without end": ("echo 'netbench:shell x86_64'; yes remark", "did not answer in time"),
+    "an answer without end": (
+        "echo 'netbench:shell x86_64'; tr '\\0' x < /dev/zero",
+        "it prints more than 16 MiB",
+    ),
     "send without end": (
         "echo 'netbench:shell x86_64'; yes netbench:send",
         "could not be started|did not answer|not read its input",
@@ -261,7 +275,9 @@ SHELLS = {
 }
 
 
-@pytest.mark.parametrize("name", rows(SHELLS, ("lines without end", "the end")))
+@pytest.mark.parametrize(
+    "name", rows(SHELLS, ("lines without end", "an answer without end", "the end"))
+)
 def test_a_hostile_login_shell_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
     script, says = SHELLS[name]
     folder = place.folder / re.sub(r"\W+", "-", f"shell {name}")

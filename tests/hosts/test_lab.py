@@ -180,6 +180,8 @@ def test_links_have_their_addresses_and_lead_no_further(pair: Lab) -> None:
         :-1
     ]
     assert [line.split()[3] for line in listening] == [f"{pair.hosts['snd'].management}:22"]
+    off = Path("/proc/sys/net/ipv6/conf", f"nb-{pair.name}", "disable_ipv6")
+    assert not off.exists() or off.read_text() == "1\n", "no host becomes this machine's router"
 
 
 def test_only_the_labs_key_and_known_hosts_are_used(pair: Lab, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from netbench.read.noise_labels import signs
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result.files import parse_noise
+from netbench.result.files import NOISE, parse_noise, read_noise
 from netbench.result.record import Record
 from netbench.result.store import Store
 from netbench.run import conductor, host_load, noise
@@ -229,12 +229,22 @@ def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None
     assert "own" not in entries[3]
 
 
-@pytest.mark.parametrize("load", ["1e999", "nan", "9" * 400])
-def test_a_number_without_end_is_missing(load: str) -> None:
-    reading = noise.Reading(0)
+@pytest.mark.parametrize("load", [float("inf"), float("nan"), 10**400])
+def test_a_number_without_end_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: float
+) -> None:
+    """What a reader of noise.jsonl would not take is not in it."""
+    made = one_host()
+    store = Store.create(tmp_path, "n", made.text, {"cells": []})
+    store.lock()
+    monkeypatch.setattr(noise, "_of_network", lambda name: {})
     what = ("file", ("/proc/loadavg",))
-    noise._take({what: noise._of_kernel("")[what]}, reading, what, f"{load} 0 0")
-    assert reading.missing == {"/proc/loadavg": "a number is beyond 64 bits"}
+    monkeypatch.setattr(noise, "_of_kernel", lambda _: {what: ("gauges", lambda _: {"load": load})})
+    with monitored(made, store.noise) as (_, monitor, _), monitor.around(0):
+        pass
+    store.close()
+    (entry,) = read_noise(store.path / NOISE)
+    assert "makes no line of readings of noise" in entry.missing["all"]
 
 
 @pytest.mark.parametrize("why", ["stopped", "lost", "no room"])

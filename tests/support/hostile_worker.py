@@ -141,6 +141,7 @@ class Behaviour:
 
 
 SAMPLE = numbers("flow", "bytes", 0, 1, 7)
+LENGTHS = next(key for key in ROWS if key[1] == "splice_out")
 WINDOW = b"".join(numbers("flow", "bytes", edge, 10**9 * (2 - edge), 7) for edge in range(2))
 HEARTBEAT = frames.frame(Frame.HEARTBEAT, 0)
 EDGE = struct.pack("=II", 1, 0)
@@ -161,6 +162,7 @@ BEHAVIOURS = {
     "large stale frames without end": Behaviour(
         Frame.GO, forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000))
     ),
+    "samples without end": Behaviour(Frame.GO, forever(sent(Frame.SAMPLES, SAMPLE * 500))),
     "heartbeats in place of a run": Behaviour(Frame.GO, forever(raw(HEARTBEAT), 0.5)),
     "noise in place of frames": Behaviour(Frame.GO, forever(raw(b"\xff" * 4096))),
     "a result in one byte a second": Behaviour(
@@ -180,6 +182,21 @@ BEHAVIOURS = {
         Frame.RESULT,
         once(sent(Frame.RESULT, VECTOR.pack(60000, 0, 0, 0, 0, 0))),
     ),
+    **{
+        f"{name} in a result": Behaviour(
+            Frame.RESULT, once(lambda tag, real, odd=odd: sent(Frame.RESULT, real + odd)(tag, b""))
+        )
+        for name, odd in {
+            "a silence in words": text(ROWS["", "silence"], b"x"),
+            "a silence of no number": numbers("", "silence", 0, 0),
+            "3,000 lengths": numbers(*LENGTHS, 0, 0, *range(3000)),
+            "an edge that is none": numbers("", "port", 9, 0, 5),
+            "streams that come and go": numbers("flow", "bytes", 1, 2**62, 5, 5),
+            "a readback at three edges": b"".join(
+                numbers("", "resident", edge, 0, 5) for edge in range(3)
+            ),
+        }.items()
+    },
     "an error of another size": Behaviour(Frame.RESULT, once(sent(Frame.ERROR, b"no"))),
     "errors without end": Behaviour(
         Frame.RESULT, forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576)))

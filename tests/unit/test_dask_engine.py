@@ -168,6 +168,10 @@ def test_parts_are_not_run_where_others_may_exchange_them(
         dask_engine._prepared(theirs / "c" / "1", ours)  # type: ignore[arg-type]
     theirs.chmod(0o1777)
     assert owner or dask_engine._prepared(theirs / "c" / "1", ours)  # type: ignore[arg-type]
+    (tmp_path / "ours").mkdir()
+    (theirs / "link").symlink_to(tmp_path / "ours")
+    place = dask_engine._prepared(theirs / "link" / "1", ours)  # type: ignore[arg-type]
+    assert place == tmp_path / "ours" / "1-parts", "a link that its folder's owner may exchange"
 
 
 def test_help_imports_nothing_of_dask() -> None:

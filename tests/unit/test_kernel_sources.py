@@ -9,6 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from netbench import kernels
 from netbench.base.errors import RequestError
+from netbench.lab import modules
 from netbench.model import Kernel
 
 RELEASE = "6.99.0-test+"
@@ -55,8 +57,14 @@ def root(folder: Path, base: str = "lib", release: str = RELEASE) -> Path:
 NAME = f"linux-image-{RELEASE}_1_amd64.deb"
 
 
-def package(folder: Path, name: str = NAME, base: str = "lib", release: str = RELEASE) -> Path:
-    content = root(folder / f"content-{name}", base, release)
+def package(
+    folder: Path,
+    name: str = NAME,
+    base: str = "lib",
+    release: str = RELEASE,
+    content: Path | None = None,
+) -> Path:
+    content = content or root(folder / f"content-{name}", base, release)
     (content / "DEBIAN").mkdir()
     about = f"Package: linux-image-{release.rstrip('+')}\nVersion: 1\nArchitecture: amd64\n"
     (content / "DEBIAN" / "control").write_text(f"{about}Maintainer: nobody\nDescription: test\n")
@@ -78,7 +86,7 @@ def test_a_package_is_unpacked_with_its_modules_indexed(tmp_path: Path, base: st
     made = kernels.unpack(Kernel("k", deb=str(package(tmp_path, base=base))), empty(tmp_path))
     assert made.release == RELEASE
     assert made.image.read_bytes() == image()
-    assert made.modules == tmp_path / "unpacked" / base / "modules" / RELEASE
+    assert made.modules == tmp_path / "unpacked" / "root" / base / "modules" / RELEASE
     assert (made.modules / "modules.dep").exists()
 
 
@@ -113,10 +121,54 @@ def test_an_installed_folder_of_a_tree_is_left_as_it_is(tmp_path: Path) -> None:
     installed = root(tmp_path / "tar-install")
     before = sorted(installed.rglob("*"))
     made = kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
-    assert made.image == installed / "boot" / f"vmlinuz-{RELEASE}"
     assert made.modules is not None
     assert (made.modules / "modules.dep").exists()
     assert sorted(installed.rglob("*")) == before
+
+
+def linked(content: Path, outside: Path) -> None:
+    """Its folder of modules is one of the machine's, where depmod would write."""
+    own = content / "lib" / "modules" / RELEASE
+    shutil.rmtree(own)
+    own.symlink_to(outside)
+
+
+def of_other_things(content: Path, outside: Path) -> None:
+    own = content / "lib" / "modules" / RELEASE
+    (own / "secret.ko").symlink_to(outside / "secret")
+    os.mkfifo(own / "pipe.ko")
+    (own / "modules.dep").symlink_to(outside / "modules.dep")
+    (content / "boot" / "vmlinuz").symlink_to(outside / "secret")
+
+
+@needs_tools
+@pytest.mark.parametrize("source", ["deb", "tree"])
+@pytest.mark.parametrize("craft", [linked, of_other_things])
+def test_a_package_takes_nothing_from_outside_and_puts_nothing_there(
+    tmp_path: Path, source: str, craft: Callable[[Path, Path], None]
+) -> None:
+    outside, content = tmp_path / "outside", root(tmp_path / "tar-install")
+    outside.mkdir()
+    (outside / "secret").write_text("of this machine")
+    craft(content, outside)
+    place = tmp_path
+    if source == "deb":
+        place = package(tmp_path, content=content)
+    made = kernels.unpack(Kernel("k", **{source: str(place)}), empty(tmp_path))
+    assert [each.name for each in outside.iterdir()] == ["secret"]
+    taken = [*made.modules.iterdir()] if made.modules else []
+    assert not {"secret.ko", "pipe.ko"} & {each.name for each in taken}
+    assert not any(each.is_symlink() for each in taken)
+
+
+@pytest.mark.parametrize("name", ["../../evil.ko", "/etc/evil.ko", "a/../b.ko", "gone.ko"])
+def test_modules_are_files_of_their_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "a").mkdir()
+    for file in ("tls.ko", "b.ko"):
+        (tmp_path / file).touch()
+    (tmp_path / "modules.dep").write_text(f"tls.ko: b.ko {name}\n")
+    with pytest.raises(RequestError, match=re.escape(f"{name!r} of modules.dep is no file there")):
+        modules.needs(tmp_path)
 
 
 def test_an_image_says_its_release(tmp_path: Path) -> None:
@@ -133,11 +185,13 @@ def test_an_image_says_its_release(tmp_path: Path) -> None:
         ("tree", "{}/none", "{}/none does not exist on this machine; correct `tree:`"),
         ("tree", "{}", "no linux-image-*.deb, linux-*.tar* or tar-install in {}; build one there"),
         ("image", "{}/text", "{}/text is not an x86 kernel image; expected a bzImage, such as"),
+        ("image", "{}/up", "{}/up is not an x86 kernel image; expected a bzImage, such as"),
         ("release", "6.1", "expected deb, tree or image, a file of this machine"),
     ],
 )
 def test_what_is_no_kernel_is_refused(tmp_path: Path, source: str, path: str, message: str) -> None:
     (tmp_path / "text").write_text("hello\n" * 500)
+    (tmp_path / "up").write_bytes(image("../../etc"))
     kernel: dict[str, Any] = {source: path.format(tmp_path)}
     with pytest.raises(RequestError, match=f"^kernel k: {re.escape(message.format(tmp_path))}"):
         kernels.unpack(Kernel("k", **kernel), empty(tmp_path))

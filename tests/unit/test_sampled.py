@@ -40,6 +40,7 @@ HOSTILE = {
     "a process that there is not": "f k a\ns 1 1 0 0",
     "a negative frame": "f k a\np 1 a\ns 1 1 0 -1",
     "a negative count": "f k a\np 1 a\ns -1 1 0 0",
+    "a count of 20 digits": f"f k a\np 1 a\ns {10**20} 1 0 0",
     "no number": "f k a\np 1 a\ns x 1 0 0",
     "a stack of nothing": "s 1",
     "an empty line": "event cycles\n\nframes",

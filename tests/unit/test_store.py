@@ -49,7 +49,7 @@ def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path:
     made = store.path.rename(tmp_path / "away")
     store.path.symlink_to(other)
     store.append(record(1))
-    store.noise({"block": 0})
+    store.noise({"block": 0, "host": "here", "ns": [0, 0]})
     store.journal.write(Restored((1,), "here"))
     store.facts({})
     store.samples(1, [])
