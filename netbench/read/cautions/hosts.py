@@ -53,6 +53,30 @@ def virtual_machine(evidence: Evidence) -> Cautions:
 
 
 @caution(
+    55,
+    about="The data link is virtual (veth): packets stay whole, up to 64 KiB with TSO, and meet no"
+    " card.",
+    reads="the fact `nic_driver`",
+    remedy="take differences of the stack from it; what a packet costs on a wire needs a card",
+)
+def virtual_link(evidence: Evidence) -> Cautions:
+    """Packets of such a link are what the interface passes, and offloads that are on do no work."""
+    result, drivers = evidence.result, ("veth", "tun")
+    linked = [
+        host
+        for host, entries in result.hosts.items()
+        if entries and entries[-1].facts.get("nic_driver") in drivers
+    ]
+    if linked:
+        yield Caution(
+            "The data link is virtual: what TSO would have a card do is left undone, and packets"
+            " are as large as the interface passes them.",
+            tuple(linked),
+            "the fact `nic_driver`",
+        )
+
+
+@caution(
     205,
     reads="`left_changed` of journal.jsonl",
     remedy="find out what else changed it (another program, or the kernel along with a setting),"

@@ -11,6 +11,7 @@ from netbench.base.units import count, listed, said_of
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.cells import rows_by_cell
 from netbench.read.epochs import BETWEEN
+from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
 from netbench.stats.failures import failing_levels
@@ -163,13 +164,14 @@ def rate(evidence: Evidence) -> Cautions:
 
 @caution(
     150,
-    reads="the metrics of `repeat`, of each cell",
+    reads="the metrics of `repeat`, of each cell; at a rate CPU too",
     remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
 )
 def outlier(evidence: Evidence) -> Cautions:
     """A run lies far from the median of its cell, by NEAR at least; it counts like all others."""
-    runs = evidence.result.ok
-    for metric in evidence.result.repeat.metrics:
+    result, runs = evidence.result, evidence.result.ok
+    paced = any(rate_of(result, c.factors) for c in evidence.cells)
+    for metric in dict.fromkeys((*result.repeat.metrics, *(SIDES_OF_CPU if paced else ()))):
         apart: list[tuple[str, str]] = []
         for c, rows, within in evidence.values(metric):
             values, numbers = runs[metric].to_numpy(float)[rows], runs["run"].to_numpy()[rows]

@@ -23,7 +23,7 @@ def effects(source: Source) -> Section | None:
     fewer than two factors were swept.
     """
     blocks: list[Block] = []
-    notes: dict[str, None] = {}
+    notes: dict[str, list[str]] = {}  # with the metrics that they are of
     whys: dict[str, None] = {}
     for metric, found in source.effects.items():
         what, known = title(metric, source.result), [each for each in found if each.effects]
@@ -32,12 +32,17 @@ def effects(source: Source) -> Section | None:
             blocks += [Prose(tuple(lines), bullets=True), _contrasts(known, what, source.several)]
         for each in found:
             at = _at(each, source.several)
-            notes |= dict.fromkeys(f"{at}{note}." for note in each.notes)
+            for note in each.notes:
+                notes.setdefault(f"{at}{note}", []).append(source.result.describe(metric).title)
             if each.why:
                 whys[f"{at}{what}: {each.why}."] = None
     if not blocks:
         return None
-    told = (*_how(source, source.several), *notes, *whys)
+    of = (
+        f"{', '.join(what)}: {note}." if len(source.effects) > 1 else f"{note}."
+        for note, what in notes.items()
+    )
+    told = (*_how(source, source.several), *of, *whys)
     return Section("effects", "Which factor matters", (*blocks, Prose(told)))
 
 
@@ -136,8 +141,7 @@ def _how(source: Source, several: bool) -> Iterator[str]:
     yield (
         "A factor's change is the mean over the levels of the others; the change of two together is"
         f" a ratio of ratios. Intervals are paired by {unit} and corrected for all rows of their"
-        f" metric (Holm, {confidence}), p is uncorrected. A change is between these levels: levels"
-        " further apart would have a larger one."
+        f" metric (Holm, {confidence}), p is uncorrected."
     )
 
 

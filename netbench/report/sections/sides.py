@@ -96,16 +96,16 @@ def meters(source: Source) -> Section | None:
         if len(counted) < 2:
             continue
         by = {f"by {meter} [CPUs]": by_meter[meter] for meter in there}
-        end = {"apart [CPUs]": _apart(source, c, who, counted)}
+        end = {"spread [CPUs]": _spread(source, c, who, counted)}
         rows.append({**source.keyed(c), **keyed("side", who), **by, **end})
     notes = [
-        "Means over the same runs; apart: the largest less the smallest, run by run. rusage does"
+        "Means over the same runs; spread: the largest less the smallest, run by run. rusage does"
         " not count interrupts, softirq work that others did for a process, and other processes."
     ]
     return _section("meters", "The meters side by side", rows, notes)
 
 
-def _apart(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> Interval:
+def _spread(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> Interval:
     """How far the meters of a cell lie apart, in pairs of the same runs."""
     low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
     runs = source.result.ok

@@ -25,7 +25,7 @@ def test_meters_are_compared_run_by_run(
 ) -> None:
     report = build(Synth(pairs=("snd>rcv",), runs=40, duration=20.0, edit=edit).write(tmp_path))
     (table,) = report.section("meters").blocks
-    assert [c.name for c in table.columns][-2:] == ["by rusage", "apart"]
+    assert [c.name for c in table.columns][-2:] == ["by rusage", "spread"]
     for row in table.rows:
         counted, used, apart = row[-3:]
         assert apart.mean == pytest.approx(abs(counted.mean - used.mean))
