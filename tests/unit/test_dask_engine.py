@@ -171,8 +171,11 @@ def test_parts_are_not_run_where_others_may_exchange_them(
     assert owner or dask_engine._prepared(theirs / "c" / "1", ours)  # type: ignore[arg-type]
     (tmp_path / "ours").mkdir()
     (theirs / "link").symlink_to(tmp_path / "ours")
-    with nullcontext() if not owner else pytest.raises(PlaceError, match="who may exchange it"):
-        dask_engine._prepared(theirs / "link" / "1", ours)  # type: ignore[arg-type]
+    (theirs / "below").mkdir(exist_ok=True)
+    (tmp_path / "link").symlink_to(theirs / "below")
+    for link in (theirs / "link", tmp_path / "link"):
+        with pytest.raises(PlaceError, match="may exchange it") if owner else nullcontext():
+            dask_engine._prepared(link / "1", ours)  # type: ignore[arg-type]
 
 
 def test_help_imports_nothing_of_dask() -> None:
