@@ -258,7 +258,8 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 
 	if (!reads)
 		return status;
-	/* The text may be anybody's: nothing is made of it that was not put there to be restored. */
+	/* The text may be anybody's: nothing is made of it that was not put there to be restored.
+	 */
 	if (!status && wanted.handle && !is_own(&wanted) && !is_simple(wanted.kind))
 		status = fail_text(text, error);
 	if (!status && strcmp(reads, text) != 0) {
