@@ -7,7 +7,9 @@ plots.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -312,8 +314,8 @@ def transfer(
     """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
     `transfer("repeat.min=5")`.
 
-    The result is kept below `results`, or in a temporary folder, from which everything is read
-    before it is removed. `seconds` is told what a run moves while it lasts, about each second of
+    The result is kept below `results`, or in a temporary folder, which goes with the Results.
+    `seconds` is told what a run moves while it lasts, about each second of
     it. Errors: CampaignError, RequestError; NetbenchError with the reason when
     the run failed.
     """
@@ -321,17 +323,19 @@ def transfer(
     from netbench.run import conductor
 
     one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
-    with ExitStack() as stack:
-        cell = stack.enter_context(_made(one_cell, lambda _: None))
-        folder = results or stack.enter_context(tempfile.TemporaryDirectory(prefix="netbench-"))
-        conclusion = conductor.start(cell, Path(folder), seconds=seconds)
+    folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
+    with ExitStack() as end:
+        if results is None:
+            end.callback(shutil.rmtree, folder, ignore_errors=True)
+        with _made(one_cell, lambda _: None) as cell:
+            conclusion = conductor.start(cell, folder, seconds=seconds)
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         result = load(conclusion.path)
         if conclusion.exit_code or not (result.runs["status"] == "ok").any():
             reasons = [str(reason) for reason in result.runs["reason"] if reason]
             raise NetbenchError(reasons[-1] if reasons else conclusion.reason)
-        _ = result.samples, result.report  # both are read on first use: before the folder goes
+        weakref.finalize(result, end.pop_all().close)
     return result
 
 

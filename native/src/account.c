@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "program.h"
+#include "guard.h"
 
 enum { GROUPS_MAX = 256 };
 

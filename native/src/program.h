@@ -40,13 +40,6 @@ void nb_output_read(struct nb_output *output);
 /* What was read since the last call: at most `room` bytes into `text`. Returns how many. */
 size_t nb_output_take(struct nb_output *output, char *text, size_t room);
 
-/*
- * Run argv (separated by NUL, `length` bytes) to its end and capture its output. Returns its
- * waitpid status or a negative code.
- */
-int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, size_t room,
-	    struct nb_error *error);
-
 /* Forget the environment, but for a PATH of the system's folders, and overwrite it in memory. For
  * processes with one thread. */
 void nb_program_clear_environment(void);

@@ -1,199 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Nothing that a tool starts outlives it, nor the worker, however that ends: a guard adopts what
- * leaves its session (PR_SET_CHILD_SUBREAPER of prctl(2)), finds it in /proc/thread-self/children,
- * proc(5), and kills it.
- */
 #include "tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "proc_text.h"
 #include "wire.h"
 
-enum {
-	LISTEN = 0x0a,
-	KILL_ROUNDS = 5000, /* of a millisecond */
-	GUARD_DONE = 0
-};
-
-/* What a guard reports: first how the program began, then how it ended. */
-struct beginning {
-	pid_t program;
-	int number;
-};
-
-struct ending {
-	int status; /* of waitpid */
-	struct rusage usage;
-};
-
-/* The connection to the controller among others: it must end with the worker. */
-static void close_all_but(int one, int other)
-{
-	unsigned int low = (unsigned int)(one < other ? one : other),
-		     high = (unsigned int)(one < other ? other : one);
-
-	if (low)
-		nb_program_close(0, low - 1);
-	nb_program_close(low + 1, high - 1);
-	nb_program_close(high + 1, ~0U);
-}
-
-static void kill_children(void)
-{
-	char text[4096], *at = text, *end;
-
-	nb_read_file("/proc/thread-self/children", text, sizeof(text));
-	for (long pid = strtol(at, &end, 10); end != at && *end; pid = strtol(at, &end, 10)) {
-		kill((pid_t)pid, SIGKILL);
-		at = end;
-	}
-}
-
-static void kill_what_is_left(void)
-{
-	for (int round = 0; round < KILL_ROUNDS; round++) {
-		pid_t gone;
-
-		kill_children();
-		while ((gone = waitpid(-1, NULL, WNOHANG)) > 0)
-			;
-		if (gone < 0)
-			return; /* ECHILD */
-		nb_sleep(1000000);
-	}
-}
-
-static void guard_program(pid_t program, int lifeline, int report)
-{
-	struct pollfd fds[] = { { .fd = lifeline, .events = POLLIN },
-				{ .fd = (int)syscall(SYS_pidfd_open, program, 0),
-				  .events = POLLIN } };
-	struct ending ending;
-	ssize_t written;
-	char order;
-
-	/* A byte asks the program to end, and the end of the pipe kills it. */
-	for (;;) {
-		fds[0].revents = fds[1].revents = 0;
-		if (poll(fds, 2, -1) < 0)
-			continue;
-		if (fds[1].revents)
-			break;
-		if (read(lifeline, &order, sizeof(order)) == sizeof(order)) {
-			kill(-program, SIGTERM);
-			continue;
-		}
-		kill(-program, SIGKILL);
-		kill(program, SIGKILL);
-		break;
-	}
-	memset(&ending, 0, sizeof(ending));
-	wait4(program, &ending.status, 0, &ending.usage);
-	kill_what_is_left();
-	written = write(report, &ending, sizeof(ending));
-	(void)written;
-}
-
-static void run_guard(char **arguments, const struct nb_cpus *cpus, int out, int err, int lifeline,
-		      int report)
-{
-	struct beginning beginning;
-	ssize_t written;
-
-	setsid();
-	signal(SIGPIPE, SIG_IGN);
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	prctl(PR_SET_PDEATHSIG, SIGCONT); /* were it stopped, it would see no end of the lifeline */
-	beginning.program = nb_program_start(arguments, cpus, out, err, &beginning.number);
-	close_all_but(lifeline, report);
-	written = write(report, &beginning, sizeof(beginning));
-	if (written == sizeof(beginning) && beginning.program > 0)
-		guard_program(beginning.program, lifeline, report);
-	_exit(GUARD_DONE);
-}
-
-/* Close the guard's ends. Returns the program's pid, or -1 with an errno in *number. */
-static pid_t await_beginning(struct nb_guard *guard, const int *lifeline, const int *report,
-			     int *number)
-{
-	struct beginning beginning;
-	ssize_t got;
-
-	close(lifeline[0]);
-	close(report[1]);
-	guard->lifeline = lifeline[1];
-	guard->report = report[0];
-	do
-		got = read(guard->report, &beginning, sizeof(beginning));
-	while (got < 0 && errno == EINTR);
-	if (got == sizeof(beginning) && beginning.program > 0) {
-		fcntl(guard->report, F_SETFL, O_NONBLOCK);
-		return beginning.program;
-	}
-	*number = got == sizeof(beginning) ? beginning.number : ECHILD;
-	waitpid(guard->pid, NULL, 0);
-	guard->pid = 0;
-	return -1;
-}
-
-/* Start a program as nb_program_start does. Returns its pid, or -1 with an errno in *number. */
-static pid_t guard_start(struct nb_guard *guard, char **arguments, const struct nb_cpus *cpus,
-			 int out, int err, int *number)
-{
-	int lifeline[2] = { -1, -1 }, report[2] = { -1, -1 };
-
-	*number = 0;
-	if (!pipe2(lifeline, O_CLOEXEC) && !pipe2(report, O_CLOEXEC)) {
-		guard->pid = fork();
-		if (guard->pid == 0)
-			run_guard(arguments, cpus, out, err, lifeline[0], report[1]);
-		if (guard->pid > 0)
-			return await_beginning(guard, lifeline, report, number);
-	}
-	*number = errno;
-	guard->pid = 0;
-	for (int i = 0; i < 2; i++) {
-		close(lifeline[i]);
-		close(report[i]);
-	}
-	return -1;
-}
-
-/* Whether the program has ended, and how; what it left is gone then. Waits for nothing. */
-static int guard_ended(struct nb_guard *guard, struct ending *ending)
-{
-	ssize_t got = read(guard->report, ending, sizeof(*ending));
-
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
-	if (got != sizeof(*ending)) /* the guard was killed, and so was the program */
-		*ending = (struct ending){ .status = SIGKILL };
-	waitpid(guard->pid, NULL, 0);
-	guard->pid = 0;
-	return 1;
-}
-
-static void guard_kill(struct nb_guard *guard)
-{
-	if (guard->lifeline >= 0)
-		close(guard->lifeline);
-	guard->lifeline = -1;
-	if (guard->pid > 0)
-		kill(guard->pid, SIGCONT);
-}
+enum { LISTEN = 0x0a };
 
 void nb_tool_init(struct nb_tool *tool)
 {
@@ -230,7 +48,7 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 	    open_output(&tool->errors, NB_TOOL_ERRORS, &err))
 		number = errno;
 	else
-		tool->pid = guard_start(&tool->guard, arguments, &job->cpus, out, err, &number);
+		tool->pid = nb_guard_start(&tool->guard, arguments, &job->cpus, out, err, &number);
 	if (out >= 0)
 		close(out);
 	if (err >= 0)
@@ -245,11 +63,11 @@ int nb_tool_start(struct nb_tool *tool, const struct nb_job *job, struct nb_erro
 
 void nb_tool_poll(struct nb_tool *tool)
 {
-	struct ending ending;
+	struct nb_ending ending;
 
 	nb_output_read(&tool->output);
 	nb_output_read(&tool->errors);
-	if (tool->pid && !tool->exited && guard_ended(&tool->guard, &ending)) {
+	if (tool->pid && !tool->exited && nb_guard_ended(&tool->guard, &ending)) {
 		tool->exited = 1;
 		tool->status = ending.status;
 		tool->usage = ending.usage;
@@ -282,7 +100,7 @@ void nb_tool_terminate(const struct nb_tool *tool)
 void nb_tool_kill(struct nb_tool *tool)
 {
 	if (tool->pid && !tool->exited)
-		guard_kill(&tool->guard);
+		nb_guard_kill(&tool->guard);
 }
 
 int nb_tool_wait(struct nb_tool *tool, uint64_t deadline)
@@ -302,9 +120,7 @@ void nb_tool_free(struct nb_tool *tool)
 		close(tool->output.fd);
 	if (tool->errors.fd >= 0)
 		close(tool->errors.fd);
-	guard_kill(&tool->guard);
-	if (tool->guard.report >= 0)
-		close(tool->guard.report);
+	nb_guard_free(&tool->guard);
 	free(tool->output.text);
 	free(tool->errors.text);
 	nb_tool_init(tool);

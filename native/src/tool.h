@@ -3,22 +3,14 @@
 #ifndef NB_TOOL_H
 #define NB_TOOL_H
 
-#include <sys/resource.h>
-
 #include "fail.h"
+#include "guard.h"
 #include "job.h"
 #include "program.h"
 
 enum { /* bytes that are kept: what was printed last */
        NB_TOOL_OUTPUT = 2 * 1024 * 1024,
        NB_TOOL_ERRORS = 16 * 1024
-};
-
-/* A process that adopts and kills what a tool leaves. */
-struct nb_guard {
-	pid_t pid;    /* 0: none */
-	int lifeline; /* once it is closed, or the worker ends, everything is killed */
-	int report;   /* readable once the program has ended */
 };
 
 struct nb_tool {

@@ -20,7 +20,7 @@ from netbench.engine.catalogue import Catalogue
 from netbench.engine.own_engine import local
 from netbench.model import Campaign
 
-_TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
+_TRANSFER = "netbench: 1\nname: transfer\ntransfer: {warmup: 200ms}\nverify: false\n"
 _CHANGED = "# effective campaign of:"
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import ndtri, stdtrit
 
 from netbench.model import NOTHING
+from netbench.stats import special
 from netbench.stats.intervals import NAN, Numbers
 
 Places = npt.NDArray[np.int64]
@@ -223,7 +223,7 @@ def fit(
     units.append(_Units(PAIR, o.pairs, rest, o.error, o.n > 1, np.arange(len(rest)), rest))
     hosts_told = sum(len(each.names) for each in units[:-1]) >= FEWEST_UNITS
     level = (1 - confidence) / (cells * (len(units) if hosts_told else 1))
-    z = ndtri((1 + confidence) / 2)
+    z = special.ndtri((1 + confidence) / 2)
     shifts: list[Shift] = []
     limits: dict[str, float] = {}
     for each in units:
@@ -304,7 +304,7 @@ def _interval(one: Sequence[float], two: Sequence[float], level: float) -> tuple
     if few < 2:
         return shift, NAN
     error = math.sqrt(sum(values.var(ddof=1) / len(values) for values in each))
-    return shift, float(stdtrit(few - 1, (1 + level) / 2)) * error
+    return shift, float(special.stdtrit(few - 1, (1 + level) / 2)) * error
 
 
 def _shared(kind: str, name: str, hosts: int, sign: float, shift: float, half: float) -> Shared:

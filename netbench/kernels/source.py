@@ -35,12 +35,13 @@ SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
 @dataclass(frozen=True)
 class Unpacked:
     """A kernel as files: `image` (a bzImage), `modules` (the folder that holds `modules.dep`; None:
-    it has no modules).
+    it has no modules). `content`: the digest of what they were taken from.
     """
 
     release: str
     image: Path
     modules: Path | None
+    content: str
 
 
 def on_this_machine(kernel: Kernel) -> bool:
@@ -80,36 +81,43 @@ def digest(place: Path) -> str:
 def unpack(kernel: Kernel, folder: Path) -> Unpacked:
     """Unpack a kernel's files into an empty folder that others cannot enter. Of a package, or of
     what a build has installed, only regular files are taken: whoever made it may have put links,
-    devices and indices of modules there that lead elsewhere.
+    devices and indices of modules there that lead elsewhere, and may exchange it meanwhile.
 
     Errors: RequestError with what is missing or not a kernel, and what to do.
     """
     place = locate(kernel)
-    made, root = folder / "made", folder / "root"
-    if place.is_dir():
-        made = place
-    elif place.suffix == ".deb":
-        _run(kernel.name, place, ("dpkg-deb", "-x", str(place), str(made)), "dpkg")
-    elif ARCHIVE.match(place.name):
-        made.mkdir()
-        argv = ("tar", "-x", "--no-same-owner", "-f", str(place), "-C", str(made))
-        _run(kernel.name, place, argv, "tar xz-utils zstd")
-    else:
-        return Unpacked(image_release(place, kernel.name), place, None)
+    made, root, own = folder / "made", folder / "root", folder / place.name
     try:
-        for file in _regular(made):
-            inner = file.relative_to(made)
-            (root / inner).parent.mkdir(parents=True, exist_ok=True)
-            if made != place:
-                file.rename(root / inner)
-                continue
-            with open_file(file, len(inner.parts)) as raw, (root / inner).open("xb") as copy:
-                shutil.copyfileobj(raw, copy)
+        if place.is_dir():
+            _take(place, root)
+            return _within(kernel, root, digest(root))
+        shutil.copyfile(place, own)
+        content = digest(own)
+        if place.suffix == ".deb":
+            _run(kernel.name, own, ("dpkg-deb", "-x", str(own), str(made)), "dpkg")
+        elif ARCHIVE.match(place.name):
+            made.mkdir()
+            argv = ("tar", "-x", "--no-same-owner", "-f", str(own), "-C", str(made))
+            _run(kernel.name, own, argv, "tar xz-utils zstd")
+        else:
+            image_release(place, kernel.name)  # told by its own name where it is none
+            return Unpacked(image_release(own, kernel.name), own, None, content)
+        own.unlink()
+        _take(made, root)
     except OSError as error:
         raise RequestError(
             f"kernel {kernel.name}: cannot take {error.filename}: {error.strerror}"
         ) from error
-    return _within(kernel, root)
+    return _within(kernel, root, content)
+
+
+def _take(made: Path, root: Path) -> None:
+    """Copy regular files, and nothing else. Errors: OSError."""
+    for file in _regular(made):
+        inner = file.relative_to(made)
+        (root / inner).parent.mkdir(parents=True, exist_ok=True)
+        with open_file(file, len(inner.parts)) as raw, (root / inner).open("xb") as copy:
+            shutil.copyfileobj(raw, copy)
 
 
 def image_release(image: Path, name: str = "") -> str:
@@ -197,7 +205,7 @@ def _outputs(tree: Path, beside: bool) -> Iterator[Path]:
         yield tree / _TAR_INSTALL
 
 
-def _within(kernel: Kernel, root: Path) -> Unpacked:
+def _within(kernel: Kernel, root: Path, content: str) -> Unpacked:
     """The kernel in an unpacked root of regular files, which is ours to write to."""
     images = sorted((root / "boot").glob("vmlinuz*"))
     if len(images) != 1:
@@ -211,8 +219,8 @@ def _within(kernel: Kernel, root: Path) -> Unpacked:
         modules = base / "lib" / "modules" / release
         if modules.is_dir():
             index(modules, kernel.name, release)
-            return Unpacked(release, images[0], modules)
-    return Unpacked(release, images[0], None)
+            return Unpacked(release, images[0], modules, content)
+    return Unpacked(release, images[0], None, content)
 
 
 def index(modules: Path, name: str, release: str) -> None:

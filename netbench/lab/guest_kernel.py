@@ -66,7 +66,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
     """A folder of the cache with `image`, `release` and `modules.cpio`, by the content that they
     are made from.
     """
-    cached = debian.cache() / "kernels" / f"{source.digest(place)[:32]}-{modules.RECIPE}"
+    cached = _cached(source.digest(place))
     if use(cached):
         return cached
     cached.parent.mkdir(exist_ok=True)
@@ -75,6 +75,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         raw.mkdir()
         draft.mkdir(mode=0o755)
         files = source.unpack(kernel, raw)
+        cached = _cached(files.content)  # whatever it was when it was looked for
         shutil.copyfile(files.image, draft / "image")
         (draft / "modules.cpio").write_bytes(
             modules.pack(files.modules, files.release) if files.modules else b""
@@ -84,6 +85,10 @@ def _parts(kernel: Kernel, place: Path) -> Path:
             draft.rename(cached)
     use(cached)
     return cached
+
+
+def _cached(content: str) -> Path:
+    return debian.cache() / "kernels" / f"{content[:32]}-{modules.RECIPE}"
 
 
 def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:

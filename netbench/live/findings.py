@@ -36,7 +36,9 @@ class Findings:
         begun = time.monotonic()
         if begun < self._due and not at_once:
             return
-        import netbench.report.source  # noqa: F401  # once, which is no time of looking
+        import scipy.special  # noqa: F401  # once, which is no time of looking
+
+        import netbench.report.source  # noqa: F401
 
         begun = time.monotonic()
         try:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
 
 from netbench.read.result import Result, counting
 from netbench.read.verdicts import stands
+from netbench.stats import special
 from netbench.stats.by_boot import Places
 from netbench.stats.comparison import CARRIED, Comparison
 from netbench.stats.dependence import DOUBT
@@ -56,7 +56,9 @@ def carried_over(result: Result) -> Iterator[CarryOver]:
             if not len(tests) or tests["p"].min() * len(tests) >= ALPHA:
                 continue
             sure = tests.iloc[int(tests["p"].to_numpy().argmin())]
-            half = float(stdtrit(sure["freedom"], 1 - ALPHA / len(tests) / 2)) * sure["error"]
+            half = (
+                float(special.stdtrit(sure["freedom"], 1 - ALPHA / len(tests) / 2)) * sure["error"]
+            )
             ratio, low, high = (math.exp(sure["difference"] + x * half) for x in (0, -1, 1))
             factor, before, level = (str(sure[x]) for x in ("factor", "before", "level"))
             yield CarryOver(pair, metric, factor, before, level, int(sure["n"]), ratio, low, high)
@@ -165,5 +167,5 @@ def _tests(runs: pd.DataFrame, before: pd.DataFrame, residuals: Numbers) -> pd.D
         found = both[0].reset_index().assign(factor=str(factor), error=error, freedom=freedom)
         found = found.assign(difference=sums[0] / n[0] - sums[1] / n[1])[error > 0]
         t = (found["difference"] / found["error"]).abs()
-        tests.append(found.assign(p=2 * stdtr(found["freedom"], -t)))
+        tests.append(found.assign(p=2 * special.stdtr(found["freedom"], -t)))
     return pd.concat(tests, ignore_index=True)

@@ -21,7 +21,6 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.special import ndtri
 
 from netbench.base.errors import StoreError
 from netbench.read.counters import NO_COUNTERS
@@ -35,6 +34,7 @@ from netbench.result.profile_files import (
     read_folded,
     read_profile_runs,
 )
+from netbench.stats import special
 from netbench.stats.intervals import NAN, Interval, t_quantile, welch_error
 
 GIB = 1 << 30
@@ -265,7 +265,7 @@ def difference(
     both = before, after
     logs = [[math.log(total) for total in one.totals if total > 0] for one in both]
     ratio = welch(logs[0], logs[1], confidence)
-    normal = float(ndtri((1 + confidence) / 2))
+    normal = float(special.ndtri((1 + confidence) / 2))
     changes = []
     for name in dict.fromkeys((*before.functions, *after.functions)):
         a, b = (one.functions.get(name, [0.0] * len(one.runs)) for one in both)

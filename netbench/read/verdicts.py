@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from scipy.special import stdtr
 
 from netbench.model import Repeat
 from netbench.read.metrics import describe
+from netbench.stats import special
 from netbench.stats.by_boot import BOOTED
 from netbench.stats.comparison import CAMPAIGN, Comparison
 from netbench.stats.intervals import Numbers, ratio_confidence, t_quantile
@@ -42,7 +42,7 @@ def tested(empty: Comparison, d: float, error: float, freedom: float) -> Compari
 
 def p_different(d: Some, error: Some, freedom: Some) -> Numbers:
     """Two-sided p of a log difference of 0."""
-    return np.asarray(2 * stdtr(freedom, -np.abs(_t(d, error))))
+    return np.asarray(2 * special.stdtr(freedom, -np.abs(_t(d, error))))
 
 
 def p_outside(d: Some, error: Some, freedom: Some, margin: float) -> Numbers:
@@ -51,7 +51,7 @@ def p_outside(d: Some, error: Some, freedom: Some, margin: float) -> Numbers:
     confidence lies within the margin.
     """
     room = np.minimum(math.log1p(margin) - d, d - math.log1p(-margin))
-    return np.asarray(np.minimum(1.0, 2 * stdtr(freedom, -_t(room, error))))
+    return np.asarray(np.minimum(1.0, 2 * special.stdtr(freedom, -_t(room, error))))
 
 
 def _t(d: Some, error: Some) -> Numbers:

@@ -53,7 +53,10 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         return f"undone by {' '.join(change.undo)}"
-    if not (left := _left(change, now)):
+    left = _left(change, now)
+    if change.op == "mount":  # its folder may be there without it
+        left = (change.before,)
+    if not left:
         return "is as it was"
     for _ in range(ROUNDS):  # what is written may move others
         _, now = worker.operate(change.op, change.target, left[0], restore=True)

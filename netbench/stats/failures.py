@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import gammaln
 
 from netbench.base.units import count
+from netbench.stats import special
 from netbench.stats.pairs import Series
 
 ALPHA = 0.05  # at which a level is named that fails more often than the others, after Holm
@@ -56,8 +56,8 @@ def fisher(failed: int, runs: int, others_failed: int, others_runs: int) -> floa
     """
     total = failed + others_failed
     each = np.arange(max(0, total - others_runs), min(runs, total) + 1)
-    logs = -sum(gammaln(x + 1) for x in (each, runs - each, total - each))
-    logs -= gammaln(others_runs - total + each + 1)
+    logs = -sum(special.gammaln(x + 1) for x in (each, runs - each, total - each))
+    logs -= special.gammaln(others_runs - total + each + 1)
     chances = np.exp(logs - logs.max())
     mine = chances[failed - each[0]]
     return float(chances[chances <= mine * (1 + 1e-7)].sum() / chances.sum())

@@ -18,9 +18,9 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaincc, gammaincinv, stdtrit
 
 from netbench.model import Repeat
+from netbench.stats import special
 
 Numbers = npt.NDArray[np.float64]
 NAN = math.nan
@@ -103,7 +103,9 @@ class Interval:
             return replace(self, low=lowest + above * scale, high=high)
         width = highest - lowest
         centre, half = math.log(above / below), self.half_width * width / (above * below)
-        low, high = (lowest + width * float(expit(x)) for x in (centre - half, centre + half))
+        low, high = (
+            lowest + width * float(special.expit(x)) for x in (centre - half, centre + half)
+        )
         return replace(self, low=low, high=high)
 
 
@@ -162,7 +164,7 @@ def ratio_confidence(
 @lru_cache(maxsize=4096)
 def t_quantile(freedom: float, confidence: float) -> float:
     """Two-sided quantile of Student's t."""
-    return float(stdtrit(freedom, (1 + confidence) / 2))
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def mean_interval(values: Sequence[float] | Numbers, confidence: float) -> Interval:
@@ -189,7 +191,7 @@ class Means:
 
     def half_widths(self, confidence: float) -> Numbers:
         """Of Student's t intervals."""
-        quantiles = stdtrit(np.maximum(self.freedom, 1), (1 + confidence) / 2)
+        quantiles = special.stdtrit(np.maximum(self.freedom, 1), (1 + confidence) / 2)
         return np.asarray(quantiles * self.error)
 
     def intervals(self, confidence: float) -> list[Interval]:
@@ -264,10 +266,10 @@ def count_interval(values: Numbers, confidence: float) -> Interval:
         return bounded(why=why)
     variance = plain.sd**2
     dispersion = variance / mean if mean else 1.0
-    if gammaincc((n - 1) / 2, (n - 1) * dispersion / 2) > POISSON:
+    if special.gammaincc((n - 1) / 2, (n - 1) * dispersion / 2) > POISSON:
         total, tail = round(mean * n), (1 - confidence) / 2
-        low = float(gammaincinv(total, tail)) if total else 0.0
-        return bounded(low / n, float(gammaincinv(total + 1, 1 - tail)) / n)
+        low = float(special.gammaincinv(total, tail)) if total else 0.0
+        return bounded(low / n, float(special.gammaincinv(total + 1, 1 - tail)) / n)
     if mean**2 < LEAST_K * (variance - mean):
         return bounded(why="it is counted too unevenly: a few runs have most of it")
     error = math.sqrt(max(variance, mean) / n) / mean

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 
-from scipy.special import chdtri, nctdtrinc
-
+from netbench.stats import special
 from netbench.stats.intervals import NAN, t_quantile
 
 POWER = 0.8
@@ -31,7 +30,7 @@ def smallest_difference(
         return NAN
     limit = t_quantile(n - 1, confidence)
     price = _price(n) if blocks else 1.0
-    return float(nctdtrinc(n - 1, 1 - power, limit)) * sd * price / math.sqrt(n)
+    return float(special.nctdtrinc(n - 1, 1 - power, limit)) * sd * price / math.sqrt(n)
 
 
 def _price(n: int) -> float:
@@ -58,4 +57,4 @@ def upper_deviation(sd: float, freedom: int, confidence: float = POWER) -> float
     degrees of freedom: a small pilot may have seen too little (Browne 1995,
     doi:10.1002/sim.4780141709).
     """
-    return sd * math.sqrt(freedom / float(chdtri(freedom, confidence)))
+    return sd * math.sqrt(freedom / float(special.chdtri(freedom, confidence)))

@@ -11,8 +11,8 @@ import math
 from bisect import bisect_left, bisect_right, insort
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
+from netbench.stats import special
 from netbench.stats.intervals import Numbers
 
 ALPHA = 0.002  # chance that a test speaks up about a sound cell
@@ -38,7 +38,7 @@ def drift(values: Numbers) -> tuple[float, float]:
     if variance <= 0:
         return 0.0, 1.0
     z = (abs(s) - 1) / math.sqrt(variance) if s else 0.0
-    return s / (n * (n - 1) / 2), float(2 * ndtr(-z))
+    return s / (n * (n - 1) / 2), float(2 * special.ndtr(-z))
 
 
 def _concordance(values: Numbers) -> int:
@@ -62,7 +62,7 @@ def autocorrelation(values: Numbers) -> tuple[float, float]:
         return 0.0, 1.0
     r = float((x[1:] * x[:-1]).sum()) / power
     t = (r + 1 / n) / math.sqrt((1 - r * r) / n)
-    return r, float(stdtr(n - 2, -t)) if t > 0 else 1.0
+    return r, float(special.stdtr(n - 2, -t)) if t > 0 else 1.0
 
 
 def outliers(values: Numbers) -> list[int]:

@@ -423,7 +423,10 @@ def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> 
         assert here.qdiscs() == before
         with here.worker() as another:  # as from a journal
             another.operate("qdisc", DATA, "pfifo")
-            assert another.operate("qdisc", DATA, text)[1] == text
+            assert another.operate("qdisc", DATA, text, restore=True)[1] == text
+            for theirs, restore in ((text, False), ("root htb 7: 0800", True), ("", False)):
+                with pytest.raises(EngineError, match=f"(?s)'{theirs[:5]}.*' is not a qdisc"):
+                    another.operate("qdisc", DATA, theirs, restore=restore)
         assert here.qdiscs() == before
         here.run("tc", "qdisc", "delete", "dev", DATA, "root")
 

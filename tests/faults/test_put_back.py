@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
-from netbench.base.errors import EngineError, RequestError
+from netbench.base.errors import EngineError, RequestError, WorkerLost
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.kernels.boot.machine import Machine
@@ -113,3 +116,39 @@ def test_a_time_that_no_meter_can_measure_is_refused(seconds: float) -> None:
 def test_a_meter_may_take_longer_than_a_worker_waits_for_its_controller() -> None:
     reading = single_meter.read_meter("procstat", 11.0)
     assert 11e9 <= reading.time_ns[1] - reading.time_ns[0] < 12e9
+
+
+def test_what_a_command_started_ends_with_its_helper_while_the_command_runs(
+    tmp_path: Path, helper: Worker
+) -> None:
+    """It would go on changing the host after `restore` had looked. What an ended one left stays."""
+    daemon, child = int(helper.operate("exec", ["sh", "-c", "sleep 1000 & echo $!"])[0]), 0
+    began = tmp_path / "began"
+    script = f"setsid sh -c 'echo $$ > {began}.new; mv {began}.new {began}; exec sleep 1000'; true"
+
+    def ask() -> None:
+        with suppress(WorkerLost):
+            helper.operate("exec", ["sh", "-c", script])
+
+    asked = threading.Thread(target=ask)
+    asked.start()
+    try:
+        wait_for(began.exists, asked.is_alive)
+        child = int(began.read_text())
+        os.kill(helper.hello.pid, signal.SIGKILL)
+        wait_for(lambda: not Path(f"/proc/{child}").exists())
+        assert Path(f"/proc/{daemon}").exists()
+    finally:
+        for left in filter(None, (daemon, child)):
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+        asked.join()
+
+
+def test_a_mounts_folder_goes_where_nothing_is_mounted_any_more() -> None:
+    """As where a helper is killed between umount(8) and rmdir(2)."""
+    change = Change(1, "here", "boot", "nfs", "mount", ("/run/x",), "h:/srv on", "none\n")
+    worker = create_autospec(Worker, instance=True)
+    worker.operate.side_effect = [("none\n", None), ("none\n", "none\n")]
+    assert list(put_back(worker, "boot", [change], lambda _: None)) == [f"{change}: put back"]
+    worker.operate.assert_called_with("mount", ("/run/x",), "none\n", restore=True)

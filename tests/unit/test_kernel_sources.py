@@ -121,6 +121,7 @@ def test_an_installed_folder_of_a_tree_is_left_as_it_is(tmp_path: Path) -> None:
     installed = root(tmp_path / "tar-install")
     before = sorted(installed.rglob("*"))
     made = kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
+    assert made.content == kernels.digest(installed)
     assert made.modules is not None
     assert (made.modules / "modules.dep").exists()
     assert sorted(installed.rglob("*")) == before
@@ -174,8 +175,10 @@ def test_modules_are_files_of_their_folder(tmp_path: Path, name: str) -> None:
 def test_an_image_says_its_release(tmp_path: Path) -> None:
     file = tmp_path / "bzImage"
     file.write_bytes(image("6.1.2-mine"))
-    made = kernels.unpack(Kernel("k", image=str(file)), tmp_path)
-    assert (made.release, made.image, made.modules) == ("6.1.2-mine", file, None)
+    made = kernels.unpack(Kernel("k", image=str(file)), empty(tmp_path))
+    assert (made.release, made.modules) == ("6.1.2-mine", None)
+    assert made.image.read_bytes() == file.read_bytes()
+    assert made.content == kernels.digest(file)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "../program.h"
+#include "../guard.h"
 #include "op.h"
 
 static const uint64_t LIMIT_NS = 8000000000;

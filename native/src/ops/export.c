@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../guard.h"
 #include "../pattern.h"
 #include "../proc_text.h"
-#include "../program.h"
 #include "nfsd.h"
 
 static const char OPERATION[] = "export", NONE[] = "none";

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../guard.h"
 #include "../proc_text.h"
-#include "../program.h"
 #include "op.h"
 
 static const char OPERATION[] = "mount", NONE[] = "none";
@@ -103,7 +103,8 @@ static int make(const char *folder, const char *source, size_t length, const cha
 	if (used >= (int)sizeof(words))
 		return nb_fail(error, NB_ERR_REQUEST, OPERATION, "use fewer options",
 			       "a mount request of %d bytes", used);
-	if (mkdir(folder, 0700))
+	/* An empty one is what a worker left that was killed. */
+	if (mkdir(folder, 0700) && (errno != EEXIST || rmdir(folder) || mkdir(folder, 0700)))
 		return nb_fail_errno(error, OPERATION,
 				     "run as root, and remove a folder that is in the way",
 				     "the folder %s", folder);

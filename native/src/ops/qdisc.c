@@ -42,6 +42,14 @@ static int is_simple(const char *kind)
 	return i < NB_LENGTH(kinds);
 }
 
+/* Made here, with the options that its kind has by itself. */
+static int is_own(const struct root *root)
+{
+	uint32_t handle = root->handle >> 16;
+
+	return handle >= OWN && handle < HANDLES && !root->size;
+}
+
 static void add_qdisc(FILE *text, const struct tcmsg *head, const void *attributes, size_t length)
 {
 	size_t size = 0;
@@ -216,12 +224,11 @@ static int has_children(const char *text)
 static int check_restorable(const char *interface, const struct root *root, const char *text,
 			    struct nb_error *error)
 {
-	uint32_t handle = root->handle >> 16;
-	int is_own = handle >= OWN && handle < HANDLES;
-	const char *lost = has_children(text)		       ? "it has qdiscs below it"
-			   : strstr(text, " stab\n")	       ? "it has a size table"
-			   : !is_own && !is_simple(root->kind) ? "it has more than simple options"
-							       : NULL;
+	const char *lost = has_children(text)	     ? "it has qdiscs below it"
+			   : strstr(text, " stab\n") ? "it has a size table"
+			   : !is_own(root) && !is_simple(root->kind)
+				   ? "it has more than simple options"
+				   : NULL;
 
 	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
 			      "remove it by hand (tc qdisc delete), or leave this setting out",
@@ -251,6 +258,10 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 
 	if (!reads)
 		return status;
+	/* The text may be anybody's: nothing is made of it that was not put there to be restored.
+	 */
+	if (!status && wanted.handle && !is_own(&wanted) && !is_simple(wanted.kind))
+		status = fail_text(text, error);
 	if (!status && strcmp(reads, text) != 0) {
 		if (!wanted.handle)
 			status = restore_default(interface, &now, error);
@@ -263,7 +274,7 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 	return status;
 }
 
-static int set_kind(const struct nb_target *target, const char *value, struct nb_error *error)
+static int set_qdisc(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	const char *interface = target->words;
 	struct root now, wanted = { 0 };
@@ -271,7 +282,7 @@ static int set_kind(const struct nb_target *target, const char *value, struct nb
 	char *before;
 	int status;
 
-	if (length >= sizeof(wanted.kind))
+	if (!length || length >= sizeof(wanted.kind) || memchr(value, ' ', length))
 		return fail_text(value, error);
 	memcpy(wanted.kind, value, length);
 	before = read_now(interface, &now, error);
@@ -284,12 +295,6 @@ static int set_kind(const struct nb_target *target, const char *value, struct nb
 	free(before);
 	free(now.options);
 	return status;
-}
-
-static int set_qdisc(const struct nb_target *target, const char *value, struct nb_error *error)
-{
-	return value[0] && !strchr(value, ' ') ? set_kind(target, value, error)
-					       : restore_qdisc(target, value, error);
 }
 
 const struct nb_op nb_op_qdisc = {

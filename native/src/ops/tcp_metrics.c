@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../program.h"
+#include "../guard.h"
 #include "op.h"
 
 static const char OPERATION[] = "tcp_metrics", NONE[] = "none";

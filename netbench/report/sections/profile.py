@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean, stdev
 
-from scipy.special import ndtri
-
 from netbench.base.units import count
 from netbench.read.matching import Match
 from netbench.read.profiles import (
@@ -27,6 +25,7 @@ from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, k
 from netbench.report.numbers import share, signed
 from netbench.report.source import Source
 from netbench.result.profile_files import KERNEL_MARK
+from netbench.stats import special
 from netbench.stats.intervals import mean_interval
 from netbench.stats.words import bounds
 
@@ -280,7 +279,7 @@ def ratio_sentence(change: ProfileDifference, confidence: float) -> str:
     if not math.isnan(change.low):
         return f"{told}, {share(confidence)} interval {bounds(change.low, change.high)}."
     of, base = (sum(sum(r.stacks.values()) for r in p.runs) for p in (change.after, change.before))
-    half = float(ndtri((1 + confidence) / 2)) * math.sqrt(1 / max(of, 1) + 1 / max(base, 1))
+    half = float(special.ndtri((1 + confidence) / 2)) * math.sqrt(1 / max(of, 1) + 1 / max(base, 1))
     least, most = (change.ratio * math.exp(end) for end in (-half, half))
     return (
         f"{told}, of {of} and {base} samples: counting them alone is good for {bounds(least, most)}"
