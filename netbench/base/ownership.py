@@ -36,16 +36,18 @@ def refuse_foreign(path: Path, private: bool = False) -> None:
 
 
 def refuse_exchangeable(folder: Path) -> None:
-    """Refuse a folder that another account can put another one in the place of: it, and all above
-    it, are root's or this user's, and others may write none, but where only an owner may rename
-    (the sticky bit of /tmp). Errors: StoreError; OSError.
+    """Refuse a folder that another account can put another one in the place of: it, all above it,
+    and where links of its path lead, are root's or this user's, and others may write none, but
+    where only an owner may rename (the sticky bit of /tmp). Errors: StoreError; OSError.
     """
     own = own_users()
     for each in (folder, *folder.parents):
-        info = each.stat()
+        info = each.lstat()
         if info.st_uid not in own:
             raise StoreError(f"{each} belongs to {user_name(info.st_uid)}, who may exchange it")
-        if info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
+        if stat.S_ISLNK(info.st_mode):
+            refuse_exchangeable(each.parent / os.readlink(each))
+        elif info.st_mode & 0o022 and not info.st_mode & stat.S_ISVTX:
             raise StoreError(f"others may write {each}, and exchange what is in it")
 
 

@@ -112,7 +112,6 @@ def run(
     most = parts or most_parts(campaign)
     with _on_dask(scheduler, insecure) if scheduler is not None else _here(most) as places:
         folder = _prepared(final, campaign)
-        final = folder.with_name(final.name)
         parts = parts or min(most, places.number)
         progress.say(f"{parts} parts below {folder}")
         engine = _Engine(places, folder, parts, progress)
@@ -184,7 +183,6 @@ def _prepared(final: Path, campaign: Campaign) -> Path:
     folder = final.with_name(f"{final.name}-parts").absolute()
     try:
         make_folder(folder, 0o755)
-        folder = folder.resolve()
         refuse_exchangeable(folder)
         write_new(folder / CAMPAIGN, campaign.text.encode(), forced=True)
         write_state(folder, RUN)

@@ -204,6 +204,7 @@ BEHAVIOURS = {
         Frame.RESULT, forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576)))
     ),
     "an operation's answer in numbers": Behaviour(Frame.OP_DONE, once(sent(Frame.OP_DONE, SAMPLE))),
+    "samples before there is a run": Behaviour(Frame.OP_DONE, once(sent(Frame.SAMPLES, SAMPLE, 0))),
     "words in answer to all questions": Behaviour(
         Frame.OP_DONE,
         once(sent(Frame.OP_DONE, text(0, b"cpu x-y z,0-9999999999\n\xff: (1) -1 9e999\n" * 9))),
