@@ -120,7 +120,7 @@ class Worker:
             return False
         if vector.text is not None or row.type == "text":
             return vector.text is not None and row.type == "text"
-        return len(vector.numbers) == self._items.get(row.per)
+        return len(vector.numbers) == self._items[row.per]
 
     def _keep_samples(self, payload: bytes) -> None:
         self._room -= len(payload)
