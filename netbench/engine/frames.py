@@ -28,6 +28,7 @@ from netbench.engine.catalogue import Row
 Value = int | str | bytes | tuple[int, ...]
 
 HEADER_BYTES: int = ffi.sizeof("struct nb_frame")
+VECTOR_BYTES: int = ffi.sizeof("struct nb_vector")  # without its numbers or text
 
 
 def frame(kind: Frame, tag: int, payload: bytes = b"") -> bytes:
@@ -133,13 +134,13 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
     """The vectors of a READY, RESULT, SAMPLES or OP_DONE frame. Errors: ProtocolError for anything
     out of bounds.
     """
-    size, at = ffi.sizeof("struct nb_vector"), 0
+    at = 0
     data = ffi.from_buffer(payload)
     while at < len(payload):
-        if len(payload) - at < size:
+        if len(payload) - at < VECTOR_BYTES:
             raise ProtocolError(f"{len(payload) - at} bytes follow the last vector{SAME}")
         head = ffi.cast("struct nb_vector *", data + at)
-        at += size
+        at += VECTOR_BYTES
         length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
         if length > len(payload) - at:
             raise ProtocolError(

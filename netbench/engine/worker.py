@@ -56,7 +56,7 @@ class Worker:
         self._tag = 0
         self._samples: list[Vector] = []
         self._began = 0  # the present run, by clock.now_ns
-        self._room = 0  # for numbers of samples
+        self._room = 0  # for bytes of samples
         self._items: Mapping[str, int] = {}  # numbers of a vector, by what its row counts
         self._holds = False  # whether the host is changed
         self.beside: Worker | None = None
@@ -120,26 +120,27 @@ class Worker:
             return False
         if vector.text is not None or row.type == "text":
             return vector.text is not None and row.type == "text"
-        return len(vector.numbers) == self._items.get(row.per)
+        return len(vector.numbers) == self._items[row.per]
 
     def _keep_samples(self, payload: bytes) -> None:
-        vectors = self._vectors(payload)
-        self._samples += vectors
-        self._room -= sum(len(vector.numbers) for vector in vectors)
+        self._room -= len(payload)
         if self._room < 0:
             what = "the worker sent more samples than it was asked for"
             raise ProtocolError(f"{self.host}: {what}{binding.SAME}")
+        vectors = self._vectors(payload)
+        self._samples += vectors
         if self.sampled:
             self.sampled(vectors)
 
-    def _most_numbers(self, options: Mapping[str, Value]) -> int:
-        """How many numbers the samples of a job hold at most, as the engine has it (window.c)."""
+    def _most_bytes(self, options: Mapping[str, Value]) -> int:
+        """How many bytes the samples of a job are at most, as the engine has it (window.c)."""
         sample, duration = (frames.number_of(options, name) for name in ("sample", "duration"))
         if not sample:
             return 0
         times = duration // sample + 2 if duration else binding.SAMPLES_MAX
-        each = sum(self._items[row.per] for row in self.catalogue.rows if row.kind == "counter")
-        return min(times * each, binding.SAMPLES_BYTES // 8)
+        counters = [row for row in self.catalogue.rows if row.kind == "counter"]
+        each = sum(frames.VECTOR_BYTES + 8 * self._items[row.per] for row in counters)
+        return min(times * each, (frames.VECTOR_BYTES // 8 + 1) * binding.SAMPLES_BYTES)
 
     def _await(self, wanted: Frame, seconds: float) -> bytes:
         """The payload of the next frame of that kind for the present request; answers to earlier
@@ -205,7 +206,7 @@ class Worker:
         streams = frames.number_of(options, "streams", 1)
         per_length = {"length": binding.LENGTHS, "cpu": self.hello.cpus}
         self._items = {"run": 1, "stream": streams, **per_length}
-        self._room = self._most_numbers(options)
+        self._room = self._most_bytes(options)
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
         reads = options.get("source") in ("file", "files")

@@ -21,8 +21,9 @@ SUFFIX = ".zip"
 ABOUT = "README.txt"
 REPORTS = "report"
 SMALL, RATIO = 64 << 20, 100
-MANY = 100_000  # files of a bundle
 """A bundle of results unpacks to no more than so many bytes and so many times its size."""
+FILES, FOLDERS = 100_000, 2_000
+"""And to no more than so many files and folders with files."""
 _DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
     *(NotImplementedError, RuntimeError, IndexError, MemoryError),
@@ -82,8 +83,10 @@ def folder_of(path: Path) -> Path:
         try:
             with zipfile.ZipFile(path) as archive:
                 size, most = sum(e.file_size for e in archive.infolist()), path.stat().st_size
-                depth = max((e.filename.count("/") for e in archive.infolist()), default=0)
-                if depth > DEEPEST or len(archive.infolist()) > MANY:
+                names = archive.namelist()
+                folders = {name.rpartition("/")[0] for name in names}
+                deepest = max((name.count("/") for name in names), default=0)
+                if deepest > DEEPEST or len(folders) > FOLDERS or len(names) > FILES:
                     raise ValueError("it would unpack to too many folders and files")
                 if size > SMALL + RATIO * most:
                     raise ValueError(f"it would unpack to {size >> 20} MiB")

@@ -71,7 +71,19 @@ class Redaction:
         self._named = re.compile(rf"(?<!\w)(?:{among}{below}){end}" if among else r"(?!)", re.I)
 
     def text(self, text: str, addresses: bool = True) -> str:
-        """A text with what stands for its names and, if so wanted, its addresses."""
+        """A text with what stands for its names and, if so wanted, its addresses. No name has a
+        colon: one within an address, such as `a` or `db1`, is none.
+        """
+        pieces, at = [], 0
+        for found in _ADDRESS.finditer(text) if addresses else ():
+            if ":" in found[0] and _stand_in(found[0], 1) != found[0]:
+                pieces.append(self._plain(text[at : found.start()], addresses))
+                pieces.append(self._address(found[0]))
+                at = found.end()
+        return "".join((*pieces, self._plain(text[at:], addresses)))
+
+    def _plain(self, text: str, addresses: bool) -> str:
+        """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
         text = _HOME.sub(lambda found: self._user(found[0]), text)

@@ -17,7 +17,7 @@ from netbench.base.json_lines import pieces
 from netbench.base.opening import files_inside
 
 LONGEST = 4 << 20  # bytes of a line: each thread of DuckDB has buffers of that size
-MOST_COUNTERS = 1000  # each is a column; all meters together have fewer
+NAMES = 32 << 10  # bytes of JSON: counters and their types, each a column; all meters' are 4 KiB
 INTEGERS = ("BIGINT", "UBIGINT", "HUGEINT", "NULL")
 LONG = r'"(\w+)": ?[\[\d, -]*\d{19}'
 """A counter with a value that may need more than 64 bits with a sign."""
@@ -105,17 +105,16 @@ def _groups(connection: duckdb.DuckDBPyConnection, files: str) -> dict[str, dict
             return "HUGEINT" if counter in (long_ones or ()) else "BIGINT"
         return kind if isinstance(kind, str) else "JSON"
 
+    if len(structure or "") > NAMES:
+        raise ValueError("they are of more counters than any meter has")
     structures = json.loads(structure or "{}")
     if not isinstance(structures, dict):
         raise ValueError("a line is no JSON object")
-    groups = {
+    return {
         group: {counter: sql_type(counter, kind) for counter, kind in counters.items()}
         for group, counters in structures.items()
         if isinstance(counters, dict)
     }
-    if sum(map(len, groups.values())) > MOST_COUNTERS:
-        raise ValueError(f"they are of more than {MOST_COUNTERS} counters")
-    return groups
 
 
 def name(word: str) -> str:

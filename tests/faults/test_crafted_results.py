@@ -192,9 +192,9 @@ CRAFTED: Mapping[str, Craft] = {
         "campaign.yaml", lambda old, secret: old.replace("{h1:", f"{{from: {secret}, h1:")
     ),
     "a plan of lists": text("plan.json", lambda old, secret: "[" * 100_000),
-    "a sample of 40,000 counters": lambda result, secret: (
+    "a sample of 900 long names": lambda result, secret: (
         result / "samples/000001.jsonl"
-    ).write_text(json.dumps({"side": "sender", "ns": 1, "g": {f"c{i}": 1 for i in range(40_000)}})),
+    ).write_text(json.dumps({"ns": 1, "g": {f"c{i}{'c' * 4000}": 1 for i in range(900)}})),
     "a sample of a number": text("samples/000001.jsonl", lambda old, secret: "5\n"),
     "a sample of lists": text("samples/000001.jsonl", lambda old, secret: "[1]\n" + "[" * 100_000),
     "a factor of no cell": text(
@@ -298,7 +298,7 @@ DRAWN = ("report", "redact", "bundle", "bundle --redact")
 QUICK = (
     *("records.jsonl is a pipe", "samples is a link", "facts.json is a link", "samples is deep"),
     *(
-        "a sample of 40,000 counters",
+        "a sample of 900 long names",
         "a sample of a number",
         "a profile's name leads elsewhere",
         "a campaign is a bomb",
@@ -524,6 +524,7 @@ BUNDLES = {
     "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
     "an empty file": lambda file, result, secret: file.touch(),
     "deep folders": bundle(("c/r/samples/" + 900 * "a/" + "f", b"x")),
+    "many folders": bundle(*((f"c/r/{n}/{'a/' * 13}f", b"") for n in range(2000))),
     "another archive": lambda file, result, secret: bundle(("notes.txt", b"x"))(file, file, secret),
     "cut short": lambda file, result, secret: (
         bundle()(file, result, secret),
@@ -533,7 +534,10 @@ BUNDLES = {
 }
 NO_BUNDLES = [
     BUNDLES[name]
-    for name in ("nothing", "an empty file", "another archive", "cut short", "deep folders")
+    for name in (
+        *("nothing", "an empty file", "another archive", "cut short", "deep folders"),
+        "many folders",
+    )
 ]
 READ_BUNDLES = ("json", "query", "csv", "dataset", "merge", "compare", "resume")
 

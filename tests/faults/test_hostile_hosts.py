@@ -171,7 +171,7 @@ SAYS = {
     "an error of another size": "an error frame of 2 bytes",
     "errors without end": "ooo",
     "an operation's answer in numbers": "answer to an operation has no text",
-    "samples before there is a run": odd,
+    "samples before there is a run": "more samples than it was asked for",
     "words in answer to all questions": "",
     "heartbeats after goodbye": "",
 }

@@ -162,7 +162,9 @@ BEHAVIOURS = {
     "large stale frames without end": Behaviour(
         Frame.GO, forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000))
     ),
-    "samples without end": Behaviour(Frame.GO, forever(sent(Frame.SAMPLES, SAMPLE * 500))),
+    "samples without end": Behaviour(
+        Frame.GO, forever(sent(Frame.SAMPLES, text(ROWS["", "congestion"], bytes(1000))))
+    ),
     "heartbeats in place of a run": Behaviour(Frame.GO, forever(raw(HEARTBEAT), 0.5)),
     "noise in place of frames": Behaviour(Frame.GO, forever(raw(b"\xff" * 4096))),
     "a result in one byte a second": Behaviour(
