@@ -4,6 +4,7 @@ regular expressions that Python, JSON Schema and pydantic read alike.
 
 from __future__ import annotations
 
+import re
 import shlex
 
 
@@ -34,3 +35,27 @@ METRICS = (
     *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
 )
 """What netbench measures itself and can close cells."""
+CELL_COLUMNS = ("metric", "unit", "n", "mean", "low", "high", "precision")
+"""Of tables of cells, beside factors and what they have in common with runs."""
+_SIDE = re.compile("(sender|receiver|system|others)_")
+_MEASURED = frozenset(
+    """throughput sent cpu demand user_cpu kernel_cpu slow_down retransmits fsync_time steps paid
+    interrupts softirqs softirq_time packets link_interrupts packets_per_interrupt bytes_per_packet
+    gso_size gso_segments gro_size gro_segments cycles_per_byte kernel_cycles_per_byte
+    instructions_per_byte instructions_per_cycle cache_misses_per_kib branch_misses_per_kib
+    context_switches migrations page_faults energy energy_less_idle power cpu_pressure irq_pressure
+    memory_pressure io_pressure""".split()
+)
+"""The metrics of netbench, without the side that they are of."""
+
+
+def is_measured(name: str) -> bool:
+    """Whether netbench has a metric of that name; SQL's names have no case."""
+    return _SIDE.sub("", name.lower(), count=1) in _MEASURED
+
+
+def is_taken(name: str) -> bool:
+    """Whether a table has a column of that name already, so that nothing of a campaign's own may be
+    called so.
+    """
+    return name.lower() in (*COLUMNS, *CELL_COLUMNS) or is_measured(name)

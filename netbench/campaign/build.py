@@ -5,11 +5,12 @@ that it needs are right.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.base.names import COLUMNS, FACTOR, METRICS, PAIRS_MAX
+from netbench.base.names import FACTOR, METRICS, PAIRS_MAX, is_taken
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control_cells import with_controls
 from netbench.campaign.edit import BOUNDS
@@ -58,7 +59,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
     for name in commands:
-        if name in (*COLUMNS, *METRICS) or not re.fullmatch(FACTOR, name):
+        if is_taken(name) or not re.fullmatch(FACTOR, name):
             problems.add(("command", name), "expected a name that no column of runs has")
     tools = own_tools(file, problems)
     reader = Reader(
@@ -66,6 +67,9 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     )
     resolve_tool(base, reader)
     factors = reader.factors(file.sweep)
+    cases = Counter(name.lower() for name in dict.fromkeys((*factors, *captured_by(tools))))
+    if alike := [name for name, times in cases.items() if times > 1]:
+        problems.add(("sweep",), f"expected names that differ in more than case: {alike[0]}")
     settings = _settings(file, reader)
     _bounds(base, factors, problems)
     _useless_sets(tree, factors, problems)

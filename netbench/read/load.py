@@ -125,8 +125,9 @@ class _Reader:
             shared = self.shared(record.pair, record.boot)
             self.last_boot[record.pair] = record.boot
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
-            captures = record.captures.items()
-            self.units |= {name: each.unit for name, each in captures if each.value is not None}
+            for name, each in record.captures.items():
+                if each.value is not None and self.units.setdefault(name, each.unit) != each.unit:
+                    metrics.pop(name, None)  # there is a caution (cautions/runs.py)
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
             self.readbacks.add(runs)
@@ -269,7 +270,7 @@ class _RunColumns:
             pd.Series(started, dtype="str"), format="ISO8601", utc=True
         )
         for name in factors_of(plan):  # levels in the plan's order; missing where a cell has none
-            if name in columns or name in self._metrics:
+            if name.lower() in {each.lower() for each in (*columns, *self._metrics)}:
                 raise ValueError(f"{name} is a factor, and a column of every table of runs")
             of_cells = [levels.get(name) for levels in factors.values()]
             levels = pd.Categorical(

@@ -94,7 +94,7 @@ Line = Annotated[str, Field(pattern=names.LINE), Expected("a text of one line")]
 
 
 def _free(name: str) -> str:
-    if name in (*names.COLUMNS, *names.METRICS):
+    if names.is_taken(name):
         raise ValueError
     return name
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from netbench.base.names import COLUMNS, METRICS, name_pattern
 from netbench.base.names import METRIC as METRIC_NAME
+from netbench.base.names import is_measured, is_taken, name_pattern
 from netbench.campaign.messages import expected, listed, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
@@ -76,9 +76,9 @@ def _captures(value: Plain) -> dict[str, str]:
     for name in value:
         if not re.fullmatch(METRIC_NAME, name):
             raise expected("a metric's name such as latency_p99", name)
-        if name in COLUMNS:
+        if is_taken(name) and not is_measured(name):
             raise wrong(f"{name} is a column of every table of runs, expected another name")
-        if name in METRICS and name != THROUGHPUT:
+        if is_measured(name) and name != THROUGHPUT:
             raise wrong(f"netbench measures {name} itself, expected another name")
     return {name: pattern_of(name).parse(pattern) for name, pattern in value.items()}
 

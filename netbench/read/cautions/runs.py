@@ -128,6 +128,33 @@ def missing(evidence: Evidence) -> Cautions:
         )
 
 
+def _units(runs: Runs) -> Iterator[tuple[str, str]]:
+    for name, capture in runs.record.captures.items():
+        if capture.value is not None:
+            yield name, capture.unit
+
+
+@caution(
+    195,
+    reads="`unit` of `captures` of records",
+    remedy="let the tool print one unit in all runs, or match the number in another place",
+    observe=_units,
+)
+def units(evidence: Evidence) -> Cautions:
+    """A tool printed a number now in one unit and now in another: only those in the unit of the
+    first run are a metric.
+    """
+    for name, seen in evidence.saw.items():
+        first, *others = dict.fromkeys(seen)
+        if others:
+            told = listed([other or "none" for other in others], NAMED, ", ")
+            yield Caution(
+                f"{name} was printed in {first or 'no unit'} in the first run and in other units"
+                " later: the runs in these have none.",
+                evidence=f"also {told}",
+            )
+
+
 @caution(
     155,
     about=f"Runs moved over {TOLERANCE:.0%} less or more than their `rate` in the window of a side:"

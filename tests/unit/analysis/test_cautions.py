@@ -78,9 +78,12 @@ def unseen(record: Record) -> Record:
     return record
 
 
-def one_of(runs: Sequence[int], edit: Callable[[Record], Record]) -> Synth:
-    """A campaign on two hosts of which these runs are edited."""
-    return Synth(pairs=TWO, edit=lambda r: edit(r) if r["run"] in runs else r)
+def one_of(
+    runs: Sequence[int], edit: Callable[[Record], Record], captures: Record | None = None
+) -> Synth:
+    """A campaign on two hosts of which these runs are edited; captures: of the others."""
+    others = {"captures": captures} if captures else {}
+    return Synth(pairs=TWO, edit=lambda r: edit(r) if r["run"] in runs else r | others)
 
 
 def changed(**paths: Any) -> Synth:
@@ -102,8 +105,9 @@ BUFFER = {"asked": 4194304, "read": 425984}
 RENO, DEFAULT = congestion("reno", "cubic"), congestion("cubic or default", "bbr")
 CUT = {"cut": {"sender": 5.1, "receiver": 9.0}}
 EMULATED, GUEST = ({"snd": {name: "KVM"}} for name in ("emulated", "lab_guest"))
+OPS = {unit: {"ops": {"text": "x", "value": 1.5, "unit": unit}} for unit in ("Kops/s", "Mops/s")}
 VETH = {"snd": {"nic_driver": "veth"}}
-PLACES = {"drift": "snd>rcv", "congestion": "", "shared": "here>here"}
+PLACES = {"drift": "snd>rcv", "congestion": "", "units": "", "shared": "here>here"}
 PLACES |= dict.fromkeys(("idle", "emulated", "virtual_machine", "virtual_link"), "snd")
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
@@ -129,6 +133,11 @@ FAULTS = [
     ("cut", "for 9 s at most", one_of([3, 4], lambda r: r | CUT)),
     ("rejected_connections", "80 connections", changed(receiver__rejected_connections=2)),
     ("missing", "1 of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "?"}))),
+    (
+        "units",
+        "also Mops/s",
+        one_of([3], lambda r: change(r, captures=OPS["Mops/s"]), OPS["Kops/s"]),
+    ),
     ("shared", "boot id", Synth()),
     ("idle", "10 idle windows", Synth(pairs=TWO, edit=wandering)),
     ("emulated", "the fact `emulated`", Synth(pairs=TWO, facts=EMULATED)),
