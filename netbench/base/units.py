@@ -98,7 +98,10 @@ def parse_share(text: str) -> float:
     return float(number / 100 if unit == "%" else number)
 
 
-_PRINTED = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*", re.DOTALL)
+# No unit begins or goes on with what may be more of the number: 1,234,567; 12:34; 0x1F; 3 / 4.
+_PRINTED = re.compile(
+    r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:10\^\d+)?[^\W\d_][^\d,]*|[%/°][^\d,]*|)"
+)
 _AMOUNT = re.compile(r"(?:([kKMGTP])(i?)|10\^(\d{1,2}))?(b|bits?|B|[Bb]ytes?)", re.ASCII)
 _PER_SECOND = re.compile(r"(.*?)(?:/(?:s|secs?|seconds?)|ps)")
 _PRINTED_TIMES = _TIMES | {
@@ -115,10 +118,10 @@ _PRINTED_TIMES = _TIMES | {
 
 def printed(text: str) -> tuple[float, str]:
     """The number and the unit of a quantity in the output of a program. Errors: ValueError."""
-    match = _PRINTED.fullmatch(text)
+    match = _PRINTED.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"expected a number, got {text!r}")
-    return _finite(float(match[1]), text), match[2]
+        raise ValueError(f"expected a number, got {text[:80]!r}")
+    return _finite(float(match[1]), text), match[2].rstrip()
 
 
 def _finite(number: float, text: str) -> float:

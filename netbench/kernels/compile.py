@@ -37,6 +37,7 @@ _ERROR = re.compile(
 )
 _STOPPED = re.compile(r"^make(\[\d+\])?: \*\*\*")
 _TARGET = re.compile(r"\w+config")  # of make, such as tinyconfig
+_KEPT = re.compile("PATH|HOME|USER|LOGNAME|TMPDIR|XDG_CACHE_HOME|CCACHE_.*")
 
 
 class BuildFailed(RequestError):
@@ -216,7 +217,10 @@ def _words(recipe: Recipe, tree: Path) -> list[str]:
 
 
 def _environment(commit: str = "") -> dict[str, str]:
-    """The same words in every build: a kernel says who built it and when."""
+    """The same words in every build: a kernel says who built it and when. Nothing that make obeys
+    (KCFLAGS, LLVM, ARCH) comes from the environment: it is not in the key; `make:` says the same.
+    """
+    kept = {name: word for name, word in os.environ.items() if _KEPT.fullmatch(name)}
     own = {
         "KBUILD_BUILD_USER": "netbench",
         "KBUILD_BUILD_HOST": "netbench",
@@ -224,7 +228,7 @@ def _environment(commit: str = "") -> dict[str, str]:
         "KBUILD_BUILD_VERSION": "1",
         "LOCALVERSION": f"-{commit[:12]}" if commit else "",
     }
-    return {**revision.own_environment(), **own}
+    return {**kept, "LC_ALL": "C", **own}
 
 
 def _run_make(kernel: Kernel, recipe: Recipe, tree: Path, targets: list[str]) -> None:

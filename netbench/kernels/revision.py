@@ -165,7 +165,6 @@ def run_to_end(
 
 
 def own_environment() -> Mapping[str, str]:
-    """The environment without what names another checkout or another make."""
-    left_out = (*_OF_CALLER, "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "O", "KBUILD_OUTPUT")
-    kept = {name: word for name, word in os.environ.items() if name not in left_out}
+    """The environment without what names another checkout."""
+    kept = {name: word for name, word in os.environ.items() if name not in _OF_CALLER}
     return {**kept, "LC_ALL": "C"}

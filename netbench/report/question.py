@@ -211,4 +211,8 @@ def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Ga
         for name in sources[0].metrics
         if all(name in source.result.metrics for source in sources)
     ]
-    return list(dict.fromkeys((*(asked or shown), *named)))
+    wanted = list(dict.fromkeys((*(asked or shown), *named)))
+    for name in wanted:
+        if len(units := {source.result.describe(name).unit for source in sources}) > 1:
+            raise ReportError(f"{name} is in {' and in '.join(sorted(units))}: nothing to compare")
+    return wanted

@@ -16,7 +16,7 @@ from netbench.base.errors import RequestError
 from netbench.kernels import cache
 from netbench.kernels.built import pinned, with_built_kernels
 from netbench.kernels.cache import prune
-from netbench.kernels.compile import build
+from netbench.kernels.compile import _environment, build
 from netbench.kernels.revision import commit_of
 from netbench.kernels.source import locate, unpack
 from netbench.model import Kernel
@@ -286,3 +286,9 @@ def test_check_builds_nothing_of_a_campaign_that_cannot_be(repository: Repositor
     done = call("check", file)
     assert done.returncode == 2
     assert "has no revision 'nowhere'" in done.stderr
+
+
+def test_make_obeys_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KCFLAGS", "-O1")
+    monkeypatch.setenv("LLVM", "1")
+    assert {"KCFLAGS", "LLVM"}.isdisjoint(_environment())

@@ -94,6 +94,8 @@ def test_captures_are_numbers_in_base_units_with_what_was_printed() -> None:
         (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 1e999"),
         (r"(?P<bytes>\d+) in (?P<seconds>\S+)", "5 in 1e-320"),
         (r"v=(?P<value>\S+)", "v=1e999"),
+        *(("(?P<value>.+)", number) for number in ("1,234,567", "9,41", "1'050", "0x1F", "12:34")),
+        *(("(?P<value>.+)", number) for number in ("3 / 4", "1.2.3", "1_000", "7 of 9")),
     ],
 )
 def test_an_odd_line_fails_its_run_alone(pattern: str, output: str) -> None:
