@@ -31,7 +31,7 @@ from tests.support.damage import texts
 
 WHERE = "r/records.jsonl:7"
 numbers = st.integers(0, 2**64 - 1)
-lines = texts.filter(lambda text: re.match(names.LINE, text))
+lines = texts.filter(lambda text: re.fullmatch(names.LINE, text))
 
 
 def free(name: str) -> bool:
