@@ -59,12 +59,10 @@ def layers(
 
 @dataclass
 class Layer:
-    """What was applied: levels, the numbers of the changes that were made, and what else moved with
-    them.
-    """
+    """What was applied: levels, the changes that were made, and what else moved with them."""
 
     levels: Levels
-    changes: list[int] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     moved: Moved = field(default_factory=dict)
 
 
@@ -170,10 +168,27 @@ class HostSettings:
         gone = self._held[scope:]
         changes = [change for layer in gone for change in layer.changes]
         del self._held[scope:]
-        if changes:
-            self.place.worker.undo(self._first_scope + scope)
-            self.place.forget()
-            self._write(Restored(tuple(changes), self.place.host))
+        if not changes:
+            return
+        self.place.worker.undo(self._first_scope + scope)
+        self.place.forget()
+        left = [change for change in reversed(changes) if not self._is_undone(change)]
+        done = tuple(change.number for change in changes if change not in left)
+        if done:
+            self._write(Restored(done, self.place.host))
+        for change in left:
+            why = f"{change}: {' '.join(change.undo)} leaves it changed"
+            raise EngineError(0, 0, "undo", why, "correct its undo: and `restore` it")
+
+    def _is_undone(self, change: Change) -> bool:
+        """Whether what programs have changed reads as before. One that failed half-way has not been
+        undone yet.
+        """
+        if not change.look or self.place.read(change.op, *change.look) == change.before:
+            return True
+        self.place.worker.operate(change.op, change.undo)
+        self.place.forget()
+        return self.place.read(change.op, *change.look) == change.before
 
     def _common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""
@@ -290,7 +305,9 @@ class HostSettings:
         self._learnt[operation] = text_of(moved)
         return self._learnt[operation]
 
-    def _end_trial(self, operation: Operation, trial: Sequence[Change], changes: list[int]) -> None:
+    def _end_trial(
+        self, operation: Operation, trial: Sequence[Change], changes: list[Change]
+    ) -> None:
         """Errors: ValueError where the trial could not be put back: it stays in the journal."""
         self.place.worker.undo(AROUND)
         self.place.forget()
@@ -320,7 +337,7 @@ class HostSettings:
 
     def _journal(self, change: Change, scope: int) -> None:
         self._write(change)
-        self._held[scope].changes.append(change.number)
+        self._held[scope].changes.append(change)
 
     def _wait_until_ready(self, setting: Setting) -> None:
         deadline = time.monotonic() + READY_SECONDS
