@@ -63,7 +63,8 @@ def _noise(part: PartResult) -> Iterator[tuple[str, bytes]]:
     if file.is_file():
         for number, (_, line) in enumerate(JsonLines(file, below=2), 1):
             entry = parse_noise(line, where := f"{file}:{number}")
-            part.refuse_stranger(entry.host, where)
+            for host in (entry.host, *entry.kernel):
+                part.refuse_stranger(host, where)
             yield entry.time, line
 
 

@@ -16,8 +16,10 @@ from typing import Any
 import yaml
 
 from netbench import campaign
-from netbench.base.errors import RequestError
+from netbench.base.errors import CampaignError, RequestError
 from netbench.base.units import format_duration, parse_time
+from netbench.campaign.tree import plain
+from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree
 from netbench.model import Campaign
 from netbench.plan.plan import BOOT_SECONDS, Plan
 from netbench.stats.power import smallest_difference
@@ -166,8 +168,8 @@ def _narrowing(keys: dict[str, Any]) -> Iterator[tuple[dict[str, Any], tuple[str
 def _keys(question: Question) -> dict[str, Any]:
     """The campaign's keys, all but how often it repeats."""
     suite, named = _suite(question.suite), Path(question.suite).stem
-    sweep = suite.pop("sweep", {})
-    repeat = suite.pop("repeat", {})
+    sweep = suite.pop("sweep", None) or {}
+    repeat = suite.pop("repeat", None) or {}
     kept = {name: repeat[name] for name in ("metrics", "confidence") if name in repeat}
     if question.on != LAB and not question.config:
         raise RequestError(
@@ -216,19 +218,22 @@ def _hosts(on: str) -> dict[str, Any]:
 
 def _read(path: str, otherwise: str) -> str:
     try:
-        return Path(path).read_text()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        with Path(path).open("rb") as file:
+            return decode(file.read(BYTES_MAX + 1), path)
+    except OSError as error:
+        why = error.strerror
         raise RequestError(f"judge: {otherwise}; cannot read {path}: {why}") from error
 
 
 def _mapping(text: str, path: str) -> dict[str, Any]:
-    try:
-        keys = yaml.load(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
-        raise RequestError(f"judge: {path} is not YAML: {error}") from error
-    if not isinstance(keys, dict):
-        raise RequestError(f"judge: {path}: expected a mapping, such as a campaign file is")
+    """The keys of a campaign file, or of a part of one."""
+    tree, problems = parse_tree(text, path)
+    if problems:
+        raise CampaignError(path, problems)
+    keys: dict[str, Any] = {name: plain(node) for name, node in tree.entries.items()}
+    for name in ("sweep", "repeat"):
+        if not isinstance(keys.get(name) or {}, dict):
+            raise RequestError(f"judge: {path}: expected a mapping as {name}:")
     return keys
 
 

@@ -122,10 +122,15 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
     [
         ({"suite": "no-such"}, "--suite: expected bulk, zerocopy, small, or a campaign file"),
         ({"on": "no-such"}, "--on: expected lab, or a file with `hosts:`; cannot read no-such"),
-        ({"on": __file__}, "is not YAML|expected a mapping|names no `hosts:`"),
+        ({"on": __file__}, "this is not YAML"),
+        *(({"suite": text}, "expected a mapping as") for text in ("sweep: [a]", "repeat: metrics")),
+        ({"suite": "a: [b"}, "expected"),
     ],
 )
-def test_errors_say_what_to_give(changed: dict[str, object], why: str) -> None:
+def test_errors_say_what_to_give(changed: dict[str, object], why: str, tmp_path: Path) -> None:
+    if ":" in str(changed.get("suite", "")):
+        (tmp_path / "s.yaml").write_text(str(changed["suite"]))
+        changed = {"suite": str(tmp_path / "s.yaml")}
     question = dataclasses.replace(QUESTION, config="c", **changed)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=why):
         judge.written(question)

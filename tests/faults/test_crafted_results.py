@@ -377,22 +377,26 @@ def test_no_verb_is_harmed_by_a_crafted_result(
         subprocess.run(["rm", "-rf", tmp_path / "results"], check=True)
 
 
+ANOTHERS = "{}.* is no host or pair of part 2/2"
+
+
 @pytest.mark.parametrize(
-    ("names", "why"),
+    ("names", "own", "anothers", "why"),
     [
-        (["facts.json"], "facts.json.* is no host or pair of part 2/2"),
-        (["samples/noise.jsonl"], "noise.jsonl.* is no host or pair of part 2/2"),
-        (["profiles/runs.jsonl"], "runs.jsonl.* is no host or pair of part 2/2"),
-        (["*.json*", "samples/*.jsonl", "profiles/runs.jsonl"], "campaign.yaml does not match"),
+        (["facts.json"], "h2", "h1", ANOTHERS.format("facts.json")),
+        (["samples/noise.jsonl"], "h2", "h1", ANOTHERS.format("noise.jsonl")),
+        (["samples/noise.jsonl"], "}\n", ',"kernel":["h1"]}\n', ANOTHERS.format("noise.jsonl")),
+        (["profiles/runs.jsonl"], "h2", "h1", ANOTHERS.format("runs.jsonl")),
+        (["*.json*", "samples/*.jsonl", "profiles/*.jsonl"], "h2", "h1", "yaml does not match"),
     ],
 )
 def test_a_part_says_nothing_of_hosts_that_are_another_parts(
-    parts: list[Path], tmp_path: Path, names: list[str], why: str
+    parts: list[Path], tmp_path: Path, names: list[str], own: str, anothers: str, why: str
 ) -> None:
     one, other = (shutil.copytree(part, tmp_path / part.name) for part in parts)
     for file in (file for name in names for file in other.glob(name)):
         told, of_all, rest = file.read_text().partition('"part":')
-        file.write_text(told.replace("h2", "h1") + of_all + rest)
+        file.write_text(told.replace(own, anothers) + of_all + rest)
     done = call("merge", one, other, tmp_path / "merged")
     assert done.returncode == 2, done.stderr
     assert re.search(why, done.stderr)

@@ -153,7 +153,8 @@ static void read_energy(struct nb_reading *reading, uint64_t *numbers)
 const struct nb_meter nb_meter_energy = {
 	.name = "energy",
 	.about = "energy of the CPU packages and their memory (RAPL, powercap)",
-	.flags = NB_HOST_WIDE | NB_BY_HELPER | NB_WITHOUT_SOAK,
+	/* at samples too: a zone's counter turns over within minutes */
+	.flags = NB_HOST_WIDE | NB_BY_HELPER | NB_WITHOUT_SOAK | NB_SAMPLED,
 	NB_TABLE(counters),
 	.probe = probe_energy,
 	.files_count = count_files,
