@@ -35,7 +35,7 @@ lines = texts.filter(lambda text: re.fullmatch(names.LINE, text))
 
 
 def free(name: str) -> bool:
-    return name not in (*names.COLUMNS, *names.METRICS)
+    return not names.is_taken(name)
 
 
 def counters(edges: int) -> st.SearchStrategy[dict[str, Any]]:
