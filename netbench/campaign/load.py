@@ -20,7 +20,7 @@ from netbench.engine.catalogue import Catalogue
 from netbench.engine.own_engine import local
 from netbench.model import Campaign
 
-_TRANSFER = "netbench: 1\nname: transfer\ntransfer: {warmup: 200ms}\nverify: false\n"
+_TRANSFER = "netbench: 1\nname: transfer\ntransfer: {}\nverify: false\n"
 _CHANGED = "# effective campaign of:"
 _LOCAL_WORDS = {"source": ("memory", "zero"), "sink": ("discard",)}
 
@@ -140,7 +140,10 @@ def _argument(path: str, value: str, origin: str) -> Node:
 
 
 def _one_run(tree: Table) -> None:
-    """One run, unless asked otherwise."""
+    """One run after a short warm-up, unless asked otherwise."""
+    transfer = tree.entries["transfer"]
+    if isinstance(transfer, Table) and "bytes" not in transfer.entries:
+        transfer.entries.setdefault("warmup", Word("200ms"))
     repeat = tree.entries.setdefault("repeat", Table())
     if isinstance(repeat, Table):
         repeat.entries.setdefault("min", Word("1"))

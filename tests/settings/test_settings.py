@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,27 @@ def test_a_command_of_the_campaigns_own(
     assert file.read_text() == "two; $(reboot)\n"
     held.undo()
     assert file.read_text() == "one\n"
+
+
+def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
+    place: SettingContext, worker: Worker, tmp_path: Path
+) -> None:
+    file, journal = tmp_path / "level", list[Any]()
+    write = ("sh", "-c", f'echo "$0" > {file}; [ "$0" != two ]')
+    read = ("cat", str(file))
+    file.write_text("one\n")
+    half = Command((*write, "{level}"), read, (*write, "one"))
+    with pytest.raises(SettingRefused, match="exit status 1"):
+        holder(place, worker, journal, {"mine": half}).hold(parsed([{}, {}, {"mine": "two"}]))
+    assert (file.read_text(), outstanding(journal, "here")) == ("one\n", [])
+    journal = []
+    held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
+    held.hold(parsed([{}, {}, {"mine": "three"}]))
+    with pytest.raises(EngineError, match="true leaves it changed"):
+        held.undo()
+    assert asked(outstanding(journal, "here")) == ["mine"]
+    with pytest.raises(EngineError, match="true leaves it changed"):
+        list(put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), journal.append))
 
 
 def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:

@@ -494,6 +494,7 @@ def test_one_transfer_from_words() -> None:
     ("word", "expected"),
     [
         ("source=zero", {"source": Source("zero")}),
+        ("warmup=1s", {"warmup": 1_000_000_000}),
         ("transfer.sink=/dev/null", {"sink": Sink("file", "/dev/null")}),
         ("sink={file: /o, overwrite: true}", {"sink": Sink("file", "/o", True)}),
         ("bytes=1G", {"bytes": 2**30, "duration": None, "warmup": 0}),
@@ -501,7 +502,8 @@ def test_one_transfer_from_words() -> None:
 )
 def test_words_of_one_transfer(word: str, expected: dict[str, object]) -> None:
     campaign = transfer_cell([word], catalogue())
-    assert campaign.cells[0].transfer == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+    wanted = {"warmup": 200_000_000} | expected
+    assert campaign.cells[0].transfer == replace(Transfer(options={}), **wanted)  # type: ignore[arg-type]
     assert campaign.repeat == Repeat(1, 1)
 
 
