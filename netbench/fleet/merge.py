@@ -76,8 +76,13 @@ def merge(paths: Sequence[Path], folder: Path) -> Merged:
         for part in parts:
             keep(part, draft / PARTS / str(part.part.number))
         write_new(draft / "journal.jsonl", b"")
+        journal = Journal(draft / "journal.jsonl")
+        for part in parts:
+            for left in part.left_changed:
+                part.refuse_stranger(left.host, f"{part.path}: journal.jsonl")
+                journal.write(left)
         if why := _ended([part.ended for part in parts], bool(missing)):
-            Journal(draft / "journal.jsonl").write(Ended(why))
+            journal.write(Ended(why))
     return Merged(final, _holes(parts, missing, first.plan.name), _notes(parts))
 
 

@@ -28,7 +28,7 @@ from netbench.result.files import (
     read_facts,
     read_plan,
 )
-from netbench.result.journal import Journal
+from netbench.result.journal import Journal, LeftChanged
 from netbench.result.record import parse_record
 from netbench.result.store import no_result
 
@@ -68,8 +68,9 @@ class PartResult:
             raise RequestError(f"{path} is {what}; parts are what `run C --part K/N` makes")
         self.part: PlannedPart = self.plan.part
         self.name = self.folder.resolve().name
-        journal = self.folder / "journal.jsonl"
-        self.ended = Journal(journal).ended() if journal.is_file() else ""
+        file = self.folder / "journal.jsonl"
+        journal = Journal(file if file.is_file() else None)
+        self.ended, self.left_changed = journal.ended(), journal.all(LeftChanged)
 
     @cached_property
     def campaign(self) -> Campaign:

@@ -25,7 +25,7 @@ _NAMED = {"groups": "group", "links": "link"}
 SIDES = frozenset({"sender", "receiver", "snd", "rcv", "here", "local", "client", "server"})
 """Names of hosts that say no more than what a host does."""
 _FREE_TEXT = (
-    *("log.txt", "journal.jsonl", "samples/*.txt", "report", "id", "parts"),
+    *("log.txt", "samples/*.txt", "report", "id", "parts"),
     "signature.json",  # of older results
 )
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
@@ -48,7 +48,8 @@ _ADDRESS = re.compile(
     rf"(?:{_FOUR.pattern}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w)|{_FOUR.pattern}"
 )
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
-_OF_LINKS = ("moved", "counters", "missing")  # whose keys have names of hosts and links within
+_OF_LINKS = ("moved", "counters", "missing", "values")  # names of hosts and links are in keys
+_OF_JOURNAL = ("left_changed", "ended")  # kinds of entries that a report tells
 _NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
 
 
@@ -224,7 +225,9 @@ def _rewritten(redaction: Redaction, file: Path) -> Iterator[str]:
     if file.suffix == ".jsonl":
         lines = JsonLines(file)
         for number, line in lines:
-            yield f"{json.dumps(_rewritten_json(redaction, line, lines.where(number)))}\n"
+            told = _rewritten_json(redaction, line, lines.where(number))
+            if file.name != "journal.jsonl" or told.get("kind") in _OF_JOURNAL:
+                yield f"{json.dumps(told)}\n"
         if lines.truncated:
             yield "{"  # as unfinished as it was
     elif file.suffix == ".json":

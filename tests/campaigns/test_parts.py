@@ -12,7 +12,7 @@ import pytest
 
 from netbench import campaign, load
 from netbench.fleet.parts import part_of
-from netbench.result.journal import Ended, Why
+from netbench.result.journal import Ended, Journal, LeftChanged, Why
 from netbench.result.store import Store
 from netbench.run import conductor
 from tests.support.local import Command, call
@@ -103,6 +103,17 @@ def test_each_run_keeps_its_samples_and_each_part_what_it_was(
     assert sum(" part 3/4: done after 6 runs" in line for line in log) == 1
     table = load(merged).table("runs")
     assert len(table) == 4 * 3 * 2
+
+
+def test_what_a_part_left_changed_is_told_of_the_whole(
+    parts: Sequence[Path], tmp_path: Path
+) -> None:
+    part = shutil.copytree(parts[1], tmp_path / parts[1].name)
+    host = json.loads((part / "plan.json").read_text())["pairs"][0].partition(">")[0]
+    left = LeftChanged(host, {"net.ipv4.tcp_sack": ("1", "0")})
+    Journal(part / "journal.jsonl").write(left)
+    assert call("merge", parts[0], part, *parts[2:], tmp_path / "m").returncode == 0
+    assert load(tmp_path / "m").source.result.left_changed == [left]
 
 
 def test_a_merged_result_is_finished_and_nothing_in_it_is_acted_on(merged: Path) -> None:

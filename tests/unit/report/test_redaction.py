@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from netbench.result.journal import Journal, LeftChanged, Restored
 from netbench.result.redaction import Redaction, redacted
 from netbench.results import load
 from tests.support.local import call
@@ -60,6 +61,9 @@ def result(tmp_path: Path) -> Path:
     text = yaml.safe_dump({"netbench": 1, "name": "synthetic", "hosts": HOSTS})
     (made / "campaign.yaml").write_text(f"# effective campaign of: --set hosts.dtn01=x\n{text}")
     (made / "log.txt").write_text("dtn01: alice logged in\n")
+    journal = Journal(made / "journal.jsonl")
+    journal.write(Restored((1,), "dtn01"))
+    journal.write(LeftChanged("dtn01", {"enx525400123456 mtu": ("1500", "9000")}))
     return made
 
 
@@ -94,8 +98,12 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     files = [each for each in copy.rglob("*") if each.is_file()]
     names = {str(each.relative_to(copy)) for each in files}
     assert names == {
-        "campaign.yaml", "facts.json", "plan.json", "records.jsonl", "samples/000001.jsonl"
+        "campaign.yaml", "facts.json", "plan.json", "records.jsonl", "samples/000001.jsonl",
+        "journal.jsonl",
     }  # fmt: skip
+    (left,) = load(copy).source.result.left_changed
+    assert (left.host, *left.values.values()) == ("host1", ("1500", "9000"))
+    assert "restored" not in (copy / "journal.jsonl").read_text()
     for each in files:
         assert SECRETS.findall(each.read_text()) == []
     hosts = json.loads((copy / "facts.json").read_text())["hosts"]
