@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 
 _CONTROL = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # not tab, newline
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # not tab, newline
+    "\ud800-\udfff\ufffe\uffff]"  # which XML cannot have
 )
 _FORMULA = re.compile(r"\s*[=+\-@]")
 

@@ -67,6 +67,8 @@ def digest(place: Path) -> str:
     RequestError.
     """
     total = hashlib.sha256()
+    if not (place.is_dir() or place.is_file()):
+        raise RequestError(f"cannot read {place}: it is no regular file")
     try:
         for file in _regular(place) if place.is_dir() else (place,):
             total.update(f"{file.relative_to(place)}\0".encode() if file != place else b"")

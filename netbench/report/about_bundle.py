@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from netbench.base.control_characters import escape_controls
 from netbench.base.json_lines import cannot_read
 from netbench.base.names import shell_word
 from netbench.base.opening import read_inside
@@ -50,5 +51,5 @@ def about(report: Report, file: str) -> str:
     except OSError as error:
         raise cannot_read(of_campaign, error) from error
     if options.startswith(_BEGUN):
-        text += f"\nIt was begun with:{options.removeprefix(_BEGUN)}\n"
+        text += f"\nIt was begun with:{escape_controls(options.removeprefix(_BEGUN))}\n"
     return text

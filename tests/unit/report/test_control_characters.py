@@ -30,10 +30,13 @@ HOSTILE = {
     "delete": "\x7f",
     "NUL": "\0",
     "override": "\u202e",
+    "no character": "\uffff",
     "isolate": "\u2066",
     "line separator": "\u2028",
 }
-CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+CONTROL = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]"
+)
 
 
 def hostile_report(folder: Path, word: str) -> Report:
