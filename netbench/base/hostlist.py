@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 NAMES_MAX = 10_000
 NOTATION = re.compile(r"(?<![\w.-])[\w.-]*\[[\w,-]+\](?:[\w.-]|\[[\w,-]+\])*", re.ASCII)
 """A word of a text that stands for several names."""
-_COMMA = re.compile(r",(?![^\[\]]*\])")  # between names, not within brackets
 _ITEM = re.compile(r"[^,\[\]\s]*(?:\[[^\[\]]*\][^,\[\]\s]*)*")
 _BRACKETS = re.compile(r"\[([^\]]*)\]")
 _SLURM = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
@@ -30,7 +29,7 @@ def expand(word: str, most: int = NAMES_MAX) -> list[str]:
     which says what was expected, such as `most` names.
     """
     names: list[str] = []
-    for item in map(str.strip, _COMMA.split(word)):
+    for item in map(str.strip, _items(word)):
         if not item or not _ITEM.fullmatch(item):
             raise ValueError(f"expected names such as node[01-64,70], got {word!r}")
         literal_or_list = enumerate(_BRACKETS.split(item))
@@ -39,6 +38,20 @@ def expand(word: str, most: int = NAMES_MAX) -> list[str]:
             raise ValueError(f"expected at most {most} names, got more in {word!r}")
         names += map("".join, itertools.product(*parts))
     return names
+
+
+def _items(word: str) -> Iterator[str]:
+    """What stands between commas that are not within brackets."""
+    parts: list[str] = []
+    open_ones = 0
+    for part in word.split(","):
+        parts.append(part)
+        open_ones += part.count("[") - part.count("]")
+        if open_ones <= 0:
+            yield ",".join(parts)
+            parts, open_ones = [], 0
+    if parts:
+        yield ",".join(parts)
 
 
 def _values(inner: str, word: str, most: int) -> Sequence[str]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*\Z")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)")
 _SIZES = {"": 1, "c": 1, "B": 1}
 for _i, _p in enumerate("KMGTP", 1):
     _SIZES |= {_p: 1024**_i, f"{_p}iB": 1024**_i, f"{_p}B": 1000**_i}
@@ -55,7 +55,7 @@ SHARE_PATTERN = _pattern(("", "%"))
 def _number(text: str, units: Iterable[str], what: str) -> tuple[Fraction, str]:
     from fractions import Fraction  # it costs every start of the command line a tenth
 
-    match = _NUMBER.match(text)
+    match = _NUMBER.fullmatch(text.strip())
     if match is None or match[2] not in units or len(match[1]) > _DIGITS_MAX:
         raise ValueError(f"expected a {what}, got {text!r}")
     return Fraction(match[1]), match[2]

@@ -5,13 +5,14 @@ and what `defaults` says of all. Whoever reads the tree after it needs none of t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from netbench.base.hostlist import expand, fold, is_notation
+from netbench.base.hostlist import NAMES_MAX, expand, fold, is_notation
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.hosts import DefaultKeys
 from netbench.campaign.tree import Node, Table, Word, describe, plain
@@ -108,7 +109,11 @@ def _names(hosts: Table, problems: Problems) -> dict[str, list[str]]:
         except ValueError as error:
             problems.add((HOSTS, key), str(error))
             continue
-        if again := next((name for name in named[key] if named[key].count(name) > 1), None):
+        if sum(map(len, named.values())) > NAMES_MAX:
+            problems.add((HOSTS, key), f"expected at most {NAMES_MAX} hosts, got more")
+            break
+        again = next((name for name, times in Counter(named[key]).items() if times > 1), None)
+        if again:
             problems.add((HOSTS, key), f"expected each host once, got {again} again")
             del named[key]
     return named

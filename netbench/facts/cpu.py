@@ -82,7 +82,7 @@ smaller.
 
 def bandwidth(text: str) -> str:
     """`6.2 GB/s`, from what dd(1) prints. Errors: ValueError."""
-    match = re.search(r"(\d+) bytes .*copied, ([\d.e-]+) s", text)
+    match = re.search(r"(?<!\d)(\d{1,20}) bytes [^\n]{0,80}copied, ([\d.e-]{1,30}) s", text)
     if not match or not float(match[2]):
         raise ValueError("dd printed no time")
     return f"{int(match[1]) / float(match[2]) / 1e9:.1f} GB/s"

@@ -137,7 +137,7 @@ def _kind(device: dict[str, str]) -> str:
 def _disk(device: dict[str, str]) -> str:
     name = device.get("model") or device.get("kind") or device.get("driver") or "disk"
     media = {"1": "rotating", "0": "solid state"}.get(device.get("rotational", ""), "")
-    chosen = re.search(r"\[(.+?)\]", device.get("scheduler", ""))
+    chosen = re.search(r"\[([^\[\]]+)\]", device.get("scheduler", ""))
     scheduler = chosen[1] if chosen else device.get("scheduler", "")
     sector = device.get("logical_block_size", "")
     details = [

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def _read_groups(written: Any, found: Inventory, wrong: Callable[..., None]) -> 
     """
     variables = written["_meta"]["hostvars"]
 
+    @cache  # a group may be a child of many
     def within(group: str) -> dict[str, None]:
         entry = written.get(group, {})
         inside = dict.fromkeys(entry.get("hosts", ()))

@@ -47,7 +47,7 @@ _BY_NAME = ("data copy", "TCP/IP", "device", "skb", "memory", "locks", "scheduli
 ORDER = (*_BY_NAME, MASKED, OTHER, UNMAPPED)
 """Layers as reports show them; what is idle is no cost."""
 # A function is one in a module of one kernel and built into another.
-_MODULE = re.compile(r" \[[^\]]*\]" + re.escape(KERNEL_MARK) + "$")
+_MODULE = re.compile(r" \[[^\[\]]*\]" + re.escape(KERNEL_MARK) + "$")
 
 
 @cache

@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 from netbench.settings.setting import LINK, Operation, SettingContext, Value, whole
 
-CHOICE = re.compile(r"\[([^\]\s]+)\]")
+CHOICE = re.compile(r"\[([^\[\]\s]+)\]")
 NO_SAVE = "/proc/sys/net/ipv4/tcp_no_metrics_save"
 SAVED = {"drop": "1", "keep": "0"}
 TABLE = ("addresses",)  # the target of the operation `tcp_metrics`

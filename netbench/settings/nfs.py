@@ -23,7 +23,7 @@ SERVER = "/run/netbench.nfsd"  # where the operation `export` mounts the kernel'
 DEFAULTS = "soft,timeo=100,retrans=2,nosharecache"
 SIZES = ("rsize", "wsize")
 OURS = ("addr", "clientaddr", "ro", "rw", "bg", "fg", "resvport", "noresvport")
-_OPTION = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:[=:]\s*([A-Za-z0-9._-]+))?\s*")
+_OPTION = re.compile(r"([a-z][a-z0-9_]*)(?:\s*[=:]\s*([A-Za-z0-9._-]+))?")
 
 
 def path(sender: str, file: str) -> str:
@@ -50,7 +50,7 @@ class Nfs(Setting):
         if level in SWITCH:
             return SWITCH[level]
         matches = [
-            _OPTION.fullmatch(part)
+            _OPTION.fullmatch(part.strip())
             for part in re.split("[,;]", level.removeprefix("{").removesuffix("}"))
         ]
         options = {match[1]: match[2] for match in matches if match}

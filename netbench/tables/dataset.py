@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ import duckdb
 
 from netbench.base.control_characters import escape_controls, spreadsheet_word
 from netbench.base.errors import RequestError
-from netbench.base.opening import files_inside
+from netbench.base.opening import files_inside, open_file, read_inside
 from netbench.base.whole_file import replacing
 from netbench.report.label import label_of
 from netbench.report.source import Source
@@ -25,6 +26,8 @@ from netbench.tables.table_frames import units_of
 
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""
+RESULT = "netbench.result"
+"""The key under which a dataset's files say of which result they are."""
 VIEWS_FILE = "views.sql"
 FORMULA = r"^\s*[=+\-@]"
 _READ = ("plan.json", "facts.json", "records.jsonl")
@@ -65,17 +68,42 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         for table, file in files.items():
             if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
+        this = _digest(read)
+        for file in files.values():
+            if file.is_file() and _of_whom(file) not in (this, None):
+                told = (
+                    f"holds another result {campaign}/{identity}; remove it, or rename one of them"
+                )
+                raise RequestError(f"{file.parent}: {told}")
         if _is_newer(files.values(), read):
             continue
         with Database([Source.of(path)]) as database:
             units = units_of(database.sources[0].result)
             for table, file in files.items():
                 database.make(table)
-                _write(database, f"SELECT * EXCLUDE (campaign, result) FROM {table}", file, units)
+                select = f"SELECT * EXCLUDE (campaign, result) FROM {table}"
+                _write(database, select, file, units, this)
             written.append(f"{campaign}/{identity}")
     if written:
         write_text(_views(), folder / VIEWS_FILE)
     return written
+
+
+def _digest(result: Path) -> str:
+    """What a result is told from others of its name by: its plan and its first record, which stay
+    when it is gone on with.
+    """
+    with open_file(result / "records.jsonl") as records:
+        first = records.readline(1 << 24)
+    return sha256(read_inside(result / "plan.json") + first).hexdigest()
+
+
+def _of_whom(file: Path) -> str | None:
+    """The digest of the result that a file of a dataset was made from; None where it has none."""
+    asked = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?"
+    with refusing("export"), duckdb.connect() as connection:
+        found = connection.execute(asked, [str(file), RESULT]).fetchone()
+    return str(found[0]) if found else None
 
 
 def _views() -> str:
@@ -107,14 +135,19 @@ def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:
 
 
 def _write(
-    database: Database, select: str, file: Path, units: Mapping[str, str] | None = None
+    database: Database,
+    select: str,
+    file: Path,
+    units: Mapping[str, str] | None = None,
+    result: str = "",
 ) -> None:
     """Write what a SELECT gives, whole or not at all: as Parquet with the units of metrics, as CSV
     without. Errors: PlaceError, RequestError.
     """
     how = "USE_TMP_FILE false, FORMAT csv, HEADER"
     if units is not None:
-        metadata = f"{{{name(UNITS)}: {quoted(json.dumps(units))}}}"
+        of = f", {name(RESULT)}: {quoted(result)}" if result else ""
+        metadata = f"{{{name(UNITS)}: {quoted(json.dumps(units))}{of}}}"
         how = f"USE_TMP_FILE false, FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
     with replacing(file, make_folder=True) as draft, refusing("export"):
         database.connection.execute(f"COPY ({select}) TO {quoted(str(draft))} ({how})")

@@ -225,6 +225,17 @@ def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
     assert pyarrow.parquet.read_table(file).num_rows == len(lines) - 1
 
 
+def test_a_dataset_takes_no_other_result_for_one_of_its_own(made: Path, tmp_path: Path) -> None:
+    other = tmp_path / "others" / made.name
+    Synth(compare=CONTROL, pairs=("a>b", "b>a"), spread=0.02).write(other)
+    folder = tmp_path / "archive"
+    write_dataset([made], folder)
+    with pytest.raises(RequestError, match=f"holds another result synthetic/{made.name}"):
+        write_dataset([other], folder)
+    with pytest.raises(RequestError, match="holds another result"):
+        write_dataset([other, made], tmp_path / "both")
+
+
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
     lines = list(benchstat([result]))

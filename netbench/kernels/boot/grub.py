@@ -133,5 +133,5 @@ def _name(names: Sequence[str]) -> str:
 
 
 def _braces(line: str) -> int:
-    bare = re.sub(r"""'[^']*'|"[^"]*"|\$\{[^}]*\}""", "", line)
+    bare = re.sub(r"""'[^']*'|"[^"]*"|\$\{[^{}]*\}""", "", line)
     return bare.count("{") - bare.count("}")
