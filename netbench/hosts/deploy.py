@@ -238,7 +238,8 @@ def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
                 f" own, no link: `chown root {path}; chmod go-w {path}`"
             )
         case ["sudo", account, *path]:
-            why = f"`sudo -n` does not start the helper, which changes settings, for {account}"
+            # no account's name in the first line, which records keep
+            why = "`sudo -n` does not start the helper, which changes settings"
             if sent.kind == "source":  # a program that the account has made is no program to trust
                 return shell.refusal(f"{why}; connect as root, or {made}")
             program = " ".join(path)

@@ -30,6 +30,9 @@ _FREE_TEXT = (
 )
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
+# of an SSH alias: what it stands for is in no campaign
+_LOGIN = re.compile(r"(?<![\w.@/:-])[\w.-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z][\w-]{0,62}(?=:\d)")
+_MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
 _HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
 # of Ethernet, EUI-64 and InfiniBand
 _MAC = re.compile(
@@ -87,6 +90,7 @@ class Redaction:
         """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
+        text = _MAPPED.sub("mapped", _LOGIN.sub("user@host", text))
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 

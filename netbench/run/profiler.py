@@ -64,7 +64,9 @@ class ProfileRunner:
         try:
             return self._run(step, record)
         except FAILURES as error:
-            return replace(record, status=status_of(error), reason=str(error)), {}
+            return replace(
+                record, status=status_of(error), reason=str(error).partition("\n")[0]
+            ), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
         timed = replace(step.unit.cell.transfer, duration=self._spec.duration, bytes=None)

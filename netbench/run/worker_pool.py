@@ -252,7 +252,7 @@ class WorkerPool:
         try:
             self.helper(host)
         except (Lost, EngineError) as error:
-            self.no_root[host] = str(error)
+            self.no_root[host] = str(error).partition("\n")[0]
         else:
             self._with_helper.add(host)
 

@@ -62,7 +62,8 @@ def program(worker: Worker) -> Path:
 
 
 def parent(worker: Worker) -> int:
-    return int(worker.operate("exec", ["sh", "-c", "echo $PPID"])[0])
+    """The worker, which a guard stands between and its programs."""
+    return int(worker.operate("exec", ["sh", "-c", "cut -d' ' -f4 /proc/$PPID/stat"])[0])
 
 
 def cache(server: Server) -> Path:
@@ -359,7 +360,7 @@ ALL = "bench ALL=(root) NOPASSWD: ALL"
 def told(channel: Channel) -> list[str]:
     """The lines for an administrator, in what is said where sudo does not start the helper."""
     said = refusal(channel, helper=True)
-    assert "`sudo -n` does not start the helper, which changes settings, for bench; connect" in said
+    assert "`sudo -n` does not start the helper, which changes settings; connect" in said
     assert "sudo: a password is required" in said
     return said.splitlines()[1:]
 
