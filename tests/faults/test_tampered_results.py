@@ -65,9 +65,11 @@ class Dead:
     def change(self, number: int, word: str) -> Change:
         """A change by a command; what its undo does to the file `word` is seen later."""
         undo = ("sh", "-c", f"echo undone >> {self.place / word}")
-        look = ("cat", "/proc/sys/kernel/ostype")
+        look = ("sh", "-c", f"cat {self.place / word} 2>&-; true")
         boot = own_boot_id()
-        return Change(number, "here", boot, f"{word}-{number}", "exec", ("x",), "", "", undo, look)
+        return Change(
+            number, "here", boot, f"{word}-{number}", "exec", ("x",), "", "undone\n", undo, look
+        )
 
     def evil(self) -> bytes:
         return to_line(entry_json(self.change(9, "evil")))
