@@ -5,6 +5,7 @@ and result.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -68,9 +69,9 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         for table, file in files.items():
             if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
-        this = _digest(read)
+        this = _mark(read)
         for file in files.values():
-            if file.is_file() and _of_whom(file) not in (this, None):
+            if file.is_file() and not _is_of(file, read):
                 told = (
                     f"holds another result {campaign}/{identity}; remove it, or rename one of them"
                 )
@@ -89,21 +90,26 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
     return written
 
 
-def _digest(result: Path) -> str:
-    """What a result is told from others of its name by: its plan and its first record, which stay
-    when it is gone on with.
+def _mark(result: Path, size: int | None = None) -> str:
+    """What a result is told from others of its name by: the size of its records and the digest of
+    them and its plan; `size`: of so many bytes, since a result that is gone on with has more.
     """
+    total = sha256(read_inside(result / "plan.json"))
     with open_file(result / "records.jsonl") as records:
-        first = records.readline(1 << 24)
-    return sha256(read_inside(result / "plan.json") + first).hexdigest()
+        left = size = os.fstat(records.fileno()).st_size if size is None else size
+        while left > 0 and (part := records.read(min(left, 1 << 20))):
+            total.update(part)
+            left -= len(part)
+    return f"{size} {total.hexdigest()}"
 
 
-def _of_whom(file: Path) -> str | None:
-    """The digest of the result that a file of a dataset was made from; None where it has none."""
+def _is_of(file: Path, result: Path) -> bool:
+    """Whether a file of a dataset was made from a result, or does not say."""
     asked = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?"
     with refusing("export"), duckdb.connect() as connection:
         found = connection.execute(asked, [str(file), RESULT]).fetchone()
-    return str(found[0]) if found else None
+    size = str(found[0]).partition(" ")[0] if found else ""
+    return not found or (size.isdecimal() and found[0] == _mark(result, int(size)))
 
 
 def _views() -> str:

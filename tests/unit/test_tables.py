@@ -217,12 +217,16 @@ def test_a_dataset_is_written_through_no_link(made: Path, tmp_path: Path) -> Non
 def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
     result, folder = tmp_path / "r" / "one", tmp_path / "archive"
     Synth(runs=5).write(result)
-    write_dataset([result], folder)
     lines = (result / "records.jsonl").read_bytes().splitlines(keepends=True)
     (result / "records.jsonl").write_bytes(b"".join(lines[:-1]))
+    write_dataset([result], folder)
+    (result / "records.jsonl").write_bytes(b"".join(lines))
     assert write_dataset([result], folder) == ["synthetic/one"]
     (file,) = (folder / "runs").rglob("*.parquet")
-    assert pyarrow.parquet.read_table(file).num_rows == len(lines) - 1
+    assert pyarrow.parquet.read_table(file).num_rows == len(lines)
+    (result / "records.jsonl").write_bytes(b"".join(lines[:-1]))  # the last was another's
+    with pytest.raises(RequestError, match="holds another result synthetic/one"):
+        write_dataset([result], folder)
 
 
 def test_a_dataset_takes_no_other_result_for_one_of_its_own(made: Path, tmp_path: Path) -> None:
