@@ -13,9 +13,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "op_helper.h"
 #include "ops/netlink.h"
-#include "program.h"
 
 /* Datagrams that recv(2) returns one after the other; an empty one is an interrupted call. */
 static struct {

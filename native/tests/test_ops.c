@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "ops/client.h"
-#include "program.h"
 #include "test_controller.h"
 
 /* One operation; NULL and 0 leave an argument out. Lists are argv with their NULs. */
