@@ -380,7 +380,8 @@ def test_a_configuration_that_leads_nowhere_is_told_and_leaves_no_proxy(
     bed: Bed, config: str, said: str
 ) -> None:
     bed.config.write_text(f"Host box\n{config}\n")
-    assert said in failure(bed.channel(connect_timeout=0.5))
+    patience = 0.5 if "sleep" in config else 20.0
+    assert said in failure(bed.channel(connect_timeout=patience))
     until(lambda: not [argv for argv in children() if {"-W", "4711"} & {*argv}])
 
 
