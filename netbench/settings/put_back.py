@@ -54,7 +54,7 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
             what = f"{change}: {' '.join(change.undo)} leaves it changed"
-            raise EngineError(0, 0, "restore", what, "correct its undo:, or put it back by hand")
+            raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {' '.join(change.undo)}"
     left = _left(change, now)
     if change.op == "mount":  # its folder may be there without it

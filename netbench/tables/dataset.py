@@ -69,21 +69,19 @@ def write_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
         for table, file in files.items():
             if file.resolve() != folder.resolve() / table / place / file.name:
                 raise RequestError(f"{file.parent}: a link leads out of the dataset; remove it")
-        this = _mark(read)
-        for file in files.values():
-            if file.is_file() and not _is_of(file, read):
-                told = (
-                    f"holds another result {campaign}/{identity}; remove it, or rename one of them"
-                )
-                raise RequestError(f"{file.parent}: {told}")
+        for held in {_held(file) for file in files.values() if file.is_file()} - {""}:
+            size = held.partition(" ")[0]
+            if not size.isdecimal() or held != _mark(read, int(size)):
+                told = f"another result {campaign}/{identity}; remove it, or rename one of them"
+                raise RequestError(f"{folder} holds {told}")
         if _is_newer(files.values(), read):
             continue
         with Database([Source.of(path)]) as database:
-            units = units_of(database.sources[0].result)
+            units, mark = units_of(database.sources[0].result), _mark(read)
             for table, file in files.items():
                 database.make(table)
                 select = f"SELECT * EXCLUDE (campaign, result) FROM {table}"
-                _write(database, select, file, units, this)
+                _write(database, select, file, units, mark)
             written.append(f"{campaign}/{identity}")
     if written:
         write_text(_views(), folder / VIEWS_FILE)
@@ -103,13 +101,12 @@ def _mark(result: Path, size: int | None = None) -> str:
     return f"{size} {total.hexdigest()}"
 
 
-def _is_of(file: Path, result: Path) -> bool:
-    """Whether a file of a dataset was made from a result, or does not say."""
+def _held(file: Path) -> str:
+    """The mark of the result that a file of a dataset was made from; "" where it has none."""
     asked = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?"
     with refusing("export"), duckdb.connect() as connection:
         found = connection.execute(asked, [str(file), RESULT]).fetchone()
-    size = str(found[0]).partition(" ")[0] if found else ""
-    return not found or (size.isdecimal() and found[0] == _mark(result, int(size)))
+    return str(found[0]) if found else ""
 
 
 def _views() -> str:
