@@ -1,4 +1,4 @@
-"""The engine as Python: its constants, its descriptors, and the serve loop.
+"""The engine as Python: its constants, structs and descriptors.
 
 The only module that imports the cffi module. Layouts and constants come from
 native/include/netbench.h, so that each is written once.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 from netbench.base.errors import EngineError, ProtocolError
@@ -28,7 +27,6 @@ except ImportError as error:  # pragma: no cover - only without a build
 
 ffi: Any = _native.ffi
 lib: Any = _native.lib
-LIBRARY = Path(_native.__file__)
 FRAME_MAX: int = lib.NB_FRAME_MAX
 MISSING = 2**64 - 1
 LENGTHS: int = lib.NB_LENGTHS
@@ -61,13 +59,6 @@ class Frame(IntEnum):
     UNDONE = lib.NB_UNDONE
     BYE = lib.NB_BYE
     PRINTED = lib.NB_PRINTED
-
-
-class Duty(IntEnum):
-    """enum nb_duty."""
-
-    MOVER = lib.NB_MOVER
-    HELPER = lib.NB_HELPER
 
 
 class Edge(IntEnum):
@@ -183,13 +174,6 @@ def describe() -> list[Row]:
     table = ffi.new("struct nb_row[]", count)
     lib.nb_describe(table, count)
     return rows_of(table, count)
-
-
-def serve(read_fd: int, write_fd: int, duty: Duty, user: str) -> int:
-    """Run a worker in this process until its controller leaves, as another user if one is named.
-    Returns an enum nb_code (0: done).
-    """
-    return int(lib.nb_serve(read_fd, write_fd, duty, user.encode()))
 
 
 def own_hello() -> bytes:

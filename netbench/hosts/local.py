@@ -7,11 +7,9 @@ import os
 import platform
 import select
 import shutil
-import site
 import subprocess
-import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.base.errors import HostError
@@ -22,31 +20,19 @@ from netbench.hosts.shell import LINE, Shell
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
 ERROR_BYTES = 1 << 16  # of standard error that are looked at
 # Who became root, and how, is of no account where root starts a worker.
-ORIGINS = ("SUDO_UID", "DOAS_USER", "PKEXEC_UID")
-# What a mover that leaves root keeps of root's environment: what Python needs to start.
-KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")
-
-
-def _isolation() -> tuple[str, ...]:
-    """Options of Python that keep the working directory out of a worker's sys.path, and the user's
-    own packages too, since a worker may run as root. They stay where netbench is one of them.
-    """
-    own = site.getusersitepackages()
-    return ("-P",) if Path(__file__).is_relative_to(own) else ("-P", "-s")
+ORIGINS = {"SUDO_UID", "DOAS_USER", "PKEXEC_UID"}
+KEPT = {"PATH", "LANG"}  # what a mover that leaves root has of root's environment
 
 
 class LocalProcess:
     """A child in a session of its own, so that a Ctrl-C at the terminal reaches only the
-    controller. `kept`: names of the environment that it gets; left out: all.
+    controller. `bare`: with KEPT alone of the environment.
     """
 
-    def __init__(self, argv: Sequence[str], kept: Collection[str] = ()) -> None:
+    def __init__(self, argv: Sequence[str], bare: bool = False) -> None:
         pipe = subprocess.PIPE
-        environment = {
-            name: text
-            for name, text in os.environ.items()
-            if name not in ORIGINS and (not kept or name in kept)
-        }
+        kept = (KEPT if bare else os.environ.keys()) - ORIGINS
+        environment = {name: text for name, text in os.environ.items() if name in kept}
         self._child = subprocess.Popen(
             argv,
             stdin=pipe,
@@ -109,14 +95,11 @@ class LocalProcess:
 
 
 class LocalChannel:
-    """The machine that the controller runs on. `worker` replaces the commands that start
-    a mover and root's helper, which is always the program of one file.
-    """
+    """The machine that the controller runs on. `worker` replaces the command that starts one."""
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
-        self._worker = tuple(worker) or (sys.executable, *_isolation(), "-m", "netbench.engine")
-        self._helper = tuple(worker) or (str(PACKAGE / f"worker-{platform.machine()}"),)
+        self._worker = tuple(worker) or (str(PACKAGE / f"worker-{platform.machine()}"),)
 
     def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
         try:
@@ -142,9 +125,9 @@ class LocalChannel:
                 f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths"
             ) from error
 
-    def start(self, argv: Sequence[str], kept: Collection[str] = ()) -> LocalProcess:
+    def start(self, argv: Sequence[str], bare: bool = False) -> LocalProcess:
         try:
-            return LocalProcess(argv, kept)
+            return LocalProcess(argv, bare)
         except OSError as error:
             raise HostError(
                 f"{self.name}: cannot start {argv[0]}: {error.strerror}; check that it exists and"
@@ -154,11 +137,11 @@ class LocalChannel:
     def start_mover(self, run_as: str = "") -> LocalProcess:
         if not run_as:
             return self.start((*self._worker, MOVER))
-        return self.start((*self._worker, MOVER, run_as), KEPT if os.geteuid() == 0 else ())
+        return self.start((*self._worker, MOVER, run_as), bare=os.geteuid() == 0)
 
     def start_helper(self) -> Process:
         if os.geteuid() == 0:
-            return self.start((*self._helper, HELPER))
+            return self.start((*self._worker, HELPER))
         process = self.start(("sh", "-c", LINE))
         try:  # by sudo: as on any other host
             return start_worker(Shell(process, self.name, START_SECONDS), HELPER)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from pathlib import Path
 
 from netbench.base.errors import EngineError
-from netbench.engine.binding import LIBRARY
 from netbench.engine.worker import Worker
+from netbench.hosts.deploy import parcel
 from netbench.hosts.probe import read_facts
 from netbench.model import Campaign, Host
 from netbench.result.files import HostEntry
@@ -21,7 +20,8 @@ FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {
 def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
     """An entry of facts.json for every host, read at the same time. Errors: EngineError; Lost."""
     entries: dict[str, HostEntry] = {}
-    speakers = {hosts[0] for hosts in pool.kernels()}
+    kernels = pool.kernels()
+    speakers = {hosts[0] for hosts in kernels if len(kernels) > 1}  # one has no other beside it
 
     def read(host: str) -> None:
         entries[host] = read_host(campaign, pool, host, measures=host in speakers)
@@ -39,10 +39,10 @@ def read_host(
     worker = pool.host_worker(host)
     subjects = _subjects(campaign, host, worker) | {"memory": ["its own"] * measures}
     facts, missing = read_facts(worker.ask, subjects)
-    if campaign.hosts[host].local:  # its mover is this installation's library, not the executable
-        facts["engine_hash"] = hashlib.sha256(LIBRARY.read_bytes()).hexdigest()[:16]
-        missing.pop("engine_hash", None)
     hello = worker.hello
+    if campaign.hosts[host].local:
+        facts["engine_hash"] = parcel(hello.architecture, host).sha256[:16]
+        missing.pop("engine_hash", None)
     facts["tick_rate"] = str(hello.tick_rate)
     return HostEntry(
         boot=0,

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import socket
-import sys
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -254,7 +253,7 @@ def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(
     name, why = ("tahoe", "No such file") if may else (barred(), "Operation not permitted")
     default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     caps = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
-    argv = [*(() if may else caps), sys.executable, "-m", "netbench.engine"]
+    argv = [*(() if may else caps), *LocalChannel("here").worker_argv()]
     levels = f"[{default}, {name}, {name} or default]"
     text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: {levels}}}\n"
     found = campaign.parse(text, "c.yaml")

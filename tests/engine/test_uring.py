@@ -18,7 +18,6 @@ import pytest
 
 from netbench.engine import build_native
 from netbench.engine.own_engine import local
-from netbench.hosts.local import LocalChannel
 from tests.support.engine_pair import MS, WORKER, Side, open_pair
 from tests.support.needs import needs
 from tests.support.paths import ROOT
@@ -211,11 +210,14 @@ def test_a_receivers_proofs_are_what_the_kernel_traced(trace_of: Tracer) -> None
 @pytest.fixture(scope="module")
 def cramped(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """A worker whose queues of completions are as short as the kernel takes them."""
-    hook = tmp_path_factory.mktemp("hook") / "cq_hook.so"
+    folder = tmp_path_factory.mktemp("hook")
+    hook, worker = folder / "cq_hook.so", folder / "worker"
     flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
     source = ROOT / "native/tests/cq_hook.c"
     subprocess.run([*build_native.compiler(), *flags, source, "-o", hook], check=True)
-    return ("env", f"LD_PRELOAD={hook}", *LocalChannel("here").worker_argv())
+    dynamic = [word for word in build_native.worker_command(worker) if word != "-static"]
+    subprocess.run(dynamic, check=True, cwd=ROOT)
+    return ("env", f"LD_PRELOAD={hook}", str(worker))
 
 
 @needs_uring
