@@ -25,9 +25,6 @@ from netbench.report.phrases import is_of_process, title
 from netbench.report.source import Source
 from netbench.result.record import SIDES
 from netbench.stats.by_boot import BOOTED
-from netbench.stats.modes import SLOW, missed
-
-MODES_NAMED = 8  # cells
 
 
 def cells(source: Source) -> Section:
@@ -93,22 +90,8 @@ def _notes(source: Source, marked: bool) -> list[str]:
         notes.append(
             "status is that of the ratio to the baseline, which is free of what blocks have in"
             " common; mean that of the mean: converged (as precise as asked), max (wider), or"
-            " unstable (it drifts, follows the block before or has two modes: it may be less"
-            " certain than ± says)."
+            " unstable (it drifts or follows the block before: it may be less certain than ± says)."
         )
-    notes += [
-        f"{', '.join(source.key(c))}: of the two modes of"
-        f" {source.result.describe(name).title}, {modes}."
-        for c in source.cells
-        for name, modes in c.modes.items()
-    ][:MODES_NAMED]
-    if len(source.result.cells) == 1 and not any(c.modes for c in source.cells):
-        notes += [
-            f"One cell of {count(c.n, 'run')} misses a mode that takes {SLOW:.0%} of the runs in"
-            f" {missed(c.n):.1%} of the cases."
-            for c in source.cells[:1]
-            if c.n
-        ]
     if marked:
         notes.append("† the mechanism did not engage in some runs: see cautions.")
     return notes

@@ -21,7 +21,7 @@ from netbench.read.load import load
 from netbench.read.verdicts import corrected, judged
 from netbench.read.verdicts import tested as estimated
 from netbench.stats.comparison import Comparison
-from netbench.stats.pairs import Series, complete, differences
+from netbench.stats.pairs import Series, differences
 from netbench.stats.words import bounds
 from tests.support.synthetic import Record, Synth, failed, scaled
 
@@ -69,8 +69,6 @@ def test_runs_are_paired_by_block_whatever_their_order(
     unit, found = differences(mine, base, 1, {})
     assert unit == "block"
     assert found == pytest.approx(np.log([2 / 1, 3 / 2, 4 / 3, 5 / 4]))
-    unit, table = complete([mine, base], 1, {})
-    assert table == pytest.approx(np.log([[2, 1], [3, 2], [4, 3], [5, 4]]))
 
 
 def test_holm_by_hand() -> None:

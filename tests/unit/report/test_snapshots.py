@@ -98,12 +98,6 @@ def copying(record: Record) -> Record:
     return record
 
 
-def interacting(factors: Mapping[str, str]) -> tuple[float, float, float]:
-    fast = factors["send"] == "sendfile"
-    gain = 1.0 if factors["tso"] == "off" else 1.14 if fast else 1.01
-    return (30.0 if fast else 18.0) * gain, 0.5, 0.6
-
-
 def profiled(folder: Path, several: bool = True) -> Path:
     compare = {"factor": "sg", "baseline": "off"}
     made = Synth({"sg": ("off", "on")}, compare=compare, pairs=("a>b",)).write(folder)
@@ -195,14 +189,6 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "emulated": (BOOTS(facts={"snd": TCG["snd"]}).write, ("summary", "boots", "cells")),
     "matrix": (Synth(METHODS, runs=5, pairs=TWO, edit=copying).write, ("summary", "matrix")),
-    "interaction": (
-        Synth({**SENDS, "tso": ("off", "on")}, truth=interacting, pairs=TWO, runs=12).write,
-        ("effects",),
-    ),
-    "no effect": (
-        Synth({**SENDS, "tso": ("off", "on")}, truth=lambda _: (20.0, 0.5, 0.6), pairs=TWO).write,
-        ("effects",),
-    ),
     "other factors": (
         Synth(
             {**SENDS, "pin": ("none", "apart"), "socket_buffer": ("32K", "128K")}, compare=SEND
