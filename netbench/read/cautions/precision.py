@@ -110,16 +110,14 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
 
 @caution(
     170,
-    about=f"All cells together rise or fall by {DRIFT_SIZE:.0%} or more over the campaign.",
     reads="the metrics of `repeat`, by block or by boot in order of execution",
     remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
     " cooling, repeat",
 )
 def drift(evidence: Evidence) -> Cautions:
-    """Each run over its cell's mean, against the order of execution. Blocks of one boot are not
-    independent: where there are several boots they are the unit.
-    """
+    """All cells together rise or fall by 1% or more over the campaign."""
     runs = evidence.result.ok
+    # blocks of one boot are not independent
     unit = "boot" if len(evidence.result.kernels) > 1 else "block"
     for metric in (m for m in evidence.result.repeat.metrics if m in runs):
         means = runs.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
@@ -167,12 +165,11 @@ def dependence(evidence: Evidence) -> Cautions:
 
 @caution(
     140,
-    about=f"A cell has fewer than {ENOUGH_RUNS} runs.",
     reads="the number of ok runs of each cell, where the run is the unit",
     remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
 )
 def few(evidence: Evidence) -> Cautions:
-    """With few runs the interval rests on the assumption of normal noise; one run has none."""
+    """A cell has fewer than 5 runs."""
     for low, high, what in (
         (1, 1, "have one run, which has no interval"),
         (2, ENOUGH_RUNS - 1, f"have fewer than {ENOUGH_RUNS} runs"),
@@ -188,12 +185,11 @@ def few(evidence: Evidence) -> Cautions:
 
 @caution(
     130,
-    about=f"Each kernel was booted fewer than {ENOUGH} times, or a host was rebooted in between.",
     reads="boot ids, the factor `kernel`, repeat.boots",
     remedy=f"repeat.boots: {ENOUGH} or more",
 )
 def boots(evidence: Evidence) -> Cautions:
-    """What lies between boots is in no interval over runs of one boot."""
+    """Each kernel was booted fewer than 4 times, or a host was rebooted in between."""
     result = evidence.result
     if KERNEL in result.factors and result.repeat.boots == 1:
         yield Caution(
@@ -232,12 +228,11 @@ def boots(evidence: Evidence) -> Cautions:
 
 @caution(
     125,
-    about=f"Compared kernels have one build each, or fewer than {ENOUGH}.",
     reads="the factor `kernel`, the builds of plan.json",
     remedy="`builds: 4` of each kernel from git, or a list of builds",
 )
 def builds(evidence: Evidence) -> Cautions:
-    """Any change of the source moves the code behind it, and where code lies is measured too."""
+    """Compared kernels have one build each, or fewer than 4."""
     result = evidence.result
     booted = set(result.kernels.values())
     if KERNEL not in result.factors or len(booted) < 2:
