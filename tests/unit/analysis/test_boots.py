@@ -14,10 +14,8 @@ import scipy.stats
 from netbench.model import Compare, Repeat
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import CellResult, cells_of
-from netbench.read.compare import for_factor
 from netbench.read.load import load
 from netbench.read.result import Result
-from netbench.read.verdicts import judged
 from netbench.report.source import Source
 from netbench.stats.by_boot import (
     half_width,
@@ -319,13 +317,3 @@ def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
     assert (
         np.mean([i.low <= 18 <= i.high for i in naive]) <= 0.8
     )  # runs of one boot, taken for independent draws
-
-
-@pytest.mark.slow
-def test_ratios_of_kernels_cover_the_ratio(many: Result) -> None:
-    family = for_factor(
-        many.ok, "kernel", "a", metric="throughput", factors=many.factors, repeat=many.repeat
-    )
-    assert {(c.unit, c.n) for c in family} == {("boot", 4)}
-    alone = [judged(c, 0.95) for c in family]
-    assert abs(np.mean([c.low <= 1 <= c.high for c in alone]) - 0.95) <= NOISE
