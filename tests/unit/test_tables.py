@@ -272,6 +272,14 @@ def test_ministat_s_files_hold_each_value(made: Path, tmp_path: Path) -> None:
     assert len(several) == len(files) + len(dict(ministat([load(SAMPLE).source.result])))
 
 
+def test_levels_that_other_programs_name_alike_are_told_apart(tmp_path: Path) -> None:
+    levels = ("a b", "a_b", "a%20b", "a!b", "a_b-2")
+    made = load(Synth(factors={"word": levels}).write(tmp_path / "alike")).source.result
+    keys = {line.split()[0] for line in benchstat([made]) if line.startswith("Benchmark")}
+    files = [name for name, _ in ministat([made]) if name.startswith("throughput/")]
+    assert (len(keys), len(set(files)), len(files)) == (5, 5, 5)
+
+
 def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
     late = Synth(seed=2).write(tmp_path / "late")
     early = Synth(seed=1).write(tmp_path / "early")
