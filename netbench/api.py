@@ -234,7 +234,7 @@ def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing. A lab's hosts are no part of it.
     """
-    from netbench.live.tail import is_locked
+    from netbench.live.locked import is_locked
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
     from netbench.run.restore import restore_plan
