@@ -244,7 +244,7 @@ def left_changed() -> Mapping[str, list[str]]:
         journal = Journal(state.journal)
         if journal.left():
             dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-            lines = [] if dead.lab else restore_plan(dead, journal.entries())
+            lines = [] if dead.lab else restore_plan(dead, journal)
             if lines:
                 running = " (running)" if is_locked(state.journal) else ""
                 found[state.path.name] = [f"{dead.name} {state.result}{running}", *lines]
@@ -264,7 +264,7 @@ def _shown_only(result: Path) -> list[str]:
     if not file.is_file():
         raise no_result(result)
     other = _as_begun(read_whole(file), file)
-    lines = restore_plan(other, Journal(result / "journal.jsonl").entries())
+    lines = restore_plan(other, Journal(result / "journal.jsonl"))
     if not lines:
         return [f"nothing is left to put back, as {result} says"]
     raise RequestError(

@@ -13,8 +13,8 @@ from pathlib import Path
 from netbench.base.cancel import side_by_side
 from netbench.base.errors import (
     EngineError,
+    HostError,
     HostGone,
-    HostsLost,
     Lost,
     NetbenchError,
     RootRefused,
@@ -219,7 +219,7 @@ class WorkerPool:
     def start_all(self, changes: bool = True) -> None:
         """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
         Without `changes` to come, no helper is started that only the campaign's own settings are
-        for. Errors: HostsLost with what is wrong with each host that failed.
+        for. Errors: HostError with what is wrong with each host that failed.
         """
         errors: dict[str, NetbenchError] = {}
 
@@ -237,7 +237,8 @@ class WorkerPool:
 
         self.each(start)
         if errors:
-            raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
+            failed = (str(errors[host]) for host in self._roles if host in errors)
+            raise HostError("\n".join(dict.fromkeys(failed)))
 
     def _start_useful_helper(self, host: str) -> None:
         """A helper that nothing needs, for the campaign's own settings: where there is one already,

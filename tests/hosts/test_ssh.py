@@ -22,7 +22,7 @@ import paramiko
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import HostError, HostKeyError, HostsLost
+from netbench.base.errors import HostError, HostKeyError
 from netbench.hosts.shell import LINE
 from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
@@ -474,6 +474,14 @@ def shown_fingerprint(key: Path) -> str:
     return out("ssh-keygen", "-lf", str(key)).split()[1]
 
 
+KEY = "host_ed25519.pub"
+
+
+def commands(error: HostKeyError) -> list[str]:
+    """What a message tells to run."""
+    return [line.strip() for line in str(error).splitlines() if line.startswith("  ")]
+
+
 @pytest.mark.parametrize("alias", ["", "HostKeyAlias farm"])
 def test_an_unknown_key_is_refused_until_it_is_accepted(bed: Bed, alias: str) -> None:
     server = bed.serve()
@@ -481,11 +489,9 @@ def test_an_unknown_key_is_refused_until_it_is_accepted(bed: Bed, alias: str) ->
     bed.known.unlink()
     with pytest.raises(HostKeyError) as error:
         bed.channel().connect()
-    assert error.value.fingerprint == shown_fingerprint(server.folder / "host_ed25519.pub")
-    assert error.value.fingerprint in str(error.value)
-    assert error.value.command in str(error.value)
+    assert shown_fingerprint(server.folder / KEY) in str(error.value)
     assert not bed.known.exists()
-    subprocess.run(["sh", "-c", error.value.command], check=True)
+    subprocess.run(["sh", "-c", commands(error.value)[-1]], check=True)
     assert bed.known.read_text().split()[0] == ("farm" if alias else f"[127.0.0.1]:{server.port}")
     assert bed.channel().run(["echo", "in"]).stdout == "in\n"
 
@@ -498,10 +504,11 @@ def test_a_changed_key_names_the_line(bed: Bed) -> None:
     bed.known.write_text(f"# comment\nother {blob}\n[127.0.0.1]:{server.port} {blob}\n")
     with pytest.raises(HostKeyError, match="has changed") as error:
         bed.channel().connect()
-    parts = (f"{bed.known}:3", shown_fingerprint(old), error.value.fingerprint)
+    parts = (f"{bed.known}:3", shown_fingerprint(old), shown_fingerprint(server.folder / KEY))
     for part in (*parts, f"ssh-keygen -f {bed.known} -R", f"root@127.0.0.1:{server.port}"):
         assert part in str(error.value)
-    subprocess.run(["sh", "-c", error.value.command], check=True, capture_output=True)
+    for command in commands(error.value):
+        subprocess.run(["sh", "-c", command], check=True, capture_output=True)
     bed.channel().connect()
 
 
@@ -777,9 +784,8 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     hosts = ", ".join(f"{name}: {{ssh: {name}, address: 127.0.0.1}}" for name in names)
     pairs = ", ".join(f"{{sender: h0, receiver: {name}}}" for name in names[1:])
     text = f"netbench: 1\nname: f\nssh_config: {bed.config}\nhosts: {{{hosts}}}\npairs: [{pairs}]\ntransfer: {{duration: 1s}}\n"
-    with WorkerPool(campaign.parse(text, "f.yaml")) as pool, pytest.raises(HostsLost) as lost:
+    with WorkerPool(campaign.parse(text, "f.yaml")) as pool, pytest.raises(HostError) as lost:
         pool.start_all()
-    assert list(lost.value.errors) == names[1:]
     said = str(lost.value)
     assert said.count("the name cannot be resolved") == 3
     assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]

@@ -31,7 +31,6 @@ from netbench.result.journal import (
     Restored,
     Why,
     entry_json,
-    outstanding,
     parse_entry,
 )
 from tests.support import damage
@@ -165,9 +164,11 @@ def test_entries_are_known_without_reading_them_again(tmp_path: Path) -> None:
 
 def test_changes_are_outstanding_until_they_are_restored_on_their_host() -> None:
     changes = [Change(n, host, "b", "tso", "features", (), "off", "on") for n, host in NUMBERED]
-    journal: list[Entry] = [*changes, Restored((1, 2), "b")]
-    assert outstanding(journal, "a") == [changes[2], changes[0]]
-    assert outstanding(journal, "b") == []
+    journal = Journal()
+    for entry in (*changes, Restored((1, 2), "b")):
+        journal.write(entry)
+    assert journal.outstanding("a") == [changes[2], changes[0]]
+    assert journal.outstanding("b") == []
 
 
 def test_an_interrupt_waits_until_a_line_is_copied(
@@ -179,14 +180,14 @@ def test_an_interrupt_waits_until_a_line_is_copied(
     own.touch()
     journal = Journal(own, copy)
     assert journal.begin()
-    append = JsonLines.append_line
+    append = JsonLines.append
 
     def interrupted(lines: JsonLines, line: bytes, force: bool = False) -> None:
         append(lines, line, force)
         if force:
             held_back.interrupt()
 
-    monkeypatch.setattr(JsonLines, "append_line", interrupted)
+    monkeypatch.setattr(JsonLines, "append", interrupted)
     whys: tuple[Why, ...] = ("limit", "done")
     for why in whys:
         with pytest.raises(KeyboardInterrupt):
