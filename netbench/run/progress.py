@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -52,10 +53,8 @@ class Lines(Progress):
 
     def show(self, text: str) -> None:
         """Print a text as it is."""
-        try:
+        with suppress(OSError):  # the terminal is gone; the campaign goes on, log.txt has it all
             print(escape_controls(text), file=self._out, flush=True)
-        except OSError:
-            return  # the terminal is gone; the campaign goes on, log.txt has it all
 
     @staticmethod
     def folded(text: str) -> str:
