@@ -7,6 +7,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -277,6 +278,10 @@ static void *drive(void *argument)
 
 	nb_run_control_wait(flows->control, NB_GATE_WARM);
 	each(flows, begin);
+	/* Descriptors of its own, without the controller's: where threads share a table, each call
+	 * counts references, which is 7% of a send of 1 KiB. Before Linux 5.9 they share it. */
+	if (flows->apart)
+		close_range(0, 2, CLOSE_RANGE_UNSHARE);
 	if (sends && bounded)
 		warm_up(flows);
 	if (sends && !(bounded && flows->job->warmup))
@@ -334,6 +339,7 @@ int nb_flow_start(struct nb_flow *flow, struct nb_error *error)
 			CPU_SET(flow->cpu, &set);
 		pthread_attr_setaffinity_np(&attributes, sizeof(set), &set);
 	}
+	flow->apart = gettid() == getpid();
 	status = pthread_create(&flow->thread, &attributes, drive, flow);
 	pthread_attr_destroy(&attributes);
 	flow->started = !status;

@@ -98,6 +98,7 @@ struct nb_flow {
 	uint32_t thread_group; /* flows that this one's thread drives: itself and those that follow
 				  it; 0: it follows another */
 	int shares;	       /* its thread drives others too */
+	int apart;	       /* its worker has a process of its own, which tests' have not */
 	uint64_t cpu;	       /* that its thread is pinned to, NB_MISSING: none */
 };
 
