@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import chain
-from types import TracebackType
 from typing import TypeVar
 
 from netbench.base.errors import NetbenchError
@@ -38,12 +37,7 @@ class _HeldBack(contextlib.ContextDecorator):
         if threading.current_thread() is threading.main_thread():
             self._depth += 1
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         self._depth -= 1
