@@ -63,11 +63,6 @@ class Painter:
         """Let the lines stand: what is drawn next comes below."""
         self._drawn = []
 
-    def wipe(self) -> None:
-        """Begin on an empty screen: one of another size may have folded what was on it."""
-        self._drawn = []
-        self._write("\x1b[H\x1b[2J")
-
     def _replace(self, text: str, lines: Sequence[str]) -> None:
         with held_back, self._lock:
             begin = f"{self._up()}{_CLEAR}" if self._drawn else ""

@@ -145,8 +145,6 @@ def _follow(watched: Watched, painter: Painter) -> None:
         size = columns, rows = painter.size
         is_last = watched.state != "running"
         if changed or drawn != size:
-            if drawn not in (None, size):
-                painter.wipe()
             room = rows - (ENDING_LINES if is_last else 1)
             note = "" if is_last else NOTE
             painter.draw(render(watched.overview(), columns - 1, room, colour=True, note=note))
