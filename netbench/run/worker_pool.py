@@ -302,21 +302,17 @@ class WorkerPool:
         if any(worker.lost for (host, _), worker in self.workers().items() if host in hosts):
             self.dismiss_pair(pair)
 
-    def release(self, host: str) -> None:
-        """Stop a host's workers before the host is booted."""
+    def release(self, host: str, wait: bool = True) -> None:
+        """Stop a host's workers before it is booted, or, without `wait`, give them up: it is going
+        down.
+        """
         for key in [key for key in list(self._workers) if key[0] == host]:
-            worker = self._workers.pop(key)
-            self._heartbeat.remove(worker)
-            worker.close()
-        self._forget_boot(host)
-
-    def forget(self, host: str) -> None:
-        """Give up a host's workers without waiting for them: the host is going down."""
-        for key in [key for key in list(self._workers) if key[0] == host]:
-            self.dismiss(*key)
-        self._forget_boot(host)
-
-    def _forget_boot(self, host: str) -> None:
+            if wait:
+                worker = self._workers.pop(key)
+                self._heartbeat.remove(worker)
+                worker.close()
+            else:
+                self.dismiss(*key)
         self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
         self._rootless.pop(host, None)

@@ -464,10 +464,10 @@ class Simulated:
     def channel(self, host: str) -> Channel:
         return cast(Channel, SimulatedChannel(self.folder / host / "state"))
 
-    def forget(self, host: str) -> None:
+    def release(self, host: str, wait: bool = True) -> None:
         """No worker is there."""
 
-    release = disconnect = forget
+    disconnect = release
 
     def release_of(self, host: str) -> str:
         return (self.folder / host / "state").read_text().split("\n")[1]

@@ -200,7 +200,7 @@ class BootingHost:
         self._pool.release(self.name)
         stale = self.method.console(self.host)
         self.method.reboot(self.machine, target)
-        self._pool.forget(self.name)
+        self._pool.release(self.name, wait=False)
         self._pool.disconnect(self.name)
         return stale
 
