@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.hosts.local import LocalChannel
+from tests.support.engine_pair import WORKER
 from tests.support.paths import ROOT, SAMPLE
 
 CAMPAIGN = "netbench: 1\nname: f\nverify: off\ntransfer: {duration: 20ms, warmup: 2ms}\nrepeat: {min: 1, max: 1}\n"
@@ -61,7 +61,7 @@ def test_python_m_imports_nothing_of_the_working_directory(decoys: Path, words: 
 def test_a_worker_imports_nothing_of_the_working_directory(decoys: Path) -> None:
     (decoys / "netbench").mkdir()
     (decoys / "netbench" / "__init__.py").write_text(DECOY)
-    ends_without_decoy([*LocalChannel("here").worker_argv(), "mover"], decoys)
+    ends_without_decoy([*WORKER, "mover"], decoys)
 
 
 def test_an_installed_script_is_declared() -> None:
