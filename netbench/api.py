@@ -44,7 +44,6 @@ __all__ = [
     "build_report",
     "check",
     "compare",
-    "export_dataset",
     "export_table",
     "export_text",
     "init",
@@ -81,21 +80,12 @@ def load(path: Path | str) -> Results:
     return load_results(path)
 
 
-def init(
-    name: str, file: Path, hosts: Sequence[str] = (), ssh_config: Path | str | None = None
-) -> None:
-    """Write a template as a new campaign file. `hosts`: SSH destinations, or `local`, the sender
-    first; their addresses are filled in, and what cannot run there is commented out. Errors:
-    RequestError, PlaceError; HostError.
-    """
-    from netbench import starter
-    from netbench.base.whole_file import refuse_existing, write_new
+def init(name: str, file: Path) -> None:
+    """Write a template as a new campaign file. Errors: RequestError, PlaceError."""
+    from netbench.base.whole_file import write_new
+    from netbench.templates import template
 
-    text = starter.template(name).text
-    refuse_existing(file, "init")  # before hosts are asked
-    if hosts:
-        text = starter.for_hosts(text, hosts, str(ssh_config or ""))
-    write_new(text, file, "init")
+    write_new(template(name).text, file, "init")
 
 
 def check(campaign: Campaign) -> list[Finding]:
@@ -244,7 +234,7 @@ def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing. A lab's hosts are no part of it.
     """
-    from netbench.live.tail import is_locked
+    from netbench.live.locked import is_locked
     from netbench.result import campaign_state
     from netbench.result.journal import Journal
     from netbench.run.restore import restore_plan
@@ -254,7 +244,7 @@ def left_changed() -> Mapping[str, list[str]]:
         journal = Journal(state.journal)
         if journal.left():
             dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-            lines = [] if dead.lab else restore_plan(dead, journal.entries())
+            lines = [] if dead.lab else restore_plan(dead, journal)
             if lines:
                 running = " (running)" if is_locked(state.journal) else ""
                 found[state.path.name] = [f"{dead.name} {state.result}{running}", *lines]
@@ -274,7 +264,7 @@ def _shown_only(result: Path) -> list[str]:
     if not file.is_file():
         raise no_result(result)
     other = _as_begun(read_whole(file), file)
-    lines = restore_plan(other, Journal(result / "journal.jsonl").entries())
+    lines = restore_plan(other, Journal(result / "journal.jsonl"))
     if not lines:
         return [f"nothing is left to put back, as {result} says"]
     raise RequestError(
@@ -513,18 +503,9 @@ def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
     """Write a table of results as `.parquet` or `.csv`; what its reader should know. Errors:
     RequestError, PlaceError.
     """
-    from netbench.tables.dataset import write_table
+    from netbench.tables.table_files import write_table
 
     return write_table(results_below(paths), table, file)
-
-
-def export_dataset(paths: Sequence[Path], folder: Path) -> list[str]:
-    """Add results to a partitioned dataset; those that were not there with the same records.
-    Errors: RequestError, PlaceError.
-    """
-    from netbench.tables.dataset import write_dataset
-
-    return write_dataset(results_below(paths), folder)
 
 
 def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
@@ -532,8 +513,8 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
     reader should know. Errors: RequestError, PlaceError.
     """
     from netbench.report.source import Source
-    from netbench.tables.dataset import write_text
     from netbench.tables.exports import benchstat, ministat, otava
+    from netbench.tables.table_files import write_text
 
     sources = [Source.of(path) for path in paths]
     results = [source.result for source in sources]
@@ -552,21 +533,20 @@ def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
 
 def query(sql: str, paths: Sequence[Path]) -> Answer:
     """The answer of SQL over the tables runs, cells, samples and facts of results, and over the
-    views of hosts; of folders of results, and of datasets that `export_dataset` wrote, too. Its
-    `notes` say which results of a folder cannot be read. Errors: RequestError; StoreError.
+    views of hosts; of folders of results, too. Its `notes` say which results of a folder cannot be
+    read. Errors: RequestError; StoreError.
     """
     from netbench.report.source import Source
-    from netbench.tables.database import Database, is_archive
+    from netbench.tables.database import Database
 
-    archives = [path for path in paths if is_archive(path)]
     notes: list[str] = []
     sources = []
-    for path in results_below([path for path in paths if path not in archives], notes):
+    for path in results_below(paths, notes):
         with _noted(path, None if path in paths else notes):
             sources.append(Source.of(path))
     if notes and not sources:
         raise StoreError("\n".join(notes))
-    with Database(sources, archives) as database:
+    with Database(sources) as database:
         return replace(database.query(sql), notes=notes)
 
 

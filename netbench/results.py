@@ -12,7 +12,6 @@ import pandas as pd
 from netbench.base.errors import ReportError
 from netbench.read.cells import tidy
 from netbench.read.control import controls, holds
-from netbench.read.effects import effects_of
 from netbench.report.build import Report, of_source
 from netbench.report.label import label_of
 from netbench.report.source import Source
@@ -170,32 +169,6 @@ class Results:
         frame = pd.DataFrame(
             [{"pair": c.pair, **c.context, **{n: getattr(c, n) for n in COMPARED}} for c in family]
         )
-        frame.attrs["label"] = self.label
-        return frame
-
-    def effects(self, metric: str = "throughput") -> pd.DataFrame:
-        """What each swept factor does to a metric, and two together, over complete blocks of
-        crossed cells: one row a level and pair. Empty where no two factors are crossed.
-
-        Columns: pair, effect (`send`, `send × tso`), level, baseline, ratio low high (of two
-        factors: of the ratios), p, n, unit. `.attrs`: `notes` on what is not part of it. Errors:
-        ReportError.
-        """
-        if metric not in self.source.result.metrics:
-            known = ", ".join(self.units) or "none"
-            raise ReportError(f"no metric {metric!r} here; there are {known}")
-        found = effects_of(self.source.result, metric)
-        frame = pd.DataFrame(
-            [
-                {"pair": each.pair, "effect": effect.name, "level": c.level}
-                | {"baseline": c.baseline, "ratio": c.ratio, "low": c.low, "high": c.high}
-                | {"p": c.p, "n": c.n, "unit": c.unit}
-                for each in found
-                for effect in each.effects
-                for c in effect.contrasts
-            ]
-        )
-        frame.attrs["notes"] = [line for e in found for line in (*e.notes, e.why) if line]
         frame.attrs["label"] = self.label
         return frame
 

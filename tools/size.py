@@ -12,7 +12,7 @@ TRUNK = {
     "campaign and model": ("campaign model", 5_100),
     "plan": ("plan", 550),
     "result": ("result", 1_900),
-    "base": ("base starter", 1_200),
+    "base": ("base", 1_200),
     "hosts and facts": ("hosts facts", 2_900),
     "engine": ("engine", 1_400),
     "settings": ("settings", 1_500),

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import chain
-from types import TracebackType
 from typing import TypeVar
 
 from netbench.base.errors import NetbenchError
@@ -38,12 +37,7 @@ class _HeldBack(contextlib.ContextDecorator):
         if threading.current_thread() is threading.main_thread():
             self._depth += 1
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
         self._depth -= 1
@@ -66,24 +60,11 @@ def aside(act: Callable[[], Result]) -> Result:
     """The result of something that may take long, and takes locks: the main thread waits for it in
     another thread, which Ctrl-C leaves to itself. Errors: those of `act`.
     """
-    from concurrent.futures import Future  # with all of logging, which --help does not wait for
-
     if threading.current_thread() is not threading.main_thread():
         return act()
-    done: Future[Result] = Future()
-    ended = threading.Lock()
-    ended.acquire()
-
-    def work() -> None:
-        try:
-            done.set_result(act())
-        except BaseException as error:
-            done.set_exception(error)
-        ended.release()
-
-    threading.Thread(target=work, name="aside", daemon=True).start()
-    _take(ended)
-    return done.result()
+    done: list[Result] = []
+    side_by_side([lambda: done.append(act())], lambda: None, patience=0.0)
+    return done[0]
 
 
 def _take(lock: threading.Lock, seconds: float = math.inf) -> None:
@@ -102,7 +83,7 @@ def side_by_side(
 ) -> None:
     """Do things at the same time, `at_once` of them at most; 0: all of them, or none. After Ctrl-C
     no more are begun, `interrupt` makes those return that would wait long, and they are waited for
-    so many seconds (None: until they return). Errors: that of the first act that has one, when all
+    so many seconds. Errors: that of the first act that has one, when all
     are done; NetbenchError where the system gives too few threads (with `at_once`: none).
 
     Threads are waited for by a lock of their own. An interrupted Thread.join (Python 3.11) takes

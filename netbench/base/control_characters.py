@@ -29,12 +29,10 @@ def spreadsheet_word(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = escape_controls(value)
-    return f"'{text}" if _FORMULA.match(text) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
+    if not _FORMULA.match(text):
+        return text
     try:
         float(text)
     except ValueError:
-        return False
-    return True
+        return f"'{text}"
+    return text

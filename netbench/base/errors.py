@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -122,14 +122,6 @@ class RootRefused(HostError):
     exit_code = 2
 
 
-class HostsLost(HostError):
-    """Several hosts could not be reached: `errors` by host."""
-
-    def __init__(self, errors: Mapping[str, NetbenchError]) -> None:
-        self.errors = dict(errors)
-        super().__init__("\n".join(map(str, dict.fromkeys(map(str, errors.values())))))
-
-
 class HostGone(HostError):
     """A host that was lost did not come back in time, or in another boot: another attempt does
     not help.
@@ -141,14 +133,7 @@ class HostBusy(HostError):
 
 
 class HostKeyError(HostError):
-    """A host's key is unknown, revoked, or not the one that is known. `command` would accept it
-    ("": nothing would).
-    """
-
-    def __init__(self, message: str, fingerprint: str, command: str = "") -> None:
-        self.fingerprint = fingerprint
-        self.command = command
-        super().__init__(message)
+    """A host's key is unknown, revoked, or not the one that is known."""
 
 
 class BootError(NetbenchError):

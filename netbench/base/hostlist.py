@@ -61,20 +61,13 @@ def _values(inner: str, word: str, most: int) -> Sequence[str]:
         ends = _SLURM.fullmatch(part.strip())
         if not ends:
             raise ValueError(f"expected a range such as [01-64,70], got [{inner}] in {word!r}")
-        values += _range(ends[1], ends[2] or ends[1], part, word, most)
-        if len(values) > most:
+        low, high = ends[1], ends[2] or ends[1]
+        if int(low) > int(high):
+            raise ValueError(f"expected a range that goes up, got [{part.strip()}] in {word!r}")
+        if int(high) - int(low) >= most - len(values):
             raise ValueError(f"expected at most {most} names, got more in [{inner}] in {word!r}")
+        values += [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1)]  # as wide as `low`
     return values
-
-
-def _range(low: str, high: str, part: str, word: str, most: int) -> list[str]:
-    """Numbers as wide as the lowest is written. Errors: ValueError."""
-    if int(low) > int(high):
-        raise ValueError(f"expected a range that goes up, got [{part.strip()}] in {word!r}")
-    if int(high) - int(low) >= most:
-        what = f"expected at most {most} names, got more in [{part.strip()}] in {word!r}"
-        raise ValueError(what)
-    return [f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1)]
 
 
 def order(name: str) -> tuple[tuple[str, int], ...]:

@@ -10,9 +10,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any
+from typing import Any
 
 from netbench.base.errors import StoreError
 from netbench.base.opening import LINE, open_file, open_inside, read_inside
@@ -54,18 +55,22 @@ class JsonLines:
         """A line for messages: `FILE:LINE`."""
         return f"{self.path}:{number}"
 
-    def _open(self, mode: str, flags: int) -> IO[bytes]:
-        return os.fdopen(open_inside(self.path, self._below, flags), mode)
+    def _open(self, flags: int) -> FileIO:
+        """Without a buffer, which would hold back what the disk did not take."""
+        return FileIO(open_inside(self.path, self._below, flags), "rb+")
 
-    def append(self, value: Mapping[str, Any]) -> None:
-        """Add a JSON object as a line: all of it, or nothing."""
-        self.append_line(to_line(value))
-
-    def append_line(self, line: bytes, force: bool = False) -> None:
+    def append(self, line: bytes, force: bool = False) -> None:
         """Add a line: all of it, or nothing. `force`: it is on the disk when this returns."""
         try:
-            with self._lock, self._open("ab", os.O_WRONLY | os.O_CREAT) as file:
-                add_line(file.fileno(), line)
+            with self._lock, self._open(os.O_RDWR | os.O_CREAT) as file:
+                end = file.seek(0, os.SEEK_END)
+                try:
+                    while line:
+                        line = line[file.write(line) :]
+                except OSError:
+                    with suppress(OSError):
+                        file.truncate(end)
+                    raise
                 if force:
                     os.fsync(file.fileno())
         except OSError as error:
@@ -73,7 +78,7 @@ class JsonLines:
 
     def cut_unfinished(self) -> None:
         """Remove what a kill left after the last newline. Errors: OSError."""
-        with self._open("rb+", os.O_RDWR) as raw:
+        with self._open(os.O_RDWR) as raw:
             start = raw.seek(max(0, raw.seek(0, os.SEEK_END) - LINE))  # no line is longer
             raw.truncate(start + raw.read().rfind(b"\n") + 1)
 
@@ -82,18 +87,6 @@ def to_line(value: Mapping[str, Any]) -> bytes:
     """A JSON object as one line; `?` for what is no character."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
     return text.encode("utf-8", "replace")
-
-
-def add_line(descriptor: int, line: bytes) -> None:
-    """Add a line to an open file: all of it, or nothing. Errors: OSError."""
-    end = os.lseek(descriptor, 0, os.SEEK_END)
-    try:
-        while line:
-            line = line[os.write(descriptor, line) :]
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, end)
-        raise
 
 
 def cannot(what: str, path: Path, error: OSError) -> StoreError:

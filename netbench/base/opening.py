@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from io import BufferedReader
 from pathlib import Path
 
@@ -191,12 +192,7 @@ def walk(folder: Path, deepest: int = DEEPEST) -> Iterator[Path]:
             yield from walk(each, deepest - 1)
 
 
-def files_inside(result: Path, pattern: str = "") -> list[Path]:
+def files_inside(result: Path, pattern: str = "*") -> list[Path]:
     """The regular files of a result whose paths match, or all, in order: none behind a link."""
-
-    def is_own(path: Path) -> bool:
-        own = [each for each in (path, *path.parents) if result in each.parents]
-        return path.is_file() and not any(each.is_symlink() for each in own)
-
-    found = sorted(result.glob(pattern)) if pattern else walk(result)
-    return [path for path in found if is_own(path)]
+    own = (each for each in walk(result) if each.is_file() and not each.is_symlink())
+    return [each for each in own if fnmatch(str(each.relative_to(result)), pattern)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import shlex
 import stat
 from pathlib import Path
 
@@ -17,22 +16,16 @@ def refuse_foreign(path: Path, private: bool = False) -> None:
     none.
     """
     info = path.lstat()
-    forbidden = 0o077 if private else 0o022
+    what = ""
     if stat.S_ISLNK(info.st_mode):
-        raise StoreError(
-            f"{path} is a symbolic link, which is not followed; name {_shown(path)} itself"
-        )
-    if info.st_uid not in (os.geteuid(), 0):
-        raise StoreError(
-            f"{path} belongs to {user_name(info.st_uid)}, who may have changed it; work as that"
-            " user, or look at it and copy it to a folder of your own with `cp -r`"
-        )
-    if info.st_mode & forbidden:
-        what = "read" if private else "write"
-        raise StoreError(
-            f"others may {what} {path} (mode {stat.S_IMODE(info.st_mode):04o}); look whether it is"
-            f" as you left it, then `chmod {'go=' if private else 'go-w'} {shlex.quote(str(path))}`"
-        )
+        what = "is a symbolic link, which is not followed"
+    elif info.st_uid not in (os.geteuid(), 0):
+        what = f"belongs to {user_name(info.st_uid)}, who may have changed it"
+    elif info.st_mode & (0o077 if private else 0o022):
+        may = "read" if private else "write"
+        what = f"is a place that others may {may} (mode {stat.S_IMODE(info.st_mode):04o})"
+    if what:
+        raise StoreError(f"{path} {what}; look at it, and make it a file of your own alone")
 
 
 def refuse_exchangeable(folder: Path) -> None:
@@ -62,10 +55,3 @@ def user_name(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return f"user {user}"
-
-
-def _shown(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):  # a circle of links
-        return path

@@ -26,15 +26,6 @@ def is_drawable(out: TextIO) -> bool:
         return False
 
 
-def size_of(out: TextIO) -> os.terminal_size:
-    """Columns and lines of a terminal; 80 x 24 where it says none."""
-    try:
-        size = os.get_terminal_size(out.fileno())
-    except (OSError, ValueError):
-        return SIZE
-    return os.terminal_size((size.columns or SIZE.columns, size.lines or SIZE.lines))
-
-
 class Painter:
     """The last lines of a terminal. Any thread may use it; a terminal that is gone is no error.
 
@@ -48,8 +39,12 @@ class Painter:
 
     @property
     def size(self) -> os.terminal_size:
-        """Columns and lines that there are now."""
-        return size_of(self.out)
+        """Columns and lines that there are now; 80 x 24 where the terminal says none."""
+        try:
+            size = os.get_terminal_size(self.out.fileno())
+        except (OSError, ValueError):
+            return SIZE
+        return os.terminal_size((size.columns or SIZE.columns, size.lines or SIZE.lines))
 
     def draw(self, lines: Sequence[str]) -> None:
         """Put lines in place of those that are there, in one write. The cursor stays below them."""
@@ -67,11 +62,6 @@ class Painter:
     def leave(self) -> None:
         """Let the lines stand: what is drawn next comes below."""
         self._drawn = []
-
-    def wipe(self) -> None:
-        """Begin on an empty screen: one of another size may have folded what was on it."""
-        self._drawn = []
-        self._write("\x1b[H\x1b[2J")
 
     def _replace(self, text: str, lines: Sequence[str]) -> None:
         with held_back, self._lock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -208,10 +208,7 @@ def format_time(ns: int) -> str:
     """The shortest exact spelling of a time in nanoseconds: 10**9 -> `1s`, 90 * 10**9 -> `90s`, 120
     * 10**9 -> `2m`.
     """
-    for suffix in ("h", "m", "s", "ms", "us", "ns"):
-        if ns and ns % _TIMES[suffix] == 0:
-            return f"{ns // _TIMES[suffix]}{suffix}"
-    return "0s"
+    return _exact(ns, _TIMES, ("h", "m", "s", "ms", "us", "ns")) or "0s"
 
 
 def format_duration(seconds: float) -> str:
@@ -226,10 +223,13 @@ def format_duration(seconds: float) -> str:
 
 def format_rate(bits: int) -> str:
     """The shortest exact spelling of bits per second: 940_000_000 -> `940Mb/s`."""
-    for suffix in ("Tb/s", "Gb/s", "Mb/s", "kb/s"):
-        if bits and bits % _RATES[suffix] == 0:
-            return f"{bits // _RATES[suffix]}{suffix}"
-    return f"{bits}b/s"
+    return _exact(bits, _RATES, ("Tb/s", "Gb/s", "Mb/s", "kb/s")) or f"{bits}b/s"
+
+
+def _exact(number: int, units: Mapping[str, int], suffixes: Iterable[str]) -> str:
+    """A number by the first of these units that it is a multiple of; "" where it is of none."""
+    fitting = (suffix for suffix in suffixes if number and number % units[suffix] == 0)
+    return next((f"{number // units[suffix]}{suffix}" for suffix in fitting), "")
 
 
 def count(n: int, noun: str) -> str:

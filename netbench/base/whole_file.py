@@ -75,32 +75,21 @@ def replacing(
         raise PlaceError(f"cannot write {file}: {error.strerror}; {remedy}") from error
 
 
-def refuse_existing(file: Path, verb: str) -> None:
-    """Errors: RequestError where there is such a file, which may have been edited."""
-    if os.path.lexists(file):
-        raise RequestError(
-            f"{verb}: {file} is there already; `run {file}` runs it, --output names another"
-        )
-
-
-def write_unless_same(text: str, file: Path, verb: str) -> None:
-    """Write a campaign to a new file; one that holds this text already is as good. Errors:
-    RequestError where there is another; PlaceError.
-    """
-    with suppress(OSError):
-        if read_inside(file, 0) == text.encode():
-            return
-    write_new(text, file, verb)
-
-
 def write_new(text: str, file: Path, verb: str) -> None:
-    """Write a campaign to a new file. Errors: RequestError where there is one; PlaceError."""
+    """Write a campaign to a new file; one that holds this text already is as good. Errors:
+    RequestError where there is another, which may have been edited; PlaceError.
+    """
     try:
         how = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(open_inside(file, 0, how), "w", encoding="utf-8") as out:
             out.write(text)
-    except FileExistsError:
-        refuse_existing(file, verb)
+    except FileExistsError as error:
+        with suppress(OSError):
+            if read_inside(file, 0) == text.encode():
+                return
+        raise RequestError(
+            f"{verb}: {file} is there already; `run {file}` runs it, --output names another"
+        ) from error
     except OSError as error:
         raise PlaceError(
             f"cannot write {file}: {error.strerror}; choose another place with --output"

@@ -6,7 +6,6 @@ import argparse
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.base.units import count
 from netbench.cli.output import tell
 from netbench.cli.verb import add_paths
 
@@ -16,7 +15,6 @@ FORMS = {
     "ministat": "the runs as a file for each cell and metric below F, for ministat",
     "otava": "the means as CSV, one row a result, for Apache Otava",
 }
-SUFFIXES = (".parquet", ".csv")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,39 +26,15 @@ def run(options: argparse.Namespace) -> int:
         if options.table:
             raise RequestError(f"--{form} has a form of its own; leave --table out")
         notes = api.export_text(paths, form, file)
-    elif file.suffix in SUFFIXES:
-        notes = api.export_table(paths, options.table or TABLES[0], file)
-    elif options.table:
-        raise RequestError(
-            f"{file}: a folder gets all tables; for one of them name a file that ends in"
-            f" {' or '.join(SUFFIXES)}"
-        )
-    elif file.suffix[1:].isalpha() and not file.is_dir():
-        raise RequestError(
-            f"{file}: a table is written as {' or '.join(SUFFIXES)}; for a folder of that name,"
-            " make it first"
-        )
     else:
-        results = api.results_below(paths)
-        written = api.export_dataset(results, file)
-        kept = len(results) - len(written)
-        notes = [
-            f"{file}: wrote {count(len(written), 'result')}"
-            + (f"; {count(kept, 'result')} had not changed" if kept else "")
-        ]
+        notes = api.export_table(paths, options.table or TABLES[0], file)
     tell(*(f"netbench: {note}" for note in notes))
     return 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [--results DIR] [--table T | --FORM] R... F"
-    add_paths(
-        parser,
-        "R... F",
-        "what to write is last: a file that ends in .parquet or .csv, or a"
-        " folder, which gets all tables as one dataset, partitioned by campaign and result, beside"
-        " those that it has",
-    )
+    add_paths(parser, "R... F", "what to write is last: a file that ends in .parquet or .csv")
     parser.add_argument(
         "--table",
         choices=TABLES,

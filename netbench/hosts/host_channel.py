@@ -41,17 +41,6 @@ class Channel(Protocol):
 
     name: str
 
-    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
-        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than
-        `timeout` seconds.
-        """
-
-    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
-        """Copy a file to the host. Errors: HostError."""
-
-    def start(self, argv: Sequence[str]) -> Process:
-        """Start a program. Errors: HostError."""
-
     def start_mover(self, run_as: str = "") -> Process:
         """Start a worker that moves data: as the login's user, or as the one that root becomes.
         Errors: HostError.
@@ -64,3 +53,15 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Disconnect from the host."""
+
+
+class RemoteChannel(Channel, Protocol):
+    """That to a host that may be booted: another machine."""
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
+        """Run a command to its end. Errors: HostError when it cannot be run or takes longer than
+        `timeout` seconds.
+        """
+
+    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
+        """Copy a file to the host. Errors: HostError."""

@@ -1,4 +1,4 @@
-"""This machine as a host: commands and workers are child processes."""
+"""This machine as a host: workers are child processes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import contextlib
 import os
 import platform
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from netbench.base.errors import HostError
 from netbench.hosts.deploy import HELPER, MOVER, PACKAGE, START_SECONDS, start_worker
-from netbench.hosts.host_channel import Process, Result
+from netbench.hosts.host_channel import Process
 from netbench.hosts.shell import LINE, Shell
 
 PATIENCE_SECONDS = 10  # how long a program may leave its input unread
@@ -101,30 +99,6 @@ class LocalChannel:
         self.name = name
         self._worker = tuple(worker) or (str(PACKAGE / f"worker-{platform.machine()}"),)
 
-    def run(self, argv: Sequence[str], timeout: float = 30.0) -> Result:
-        try:
-            done = subprocess.run(
-                argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            late = f"it did not end within {timeout:.0f} s"
-            why = (error.strerror or str(error)) if isinstance(error, OSError) else late
-            raise HostError(
-                f"{self.name}: cannot run {argv[0]}: {why}; check that the program exists and"
-                " ends by itself"
-            ) from error
-        output, errors = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
-        return Result(tuple(argv), done.returncode, output, errors)
-
-    def put(self, source: Path, target: str, mode: int = 0o644) -> None:
-        try:
-            shutil.copyfile(source, target)
-            Path(target).chmod(mode)
-        except OSError as error:
-            raise HostError(
-                f"{self.name}: cannot copy {source} to {target}: {error.strerror}; check both paths"
-            ) from error
-
     def start(self, argv: Sequence[str], bare: bool = False) -> LocalProcess:
         try:
             return LocalProcess(argv, bare)
@@ -148,9 +122,6 @@ class LocalChannel:
         except BaseException:
             process.finish(1.0)
             raise
-
-    def worker_argv(self) -> Sequence[str]:
-        return self._worker
 
     def close(self) -> None:
         pass

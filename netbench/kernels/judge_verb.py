@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     from netbench import campaign
-    from netbench.base.whole_file import write_unless_same
+    from netbench.base.whole_file import write_new
     from netbench.kernels import judge
     from netbench.kernels.built import pinned, require_builds
     from netbench.lab import require_lab
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     require_builds(asked)
     require_lab(asked)
     file = options.output or Path(f"judge-{Path(options.suite).stem}.yaml")
-    write_unless_same(written.text, file, "judge")
+    write_new(written.text, file, "judge")
     wanted = campaign.parse(written.text, str(file))
     tell(*(fold(line, "    ") for line in _before(wanted, written, file)))
     conclusion = api.start(wanted, options.results, options.jobs)

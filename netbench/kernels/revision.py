@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from netbench.base.errors import RequestError
+from netbench.base.opening import open_folder
 from netbench.model import Kernel
 
 SECONDS = 600.0
@@ -83,14 +84,16 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
 
 def _give(kernel: Kernel, tree: Path, place: Path) -> None:
     """Let the folders that git keeps about a worktree belong to the repository's owner, who
-    collects garbage and adds worktrees there without root.
+    collects garbage and adds worktrees there without root. Through no link of theirs.
     """
     if os.geteuid() == 0:
         kept = Path(_must(kernel, tree, "rev-parse", "--absolute-git-dir").strip())
         owner = place.stat()
         for folder in (kept.parent, kept, kept / "logs"):
             with suppress(OSError):
-                os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
+                opened = open_folder(folder)
+                os.chown(".", owner.st_uid, owner.st_gid, dir_fd=opened)
+                os.close(opened)
 
 
 def unlock(tree: Path) -> None:

@@ -17,9 +17,10 @@ from rich.text import Text
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
-from netbench.live.standing import RANK, STATES, Overview, unit_of
+from netbench.live.standing import RANK, STATES, Overview
 from netbench.read.shown_levels import shown
 from netbench.report.numbers import column_parts, joined, number, share
+from netbench.run.progress import unit_of
 from netbench.stats.closing import reached
 from netbench.stats.intervals import Interval
 from netbench.stats.words import bounds, signed

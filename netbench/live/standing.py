@@ -12,9 +12,9 @@ from typing import Any
 
 from netbench.live.findings import Findings
 from netbench.plan.plan import Plan, Unit
-from netbench.read.metrics import METRICS
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Ledger
+from netbench.run.progress import unit_of
 from netbench.stats.closing import most, reached
 from netbench.stats.intervals import Interval
 
@@ -172,9 +172,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def unit_of(metric: str) -> str:
-    """The unit of a metric; "" of one that a tool prints."""
-    known = METRICS.get(metric.partition(".")[0])
-    return known.unit if known else ""

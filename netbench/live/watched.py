@@ -1,5 +1,6 @@
-"""`watch`: where a campaign stands, once or until it has ended. A result folder is read on line by
-line, and replayed through a ledger as `resume` does. Nothing is written, and no lock is taken.
+"""`watch`: where a campaign stands, once or until it has ended. A result folder is read whole
+whenever it has changed, the less often the longer that takes, and replayed through a ledger as
+`resume` does. Nothing is written, and no lock is taken.
 """
 
 from __future__ import annotations
@@ -7,34 +8,34 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from netbench import campaign
-from netbench.base.errors import NetbenchError, ReportError, StoreError
-from netbench.base.json_lines import cannot_read
+from netbench.base.errors import NetbenchError, ReportError
+from netbench.base.json_lines import JsonLines, cannot_read
 from netbench.base.names import shell_word
 from netbench.base.opening import read_inside
 from netbench.base.terminal import Painter
-from netbench.base.units import count
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
 from netbench.live.findings import Findings
+from netbench.live.locked import is_locked
 from netbench.live.screen import render
 from netbench.live.standing import Overview
-from netbench.live.tail import Tail, is_locked
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
-from netbench.result.files import PlanFile, read_facts, read_plan
+from netbench.result.files import PlanFile, read_plan
 from netbench.result.journal import entry_end
-from netbench.result.record import parse_record
-from netbench.result.store import no_result
+from netbench.result.store import Store, no_result
 from netbench.run.progress import seconds_left
-from netbench.run.run_history import new_ledger
+from netbench.run.run_history import replayed
 
 LOG_LINES = 50
 LOOK_SECONDS = 1.0  # between two looks, at least
 CPU_SHARE = 0.02  # of a CPU, that looking and drawing may take
+FILES = ("journal.jsonl", "facts.json", "records.jsonl", "log.txt")
 ENDING_LINES = 5  # that are left for how the campaign has ended
 NOTE = "Ctrl-C ends watching, not the campaign"
 SHARE = 0.05  # of the time, that comparisons may take
@@ -50,60 +51,31 @@ class Watched:
         if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
             raise no_result(folder)
         self.folder = folder
-        self.state = "running"
+        self.state = ""
         planned = read_plan(folder / "plan.json")
         self._plan, self._rows = Plan(_campaign(folder, planned)), planned.rows
-        self._journal, self._log_file = Tail(folder / "journal.jsonl"), Tail(folder / "log.txt")
-        self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._findings = Findings(folder, SHARE)
-        self._ended = "", ""  # how and when the last controller ended
-        self._begin()
-
-    def _begin(self) -> None:
-        """Read facts.json, in whose light records are seen, and all records anew."""
-        facts = self.folder / "facts.json"
-        self._facts = _version(facts)
-        self._ledger = new_ledger(self._plan, read_facts(facts), self._rows)
-        self.records = Tail(self.folder / "records.jsonl")
+        self._versions: list[tuple[int, int, int] | None] = []
 
     def look(self) -> bool:
-        """Take in what is new, of many records some; whether anything is."""
+        """Read it anew where it has changed; whether it has."""
         # Before records are, so that none is missed where the campaign has ended.
-        state = self._look_at_state()
-        is_anew = _version(self.folder / "facts.json") != self._facts
-        if is_anew:
-            self._begin()
-        lines, log = self.records.read(), self._log_file.read()
-        self._replay(lines)
-        self._log += (line.decode("utf-8", "replace") for line in log)
-        changed = bool(lines or log or is_anew) or state != self.state
-        self.state = state
-        return changed
-
-    def _look_at_state(self) -> str:
-        for line in self._journal.read():
-            self._ended = entry_end(line, self._journal.path) or self._ended
-        if is_locked(self.records.path):
-            return "running"
-        why, when = self._ended
+        is_running = is_locked(self.folder / "records.jsonl")
+        versions = [_version(self.folder / name) for name in FILES]
+        if versions == self._versions and is_running == (self.state == "running"):
+            return False
+        self._versions = versions
+        why = when = ""  # how and when the last controller ended
+        journal = self.folder / "journal.jsonl"
+        for line in _lines(journal):
+            why, when = entry_end(line, journal) or (why, when)
+        log = _lines(self.folder / "log.txt")
+        self._log = deque((line.decode("utf-8", "replace") for line in log), LOG_LINES)
+        self._ledger = replayed(Store(self.folder), self._plan, self._rows)
         last = self._ledger.last
-        return why if why and (last is None or last.started <= when) else "dead"
-
-    def _replay(self, lines: list[bytes]) -> None:
-        ledger = self._ledger
-        for number, line in enumerate(lines, self.records.lines - len(lines) + 1):
-            where = f"{self.records.path}:{number}"
-            record = parse_record(line, where)
-            if not ledger.is_possible(record.block, number):
-                raise StoreError(f"{where}: block {record.block} is out of order")
-            ledger.add(record)
-        # As the conductor does once a block is over.
-        while (
-            lines
-            and not ledger.finished
-            and not self._plan.wanted(ledger.block, ledger.is_open, ledger.done)
-        ):
-            ledger.next_block()
+        ended = why if why and (last is None or last.started <= when) else "dead"
+        self.state = "running" if is_running else ended
+        return True
 
     def overview(self) -> Overview:
         """Where the campaign stands."""
@@ -119,6 +91,11 @@ class Watched:
             left = seconds_left(self._plan, ledger)
         log = tuple(self._log)
         return Overview(self._plan, ledger, self.folder, self._findings, left, self.state, log)
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    """The whole lines of a file, which may not be there. Errors: StoreError."""
+    return (line for _, line in (JsonLines(file) if file.exists() else ()))
 
 
 def _version(file: Path) -> tuple[int, int, int] | None:
@@ -145,8 +122,6 @@ def snapshot(folder: Path) -> Overview:
     """Where a result stands now. Errors: ReportError, CampaignError, StoreError."""
     watched = Watched(folder)
     watched.look()
-    while watched.records.behind:
-        watched.look()
     return watched.overview()
 
 
@@ -168,14 +143,8 @@ def _follow(watched: Watched, painter: Painter) -> None:
         begun = time.process_time()
         changed = watched.look()
         size = columns, rows = painter.size
-        if watched.records.behind:
-            read = count(watched.records.lines, "record")
-            painter.draw([f"reading {read} of {watched.folder}"[: columns - 1]])
-            continue
         is_last = watched.state != "running"
         if changed or drawn != size:
-            if drawn not in (None, size):
-                painter.wipe()
             room = rows - (ENDING_LINES if is_last else 1)
             note = "" if is_last else NOTE
             painter.draw(render(watched.overview(), columns - 1, room, colour=True, note=note))

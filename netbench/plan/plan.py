@@ -113,11 +113,6 @@ class Plan:
             Unit(cell, pair) for cell in self.campaign.cells for pair in self.campaign.pairs
         )
 
-    @cached_property
-    def _several(self) -> bool:
-        """Whether the campaign has several pairs, with those of its other parts."""
-        return len(self.campaign.all_pairs) > 1
-
     @property
     def compared(self) -> dict[Key, Mapping[str, str]]:
         """The factors of every cell on every pair of the campaign, also of those that other parts
@@ -267,8 +262,9 @@ class Plan:
 
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
+        several = len(self.campaign.all_pairs) > 1  # with those of its other parts
         for at, unit in enumerate(wave):
-            if self._several:
+            if several:
                 beside = (*pairs[:at], *pairs[at + 1 :])
                 yield Run(unit, block, boot, place, self.round_of(unit), beside)
             else:

@@ -29,7 +29,6 @@ from netbench.stats.intervals import (
     mean_interval,
     sequential_confidence,
 )
-from netbench.stats.modes import CellModes, Modes, find_modes
 from netbench.stats.pairs import by_unit
 from netbench.stats.series import instabilities
 
@@ -44,11 +43,10 @@ class CellResult:
 
     `unit` is what an interval's n counts: `run`, or `boot` where the runs lie in several boots, or
     several were asked for, or `build` where these are of several builds. `signs` are what makes it
-    unstable. `marked`: ok runs whose mechanism did not engage. `modes`: by metric, where runs of
-    the pair lie in two. `mean`: the status of its means, which `status` is not about where ratios
-    decide: `converged`, `max` (wider than asked), or `unstable`. `widths`: by metric that is asked
-    for, of what decides (the ratio to the baseline where there is one, else the mean) the
-    half-width as a fraction.
+    unstable. `marked`: ok runs whose mechanism did not engage. `mean`: the status of its means,
+    which `status` is not about where ratios decide: `converged`, `max` (wider than asked), or
+    `unstable`. `widths`: by metric that is asked for, of what decides (the ratio to the baseline
+    where there is one, else the mean) the half-width as a fraction.
     """
 
     cell: str
@@ -61,7 +59,6 @@ class CellResult:
     unit: str = "run"
     signs: tuple[str, ...] = ()
     marked: int = 0
-    modes: Mapping[str, CellModes] = field(default_factory=dict)
     mean: str = ""
     widths: Mapping[str, float] = field(default_factory=dict)
 
@@ -107,13 +104,6 @@ def rows_by_cell(frame: pd.DataFrame) -> dict[tuple[str, str], Rows]:
     return {(str(key[0]), str(key[1])): np.asarray(rows) for key, rows in indices.items()}  # type: ignore[index]
 
 
-def modes_of(result: Result) -> dict[tuple[str, str], Modes]:
-    """The modes of the metrics of `repeat`, by pair and metric, where there are two. Boots are
-    moved to their common mean first.
-    """
-    return _Table(result).modes
-
-
 class _Table:
     """The metrics of all runs as one array, and what makes a CellResult of some of its rows."""
 
@@ -131,21 +121,6 @@ class _Table:
         self.reason = frame["reason"].to_numpy(dtype=object)
         self.unmarked = (frame["engaged"] == "").to_numpy()
         self.described = [result.describe(name) for name in self.names]
-
-    @cached_property
-    def modes(self) -> dict[tuple[str, str], Modes]:
-        """The modes of each pair and chosen metric that has two."""
-        of_pair: dict[str, dict[str, Rows]] = {}
-        for (cell, pair), rows in rows_by_cell(self.result.runs).items():
-            of_pair.setdefault(pair, {})[cell] = rows[self.ok[rows]]
-        found = {}
-        for metric in (name for name in self.result.repeat.metrics if name in self.names):
-            for pair in self.result.plan.pairs:
-                mine = of_pair.get(pair, {})
-                cells = {cell: self.within(metric, rows) for cell, rows in mine.items()}
-                if modes := find_modes(cells):
-                    found[pair, metric] = modes
-        return found
 
     def over_runs(self, rows: Rows) -> dict[str, Interval]:
         """The intervals of the metrics that ok runs of a (cell, pair) have, widened where the
@@ -246,16 +221,11 @@ class _Table:
         repeat, boots = self.result.repeat, len(set(self.boot[good].tolist()))
         by_boot = bool(boots) and max(repeat.boots, boots) > 1
         intervals = (self.over_boots if by_boot else self.over_runs)(good)
-        modes = {m: found for (p, m), found in self.modes.items() if p == pair}
         status, signs = self.final(rows), tuple[str, ...]()
         if not status:
             enough = len(good) + self.lost(rows) >= repeat.min and boots >= repeat.boots
             asked = ((m, self.within(m, good)) for m in repeat.metrics if m in intervals)
             status, signs = _status(asked, closed, enough, str(self.status[rows[-1]]))
-            if modes and status in ("converged", "max"):
-                here = {m: found.cells.get(name, "too few to tell") for m, found in modes.items()}
-                told = (f"{m}: two modes among the runs; here {x}" for m, x in here.items())
-                status, signs = "unstable", (*signs, *told)
         means = {m: intervals[m] for m in repeat.metrics if m in intervals}
         of_means = {m: mean.precision for m, mean in means.items() if mean.known}
         return CellResult(
@@ -269,7 +239,6 @@ class _Table:
             unit=self.unit(good) if by_boot else "run",
             signs=signs,
             marked=int((~self.unmarked[good]).sum()),
-            modes={m: found.cells[name] for m, found in modes.items() if name in found.cells},
             mean=self.mean_status(status, pair, good, intervals),
             widths=of_means if ratios is None else ratios,
         )
@@ -285,8 +254,7 @@ class _Table:
         if self.result.compare is None or status not in ("converged", "max", "unstable"):
             return status
         for name in asked:
-            together = (pair, name) in self.modes or (pair, name) in self.in_common
-            if together or instabilities(self.within(name, rows)):
+            if (pair, name) in self.in_common or instabilities(self.within(name, rows)):
                 return "unstable"
         precise = all(reached(name, intervals[name], repeat) for name in asked)
         return "converged" if asked and precise else "max"

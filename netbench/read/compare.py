@@ -20,11 +20,10 @@ from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
 from netbench.stats.by_boot import KERNEL, Builds, in_boots
-from netbench.stats.comparison import CHANGES, DEPENDENT, MODES, RESULT, Comparison, failures_said
+from netbench.stats.comparison import CHANGES, DEPENDENT, RESULT, Comparison, failures_said
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
 from netbench.stats.intervals import Numbers, means_of
-from netbench.stats.modes import find_modes
 from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 
 ZERO = "a run measured 0, which has no ratio"
@@ -181,15 +180,9 @@ def for_factor(
             judged = [_withheld(c) if c.unit == "boot" else c for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
-        of_pair: dict[str, list[Series]] = {}
-        for (pair, *_), by_level in contexts.items():
-            of_pair.setdefault(pair, []).extend(by_level.values())
-        apart = {pair: _apart(series) for pair, series in of_pair.items()}
         values = [paired(sides)[1] for sides in family]
         rho = in_common(*np.array([correlations(each) for each in values]).T)
-        return [
-            _flagged(c, each, rho, apart[c.pair]) for c, each in zip(judged, values, strict=True)
-        ]
+        return [_flagged(c, each, rho) for c, each in zip(judged, values, strict=True)]
 
     return compared(family, repeat, lambda sides: estimated(*paired(sides)), finished)
 
@@ -260,24 +253,15 @@ def _withheld(c: Comparison) -> Comparison:
     return c.but(verdict="inconclusive", unsettled=why)
 
 
-def _apart(cells: Sequence[Series]) -> float:
-    """How far the modes of a pair's runs lie apart, of logarithms; 0 where there is one mode."""
-    modes = find_modes({str(at): s.values for at, s in enumerate(cells) if len(s.boots) == 1})
-    return -math.log(modes.ratio) if modes else 0.0
-
-
-def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers, apart: float) -> Comparison:
+def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers) -> Comparison:
     """The comparison, flagged where blocks may follow each other (`rho`: by how much all of the
-    family show) so that it turns, or where its runs lie in modes that are further apart than its
-    levels.
+    family show) so that it turns.
     """
     if c.unit != "block" or c.verdict == "inconclusive":
         return c
     doubt = widened(means_of(log_differences), rho)
     same = stands(c, float(doubt.mean), float(doubt.error), float(doubt.freedom))
-    flags = [] if same else [DEPENDENT]
-    flags += [MODES] if abs(math.log(c.ratio)) < apart else []
-    return c.but(flags=(*c.flags, *flags))
+    return c if same else c.but(flags=(*c.flags, DEPENDENT))
 
 
 def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:

@@ -25,7 +25,7 @@ from netbench.stats.by_boot import Builds, Places, Split, runs_a_boot, split
 from netbench.stats.closing import baseline_of, groups
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import NAN, Numbers, ratio_confidence
-from netbench.stats.pairs import Series, rows_of_all
+from netbench.stats.pairs import Series, paired
 
 DIFFERENCES = (0.01, 0.02, 0.05)
 
@@ -215,8 +215,8 @@ def _variation(mine: Series, base: Series) -> Variation | None:
     """Of the differences of two series; of one series, of two such."""
     alone = mine is base
     if not alone and mine.boots & base.boots:
-        _, boots, table, builds = rows_of_all([mine, base], 1, {})
-        parts = [_part(table[:, 0] - table[:, 1], boots, builds)]
+        _, boots, found, builds = paired(mine, base, 1, {})
+        parts = [_part(found, boots, builds)]
     else:
         parts = [_part(series.logs, series.boot, series.builds) for series in (mine, base)]
     known = [part for part in parts if part is not None]

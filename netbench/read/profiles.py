@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
 
+from netbench.base import units
 from netbench.base.errors import StoreError
 from netbench.read.counters import NO_COUNTERS
 from netbench.read.derive import throughput_of
@@ -35,7 +36,7 @@ from netbench.result.profile_files import (
     read_profile_runs,
 )
 from netbench.stats import special
-from netbench.stats.intervals import NAN, Interval, t_quantile, welch_error
+from netbench.stats.intervals import Interval, Numbers, t_quantile, welch_error
 
 GIB = 1 << 30
 TRANSFERS = ("sender", "receiver", "swapper")
@@ -46,6 +47,8 @@ MASKED = "irqs off"
 _BY_NAME = ("data copy", "TCP/IP", "device", "skb", "memory", "locks", "scheduling")
 ORDER = (*_BY_NAME, MASKED, OTHER, UNMAPPED)
 """Layers as reports show them; what is idle is no cost."""
+Costs = Mapping[str, Sequence[float]]
+"""By function or layer, that of every run, per GiB."""
 # A function is one in a module of one kernel and built into another.
 _MODULE = re.compile(r" \[[^\[\]]*\]" + re.escape(KERNEL_MARK) + "$")
 
@@ -66,14 +69,10 @@ def layer_of(frame: str, by_clock: bool = False) -> str:
 @cache
 def _patterns() -> Sequence[tuple[str, re.Pattern[str]]]:
     """Layers with their patterns, in the file's order: one expression a layer."""
-    layers: dict[str, list[str]] = {}
-    layer = ""
-    for line in (Path(__file__).parent / "layers.txt").read_text().splitlines():
-        if line.startswith("["):
-            layer = line.strip("[]")
-        elif not line.startswith("#"):
-            layers.setdefault(layer, []).extend(map(_expression, line.split()))
-    return [(name, re.compile("|".join(each))) for name, each in layers.items() if each]
+    text = (Path(__file__).parent / "layers.txt").read_text(encoding="utf-8")
+    parts = re.split(r"^\[(.+)\]$", re.sub(r"^#.*", "", text, flags=re.M), flags=re.M)[1:]
+    words = zip(parts[::2], parts[1::2], strict=True)
+    return [(layer, re.compile("|".join(map(_expression, of.split())))) for layer, of in words]
 
 
 def _expression(word: str) -> str:
@@ -84,20 +83,23 @@ def _expression(word: str) -> str:
 
 @dataclass(frozen=True)
 class RunProfile:
-    """One profile run on one kernel. `costs`: of each function, in ticks (or cycles) per GiB, what
-    is idle and what other programs did left out. `idle`, `others`: shares of all that was sampled.
+    """One profile run on one kernel. `stacks`: those of the transfer, whose counts times `scale`
+    are ticks (or cycles) per GiB. `idle`, `others`: shares of all that was sampled.
     """
 
-    costs: Mapping[str, float]
     stacks: Folded
-    scale: float  # of a count of stacks to counts per GiB
+    scale: float
     idle: float
     others: float
     profile: KernelProfile
 
     @cached_property
-    def total(self) -> float:
-        return sum(self.costs.values())
+    def costs(self) -> Mapping[str, float]:
+        """Of each function, per GiB."""
+        counts = Counter[str]()
+        for stack, count in self.stacks.items():
+            counts[_MODULE.sub(KERNEL_MARK, stack[-1])] += count
+        return {name: count * self.scale for name, count in counts.items()}
 
 
 @dataclass(frozen=True)
@@ -118,23 +120,28 @@ class CellProfile:
         return self.runs[0].profile.unit
 
     @cached_property
-    def functions(self) -> Mapping[str, Sequence[float]]:
+    def functions(self) -> Costs:
         """Each function's cost in every run."""
         names = dict.fromkeys(name for run in self.runs for name in run.costs)
         return {name: [run.costs.get(name, 0.0) for run in self.runs] for name in names}
 
     @property
     def totals(self) -> list[float]:
-        return [run.total for run in self.runs]
+        return [sum(run.costs.values()) for run in self.runs]
+
+    def layer_of(self, name: str) -> str:
+        """The layer of one of its functions."""
+        return layer_of(name, self.runs[0].profile.event == "cpu-clock")
 
     @cached_property
-    def layers(self) -> Mapping[str, Sequence[float]]:
-        """The cost of each layer in every run."""
-        by_clock = self.runs[0].profile.event == "cpu-clock"
+    def layers(self) -> Costs:
+        """The cost of each layer in every run, in ORDER."""
         parts: dict[str, list[Sequence[float]]] = {}
         for name, values in self.functions.items():
-            parts.setdefault(layer_of(name, by_clock), []).append(values)
-        return {layer: [sum(run) for run in zip(*of, strict=True)] for layer, of in parts.items()}
+            parts.setdefault(self.layer_of(name), []).append(values)
+        return {
+            each: list(map(sum, zip(*parts[each], strict=True))) for each in ORDER if each in parts
+        }
 
     @cached_property
     def stacks(self) -> Mapping[tuple[str, ...], float]:
@@ -148,33 +155,22 @@ class CellProfile:
 
 @dataclass(frozen=True)
 class Profiles:
-    """The profiles of a result. `faults`: files that cannot be read; `failed`: why profile runs
-    gave none, with how many.
-    """
+    """The profiles of a result, and in words what could not be read or sampled."""
 
-    cells: Sequence[CellProfile] = ()
-    faults: Sequence[str] = ()
-    failed: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def found(self) -> bool:
-        """Whether there is anything to say."""
-        return bool(self.cells or self.faults or self.failed)
+    cells: Sequence[CellProfile]
+    faults: Sequence[str]
 
 
 def profiles_of(result: Path) -> Profiles:
     """The profiles of a result folder, as far as they can be read; never raises."""
     runs: dict[tuple[str, str, ProfileSide], list[RunProfile]] = {}
     levels: dict[str, Mapping[str, str]] = {}
-    faults: list[str] = []
-    failed: Counter[str] = Counter()
+    faults, failed = list[str](), Counter[str]()
     try:
         for record in read_profile_runs(result):
-            if record.status != "ok":
-                failed[record.reason] += 1
-                continue
+            failed.update([record.reason] * (record.status != "ok"))
             levels[record.cell] = record.factors
-            for side, profile in record.profiles.items():
+            for side, profile in record.profiles.items() if record.status == "ok" else ():
                 try:
                     run = _run_profile(record, profile, read_folded(result, profile))
                 except StoreError as error:
@@ -184,11 +180,9 @@ def profiles_of(result: Path) -> Profiles:
                     runs.setdefault((record.cell, record.pair, side), []).append(run)
     except StoreError as error:
         faults.append(str(error))
-    cells = [
-        CellProfile(cell, pair, levels[cell], side, each)
-        for (cell, pair, side), each in runs.items()
-    ]
-    return Profiles(cells, faults, failed)
+    faults += [f"{units.count(n, 'profile run')} gave none: {why}" for why, n in failed.items()]
+    cells = [CellProfile(*at[:2], levels[at[0]], at[2], of) for at, of in runs.items()]
+    return Profiles(cells, faults)
 
 
 def _run_profile(
@@ -198,21 +192,17 @@ def _run_profile(
     gib_per_second = throughput_of(record.receiver or NO_COUNTERS) * 1e9 / 8 / GIB
     if not gib_per_second > 0 or not profile.seconds:
         return None
-    scale = 1 / profile.seconds / gib_per_second
-    counts: Counter[str] = Counter()
     kept: dict[tuple[str, ...], int] = {}
-    idle = others = 0
+    left_out, every = Counter[str](), sum(stacks.values()) or 1
     for stack, count in stacks.items():
         if layer_of(stack[-1]) == IDLE:
-            idle += count
+            left_out[IDLE] += count
         elif not _is_of_transfer(stack, record.factors.get("tool", "")):
-            others += count
+            left_out[OTHER] += count
         else:
-            counts[_MODULE.sub(KERNEL_MARK, stack[-1])] += count
             kept[stack] = count
-    every = sum(stacks.values()) or 1
-    costs = {name: count * scale for name, count in counts.items()}
-    return RunProfile(costs, kept, scale, idle / every, others / every, profile)
+    scale = 1 / profile.seconds / gib_per_second
+    return RunProfile(kept, scale, left_out[IDLE] / every, left_out[OTHER] / every, profile)
 
 
 def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
@@ -225,14 +215,11 @@ def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
     return is_thread or any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
 
 
-def units(cells: Iterable[CellProfile]) -> str:
-    """What profiles count: `ticks`, `cycles`, or both where hosts differ."""
-    return " or ".join(sorted({cell.unit for cell in cells}, reverse=True))
-
-
 @dataclass(frozen=True)
-class FunctionChange:
-    """A function's mean cost before and after, and the change with its interval, per GiB."""
+class Change:
+    """The mean cost of a function, of a layer or of all before and after, and the change with its
+    interval, per GiB.
+    """
 
     name: str
     before: float
@@ -242,64 +229,55 @@ class FunctionChange:
 
 @dataclass(frozen=True)
 class ProfileDifference:
-    """`ratio`: the totals, after over before, with its interval; NaN where it is not known.
-    `functions`: by how much they changed, the largest change first.
+    """What changed from one profile to another: in all, by function and by layer, the largest
+    change first.
     """
 
     before: CellProfile
     after: CellProfile
-    ratio: float
-    low: float
-    high: float
-    functions: Sequence[FunctionChange]
+    total: Change
+    functions: Sequence[Change]
+    layers: Sequence[Change]
 
 
 def difference(
     before: CellProfile, after: CellProfile, confidence: float = 0.95
 ) -> ProfileDifference:
-    """What changed from one profile to the other, which count the same unit; the intervals are from
-    how far the profile runs of each lie apart. Samples are counted, and few counts may be equal by
-    chance: a function's interval is at least as wide as counting alone makes it (Poisson: the
-    variance of a count is its mean).
+    """What changed from one profile to the other, which count the same unit. Intervals are from how
+    far the profile runs of each lie apart (Welch), and at least as wide as counting samples alone
+    makes them (Poisson: the variance of a count is its mean); of single runs, as wide as that.
     """
-    both = before, after
-    logs = [[math.log(total) for total in one.totals if total > 0] for one in both]
-    ratio = welch(logs[0], logs[1], confidence)
     normal = float(special.ndtri((1 + confidence) / 2))
-    changes = []
-    for name in dict.fromkeys((*before.functions, *after.functions)):
-        a, b = (one.functions.get(name, [0.0] * len(one.runs)) for one in both)
-        change = welch(a, b, confidence)
-        half = normal * math.sqrt(_counting_variance(before, a) + _counting_variance(after, b))
-        if change.half_width < half:
-            low, high = change.mean - half, change.mean + half
-            change = replace(change, low=low, high=high, half_width=half)
-        changes.append(FunctionChange(name, float(np.mean(a)), float(np.mean(b)), change))
-    changes.sort(key=lambda one: (-abs(one.change.mean), one.name))
-    mean, low, high = (math.exp(x) for x in (ratio.mean, ratio.low, ratio.high))
-    return ProfileDifference(before, after, mean, low, high, changes)
+
+    def change(name: str, *costs: Sequence[float]) -> Change:
+        (a, b), profiles = (np.asarray(each, dtype=float) for each in costs), (before, after)
+        counted = sum(_variance(*each) for each in zip(profiles, (a, b), strict=True))
+        half, n, moved = (
+            normal * math.sqrt(counted),
+            min(len(a), len(b)),
+            float(b.mean() - a.mean()),
+        )
+        if n > 1:
+            error, freedom = welch_error(a, b)
+            half = max(half, t_quantile(freedom, confidence) * error)
+        interval = Interval(n, moved, moved - half, moved + half, half_width=half)
+        return Change(name, float(a.mean()), float(b.mean()), interval)
+
+    def changes(one: Costs, other: Costs) -> Sequence[Change]:
+        nothing = [0.0] * len(before.runs), [0.0] * len(after.runs)
+        names = dict.fromkeys((*one, *other))
+        found = [change(n, one.get(n, nothing[0]), other.get(n, nothing[1])) for n in names]
+        return sorted(found, key=lambda one: (-abs(one.change.mean), one.name))
+
+    return ProfileDifference(
+        before,
+        after,
+        change("total", before.totals, after.totals),
+        changes(before.functions, after.functions),
+        changes(before.layers, after.layers),
+    )
 
 
-def _counting_variance(profile: CellProfile, costs: Sequence[float]) -> float:
-    """Of the mean of a function's costs, which are counts times the scales of their runs."""
-    parts = (cost * run.scale for cost, run in zip(costs, profile.runs, strict=True))
-    return sum(parts) / len(profile.runs) ** 2
-
-
-def geometric_mean(totals: Sequence[float]) -> float:
-    """Of those above 0, as the ratio has them; NaN where there is none."""
-    return math.exp(float(np.mean(np.log([t for t in totals if t > 0])))) if any(totals) else NAN
-
-
-def welch(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
-    """The difference of two means with its interval (Welch 1947, doi:10.1093/biomet/34.1-2.28); NaN
-    bounds where either has one value, all NaN where either has none.
-    """
-    a, b = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    n = min(len(a), len(b))
-    mean = float(b.mean() - a.mean()) if n else NAN
-    if n < 2:
-        return Interval(n, mean)
-    error, freedom = welch_error(a, b)
-    half = t_quantile(freedom, confidence) * error
-    return Interval(n, mean, mean - half, mean + half, half_width=half)
+def _variance(profile: CellProfile, costs: Numbers) -> float:
+    """Of the mean of costs, which are counts times the scales of their runs."""
+    return float(costs @ [run.scale for run in profile.runs]) / len(costs) ** 2

@@ -10,7 +10,6 @@ from typing import Any
 from netbench.base.control_characters import escape_controls
 from netbench.read.cells import finite
 from netbench.read.control import holds
-from netbench.read.effects import Effects
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
 from netbench.report.build import Report
 from netbench.report.label import label_of
@@ -19,12 +18,11 @@ from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Interval
 
 SCHEMA = 1
-CONTRAST = ("ratio", "low", "high", "p")
 
 
 def to_json(report: Report) -> dict[str, Any]:
-    """`{schema, name, about, label, cells, comparisons, controls, effects, fleet, cautions,
-    hosts, sections}`; what there is none of is null.
+    """`{schema, name, about, label, cells, comparisons, controls, fleet, cautions, hosts,
+    sections}`; what there is none of is null.
 
     `label` is what must stand beside every number (emulated: facts, not speed; virtual machine:
     costs are those of a VM), "" for hardware; a cell says it of its pair.
@@ -56,9 +54,6 @@ def to_json(report: Report) -> dict[str, Any]:
         "controls": [
             control(c) for family in source.comparisons.values() for c in source.controls(family)
         ],
-        "effects": [
-            effects(each) for found in source.effects.values() for each in found if each.effects
-        ],
         "fleet": source.add_on.to_json(source) if source.fleets else None,
         "cautions": [asdict(caution) for caution in source.cautions],
         "hosts": {
@@ -85,29 +80,6 @@ def control(c: Comparison) -> dict[str, Any]:
     keys = ("factor", "baseline", "context", "pair", "metric", "n", "unit", "ratio", "low", "high")
     told = {key: plain(getattr(c, key)) for key in (*keys, "p", "why")}
     return told | {"holds": None if math.isnan(c.low) else holds(c)}
-
-
-def effects(each: Effects) -> dict[str, Any]:
-    """The effects on a metric on one pair, as an object."""
-    return {
-        "metric": each.metric,
-        "pair": each.pair,
-        "unit": each.unit,
-        "n": each.n,
-        "levels": {name: list(levels) for name, levels in each.crossed.levels.items()},
-        "constant": dict(each.crossed.constant),
-        "effects": [
-            {
-                "factors": list(effect.factors),
-                "contrasts": [
-                    {k: plain(getattr(c, k)) for k in ("level", "baseline", *CONTRAST)}
-                    for c in effect.contrasts
-                ],
-            }
-            for effect in each.effects
-        ],
-        "notes": list(each.notes),
-    }
 
 
 def interval(i: Interval) -> dict[str, Any]:

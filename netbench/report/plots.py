@@ -22,14 +22,11 @@ from matplotlib import style
 from matplotlib.axes import Axes as Axes  # others name the type through this file
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import MaxNLocator, NullLocator, StrMethodFormatter
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
 from netbench.read.cells import metric_order, rows_by_cell
-from netbench.read.effects import effects_of
 from netbench.read.metrics import Metric
-from netbench.read.shown_levels import shown
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
 from netbench.report.source import Source
@@ -54,9 +51,6 @@ VERDICTS = {
 vermilion, darkened for text on white).
 """
 WORSE = VERDICTS["worse"][0]
-LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Colours that colour-blind readers tell apart (Okabe and Ito, 2008)."""
-SHAPES = "osD^vPX*"
 STYLE: Any = {
     "font.size": 9,
     "font.family": ["DejaVu Sans", "sans-serif"],
@@ -219,43 +213,6 @@ def _ratios(source: Source, plot: Plot) -> Axes:
     return axes
 
 
-def interaction(
-    means: Mapping[tuple[str, str], Interval],
-    factors: tuple[str, str],
-    metric: Metric,
-    make: Make = new_axes,
-) -> Axes:
-    """The mean at each level of the first factor, a line for each level of the second, each with
-    its interval. Lines that are not parallel show an interaction; the axis is logarithmic, so that
-    equal ratios are parallel.
-    """
-    axes = make(FLAT + 0.6)
-    down, lines = (list(dict.fromkeys(place[at] for place in means)) for at in (0, 1))
-    axes.set_yscale("log")
-    for at, level in enumerate(lines):
-        middle, bars = _bars([means[each, level] for each in down])
-        axes.errorbar(
-            np.arange(len(down)) + 0.04 * (at - (len(lines) - 1) / 2),
-            middle,
-            yerr=bars,
-            fmt=SHAPES[at % len(SHAPES)] + "-",
-            ms=5,
-            lw=1.4,
-            capsize=3,
-            color=LINES[at % len(LINES)],
-            label=f"{factors[1]}={shown(level)}",
-        )
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(range(len(down)), [_cut(shown(level)) for level in down])
-    axes.set_xlim(-0.5, len(down) - 0.5)
-    axes.set_xlabel(factors[0])
-    axes.set_ylabel(_with_unit(metric))
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-    return axes
-
-
 def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
     """Means, and how far their bars go to both sides; one run has a mean and no bar."""
     bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
@@ -352,29 +309,6 @@ class Plots:
         if axes.lines:
             axes.legend(frameon=False)
         return self._titled(axes)
-
-    def interaction(
-        self,
-        a: str,
-        b: str,
-        metric: str = "throughput",
-        ax: Axes | None = None,
-        pair: str | None = None,
-    ) -> Axes:
-        """The mean at each level of factor `a`, a line for each level of `b`, over the levels of
-        the other crossed factors; of the first pair of hosts by default. Errors: ReportError for
-        what is not there.
-        """
-        found = effects_of(self._source.result, self._known(metric))
-        mine = [each for each in found if pair in (None, each.pair)]
-        if not mine or mine[0].table is None or not {a, b} <= set(mine[0].crossed.factors):
-            known = ", ".join(mine[0].crossed.factors) if mine else ""
-            raise ReportError(
-                f"{a} and {b} are not crossed here{f' on {pair}' if pair else ''}; crossed factors:"
-                f" {known or (mine[0].why if mine else 'none')}"
-            )
-        described = self._source.result.describe(metric)
-        return self._titled(interaction(mine[0].means(a, b), (a, b), described, _on(ax)))
 
     def _titled(self, axes: Axes) -> Axes:
         return titled(axes, label_of(self._source.result))

@@ -11,12 +11,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from netbench.read import offered
-from netbench.read.carry_over import flagged
 from netbench.read.cautions.rule import Caution, Seen, cautions, observe
 from netbench.read.cells import CellResult, cells_of
 from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
-from netbench.read.effects import Effects, effects_of
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
 from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
@@ -127,18 +125,6 @@ class Source:
                 found[factor] = kept
         return found
 
-    @cached_property
-    def effects(self) -> Mapping[str, list[Effects]]:
-        """By metric that the campaign asked for, what each swept factor does, and two together: an
-        entry a pair. Throughput that a rate fixes everywhere is left out.
-        """
-        result, asked = self.result, self.result.repeat.metrics
-        named = [name for name in asked if name in result.metrics]
-        if not offered.free(result, self.cells):
-            named = [name for name in named if name != offered.METRIC]
-        found = {name: effects_of(result, name) for name in named}
-        return {name: each for name, each in found.items() if each}
-
     @property
     def several(self) -> bool:
         """Whether there are several pairs of hosts, so that a row or sentence says its own."""
@@ -195,7 +181,7 @@ class Source:
             places = zip(runs["cell"], runs["pair"], strict=True)
             runs = runs.loc[[place not in fixed for place in places]]  # of none, no rows
         family = in_result(result, metric, factor, baseline, margin, runs)
-        return [self._grounded(c) for c in marked(flagged(result, family), self.controls(family))]
+        return [self._grounded(c) for c in marked(family, self.controls(family))]
 
     def _grounded(self, c: Comparison) -> Comparison:
         mine, base = (self.cell_of(c, level) for level in (c.level, c.baseline))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-import pydantic
+from pydantic import Field
 
 from netbench.base import names
 from netbench.base.json_lines import JsonLines, read_whole
@@ -24,25 +24,13 @@ CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
 
 
 _OwnMetric = "|".join(names.METRICS)
-MetricName = Annotated[
-    str,
-    pydantic.Field(pattern=f"^({names.METRIC}|({_OwnMetric})[.][!-~]+)$"),
-    Expected("the name of a metric"),
-]
-CampaignName = Annotated[
-    str,
-    pydantic.Field(pattern=f"^{names.name_pattern(names.CAMPAIGN_MAX)}$"),
-    Expected("the name of a campaign"),
-]
-Runs = Annotated[int, pydantic.Field(ge=1, le=100_000), Expected("a number from 1 to 100000")]
-Share = Annotated[
-    float, pydantic.Field(gt=0, lt=1), Expected("a number above 0 and below 1, such as 0.95")
-]
-Ticks = Annotated[
-    int, pydantic.Field(ge=1, le=10**6), Expected("clock ticks in a second, such as 100")
-]
+MetricName = Annotated[str, Field(pattern=f"^({names.METRIC}|({_OwnMetric})[.][!-~]+)$")]
+CampaignName = Annotated[str, Field(pattern=f"^{names.name_pattern(names.CAMPAIGN_MAX)}$")]
+Runs = Annotated[int, Field(ge=1, le=100_000)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+Ticks = Annotated[int, Field(ge=1, le=10**6)]
 Gauge = Annotated[Scalar | list[float | None], Expected("a number, a text, or a list of numbers")]
-GaugePair = Annotated[tuple[Gauge, Gauge], Expected("a list of 2 numbers, texts or lists")]
+GaugePair = tuple[Gauge, Gauge]
 
 
 @dataclass(frozen=True)
@@ -227,7 +215,7 @@ class HostEntry(JsonObject):
         return str(self.facts.get("lab_guest")).startswith("KVM")
 
 
-HostEntries = Annotated[tuple[HostEntry, ...], pydantic.Field(min_length=1)]
+HostEntries = Annotated[tuple[HostEntry, ...], Field(min_length=1)]
 """The entries of a host, one or more."""
 Hosts = Mapping[str, Sequence[HostEntry]]
 """The entries of facts.json by host."""

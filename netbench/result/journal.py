@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -279,10 +279,10 @@ class Journal:
         with held_back, self._lock:
             known, line = self._known(), to_line(entry_json(entry))
             if self._lines:
-                self._lines.append_line(line, force=True)
+                self._lines.append(line, force=True)
             try:
                 if self._copy:
-                    self._copy.append_line(line)
+                    self._copy.append(line)
             except StoreError as error:
                 self._copy, self._lost = None, error
             known.append(_parse(line, self._path))
@@ -343,7 +343,13 @@ class Journal:
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
-        return outstanding(self.entries(), host)
+        mine: list[Change | Restored] = [
+            each
+            for each in self.entries()
+            if isinstance(each, Change | Restored) and each.host == host
+        ]
+        undone = {n for each in mine if isinstance(each, Restored) for n in each.numbers}
+        return [e for e in reversed(mine) if isinstance(e, Change) and e.number not in undone]
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
@@ -382,12 +388,3 @@ class Journal:
 
 
 _SEEN = Change | OriginalKernel | BootBegun | Booted | Back
-
-
-def outstanding(entries: Iterable[Entry], host: str) -> list[Change]:
-    """Changes of a host that a journal does not know undone, the last first."""
-    mine: Sequence[Change | Restored] = [
-        each for each in entries if isinstance(each, Change | Restored) and each.host == host
-    ]
-    undone = {number for each in mine if type(each) is Restored for number in each.numbers}
-    return [e for e in reversed(mine) if isinstance(e, Change) and e.number not in undone]

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from netbench.base.json_lines import JsonLines
 from netbench.result import codec
-from netbench.result.codec import SCHEMA, Expected, Integer, JsonObject, unreadable
+from netbench.result.codec import SCHEMA, Integer, JsonObject, unreadable
 from netbench.result.record import Count, PairName, RunNumber, SideCounters, Status, Time, Window
 
 PROFILES = "profiles"
@@ -49,10 +49,7 @@ class KernelProfile(JsonObject):
     kernel_symbols: Annotated[
         Count, "functions of the kernel that have a name; 0: they are hidden"
     ] = 0
-    file: Annotated[
-        Annotated[str, Field(pattern=_NAME), Expected("the name of a file of stacks")],
-        "the stacks, in profiles/",
-    ] = ""
+    file: Annotated[Annotated[str, Field(pattern=_NAME)], "the stacks, in profiles/"] = ""
 
     @property
     def unit(self) -> str:

@@ -19,7 +19,6 @@ from netbench.result.codec import (
     REST,
     SCHEMA,
     Expected,
-    Int64,
     Integer,
     IntegerPair,
     JsonObject,
@@ -65,58 +64,42 @@ class _Edges:
     ) -> CoreSchema:
         count = Field(min_length=self.least, max_length=self.most)
         # Nearly all counters have one number, or those of one stream: no Python is called for them.
-        one_stream = Annotated[list[Int64], Field(min_length=1, max_length=1)]
+        one_stream = Annotated[list[Integer], Field(min_length=1, max_length=1)]
         return handler.generate_schema(
             Annotated[
-                Annotated[list[Int64], count, Field(fail_fast=True)]
+                Annotated[list[Integer], count, Field(fail_fast=True)]
                 | Annotated[list[one_stream], count, Field(fail_fast=True)]
-                | Annotated[list[list[Int64]], count, AfterValidator(_check_streams)],
+                | Annotated[list[list[Integer]], count, AfterValidator(_check_streams)],
                 Field(union_mode="left_to_right"),
                 Expected("whole numbers at the window's edges"),
             ]
         )
 
 
-Time = Annotated[
-    str, AfterValidator(check_time), Expected("a time such as 2026-03-01T12:00:00.123456Z")
-]
-RunNumber = Annotated[int, Field(ge=1, lt=2**63), Expected("a whole number from 1 on")]
-Count = Annotated[int, Field(ge=0, lt=2**63), Expected("a whole number from 0 on")]
+Time = Annotated[str, AfterValidator(check_time)]
+RunNumber = Annotated[int, Field(ge=1, lt=2**63)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 SettingValue = Annotated[
     str | Integer | list[Integer] | None, Expected("a text, a whole number, or a list of them")
 ]
-PairName = Annotated[
-    str,
-    Field(pattern=f"^{names.HOST}>{names.HOST}$"),
-    Expected("the names of two hosts as SENDER>RECEIVER"),
-]
-Line = Annotated[str, Field(pattern=names.LINE), Expected("a text of one line")]
+PairName = Annotated[str, Field(pattern=f"^{names.HOST}>{names.HOST}$")]
+Line = Annotated[str, Field(pattern=names.LINE)]
 
 
 def _free(name: str) -> str:
     if names.is_taken(name):
-        raise ValueError
+        raise ValueError("the name of a column that tables have already")
     return name
 
 
-FactorName = Annotated[
-    str,
-    Field(pattern=f"^{names.FACTOR}$"),
-    AfterValidator(_free),
-    Expected("the name of a factor"),
-]
+FactorName = Annotated[str, Field(pattern=f"^{names.FACTOR}$"), AfterValidator(_free)]
 Factors = Mapping[FactorName, Line]
 MetricName = Annotated[
     str,
     Field(pattern=f"^{names.METRIC}$"),
     AfterValidator(lambda name: name if name == "throughput" else _free(name)),
-    Expected("the name of a metric that a tool prints"),
 ]
-Window = Annotated[
-    IntegerPair,
-    AfterValidator(_check_window),
-    Expected("a list of 2 whole numbers, the second not below the first"),
-]
+Window = Annotated[IntegerPair, AfterValidator(_check_window)]
 Counters = Mapping[str, Annotated[Any, _Edges(2, 2)]]
 """Counter -> [opening, closing]: its values at the edges of the window. A value is a whole number,
 or a list with one for each stream. Lists stay lists: a record has some forty counters.

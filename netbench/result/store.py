@@ -26,7 +26,6 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import PlaceError, ReportError, RequestError, StoreError
 from netbench.base.json_lines import (
     JsonLines,
-    add_line,
     cannot,
     now,
     pieces,
@@ -92,7 +91,6 @@ class Store:
         self._noise = JsonLines(path / NOISE, below=2)
         self._profiles = JsonLines(path / PROFILES / RUNS, below=2)
         self._lines = JsonLines(path / "records.jsonl")
-        # A descriptor: a buffer would hold back what the disk did not take.
         self._records: int | None = None
         self._log: TextIO | None = None
         self._is_begun = True
@@ -178,11 +176,7 @@ class Store:
         """
         if self._records is None:
             raise StoreError(f"{self.path} is not open for writing")
-        line = line_of(Record, record.to_json(), "a record")
-        try:
-            add_line(self._records, line)
-        except OSError as error:
-            raise cannot("write", self._lines.path, error) from error
+        self._lines.append(line_of(Record, record.to_json(), "a record"))
 
     def plan(self) -> PlanFile:
         """plan.json, as it began."""
@@ -198,7 +192,7 @@ class Store:
         make_folder(self.path / PROFILES, 0o755)
         for file, folded in stacks.items():
             self._write(self.path / PROFILES / file, folded_text(folded).encode())
-        self._profiles.append_line(line)
+        self._profiles.append(line)
 
     def profile_runs(self) -> Iterator[ProfileRecord]:
         """All profile runs, in order."""
@@ -209,7 +203,7 @@ class Store:
         returns. Errors: as append.
         """
         line = line_of(NoiseEntry, {"time": now(), **entry}, "readings of noise")
-        self._noise.append_line(line)
+        self._noise.append(line)
 
     def text(self, run: int, text: str, of: str = "") -> None:
         """Keep what an external tool printed in a run."""

@@ -69,16 +69,6 @@ def _as_asked(transfer: Transfer) -> Transfer:
     return replace(plain, streams=transfer.streams, congestion=transfer.congestion)
 
 
-def _methods(
-    transfer: Transfer, sender: Worker, receiver: Worker
-) -> tuple[Named | None, Named | None]:
-    """The methods of both sides; None for one that is not built there."""
-    return (
-        sender.catalogue.send.get(transfer.send),
-        receiver.catalogue.receive.get(transfer.receive),
-    )
-
-
 def _refusal(worker: Worker, options: job.Options) -> EngineError | None:
     try:
         worker.prepare(options)
@@ -117,7 +107,9 @@ def check_memory(transfer: Transfer, sender: Worker, receiver: Worker) -> Iterat
     """
     if transfer.tool.external:
         return
-    sizes = stream_buffers(transfer, *_methods(transfer, sender, receiver))
+    send = sender.catalogue.send.get(transfer.send)  # None: it is not built there
+    receive = receiver.catalogue.receive.get(transfer.receive)
+    sizes = stream_buffers(transfer, send, receive)
     needed: dict[str, tuple[Worker, int]] = {}
     for worker, size in zip((sender, receiver), sizes, strict=True):
         first, other = needed.get(worker.hello.boot_id, (worker, 0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
-from netbench.base.units import count, listed
+from netbench.base.units import listed
 from netbench.model import Campaign, Cell, SettingLevel
 from netbench.plan.plan import Plan
 from netbench.run.finding import Finding
@@ -52,16 +52,9 @@ def _profile(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
 
 
 def _needs(campaign: Campaign) -> str:
-    """`tso and mtu need root, in 2 of 4 cells`."""
-    needing = [cell for cell in campaign.cells if _changes(campaign, cell)]
-    keys = dict.fromkeys(key for cell in needing for key in _changes(campaign, cell))
-    which = f"{len(needing)} of {count(len(campaign.cells), 'cell')}"
-    if len(needing) == len(campaign.cells):
-        which = "every cell"
-    else:
-        which += ", which `exclude:` or the rows of `include:` can leave out"
-    verb = "needs" if len(keys) == 1 else "need"
-    return f"{listed(list(keys), NAMED, ', ')} {verb} root, in {which}"
+    """`tso, mtu need root`."""
+    keys = dict.fromkeys(key for cell in campaign.cells for key in _changes(campaign, cell))
+    return f"{listed(list(keys), NAMED, ', ')} {'needs' if len(keys) == 1 else 'need'} root"
 
 
 def _changes(campaign: Campaign, cell: Cell) -> list[str]:

@@ -61,12 +61,7 @@ def measure(
         transfer.claim_sink(cell, ends.receiver, sinks)
     try:
         sent, received = tool.execute(watch or nullcontext(), start)
-        output = tool.output(sent, received, size)
-        printed = (
-            f"$ {' '.join(tool.lines.client)}\n{output.text}{output.errors}",
-            f"$ {' '.join(tool.lines.server)}\n{output.server}" if received else "",
-        )
-        reading = tool.reading(cell, sent, output, printed)
+        reading, printed = tool.reading(cell, sent, received, size)
     except (EngineError, ToolFailed) as error:
         raise tool.failure(error) from error
     results = {"sender": (), "receiver": received.result if received else ()}
@@ -235,26 +230,29 @@ class _ToolRun:
             while not self.adaptor.is_complete(Output(text, errors, server.printed)):
                 server.read_more(deadline - time.monotonic())
 
-    def output(self, sent: Outcome, received: Outcome | None, size: int | None) -> Output:
-        """What the programs printed. `size`: of the source."""
-        text, errors, _ = _printed(self.client, sent)
+    def reading(
+        self, cell: Transfer, sent: Outcome, received: Outcome | None, size: int | None
+    ) -> tuple[Reading, tuple[str, str]]:
+        """What the tool says, and what its client and its server printed. `size`: of the source.
+        Errors: ToolFailed.
+        """
+        text, errors, status = _printed(self.client, sent)
         theirs = ""
         if self.server and received:
             theirs = "".join(_printed(self.server.end, received)[:2])
         edges = readings.counters(sent.result, self.client.worker.catalogue).get("time_ns")
         seconds = (edges[1] - edges[0]) / 1e9 if edges else None
-        return Output(text, errors, theirs, seconds, size)
-
-    def reading(
-        self, cell: Transfer, sent: Outcome, output: Output, printed: tuple[str, str]
-    ) -> Reading:
-        """What the tool says. Errors: ToolFailed."""
-        name, status = self.adaptor.name, _printed(self.client, sent)[2]
+        output = Output(text, errors, theirs, seconds, size)
+        printed = (
+            f"$ {' '.join(self.lines.client)}\n{text}{errors}",
+            f"$ {' '.join(self.lines.server)}\n{theirs}" if received else "",
+        )
+        name = self.adaptor.name
         if status:
             why = self.adaptor.complaint(output)
             raise ToolFailed(f"{name}: exit status {status}: {why}; {KEPT}", printed)
         try:
-            return self.adaptor.reading(cell, output)
+            return self.adaptor.reading(cell, output), printed
         except ValueError as error:
             raise ToolFailed(f"{name}: {error}; {KEPT}", printed) from error
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Literal
 
-from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
-from netbench.engine.binding import SAME
+from netbench.base.errors import EngineError, RequestError, RootRefused
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
@@ -43,7 +43,10 @@ NO_WINDOW = "the tool has no window that is known: it is measured over its whole
 PARTS_MAX = 256  # of a report, a quarter of a MiB each
 NUMBERS = ("frequency", "begin", "end", "cpus", "samples", "lost", "throttles", "kernel_symbols")
 HELPER_LABEL = "netbench helper"
-FAILURES = (ToolFailed, EngineError, RequestError, RootRefused, TimeoutError, ValueError)
+FAILURES = (
+    *(ToolFailed, EngineError, RequestError, RootRefused, TimeoutError),
+    *(LookupError, ValueError),  # of a report that is none
+)
 
 Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
 """A profile run's record and the stacks of its files."""
@@ -101,7 +104,7 @@ class ProfileRunner:
             helper, file = helpers[side], f"{record.run:06d}.{side}.folded"
             movers: dict[int, str] = {end.worker.hello.pid: end.side for end in of}
             labels = {helper.hello.pid: HELPER_LABEL} | movers
-            head, stacks[file] = fold(_report(helper), helper.host, labels)
+            head, stacks[file] = fold(_report(helper), labels)
             profiles[side] = replace(_described(helper.host, head), file=file)
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
@@ -122,24 +125,16 @@ def _kernels(ends: Ends) -> dict[ProfileSide, tuple[End, ...]]:
 
 
 def _report(helper: Worker) -> str:
-    """The helper's whole report."""
-    parts: list[str] = []
-    while part := helper.operate("profile", str(len(parts)))[0]:
-        parts.append(part)
-        if len(parts) > PARTS_MAX:
-            raise ProtocolError(f"{helper.host}: the helper's profile has no end{SAME}")
-    return "".join(parts)
+    """The helper's report."""
+    parts = (helper.operate("profile", str(number))[0] for number in range(PARTS_MAX))
+    return "".join(takewhile(bool, parts))
 
 
 def _described(host: str, head: Mapping[str, str]) -> KernelProfile:
-    """Errors: ProtocolError for a report without what it must have."""
-    try:
-        event = head["event"]
-        frequency, begin, end, *counts = (int(head[name]) for name in NUMBERS)
-        cpus, samples, lost, throttles, symbols = counts
-    except (KeyError, ValueError) as error:
-        raise ProtocolError(f"{host}: the helper's profile lacks {error}{SAME}") from error
-    counted: Literal["cycles", "cpu-clock"] = "cycles" if event == "cycles" else "cpu-clock"
+    """Errors: LookupError, ValueError for a report without what it must have."""
+    frequency, begin, end, *counts = (int(head[name]) for name in NUMBERS)
+    cpus, samples, lost, throttles, symbols = counts
+    counted: Literal["cycles", "cpu-clock"] = "cycles" if head["event"] == "cycles" else "cpu-clock"
     return KernelProfile(
         host, counted, frequency, (begin, end), cpus, samples, lost, throttles, symbols
     )
@@ -149,12 +144,10 @@ NAME_LENGTH = 200  # of a function or a process that a host names
 ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
 
 
-def fold(
-    text: str, host: str, labels: Mapping[int, str]
-) -> tuple[dict[str, str], dict[tuple[str, ...], int]]:
+def fold(text: str, labels: Mapping[int, str]) -> tuple[dict[str, str], dict[tuple[str, ...], int]]:
     """A helper's report: its head, and its stacks by the names of their process (or its `labels`,
     by pid) and of their frames, the outermost first: ticks, or cycles where those were counted.
-    Errors: ProtocolError for a text that is no report.
+    Errors: LookupError, ValueError for a text that is no report.
     """
     head: dict[str, str] = {}
     frames: list[str] = []
@@ -162,27 +155,21 @@ def fold(
     folded: dict[tuple[str, ...], int] = {}
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
-        try:
-            if kind == "f":
-                whose, _, what = rest.partition(" ")
-                frames.append(_frame_name(what, whose == "k"))
-            elif kind == "p":
-                pid, _, name = rest.partition(" ")
-                processes.append(labels.get(int(pid), _plain(name)))
-            elif kind == "s":
-                samples, events, process, *places = numbers = [int(word) for word in rest.split()]
-                stack = processes[process], *_merged(frames[place] for place in places)
-                counted = events if head.get("event") == "cycles" else samples
-                folded[stack] = folded.get(stack, 0) + counted
-                if min(numbers) < 0 or folded[stack] >= 2**63:
-                    raise ValueError(line)
-            elif kind and rest:
-                head[kind] = rest
-            else:
-                raise ValueError(line)
-        except (ValueError, IndexError) as error:
-            what = f"{host}: the helper's profile has a line that means nothing: {line[:80]!r}"
-            raise ProtocolError(f"{what}{SAME}") from error
+        if kind == "f":
+            whose, _, what = rest.partition(" ")
+            frames.append(_frame_name(what, whose == "k"))
+        elif kind == "p":
+            pid, _, name = rest.partition(" ")
+            processes.append(labels.get(int(pid), _plain(name)))
+        elif kind == "s":
+            samples, events, process, *places = numbers = [int(word) for word in rest.split()]
+            stack = processes[process], *_merged(frames[place] for place in places)
+            counted = events if head.get("event") == "cycles" else samples
+            folded[stack] = folded.get(stack, 0) + counted
+            if min(numbers) < 0 or folded[stack] >= 2**63:
+                raise ValueError(f"no line of a profile: {line[:80]!r}")
+        else:
+            head[kind] = rest
     return head, folded
 
 

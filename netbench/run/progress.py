@@ -8,6 +8,7 @@ import math
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -52,10 +53,8 @@ class Lines(Progress):
 
     def show(self, text: str) -> None:
         """Print a text as it is."""
-        try:
+        with suppress(OSError):  # the terminal is gone; the campaign goes on, log.txt has it all
             print(escape_controls(text), file=self._out, flush=True)
-        except OSError:
-            return  # the terminal is gone; the campaign goes on, log.txt has it all
 
     @staticmethod
     def folded(text: str) -> str:
@@ -92,15 +91,20 @@ def _fold(line: str) -> str:
 
 def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:
     """A cell's first chosen metric: its running mean and half-width."""
-    from netbench.read.metrics import METRICS
-
     for name in (*metrics, "throughput", *assessment.intervals):
         if name in assessment.intervals:
             interval = assessment.intervals[name]
             width = f" ± {interval.half_width:.2g}" if interval.known else ""
-            unit = METRICS[name.partition(".")[0]].unit if name.partition(".")[0] in METRICS else ""
-            return f"{name} {interval.mean:.3g}{width} {unit}".rstrip()
+            return f"{name} {interval.mean:.3g}{width} {unit_of(name)}".rstrip()
     return "no metric yet"
+
+
+def unit_of(metric: str) -> str:
+    """The unit of a metric; "" of one that a tool prints."""
+    from netbench.read.metrics import METRICS
+
+    known = METRICS.get(metric.partition(".")[0])
+    return known.unit if known else ""
 
 
 def seconds_left(plan: Plan, ledger: Ledger) -> float:

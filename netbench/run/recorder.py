@@ -125,11 +125,6 @@ class Recorder:
         if server_output:
             self.store.text(record.run, server_output, ".server")
 
-    def keep_interrupted(self, record: Record) -> None:
-        """Keep the record of a run that Ctrl-C has ended. Errors: StoreError."""
-        with self._lock:
-            self.store.append(record)
-
     def keep_unmeasured(self, unit: Unit, status: Status, reason: str) -> None:
         """Keep a record of a unit that is not run. Errors: StoreError."""
         with self._lock:

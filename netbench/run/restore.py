@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
 from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
 from netbench.model import Campaign
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import (
-    Back,
-    Change,
-    Entry,
-    ModulesHidden,
-    ModulesShown,
-    OriginalKernel,
-    outstanding,
-)
+from netbench.result.journal import Change, Journal
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
@@ -92,27 +84,21 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
     return lines
 
 
-def restore_plan(campaign: Campaign, entries: Sequence[Entry]) -> list[str]:
-    """Each connection, boot and operation that entries of a journal ask for, a line each."""
+def restore_plan(campaign: Campaign, journal: Journal) -> list[str]:
+    """Each connection, boot and operation that a journal asks for, a line each."""
     lines: list[str] = []
-    by_host: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_host.setdefault(getattr(entry, "host", ""), []).append(entry)
+    originals = journal.original_kernels()
     for name, host in campaign.hosts.items():
-        kernel = ""
-        modules: dict[str, str] = {}
-        for entry in by_host.get(name, ()):
-            if isinstance(entry, OriginalKernel | Back):
-                kernel = entry.release if isinstance(entry, OriginalKernel) else ""
-            elif isinstance(entry, ModulesShown):
-                what = "unmounts" if entry.mounted else "removes the link"
-                modules[entry.place] = f"{what} {shlex.quote(entry.place)}"
-            elif isinstance(entry, ModulesHidden):
-                modules.pop(entry.place, None)
-        changes = outstanding(by_host.get(name, ()), name)
-        by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
-        boots = [f"boots back to {kernel}, where it is not running: {by}"] if kernel else []
-        if acts := [*boots, *modules.values(), *map(_undo, changes)]:
+        acts: list[str] = []
+        if name in originals:
+            by = f"runs `{shlex.join(host.boot.argv)}`" if host.boot.argv else host.boot.kind
+            release = originals[name].release
+            acts.append(f"boots back to {release}, where it is not running: {by}")
+        for shown in journal.modules_shown(name):
+            what = "unmounts" if shown.mounted else "removes the link"
+            acts.append(f"{what} {shlex.quote(shown.place)}")
+        acts += map(_undo, journal.outstanding(name))
+        if acts:
             config = f" by {host.ssh_config}" if host.ssh_config else ""
             way = f"connects to {host.ssh}{config}" if host.ssh else "works on this machine"
             lines += [f"{name}: {act}" for act in (way, *acts)]

@@ -41,21 +41,22 @@ def is_finished(path: Path, campaign: Campaign) -> bool:
     from netbench.engine.own_engine import local
 
     store = Store.open(path)
-    hosts = store.stored_facts()
-    if not hosts:
+    if not store.stored_facts():
         return False
     plan = Plan(campaign)
-    ledger = new_ledger(plan, hosts, described(local().rows))
-    replay(store, ledger)
-    while (
-        plan.boots
-        and not ledger.finished
-        and not plan.wanted(ledger.block, ledger.is_open, ledger.done)
-    ):
-        ledger.next_block()
-    if not plan.boots:
-        ledger.next_block()
+    ledger = replayed(store, plan, described(local().rows))
     return ledger.finished and not profiles_due(store, plan)
+
+
+def replayed(store: Store, plan: Plan, rows: Iterable[EngineRow]) -> Ledger:
+    """The ledger where the records end, and beyond blocks in which nothing is left to be run.
+    Errors: as replay.
+    """
+    ledger = new_ledger(plan, store.stored_facts(), rows)
+    replay(store, ledger)
+    while not ledger.finished and not plan.wanted(ledger.block, ledger.is_open, ledger.done):
+        ledger.next_block()
+    return ledger
 
 
 def new_ledger(plan: Plan, hosts: Hosts, rows: Iterable[EngineRow]) -> Ledger:

@@ -216,7 +216,7 @@ class Runner:
             record = ended(status="interrupted", reason=str(error))
         except KeyboardInterrupt as by:  # the user's, or the end of the campaign's time
             why = str(by) or "interrupted from the keyboard"
-            self._recorder.keep_interrupted(ended(status="interrupted", reason=why))
+            self._recorder.store.append(ended(status="interrupted", reason=why))
             raise
         else:
             record = ended(

@@ -13,8 +13,8 @@ from pathlib import Path
 from netbench.base.cancel import side_by_side
 from netbench.base.errors import (
     EngineError,
+    HostError,
     HostGone,
-    HostsLost,
     Lost,
     NetbenchError,
     RootRefused,
@@ -219,7 +219,7 @@ class WorkerPool:
     def start_all(self, changes: bool = True) -> None:
         """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
         Without `changes` to come, no helper is started that only the campaign's own settings are
-        for. Errors: HostsLost with what is wrong with each host that failed.
+        for. Errors: HostError with what is wrong with each host that failed.
         """
         errors: dict[str, NetbenchError] = {}
 
@@ -237,7 +237,8 @@ class WorkerPool:
 
         self.each(start)
         if errors:
-            raise HostsLost({host: errors[host] for host, _ in self._wanted if host in errors})
+            failed = (str(errors[host]) for host in self._roles if host in errors)
+            raise HostError("\n".join(dict.fromkeys(failed)))
 
     def _start_useful_helper(self, host: str) -> None:
         """A helper that nothing needs, for the campaign's own settings: where there is one already,
@@ -301,21 +302,17 @@ class WorkerPool:
         if any(worker.lost for (host, _), worker in self.workers().items() if host in hosts):
             self.dismiss_pair(pair)
 
-    def release(self, host: str) -> None:
-        """Stop a host's workers before the host is booted."""
+    def release(self, host: str, wait: bool = True) -> None:
+        """Stop a host's workers before it is booted, or, without `wait`, give them up: it is going
+        down.
+        """
         for key in [key for key in list(self._workers) if key[0] == host]:
-            worker = self._workers.pop(key)
-            self._heartbeat.remove(worker)
-            worker.close()
-        self._forget_boot(host)
-
-    def forget(self, host: str) -> None:
-        """Give up a host's workers without waiting for them: the host is going down."""
-        for key in [key for key in list(self._workers) if key[0] == host]:
-            self.dismiss(*key)
-        self._forget_boot(host)
-
-    def _forget_boot(self, host: str) -> None:
+            if wait:
+                worker = self._workers.pop(key)
+                self._heartbeat.remove(worker)
+                worker.close()
+            else:
+                self.dismiss(*key)
         self._left = {key: pid for key, pid in self._left.items() if key[0] != host}
         self._boot_ids.pop(host, None)
         self._rootless.pop(host, None)

@@ -19,6 +19,7 @@ from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
+from netbench.settings.put_back import put_back
 from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
 AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
@@ -172,24 +173,12 @@ class HostSettings:
             return
         self.place.worker.undo(self._first_scope + scope)
         self.place.forget()
-        left = [change for change in reversed(changes) if not self._is_undone(change)]
-        done = tuple(change.number for change in changes if change not in left)
-        if done:
+        programs = [change for change in reversed(changes) if change.look]
+        if done := tuple(change.number for change in changes if not change.look):
             self._write(Restored(done, self.place.host))
-        for change in left:
-            why = f"{change}: {' '.join(change.undo)} leaves it changed"
-            raise EngineError(0, 0, "undo", why, "put it back by hand, and correct its undo:")
-
-    def _is_undone(self, change: Change) -> bool:
-        """Whether what programs have changed reads as before. One that failed half-way has not been
-        undone yet.
-        """
-        if not change.look or self.place.read(change.op, *change.look) == change.before:
-            return True
-        with suppress(EngineError):  # what it reads then tells
-            self.place.worker.operate(change.op, change.undo)
-        self.place.forget()
-        return self.place.read(change.op, *change.look) == change.before
+        # What its program leaves changed is told, and one that failed half-way is not undone yet.
+        for _ in put_back(self.place.worker, self._boot_id, programs, self._write):
+            pass
 
     def _common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""

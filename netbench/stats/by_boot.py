@@ -71,14 +71,6 @@ class Split:
     builds: int = 1
     apart: float = NAN
 
-    def half_width(self, boots: float, runs: float, confidence: float, builds: int = 1) -> float:
-        """Half-width of the mean's interval with so many boots (of each build, where there are
-        several) of so many runs each, were all deviations as estimated.
-        """
-        if self.builds > 1:
-            return half_width(builds, confidence) * self.deviation("build", runs, boots)
-        return half_width(round(boots), confidence) * self.deviation("boot", runs)
-
     def deviation(self, unit: str, runs: float = 1, boots: float = 1) -> float:
         """The deviation of a run within a boot, of a `boot` of so many runs, or of a `build` of so
         many such boots.
@@ -125,8 +117,8 @@ def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split
 
 
 def pooled(splits: Sequence[Split]) -> Split | None:
-    """The mean split of several cells, relative to their means: `mean` is 1, deviations are
-    fractions. None without any. Variances are averaged, not deviations.
+    """The mean split of several cells of alike numbers of boots, relative to their means: `mean` is
+    1, deviations are fractions. None without any. Variances are averaged, not deviations.
     """
     known = [each for each in splits if each.mean]
     if not known:
@@ -135,10 +127,8 @@ def pooled(splits: Sequence[Split]) -> Split | None:
     def deviation(name: str) -> float:
         return math.sqrt(float(np.mean([(getattr(s, name) / s.mean) ** 2 for s in known])))
 
-    builds = round(float(np.mean([each.builds for each in known])))
-    boots, runs = (float(np.mean([getattr(s, name) for s in known])) for name in ("boots", "runs"))
-    parts = deviation("between"), deviation("within"), builds, deviation("apart")
-    return Split(boots if builds > 1 else round(boots), runs, 1.0, *parts)
+    parts = deviation("between"), deviation("within"), known[0].builds, deviation("apart")
+    return Split(known[0].boots, known[0].runs, 1.0, *parts)
 
 
 def without_boots(values: Numbers, boots: Places) -> Numbers:

@@ -194,12 +194,20 @@ def closings(
     show.
     """
     order = _rounds(cells, compare) if order is None else order
-    factors = {key: cell.factors for key, cell in cells.items()}
-    target = target_of(factors, compare, repeat)
+    target, together = _together(cells, swept, compare, repeat)
     closed: dict[Key, str] = {}
-    for group in groups(factors, swept, compare):
-        closed |= group_closings({key: cells[key] for key in group}, compare, target, order)
+    for group in together:
+        closed |= group_closings(group, compare, target, order)
     return closed
+
+
+def _together(
+    cells: Mapping[Key, Standing], swept: Iterable[str], compare: Compare | None, repeat: Repeat
+) -> tuple[Target, list[Mapping[Key, Standing]]]:
+    """What settles ratios, and the cells that close together."""
+    factors = {key: cell.factors for key, cell in cells.items()}
+    each = groups(factors, swept, compare)
+    return target_of(factors, compare, repeat), [{key: cells[key] for key in of} for of in each]
 
 
 def ratio_widths(
@@ -214,18 +222,17 @@ def ratio_widths(
     cells that close by themselves. order: as closings.
     """
     order = _rounds(cells, compare) if order is None else order
-    factors = {key: cell.factors for key, cell in cells.items()}
-    target = target_of(factors, compare, repeat)
+    target, together = _together(cells, swept, compare, repeat)
     widths: dict[Key, dict[str, float]] = {}
-    for group in groups(factors, swept, compare) if compare else ():
-        base = baseline_of({key: factors[key] for key in group}, compare)
+    for group in together if compare else ():
+        base = baseline_of({key: cell.factors for key, cell in group.items()}, compare)
         if base is None:
             continue
         mine: dict[str, float] = {}
         for key in (key for key in group if key != base):
             widths[key] = {
                 metric: float(target.width(mean, fixed=fixed))
-                for metric, mean, fixed, _ in _ratios(cells[key], cells[base], repeat, order)
+                for metric, mean, fixed, _ in _ratios(group[key], group[base], repeat, order)
                 if mean and mean.n > 1
             }
             mine |= {metric: max(w, mine.get(metric, w)) for metric, w in widths[key].items()}

@@ -14,11 +14,9 @@ from netbench.stats.failures import Failures
 from netbench.stats.intervals import NAN
 from netbench.stats.words import bounds, change, times
 
-DEPENDENT, MODES, CARRIED, WITHIN_CONTROL = "dependence", "modes", "carry_over", "control"
+DEPENDENT, WITHIN_CONTROL = "dependence", "control"
 FLAGS = {
     DEPENDENT: "runs follow each other, so that this could turn",
-    MODES: "runs lie in two modes further apart than that, so that this could turn",
-    CARRIED: "runs may hand that much to the next, so that this could turn",
     WITHIN_CONTROL: "no larger than what the control shows",
 }
 """What puts a verdict in doubt, in words."""

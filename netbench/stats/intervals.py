@@ -226,19 +226,9 @@ def welch_error(a: Numbers, b: Numbers) -> tuple[float, float]:
     """The standard error of the difference of two means of independent values, two or more each,
     and its degrees of freedom (Welch 1947, doi:10.1093/biomet/34.1-2.28).
     """
-    variances, sizes = (np.array([[f(x)] for x in (a, b)]) for f in (lambda x: x.var(ddof=1), len))
-    errors, freedoms = welch_errors(variances, sizes)
-    return float(errors[0]), float(freedoms[0])
-
-
-def welch_errors(variances: Numbers, sizes: Numbers) -> tuple[Numbers, Numbers]:
-    """welch_error of several pairs of samples, given the variances (n-1) and sizes of all first and
-    all second ones.
-    """
-    parts = variances / sizes
-    whole, below = parts.sum(axis=0), (parts**2 / (sizes - 1)).sum(axis=0)
-    plain = sizes.sum(axis=0) - 2.0
-    return np.sqrt(whole), np.divide(whole**2, below, out=plain, where=below > 0)
+    of_a, of_b = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
+    whole, below = of_a + of_b, of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1)
+    return math.sqrt(whole), whole**2 / below if below > 0 else len(a) + len(b) - 2.0
 
 
 def count_interval(values: Numbers, confidence: float) -> Interval:

@@ -11,9 +11,9 @@ count as their mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -55,56 +55,41 @@ def rounds(boots: Iterable[Iterable[int]]) -> Rounds:
 
 def differences(mine: Series, base: Series, boots: int, order: Rounds) -> tuple[str, Numbers]:
     """The unit (`block`, `boot` or `build`) and the log differences, mine less base, one a unit
-    that both have. boots: as of `rows_of_all`.
+    that both have. boots: as of `paired`.
     """
-    unit, boot, table, builds = rows_of_all([mine, base], boots, order)
-    found = table[:, 0] - table[:, 1]
+    unit, boot, found, builds = paired(mine, base, boots, order)
     return (unit, found) if unit == "block" else by_unit(boot, found, builds)
 
 
-def complete(cells: Sequence[Series], boots: int, order: Rounds) -> tuple[str, Numbers]:
-    """The unit, as of differences, and the logarithms of all cells, a row a unit that each of them
-    has.
-    """
-    unit, boot, table, builds = rows_of_all(cells, boots, order)
-    if unit == "block":
-        return unit, table
-    columns = [by_unit(boot, column, builds) for column in table.T]
-    return columns[0][0], np.stack([values for _, values in columns], axis=1)
-
-
-def rows_of_all(
-    cells: Sequence[Series], boots: int, order: Rounds
+def paired(
+    mine: Series, base: Series, boots: int, order: Rounds
 ) -> tuple[str, Places, Numbers, Builds]:
-    """Whether the `block` or the `boot` is the unit; of each block that all cells ran in its boot
-    and a row of logarithms; and the builds of boots. Where no boot has all cells: of rounds, and
-    their means.
+    """Whether the `block` or the `boot` is the unit; of each block that both ran in its boot and
+    the log difference; and the builds of boots. Where they share no boot: of rounds, and their
+    means.
 
     boots: how many the campaign asked for. With more than one, or where the runs that pair lie in
-    several, the boot is the unit; the build, where all cells have builds.
+    several, the boot is the unit; the build, where both have builds.
     """
-    if not frozenset.intersection(*(series.boots for series in cells)):
-        places, table = _rows([_by_round(series, order) for series in cells])
+    both = mine, base
+    if not mine.boots & base.boots:
         builds = [
             {order[boot]: series.builds[boot] for boot in series.boots & series.builds.keys()}
-            for series in cells
+            for series in both
         ]
-        return "boot", places, table, builds[0] if all(builds) else NO_BUILDS
-    width = 1 + max(int(series.block.max()) for series in cells)
-    places, table = _rows([(series.boot * width + series.block, series.logs) for series in cells])
+        found = _less(*(_by_round(series, order) for series in both))
+        return "boot", *found, builds[0] if all(builds) else NO_BUILDS
+    width = 1 + max(int(series.block.max()) for series in both)
+    places, logs = _less(*((series.boot * width + series.block, series.logs) for series in both))
     boot = places // width
     is_block = boots == 1 and len(set(boot.tolist())) <= 1
-    return "block" if is_block else "boot", boot, table, cells[0].builds
+    return "block" if is_block else "boot", boot, logs, mine.builds
 
 
-def _rows(cells: Sequence[tuple[Places, Numbers]]) -> tuple[Places, Numbers]:
-    """The places that all cells have, ascending, and a row of values of each."""
-    first, *rest = (places for places, _ in cells)
-    if (first[1:] > first[:-1]).all() and all(np.array_equal(each, first) for each in rest):
-        return first, np.stack([values for _, values in cells], axis=1)  # most are so: quick
-    places = reduce(np.intersect1d, rest, np.unique(first))
-    found = [values[np.intersect1d(mine, places, return_indices=True)[1]] for mine, values in cells]
-    return places, np.stack(found, axis=1)
+def _less(mine: tuple[Places, Numbers], base: tuple[Places, Numbers]) -> tuple[Places, Numbers]:
+    """The places that both have, ascending, and what the values differ by there."""
+    places, here, there = np.intersect1d(mine[0], base[0], return_indices=True)
+    return places, mine[1][here] - base[1][there]
 
 
 def by_unit(boots: Places, values: Numbers, builds: Builds) -> tuple[str, Numbers]:

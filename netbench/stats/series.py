@@ -1,5 +1,5 @@
 """Signs that runs of one cell are not independent draws from one distribution: drift,
-autocorrelation, outliers. Two modes: modes.py.
+autocorrelation, outliers.
 
 Each test's error rate is low on purpose (they are asked of every cell) and simulated in
 tests/unit/analysis/test_cautions.py.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 import re
 import tempfile
@@ -14,7 +13,6 @@ from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 import pandas as pd
@@ -90,14 +88,11 @@ def _plain(value: Any) -> Any:
 class Database(ExitStack):
     """The tables of some results. A context: what it writes meanwhile is removed at its end."""
 
-    def __init__(self, sources: Iterable[Source], archives: Sequence[Path] = ()) -> None:
-        """`archives`: datasets that write_dataset has written. Errors: RequestError for a result
-        that is given twice.
-        """
+    def __init__(self, sources: Iterable[Source]) -> None:
+        """Errors: RequestError for a result that is given twice."""
         super().__init__()
-        self.sources, self._archives = list(sources), archives
+        self.sources = list(sources)
         ids = [result_id(source.result) for source in self.sources]
-        ids += [each for archive in archives for each in archived(archive)]
         if twice := [each for each in ids if ids.count(each) > 1]:
             raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
         self._made: set[str] = set()
@@ -128,7 +123,6 @@ class Database(ExitStack):
             self.connection.execute(VIEWS[table])
             return
         parts = [self._part(table, number) for number in range(len(self.sources))]
-        parts += [select_archived(table, archive) for archive in self._archives]
         self.connection.execute(f"CREATE VIEW {table} AS {' UNION ALL BY NAME '.join(parts)}")
 
     def _part(self, table: str, number: int) -> str:
@@ -174,29 +168,6 @@ class Database(ExitStack):
             raise RequestError(
                 "tables of Arrow need pyarrow: pip install 'netbench[arrow]'"
             ) from error
-
-
-def is_archive(path: Path) -> bool:
-    """Whether a folder is a dataset of results."""
-    return any(path.glob("runs/campaign=*/result=*/runs.parquet"))
-
-
-def archived(folder: Path) -> list[tuple[str, str]]:
-    """The campaign and the name of each result of a dataset."""
-    return [
-        (unquote(place.parent.name.partition("=")[2]), unquote(place.name.partition("=")[2]))
-        for place in sorted(folder.glob("runs/campaign=*/result=*"))
-    ]
-
-
-def select_archived(table: str, folder: Path | None) -> str:
-    """A SELECT of a dataset's rows of a table; None: of that in the working directory."""
-    root = f"{glob.escape(str(folder))}/" if folder else ""
-    return (
-        "SELECT campaign, result, * EXCLUDE (campaign, result) FROM read_parquet("
-        f"{quoted(f'{root}{table}/*/*/*.parquet')}, hive_partitioning=true,"
-        " hive_types_autocast=false, union_by_name=true)"
-    )
 
 
 def named(sql: str, tables: Iterable[str]) -> Iterator[str]:

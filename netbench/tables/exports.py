@@ -11,7 +11,6 @@ import csv
 import io
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 
@@ -65,7 +64,8 @@ def _unit(result: Result, metric: str) -> str:
 
 
 def _word(text: str) -> str:
-    return re.sub(r"\s+", "_", escape_controls(text).strip()) or "_"
+    """A text without blanks, another one for each."""
+    return re.sub(r"[\s%]", lambda found: f"%{ord(found[0]):02x}", escape_controls(text)) or "_"
 
 
 def _line(text: str) -> str:
@@ -80,7 +80,7 @@ def ministat(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     """Files: `METRIC/FACTOR=LEVEL,....txt`, which begins with the result's name where there are
     several, and what it holds: the values of the runs that count, in order of execution.
     """
-    taken: Counter[str] = Counter()
+    taken: set[str] = set()
     for result in results:
         whose = result_id(result)
         counted, factors = counting(result.runs), {each.cell: each.factors for each in result.cells}
@@ -88,15 +88,16 @@ def ministat(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
             words = [*whose] if len(results) > 1 else []
             words += [f"{factor}={level}" for factor, level in factors[cell].items()]
             words += [pair] if len(result.plan.pairs) > 1 else []
-            name = _file(",".join(words) or whose[0])
-            taken[name] += 1
-            number = f"-{taken[name]}" if taken[name] > 1 else ""
+            name, others = _file(",".join(words) or whose[0]), 1
+            while (own := f"{name}-{others}" if others > 1 else name) in taken:
+                others += 1
+            taken.add(own)
             for metric in metric_order(result.metrics):
                 if values := counted[metric].iloc[rows].dropna().tolist():
                     note = "; ".join(filter(None, (result.describe(metric).unit, label_of(result))))
                     about = _comment(" ", "/".join(whose), cell, pair, metric, f"({note})")
                     text = "\n".join([about, *map(repr, values), ""])
-                    yield f"{_file(metric)}/{name}{number}.txt", text
+                    yield f"{_file(metric)}/{own}.txt", text
 
 
 def _file(text: str) -> str:

@@ -24,6 +24,7 @@ from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.setting import fields
 from tests.conftest import SMALL
+from tests.support.engine_pair import WORKER
 from tests.support.running import run_whole as run
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
 
@@ -253,7 +254,7 @@ def test_cells_that_a_host_cannot_run_are_unsupported_and_the_others_run(
     name, why = ("tahoe", "No such file") if may else (barred(), "Operation not permitted")
     default = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     caps = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
-    argv = [*(() if may else caps), *LocalChannel("here").worker_argv()]
+    argv = [*(() if may else caps), *WORKER]
     levels = f"[{default}, {name}, {name} or default]"
     text = f"{BASE}transfer: {{duration: 60ms}}\nsweep: {{congestion: {levels}}}\n"
     found = campaign.parse(text, "c.yaml")

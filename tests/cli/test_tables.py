@@ -46,8 +46,8 @@ def test_query_prints_json(made: Path) -> None:
         (("query", "SELECT 1 FROM nowhere"), "nowhere"),
         (("query", "SELECT"), "query: Parser Error"),
         (("export",), "R... F"),
-        (("export", "--table", "cells", "folder"), "a folder gets all tables"),
-        (("export", "runs.xlsx"), "a table is written as .parquet or .csv"),
+        (("export", "--table", "cells", "folder"), "ends in .parquet or .csv"),
+        (("export", "runs.xlsx"), "ends in .parquet or .csv"),
         (("export", "--table", "cells", "x", "--benchstat"), "leave --table out"),
         (("export", "--ministat", "--benchstat"), "not allowed with"),
     ],
@@ -79,9 +79,3 @@ def test_export_writes_what_the_name_says(made: Path, tmp_path: Path) -> None:
     assert call("export", made, "--table", "facts", tmp_path / "facts.csv").returncode == 0
     with (tmp_path / "facts.csv").open(newline="") as opened:
         assert {row["fact"] for row in csv.DictReader(opened)} >= {"kernel"}
-    for told in ("wrote 1 result\n", "wrote 0 results; 1 result had not changed"):
-        done = call("export", made.parent.parent, tmp_path / "archive")
-        assert (done.returncode, told in done.stderr) == (0, True)
-    assert {path.name for path in (tmp_path / "archive").iterdir()} == {
-        "runs", "cells", "samples", "facts", "views.sql",
-    }  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netbench.hosts.local import LocalChannel
+from tests.support.engine_pair import WORKER
 from tests.support.paths import ROOT, SAMPLE
 from tests.support.synthetic import Synth
 
@@ -62,7 +62,7 @@ def test_python_m_imports_nothing_of_the_working_directory(decoys: Path, words: 
 def test_a_worker_imports_nothing_of_the_working_directory(decoys: Path) -> None:
     (decoys / "netbench").mkdir()
     (decoys / "netbench" / "__init__.py").write_text(DECOY)
-    ends_without_decoy([*LocalChannel("here").worker_argv(), "mover"], decoys)
+    ends_without_decoy([*WORKER, "mover"], decoys)
 
 
 def test_an_installed_script_is_declared() -> None:

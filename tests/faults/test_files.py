@@ -30,6 +30,7 @@ from netbench.run import conductor, ledger
 from netbench.run.ends import Ends
 from netbench.run.runner import Runner
 from tests.support.disks import ext4_on, tmpfs_on
+from tests.support.engine_pair import WORKER
 from tests.support.local import call, netbench_argv
 from tests.support.needs import needs
 from tests.support.running import (
@@ -58,7 +59,7 @@ TO_FILE = [
 
 def powerless(host: Host) -> LocalChannel:
     """Workers that the permissions of files bind."""
-    return LocalChannel(host.name, as_anyone(LocalChannel(host.name).worker_argv()))
+    return LocalChannel(host.name, as_anyone(WORKER))
 
 
 def mount(*words: str | Path) -> None:

@@ -167,7 +167,7 @@ SAYS = {
     "3,000 lengths in a result": odd,
     "an edge that is none in a result": odd,
     "streams that come and go in a result": odd,
-    "a readback at three edges in a result": "makes no line of a record .sender.resident: expected",
+    "a readback at three edges in a result": "makes no line of a record .sender.resident: ",
     "an error of another size": "an error frame of 2 bytes",
     "errors without end": "ooo",
     "an operation's answer in numbers": "answer to an operation has no text",

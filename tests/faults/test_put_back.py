@@ -24,6 +24,7 @@ from netbench.run import single_meter
 from netbench.settings.put_back import put_back
 from tests.support.engine_pair import HELPER
 from tests.support.running import process_state, wait_for
+from tests.support.this_machine import ThisMachine
 
 pytestmark = pytest.mark.root
 
@@ -75,7 +76,7 @@ def test_modules_are_journalled_before_they_are_shown_and_can_be_hidden_again(
     def note(where: str, mounted: bool, shown: bool) -> None:
         noted.append((where, mounted, shown, (place / "modules.dep").exists()))
 
-    machine = Machine(Host("here"), LocalChannel("here"), lambda: helper, note)
+    machine = Machine(Host("here"), ThisMachine("here"), lambda: helper, note)
     left = machine.showing_modules(str(modules), str(place))
     left.__enter__()
     assert (place / "modules.dep").exists()

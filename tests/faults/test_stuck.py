@@ -18,7 +18,6 @@ import pytest
 
 from netbench.base.errors import WorkerLost
 from netbench.engine.worker import Worker
-from netbench.result.journal import outstanding
 from netbench.result.store import Store
 from netbench.run import external_tool, ledger, transfer
 from netbench.run.host_locks import LOCK_SECONDS
@@ -135,7 +134,7 @@ def test_a_run_that_hangs_ends_with_the_limit_and_with_the_first_interrupt(
         assert record["reason"].startswith(reason)
         journal = Store.open(campaign.folder).journal
         assert journal.ended() == ("limit" if how == "limit" else "interrupted")
-        assert outstanding(journal.entries(), "here") == []
+        assert journal.outstanding("here") == []
     finally:
         end(campaign, workers)
 
@@ -227,7 +226,7 @@ def test_what_lost_workers_held_is_put_back_at_the_end(
     assert "3 times in a row" in said
     assert [record["status"] for record in campaign.records()] == ["interrupted"] * 3
     assert not held()
-    assert outstanding(Store.open(campaign.folder).journal.entries(), "here") == []
+    assert Store.open(campaign.folder).journal.outstanding("here") == []
 
 
 @pytest.mark.parametrize(

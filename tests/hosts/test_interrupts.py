@@ -15,7 +15,7 @@ import pytest
 
 from netbench.base.cancel import aside, held_back
 from netbench.hosts.ssh.process import SshProcess
-from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
+from tests.support.sshd import Bed, bed, needs_sshd, started, tmp_path
 
 __all__ = ["bed", "tmp_path"]
 PATIENCE = 30.0  # seconds; only a failure waits for it
@@ -63,7 +63,7 @@ def in_time(act: Callable[[], object]) -> bool:
 @needs_sshd
 def test_an_interrupted_write_leaves_no_lock_taken(bed: Bed) -> None:
     _, channel = bed.host()
-    process = channel.start(["cat"])
+    process = started(channel, ["cat"])
     assert isinstance(process, SshProcess)
     packets = process._session.transport.packetizer
     lock = InterruptingLock(packets._Packetizer__write_lock)

@@ -48,6 +48,7 @@ from tests.support.sshd import (
     needs_sshd,
     open_bed,
     open_folder,
+    started,
     sudo_setup,
     tmp_path,
     until,
@@ -233,7 +234,7 @@ def by_doas() -> Iterator[Callable[[str], Process]]:
         (program,) = (server.home / ".cache" / "netbench").iterdir()
         doas = compiled(bed, "doas", DOAS)
         doas.chmod(0o4755)
-        yield lambda duty: channel.start([str(doas), str(program), duty])
+        yield lambda duty: started(channel, [str(doas), str(program), duty])
 
 
 @pytest.mark.parametrize("way", ["a program", "a sysctl that only root reads", "the core pattern"])

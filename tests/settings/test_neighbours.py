@@ -25,7 +25,6 @@ from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
 from netbench.model import Host
-from netbench.result.journal import outstanding
 from netbench.run.worker_pool import open_channel
 from netbench.settings.put_back import put_back
 from netbench.settings.scope import AROUND, CHANGED, HostSettings
@@ -33,6 +32,7 @@ from netbench.settings.setting import SettingContext
 from tests.settings.test_settings import holder, parsed
 from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, NEAR, call, out
+from tests.support.unfinished import outstanding
 
 pytestmark = [pytest.mark.root, pytest.mark.netns]
 

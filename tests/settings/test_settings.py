@@ -17,7 +17,7 @@ from netbench import campaign
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.model import Command, Host, SettingLevel
-from netbench.result.journal import Change, outstanding
+from netbench.result.journal import Change
 from netbench.run import conductor
 from netbench.run.worker_pool import open_channel
 from netbench.settings.named import find, known, parse_level, side_of
@@ -27,6 +27,7 @@ from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
+from tests.support.unfinished import outstanding
 
 
 def state(interface: str) -> dict[str, str]:

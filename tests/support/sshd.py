@@ -14,13 +14,15 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from netbench.hosts import shell
+from netbench.hosts.shell import Session
 from netbench.hosts.ssh.channel import SshChannel
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
@@ -265,6 +267,12 @@ def open_bed(folder: Path) -> Iterator[Bed]:
         yield made
     finally:
         made.close()
+
+
+def started(channel: SshChannel, argv: Sequence[str]) -> Session:
+    """A program on a host, as workers are started."""
+    with channel._shell(30.0, keep=True) as host:
+        return shell.start(host, argv)
 
 
 @pytest.fixture

@@ -1,12 +1,23 @@
-"""A finished result as a controller that was killed leaves it."""
+"""What a controller that was killed leaves: a result, and changes that are not undone."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from netbench.result import campaign_state
 from netbench.result.files import CAMPAIGN_FILES
+from netbench.result.journal import Change, Journal
+
+
+def outstanding(entries: Iterable[Any], host: str) -> list[Change]:
+    """The changes of a host that these entries do not say undone, the last first."""
+    journal = Journal()
+    for entry in entries:
+        journal.write(entry)
+    return journal.outstanding(host)
 
 
 def unfinished(result: Path, runs: int | None = None) -> Path:

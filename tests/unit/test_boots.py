@@ -34,6 +34,7 @@ from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKe
 from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
 from tests.support.local import Command
+from tests.support.this_machine import ThisMachine
 from tests.unit.test_plan import make, runs, steps_of
 
 
@@ -48,7 +49,7 @@ class AsHere:
             worker.close()
 
 
-HERE = Machine(Host("here"), LocalChannel("here"), AsHere)
+HERE = Machine(Host("here"), ThisMachine("here"), AsHere)
 
 
 # The plan
@@ -158,7 +159,7 @@ class Files(Machine):
     """
 
     def __init__(self, *paths: str) -> None:
-        super().__init__(Host("there"), LocalChannel("there"), AsHere)
+        super().__init__(Host("there"), ThisMachine("there"), AsHere)
         self._paths = paths
 
     def listing(self, folder: str) -> list[str]:
@@ -329,7 +330,7 @@ def command(tmp_path: Path, body: str) -> Machine:
     script.chmod(0o755)
     words = (str(script), "{host}", "{kernel}", "{release}", "{append}", "a'b;c")
     host = Host("snd", boot=BootSpec("command", argv=words))
-    return Machine(host, LocalChannel("snd"), AsHere)
+    return Machine(host, ThisMachine("snd"), AsHere)
 
 
 def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None:
@@ -355,7 +356,7 @@ def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
         ours.reboot(command(tmp_path, "echo no route to the BMC >&2; exit 3"), new)
     host = Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",)))
-    absent = Machine(host, LocalChannel("snd"), AsHere)
+    absent = Machine(host, ThisMachine("snd"), AsHere)
     with pytest.raises(BootError, match="snd: cannot run /nowhere/boot"):
         ours.reboot(absent, new)
     nameless = ours.why_not(absent, [Kernel("new", image="/x")])
@@ -463,10 +464,10 @@ class Simulated:
     def channel(self, host: str) -> Channel:
         return cast(Channel, SimulatedChannel(self.folder / host / "state"))
 
-    def forget(self, host: str) -> None:
+    def release(self, host: str, wait: bool = True) -> None:
         """No worker is there."""
 
-    release = disconnect = forget
+    disconnect = release
 
     def release_of(self, host: str) -> str:
         return (self.folder / host / "state").read_text().split("\n")[1]

@@ -34,13 +34,12 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "run": {"base", "engine", "facts", "hosts", "model", "plan", "read", "result", "settings"}
     | {"stats", "tools"},
     "live": {"base", "campaign", "model", "plan", "read", "report", "result"} | {"run", "stats"},
-    "starter": {"base", "campaign", "model", "run"},
-    "templates": set(),
+    "templates": {"base"},
     "listing": {"engine", "model", "report", "run", "settings"},
     "api": {"base", "campaign", "live", "model", "plan", "read", "report", "result", "results"}
-    | {"run", "starter", "tables"},
+    | {"run", "tables", "templates"},
     "cli": {"__version__", "api", "base", "campaign", "listing", "live", "model", "plan", "read"}
-    | {"report", "result", "run", "starter", "stats", "tables"},
+    | {"report", "result", "run", "stats", "tables", "templates"},
     "__main__": {"base", "cli"},
     "__init__": {"api"},
     # Add-ons
@@ -64,7 +63,7 @@ ONLY = {
     "paramiko": {f"hosts/ssh/{name}.py" for name in ("connection", "authentication")},
     "cryptography": {"lab/userland.py"},
     "matplotlib": {"report/plots.py"},
-    "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "dataset")},
+    "duckdb": {f"tables/{name}.py" for name in ("database", "samples", "table_files")},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py"},
     "rich": {"live/screen.py"},

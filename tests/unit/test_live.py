@@ -1,6 +1,4 @@
-"""What `watch` is made of: reading on in files, lines for a terminal of any size, drawing them in
-place.
-"""
+"""What `watch` is made of: lines for a terminal of any size, drawing them in place."""
 
 from __future__ import annotations
 
@@ -11,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import StoreError
 from netbench.base.terminal import Painter
 from netbench.live.findings import Findings
 from netbench.live.screen import render
 from netbench.live.standing import Overview
-from netbench.live.tail import Tail
 from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.report.source import Source
@@ -34,32 +30,6 @@ sweep: {send: [write, sendfile], chunk: [1K, 2K, 3K, 4K, 5K, 6K, 7K, 8K, 9K, 10K
 compare: {factor: send, baseline: write, control: off}
 repeat: {min: 3, max: 6, metrics: [throughput, sender_cpu]}
 """
-
-
-def test_only_new_and_whole_lines_are_read(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    tail = Tail(file)
-    assert tail.read() == []  # not there yet
-    file.write_bytes(b"one\ntwo\nthr")
-    assert tail.read() == [b"one", b"two"]
-    assert (tail.read(), tail.behind) == ([], False)
-    file.write_bytes(b"one\ntwo\nnew\n")  # `resume` cuts off what a kill left
-    assert (tail.read(), tail.lines) == ([b"new"], 3)
-    file.write_bytes(b"one\n")
-    with pytest.raises(StoreError, match="has become shorter"):
-        tail.read()
-
-
-def test_many_lines_are_read_in_parts_and_none_is_lost(tmp_path: Path) -> None:
-    file = tmp_path / "f"
-    lines = [b"%d" % number for number in range(1000)] + [b"x" * 5000]
-    file.write_bytes(b"".join(line + b"\n" for line in lines))
-    tail = Tail(file)
-    read = tail.read(most=100)
-    assert len(read) < 100
-    while tail.behind:
-        read += tail.read(most=100)
-    assert read == lines
 
 
 # Lines for a terminal

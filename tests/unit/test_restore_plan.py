@@ -12,6 +12,7 @@ from netbench.result.journal import (
     Change,
     Ended,
     Entry,
+    Journal,
     MadeSink,
     ModulesHidden,
     ModulesShown,
@@ -58,4 +59,7 @@ CONNECTS = "rcv: connects to rcv by ./config"
     ],
 )
 def test_every_act_is_shown_with_its_host(entries: list[Entry], shown: list[str]) -> None:
-    assert restore_plan(CAMPAIGN, entries) == shown
+    journal = Journal()
+    for entry in entries:
+        journal.write(entry)
+    assert restore_plan(CAMPAIGN, journal) == shown

@@ -8,10 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
@@ -20,8 +18,8 @@ from netbench.base.errors import PlaceError, ReportError, RequestError
 from netbench.read.cells import metric_order
 from netbench.report.source import Source
 from netbench.tables.database import TABLES, Database
-from netbench.tables.dataset import write_dataset, write_table
 from netbench.tables.exports import benchstat, ministat, otava
+from netbench.tables.table_files import write_table
 from tests.support.paths import SAMPLE
 from tests.support.running import stored_records
 from tests.support.synthetic import Synth
@@ -187,59 +185,6 @@ def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) 
     assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
 
 
-def test_a_dataset_grows_by_what_is_new(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "archive"
-    assert write_dataset([made], folder) == [f"synthetic/{made.name}"]
-    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
-    assert write_dataset([made, SAMPLE], folder) == [f"sample/{SAMPLE.name}"]
-    assert {file: file.stat().st_mtime_ns for file in before} == before
-    expected = tables_of(made, SAMPLE)
-    for table in TABLES:
-        read = duckdb.sql(
-            f"SELECT * FROM read_parquet('{folder}/{table}/**/*.parquet',"
-            " hive_partitioning=true, union_by_name=true)"
-        ).df()
-        assert Counter(read["result"]) == Counter(expected[table]["result"])
-    partitions = pyarrow.dataset.dataset(folder / "runs", partitioning="hive")
-    assert partitions.count_rows() == len(expected["runs"])
-
-
-def test_a_dataset_is_written_through_no_link(made: Path, tmp_path: Path) -> None:
-    folder, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
-    (folder / "runs").mkdir(parents=True)
-    elsewhere.mkdir()
-    (folder / "runs/campaign=synthetic").symlink_to(elsewhere)
-    with pytest.raises(RequestError, match="leads out of the dataset"):
-        write_dataset([made], folder)
-    assert not list(elsewhere.iterdir())
-
-
-def test_a_dataset_takes_a_result_that_went_on(tmp_path: Path) -> None:
-    result, folder = tmp_path / "r" / "one", tmp_path / "archive"
-    Synth(runs=5).write(result)
-    lines = (result / "records.jsonl").read_bytes().splitlines(keepends=True)
-    (result / "records.jsonl").write_bytes(b"".join(lines[:-1]))
-    write_dataset([result], folder)
-    (result / "records.jsonl").write_bytes(b"".join(lines))
-    assert write_dataset([result], folder) == ["synthetic/one"]
-    (file,) = (folder / "runs").rglob("*.parquet")
-    assert pyarrow.parquet.read_table(file).num_rows == len(lines)
-    (result / "records.jsonl").write_bytes(b"".join(lines[:-1]))  # the last was another's
-    with pytest.raises(RequestError, match="holds another result synthetic/one"):
-        write_dataset([result], folder)
-
-
-def test_a_dataset_takes_no_other_result_for_one_of_its_own(made: Path, tmp_path: Path) -> None:
-    other = tmp_path / "others" / made.name
-    Synth(compare=CONTROL, pairs=("a>b", "b>a"), spread=0.02).write(other)
-    folder = tmp_path / "archive"
-    write_dataset([made], folder)
-    with pytest.raises(RequestError, match=f"holds another result synthetic/{made.name}"):
-        write_dataset([other], folder)
-    with pytest.raises(RequestError, match="holds another result"):
-        write_dataset([other, made], tmp_path / "both")
-
-
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
     lines = list(benchstat([result]))
@@ -270,6 +215,14 @@ def test_ministat_s_files_hold_each_value(made: Path, tmp_path: Path) -> None:
     assert list(map(float, values)) == runs["throughput"].dropna().tolist()
     several = dict(ministat([results.source.result, load(SAMPLE).source.result]))
     assert len(several) == len(files) + len(dict(ministat([load(SAMPLE).source.result])))
+
+
+def test_levels_that_other_programs_name_alike_are_told_apart(tmp_path: Path) -> None:
+    levels = ("a b", "a_b", "a%20b", "a!b", "a_b-2")
+    made = load(Synth(factors={"word": levels}).write(tmp_path / "alike")).source.result
+    keys = {line.split()[0] for line in benchstat([made]) if line.startswith("Benchmark")}
+    files = [name for name, _ in ministat([made]) if name.startswith("throughput/")]
+    assert (len(keys), len(set(files)), len(files)) == (5, 5, 5)
 
 
 def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:

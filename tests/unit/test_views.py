@@ -1,16 +1,14 @@
-"""Views of hosts over time, of results and of a dataset of many."""
+"""Views of hosts over time."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.tables.dataset import VIEWS_FILE
 from tests.support.synthetic import Synth
 
 HISTORY = """
@@ -38,17 +36,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def archive(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("archive")
-    assert len(api.export_dataset([results], folder)) == 2
-    assert api.export_dataset([results], folder) == []
-    return folder
-
-
-@pytest.mark.parametrize("stored", ["results", "archive"])
-def test_a_host_over_time(stored: str, request: pytest.FixtureRequest) -> None:
-    where: Path = request.getfixturevalue(stored)
+def test_a_host_over_time(results: Path) -> None:
+    where = results
     first, second = api.query(HISTORY, [where]).rows
     assert (first[0], second[0]) == ("20260301T000000Z-abc121", "20260302T000000Z-abc122")
     assert (first[2], first[3], second[2]) == (None, None, first[1])
@@ -60,25 +49,6 @@ def test_a_host_over_time(stored: str, request: pytest.FixtureRequest) -> None:
     assert list(rows) == [(a, role, b, total) for a, b in ("ab", "ba") for role in roles]
 
 
-def test_a_dataset_answers_as_its_results_do(results: Path, archive: Path) -> None:
-    for table in ("runs", "cells", "samples", "facts", "host_history", "host_changes"):
-        sql = f"SELECT * FROM {table} ORDER BY ALL"
-        one, other = api.query(sql, [results]), api.query(sql, [archive])
-        assert list(one.columns) == list(other.columns), table
-        assert repr(one.rows) == repr(other.rows), table
-
-
-def test_results_beside_a_dataset_are_one_table(results: Path, archive: Path) -> None:
-    count = "SELECT count(DISTINCT result) FROM runs"
-    third = Synth(seed=3).write(results.parent / "more" / "bulk" / "20260303T000000Z-abc123")
-    assert api.query(count, [archive, third]).rows == [(3,)]
+def test_a_result_is_given_once(results: Path) -> None:
     with pytest.raises(RequestError, match="synthetic/20260301T000000Z-abc121 is given twice"):
-        api.query(count, [archive, results])
-
-
-def test_other_programs_get_the_views(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(archive)
-    with duckdb.connect() as connection:
-        connection.execute(Path(VIEWS_FILE).read_text())
-        assert connection.execute(HISTORY).fetchall() == list(api.query(HISTORY, [archive]).rows)
-        assert connection.execute(CHANGES).fetchall() == list(api.query(CHANGES, [archive]).rows)
+        api.query("SELECT 1 FROM runs", [results, results])

@@ -20,6 +20,7 @@ HEAD = (
 )
 PARTS = (
     "peers",
+    "methods",
     "orchestration",
     "ledger",
     "watch",

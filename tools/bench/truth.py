@@ -15,9 +15,8 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from netbench.model import Repeat
-from netbench.read.carry_over import added, turns
 from netbench.read.compare import Sides, compared, estimated, log_differences
-from netbench.read.verdicts import corrected, holm, p_different, p_outside, tested
+from netbench.read.verdicts import holm, p_different, p_outside
 from netbench.stats.closing import Target
 from netbench.stats.comparison import Comparison
 from netbench.stats.dependence import correlations, followed, in_common, widened
@@ -32,7 +31,7 @@ UNTIL = ("precision", "verdict")
 BLOCKS = 20
 HOW = (
     "Made-up runs go through the functions that estimate, widen, correct and judge those of real"
-    " campaigns (netbench/read: dependence, verdicts, closing, failures, carry_over). Unless a"
+    " campaigns (netbench/read: dependence, verdicts, closing, failures). Unless a"
     " row says otherwise: two levels, {blocks} blocks, confidence 95%, runs with a standard"
     " deviation of 3%, no level differs, and what is counted are campaigns with a verdict better or"
     " worse. Shares are of {campaigns} campaigns a row, seed {seed}, with exact binomial 95%"
@@ -241,29 +240,6 @@ def _halves(logs: Numbers, lost: Flags) -> tuple[list[Series], list[Series | Non
     return made[0], [each if len(each.values) else None for each in made[1]]
 
 
-def carrying(
-    rng: Random, campaigns: int, n: int, size: float, effect: float = 0.0, *, flagged: bool = False
-) -> Flags:
-    """One comparison whose runs are faster after the second level: verdicts without a flag, or
-    those with one.
-    """
-    order = rng.permuted(np.broadcast_to([0, 1], (campaigns, n, 2)), axis=2)
-    level = order.reshape(campaigns, 2 * n)
-    logs = np.zeros(level.shape)
-    logs[:, 1:] = size * level[:, :-1]
-    logs += SPREAD * rng.standard_normal(level.shape) + math.log1p(effect) * level
-    of_level = np.take_along_axis(logs, np.argsort(level, axis=1, kind="stable"), axis=1)
-    differences = of_level[:, None, n:] - of_level[:, None, :n]
-    found, doubtful = (each[:, 0] for each in judged(differences, fixed_size(n)))
-    means = followed(differences[:, 0])
-    for at in np.flatnonzero(found):
-        handed = added(logs[at, 1:], level[at, 1:], level[at, :-1])
-        mine = (float(each[at]) for each in (means.mean, means.error, means.freedom))
-        (c,) = corrected([tested(_one(n), *mine)], fixed_size(n))
-        doubtful[at] |= turns(c, *handed.apart(1, 0))
-    return found & (doubtful if flagged else ~doubtful)
-
-
 def wider(rng: Random, campaigns: int, n: int) -> Numbers:
     """How much wider than plain t an interval of independent differences is."""
     values = normal(rng, (campaigns, 1, n))[:, 0]
@@ -340,7 +316,7 @@ FALSE = 0.055
 
 def table() -> Iterator[Regime]:
     """All regimes."""
-    for each in (_equal, _following, _power, _planned, _failing, _carrying, _equivalent):
+    for each in (_equal, _following, _power, _planned, _failing, _equivalent):
         yield from each()
 
 
@@ -417,15 +393,6 @@ def _failing() -> Iterator[Regime]:
     made = partial(failing, slow=0.0, fails=0.0, effect=0.02, at_random=0.05)
     plain = partial(made, plain=True)
     yield Regime("power: 5% of all runs fail, effect 2%", made, 0.75, beside=plain)
-
-
-def _carrying() -> Iterator[Regime]:
-    for n, most in ((10, math.inf), (16, FALSE), (30, FALSE)):
-        made = partial(carrying, n=n, size=0.03)
-        what = f"runs after one level are 3% faster, {n} blocks"
-        yield Regime(f"{what}: without a flag", made, most=most)
-        made = partial(carrying, n=n, size=0.0, effect=0.03, flagged=True)
-        yield Regime(f"nothing is carried over, effect 3%, {n} blocks: flagged", made, most=0.1)
 
 
 def _equivalent() -> Iterator[Regime]:

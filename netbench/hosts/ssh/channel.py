@@ -116,10 +116,6 @@ class SshChannel:
         with self._shell(deploy.SEND_SECONDS) as host:
             shell.put(host, data, target, mode)
 
-    def start(self, argv: Sequence[str]) -> Process:
-        with self._shell(deploy.START_SECONDS, keep=True) as host:
-            return shell.start(host, argv)
-
     def start_mover(self, run_as: str = "") -> Process:
         return self._start_worker(deploy.MOVER, run_as)
 

@@ -120,8 +120,7 @@ class KnownHosts:
             if line.marker == "@revoked" and line.key == key:
                 raise HostKeyError(
                     f"{self._label}: its key {shown} is revoked by {line.place}; give the host a"
-                    " new key, then accept that one",
-                    fingerprint(key),
+                    " new key, then accept that one"
                 )
         if any(line.key == key for line in self._known()):
             return
@@ -155,9 +154,7 @@ class KnownHosts:
             f"{self._label}: {problem}: it offers {kind} {fingerprint(key)}, but {line.place} has"
             f" {line.kind} {fingerprint(line.key)}. Either the host was reinstalled, or another"
             f" machine answers. If you know why, remove the old key with\n  {forget}\nand accept"
-            f" the new one with\n  {accept}",
-            fingerprint(key),
-            f"{forget} && {accept}",
+            f" the new one with\n  {accept}"
         )
 
     def _refuse_unknown(self, kind: str, key: bytes) -> None:
@@ -173,7 +170,5 @@ class KnownHosts:
         raise HostKeyError(
             f"{self._label}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it"
             f" with what\n  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host"
-            f" itself; if they are equal, accept it with\n  {accept}",
-            fingerprint(key),
-            accept,
+            f" itself; if they are equal, accept it with\n  {accept}"
         )

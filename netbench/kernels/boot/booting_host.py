@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from typing import cast
 
 from netbench.base.errors import BootError, HostError, Lost
+from netbench.hosts.host_channel import RemoteChannel
 from netbench.kernels.boot import boot_method
 from netbench.kernels.boot.boot_method import Target
 from netbench.kernels.boot.console import excerpt, panicked
@@ -60,7 +62,7 @@ class BootingHost:
     @property
     def machine(self) -> Machine:
         """The host as its boot method reaches it."""
-        channel = self._pool.channel(self.name)
+        channel = cast(RemoteChannel, self._pool.channel(self.name))
         return Machine(self.host, channel, lambda: self._pool.helper(self.name), self._note_modules)
 
     def _note_modules(self, place: str, mounted: bool, shown: bool) -> None:
@@ -198,7 +200,7 @@ class BootingHost:
         self._pool.release(self.name)
         stale = self.method.console(self.host)
         self.method.reboot(self.machine, target)
-        self._pool.forget(self.name)
+        self._pool.release(self.name, wait=False)
         self._pool.disconnect(self.name)
         return stale
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from netbench.base.errors import BootError, EngineError, HostError, WorkerLost
-from netbench.hosts.host_channel import Channel, Result
+from netbench.hosts.host_channel import RemoteChannel, Result
 from netbench.kernels.boot.state import FILES, State
 from netbench.model import Host
 
@@ -31,7 +31,7 @@ class Machine:
     def __init__(
         self,
         host: Host,
-        channel: Channel,
+        channel: RemoteChannel,
         helper: Callable[[], Helper],
         note_modules: Callable[[str, bool, bool], None] = lambda place, mounted, shown: None,
     ) -> None:

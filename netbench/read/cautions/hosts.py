@@ -22,45 +22,42 @@ VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  #
 
 @caution(
     230,
-    reads="the fact `emulated`",
-    remedy="check functions and the kernel's behaviour with it; measure speed on hardware",
+    kinds=("emulated", "virtual_machine"),
+    reads="the facts `emulated` and `lab_guest`",
+    remedy="check functions and take differences between kernels with it; measure speed and cost on"
+    " hardware",
 )
-def emulated(evidence: Evidence) -> Cautions:
-    """A host's CPU is emulated by a program, so that times and rates are of no real machine."""
-    if evidence.result.emulated:
-        yield Caution(
+def no_hardware(evidence: Evidence) -> Cautions:
+    """A host's CPU is emulated by a program, or a host is a lab's guest under KVM: times and costs
+    are of no real machine, or of a virtual one.
+    """
+    for kind, pairs, what, fact in (
+        (
+            "emulated",
+            evidence.result.emulated,
             "The CPU is emulated by a program. What was moved, refused and counted holds; times"
             " and rates are of no real machine.",
-            evidence.result.emulated,
-            "the fact `emulated`",
-        )
-
-
-@caution(
-    228,
-    reads="the fact `lab_guest`",
-    remedy="take differences between kernels from it; measure what hardware costs on hardware",
-)
-def virtual_machine(evidence: Evidence) -> Cautions:
-    """A host is a lab's guest under KVM, so that costs are those of a virtual machine."""
-    if evidence.result.virtual_machines:
-        yield Caution(
+            "emulated",
+        ),
+        (
+            "virtual_machine",
+            evidence.result.virtual_machines,
             "Guests of one machine under KVM: packets, interrupts and timers cost what they"
             " cost in a virtual machine, and guests share the machine with the controller.",
-            evidence.result.virtual_machines,
-            "the fact `lab_guest`",
-        )
+            "lab_guest",
+        ),
+    ):
+        if pairs:
+            yield Caution(what, pairs, f"the fact `{fact}`", kind=kind)
 
 
 @caution(
     55,
-    about="The data link is virtual (veth): packets stay whole, up to 64 KiB with TSO, and meet no"
-    " card.",
     reads="the fact `nic_driver`",
     remedy="take differences of the stack from it; what a packet costs on a wire needs a card",
 )
 def virtual_link(evidence: Evidence) -> Cautions:
-    """Packets of such a link are what the interface passes, and offloads that are on do no work."""
+    """The data link is virtual: packets stay whole, up to 64 KiB with TSO, and meet no card."""
     result, drivers = evidence.result, ("veth", "tun")
     linked = [
         host

@@ -44,14 +44,14 @@ def _idle_shares(runs: Runs) -> Iterator[tuple[str, dict[int, float]]]:
 
 @caution(
     95,
-    about=f"The share of time that idle CPUs lose, which soak subtracts, moved by {MOVED:.1%} of a"
-    " CPU or more between blocks. CPU by soak is off by up to as much.",
     reads="the idle windows in the records' counters of soak",
     remedy="keep other machines of the same hypervisor and other programs quiet, and repeat",
     observe=_idle_shares,
 )
 def idle(evidence: Evidence) -> Cautions:
-    """What idle CPUs lose, which soak subtracts, has moved during the campaign."""
+    """The share of time that idle CPUs lose, which soak subtracts, moved by 0.5% of a CPU or more
+    between blocks. CPU by soak is off by up to as much.
+    """
     for host, seen in evidence.saw.items():
         by_window = {at: share for each in seen for at, share in each.items()}
         least, most = min(by_window.values(), default=0.0), max(by_window.values(), default=0.0)
@@ -104,15 +104,15 @@ def _out_of_cache(runs: Runs) -> Iterator[tuple[str, tuple[Place, list[float]]]]
 
 @caution(
     45,
-    about="The source was not in the page cache when a run began (warm), or part of what was sent"
-    " came from the page cache and not from a disk (cold).",
     reads="`resident`, `source_size`, `cache`, `disk.read_bytes` and `flow.bytes` of the sender; of"
     " the receiver where it reads the source (NFS)",
     remedy="; ".join(f"{asked}: {remedy}" for asked, remedy in REMEDIES.items()),
     observe=_out_of_cache,
 )
 def cache(evidence: Evidence) -> Cautions:
-    """A warm source was partly on the disk, or a cold one partly in memory."""
+    """The source was not in the page cache when a run began (warm), or part of what was sent came
+    from the page cache and not from a disk (cold).
+    """
     for asked, what in (
         (WARM, "The source was not in the page cache when runs began, as cache: warm asks."),
         (
@@ -170,14 +170,14 @@ def _windows(runs: Runs) -> Iterator[tuple[Place, float]]:
 
 @caution(
     30,
-    about="The measured window is so short that the steps of procstat, whole clock ticks, alone"
-    f" give the CPU time of one run a standard error of over {ERROR:.0%}.",
     reads="`time_ns` of senders with `procstat`, CPU by procstat, and the fact `clock_ticks`",
     remedy="longer runs, the meter cpuidle, or the metrics by rusage, which count nanoseconds",
     observe=_windows,
 )
 def resolution(evidence: Evidence) -> Cautions:
-    """/proc/stat counts whole ticks, so CPU comes in steps and may exceed what the machine has."""
+    """The measured window is so short that the steps of procstat, whole clock ticks, alone give the
+    CPU time of one run a standard error of over 10%.
+    """
     hosts = evidence.result.hosts.values()
     ticks = min((entry.clock_ticks for host in hosts for entry in host), default=100)
     errors: dict[Place, float] = {}

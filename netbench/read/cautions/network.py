@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from netbench.base.units import count, listed
+from netbench.base.units import count
 from netbench.model import OR_DEFAULT
-from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.cautions.rule import Caution, Cautions, Evidence, caution
 from netbench.read.readbacks import BUFFERS, Readback
 from netbench.read.stack import Runs
 from netbench.result.files import HostEntry
@@ -161,27 +161,6 @@ def retransmits(evidence: Evidence) -> Cautions:
             beside
             and "packets that the stack cuts itself fill short queues: compare with tso=on;"
             " look for drops (`nstat`)",
-        )
-
-
-@caution(
-    50,
-    reads="`settings.moved` of records",
-    remedy="a difference between such levels includes everything that moved",
-)
-def moved(evidence: Evidence) -> Cautions:
-    """The kernel changed something else together with a setting."""
-    places: dict[str, set[str]] = {}
-    for cell, pair, change in evidence.result.moved:
-        places.setdefault(change, set()).add(evidence.label(cell, pair))
-    together: dict[tuple[str, ...], list[str]] = {}
-    for change, where in places.items():
-        together.setdefault(tuple(sorted(where)), []).append(change)
-    for cells, changes in together.items():
-        yield Caution(
-            f"Something else moved with a setting: {listed(sorted(changes), NAMED, ', ')}.",
-            cells,
-            f"in {count(len(cells), 'cell')}; the table of what else moved has them all",
         )
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from netbench.base.units import count, listed, said_of
-from netbench.read import carry_over as carried
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
-from netbench.read.cells import CellResult, modes_of
+from netbench.read.cells import CellResult
 from netbench.read.control import control_family, holds
 from netbench.stats import series
 from netbench.stats.by_boot import ENOUGH, KERNEL, half_width
@@ -110,37 +109,15 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
 
 
 @caution(
-    175,
-    reads="the metrics of `repeat`, of all cells of a pair",
-    remedy="find what switches (which CPU serves the interrupt, which queue a port number falls"
-    " on): sweep or fix `pin` and ports; else many more runs, and judge the modes apart",
-)
-def modes(evidence: Evidence) -> Cautions:
-    """Runs of a pair lie in two modes, seen over all its cells: a mean is between them, and a cell
-    may have runs of one mode by chance. No cell counts as converged.
-    """
-    for (pair, metric), two in modes_of(evidence.result).items():
-        labels = {cell: evidence.label(cell, pair) for cell in two.cells}
-        yield Caution(
-            f"{two.share:.0%} of the {two.runs} runs lie {1 - two.ratio:.0%} apart from the others"
-            f" in {metric}: two modes, of which a mean tells little.",
-            tuple(labels.values()),
-            listed([f"{labels[cell]}: {each}" for cell, each in two.cells.items()], NAMED),
-        )
-
-
-@caution(
     170,
-    about=f"All cells together rise or fall by {DRIFT_SIZE:.0%} or more over the campaign.",
     reads="the metrics of `repeat`, by block or by boot in order of execution",
     remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
     " cooling, repeat",
 )
 def drift(evidence: Evidence) -> Cautions:
-    """Each run over its cell's mean, against the order of execution. Blocks of one boot are not
-    independent: where there are several boots they are the unit.
-    """
+    """All cells together rise or fall by 1% or more over the campaign."""
     runs = evidence.result.ok
+    # blocks of one boot are not independent
     unit = "boot" if len(evidence.result.kernels) > 1 else "block"
     for metric in (m for m in evidence.result.repeat.metrics if m in runs):
         means = runs.groupby(["cell", "pair"], observed=True)[metric].transform("mean")
@@ -160,26 +137,6 @@ def drift(evidence: Evidence) -> Cautions:
                     (str(pair),),
                     f"{len(units)} {unit}s, Kendall's tau {tau:+.2f}, p {p:.1g}",
                 )
-
-
-@caution(
-    165,
-    reads="the metrics of `repeat` in order of execution, and the levels of the run before",
-    remedy="hold `sysctl.net.ipv4.tcp_no_metrics_save: 1` in `settings`, lengthen"
-    " `transfer.warmup`, or compare the two levels in a campaign without the one that carries",
-)
-def carry_over(evidence: Evidence) -> Cautions:
-    """Runs of a level differ with the level of the run before: something outlives a run, such as
-    what TCP keeps of an address, a warm cache or a hot CPU.
-    """
-    for c in carried.carried_over(evidence.result):
-        yield Caution(
-            f"{c.metric} of {c.factor}={c.level} is {c.ratio - 1:+.1%} in runs that came after"
-            f" {c.factor}={c.before}, against those after other levels.",
-            (c.pair,),
-            f"{c.low - 1:+.1%} to {c.high - 1:+.1%}, {c.n} such runs; chance of such a finding"
-            f" {carried.ALPHA:.0%} for all levels together",
-        )
 
 
 @caution(
@@ -208,12 +165,11 @@ def dependence(evidence: Evidence) -> Cautions:
 
 @caution(
     140,
-    about=f"A cell has fewer than {ENOUGH_RUNS} runs.",
     reads="the number of ok runs of each cell, where the run is the unit",
     remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
 )
 def few(evidence: Evidence) -> Cautions:
-    """With few runs the interval rests on the assumption of normal noise; one run has none."""
+    """A cell has fewer than 5 runs."""
     for low, high, what in (
         (1, 1, "have one run, which has no interval"),
         (2, ENOUGH_RUNS - 1, f"have fewer than {ENOUGH_RUNS} runs"),
@@ -229,12 +185,11 @@ def few(evidence: Evidence) -> Cautions:
 
 @caution(
     130,
-    about=f"Each kernel was booted fewer than {ENOUGH} times, or a host was rebooted in between.",
     reads="boot ids, the factor `kernel`, repeat.boots",
     remedy=f"repeat.boots: {ENOUGH} or more",
 )
 def boots(evidence: Evidence) -> Cautions:
-    """What lies between boots is in no interval over runs of one boot."""
+    """Each kernel was booted fewer than 4 times, or a host was rebooted in between."""
     result = evidence.result
     if KERNEL in result.factors and result.repeat.boots == 1:
         yield Caution(
@@ -273,12 +228,11 @@ def boots(evidence: Evidence) -> Cautions:
 
 @caution(
     125,
-    about=f"Compared kernels have one build each, or fewer than {ENOUGH}.",
     reads="the factor `kernel`, the builds of plan.json",
     remedy="`builds: 4` of each kernel from git, or a list of builds",
 )
 def builds(evidence: Evidence) -> Cautions:
-    """Any change of the source moves the code behind it, and where code lies is measured too."""
+    """Compared kernels have one build each, or fewer than 4."""
     result = evidence.result
     booted = set(result.kernels.values())
     if KERNEL not in result.factors or len(booted) < 2:

@@ -105,14 +105,13 @@ def caution(
     *,
     reads: str,
     remedy: str,
-    about: str = "",
     kinds: tuple[str, ...] = (),
     observe: Callable[[Runs], Iterable[tuple[Any, Any]]] | None = None,
 ) -> Callable[[Callable[[Evidence], Cautions]], Callable[[Evidence], Cautions]]:
     """Mark a function as the `report` of a Rule of its name; its docstring is `about`."""
 
     def mark(report: Callable[[Evidence], Cautions]) -> Callable[[Evidence], Cautions]:
-        said = about or " ".join((report.__doc__ or "").split())
+        said = " ".join((report.__doc__ or "").split())
         _MARKED.append(Rule(report.__name__, severity, said, reads, remedy, kinds, report, observe))
         return report
 

@@ -157,14 +157,14 @@ def units(evidence: Evidence) -> Cautions:
 
 @caution(
     155,
-    about=f"Runs moved over {TOLERANCE:.0%} less or more than their `rate` in the window of a side:"
-    " their CPU is of another load.",
     reads="`rate`, and the metrics `throughput` and `sent` of each ok run",
     remedy="find what stood still then (`top`, other guests); a rate that link and hosts carry; a"
     " window of a hundred chunks or more",
 )
 def rate(evidence: Evidence) -> Cautions:
-    """One caution for all runs; those of a cell that misses its rate altogether are among them."""
+    """Runs moved over 2% less or more than their `rate` in the window of a side: their CPU is of
+    another load.
+    """
     result, runs = evidence.result, evidence.result.ok
     missed: dict[tuple[str, str], list[tuple[float, str]]] = {}
     rows, paced = rows_by_cell(runs), 0

@@ -32,7 +32,6 @@ SECTIONS = (
     _Row("comparison", "level_tables", of_cells=True),
     _Row("boots", "boot_tables"),
     _Row("factors", "level_tables"),
-    _Row("effects", "effect_tables", of_cells=True),
     _Row("promise", "level_tables"),
     _Row("cautions", "how_made"),
     _Row("meters", "sides", of_cells=True),

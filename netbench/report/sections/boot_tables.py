@@ -47,7 +47,7 @@ def boots(source: Source) -> Section | None:
         by_build = pooled([each for each in splits if each.builds > 1])
         whole = by_build or pooled(splits)
         if whole:
-            sentences.append(f"{metric}: {_worth(whole, result.repeat.confidence, bool(by_build))}")
+            sentences.append(f"{metric}: {_differ(whole, bool(by_build))}")
     return Section("boots", "Boots", (*blocks, Prose(tuple(sentences or [UNKNOWN]), bullets=True)))
 
 
@@ -155,24 +155,16 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
     }
 
 
-def _worth(whole: Split, confidence: float, of_builds: bool) -> str:
-    """What boots, builds and runs differ by, and what more of each would buy."""
-    k, b, r = whole.builds, whole.boots if of_builds else round(whole.boots), whole.runs
+def _differ(whole: Split, of_builds: bool) -> str:
+    """What boots, builds and runs differ by."""
     differ = f"boots differ by {_percent(whole.between)} of the mean"
-    sizes = {"": (b, r, k), "twice the boots": (2 * b, r, k), "twice the runs": (b, 2 * r, k)}
     if of_builds:
         alone = math.isnan(whole.between)
         own = "with the one boot of each" if alone else f"boots of one by {_percent(whole.between)}"
         differ = f"builds differ by {_percent(whole.apart)} of the mean, {own}"
-        sizes["twice the builds"] = (b, r, 2 * k)
-    now, *more = (
-        f"{name} ±{_percent(whole.half_width(m, n, confidence, of))}".strip()
-        for name, (m, n, of) in sizes.items()
-    )
     return (
         f"{differ}, runs within a boot by {_percent(whole.within)} (standard deviations, over all"
-        f" cells). An interval over {f'{k} builds of ' if of_builds else ''}{b:.3g} boots of"
-        f" {r:.3g} runs is then {now}; over {', '.join(more)}."
+        " cells)."
     )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from netbench.read.cells import CellResult
-from netbench.read.grounds import host_meter
 from netbench.read.pivot import Pivot, pivots
 from netbench.read.totals import copied_shares
 from netbench.report.blocks import (
     Block,
     Column,
     Plot,
-    Row,
     Section,
     Table,
     Value,
@@ -21,13 +19,10 @@ from netbench.report.blocks import (
     tabled,
 )
 from netbench.report.numbers import count, share
-from netbench.report.phrases import is_of_process, title
+from netbench.report.phrases import title
 from netbench.report.source import Source
 from netbench.result.record import SIDES
 from netbench.stats.by_boot import BOOTED
-from netbench.stats.modes import SLOW, missed
-
-MODES_NAMED = 8  # cells
 
 
 def cells(source: Source) -> Section:
@@ -83,32 +78,12 @@ def _notes(source: Source, marked: bool) -> list[str]:
         notes.append(
             f"{meters}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
         )
-    if any(is_of_process(name, source.result) for name in source.metrics):
-        whole = bool(host_meter(source.result, "system_cpu"))
-        notes.append(
-            "CPU of one side is that of its process alone, without softirq work that others did for"
-            f" it: the sides share a kernel.{' System CPU is the whole cost.' * whole}"
-        )
     if source.result.compare:
         notes.append(
             "status is that of the ratio to the baseline, which is free of what blocks have in"
             " common; mean that of the mean: converged (as precise as asked), max (wider), or"
-            " unstable (it drifts, follows the block before or has two modes: it may be less"
-            " certain than ± says)."
+            " unstable (it drifts or follows the block before: it may be less certain than ± says)."
         )
-    notes += [
-        f"{', '.join(source.key(c))}: of the two modes of"
-        f" {source.result.describe(name).title}, {modes}."
-        for c in source.cells
-        for name, modes in c.modes.items()
-    ][:MODES_NAMED]
-    if len(source.result.cells) == 1 and not any(c.modes for c in source.cells):
-        notes += [
-            f"One cell of {count(c.n, 'run')} misses a mode that takes {SLOW:.0%} of the runs in"
-            f" {missed(c.n):.1%} of the cases."
-            for c in source.cells[:1]
-            if c.n
-        ]
     if marked:
         notes.append("† the mechanism did not engage in some runs: see cautions.")
     return notes
@@ -142,7 +117,6 @@ def matrix(source: Source) -> Section | None:
     if not blocks:
         return None
     blocks += [table for pivot in made for table in _copied(source, pivot)]
-    blocks += _beside(source, made)
     return Section("matrix", "Methods against each other", tuple(blocks))
 
 
@@ -206,24 +180,3 @@ def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
             named = [f"copied after all by the {side} [%]", *pivot.where(source.several)]
             note = "Methods that do not count copies have no row and no column."
             yield tabled(", ".join(named), told, note)
-
-
-def _beside(source: Source, made: Sequence[Pivot]) -> Iterator[Table]:
-    """What stands in no matrix, such as a baseline that only one row of `include` has. Tools use no
-    method.
-    """
-    inside = {(c.cell, c.pair) for pivot in made for c in pivot.cells.values()}
-    outside = [c for c in source.cells if (c.cell, c.pair) not in inside and c.intervals]
-    rows: list[Row] = [
-        {
-            **source.keyed(c),
-            **{
-                f"{title(m, source.result)} [{source.result.describe(m).unit}]": c.intervals.get(m)
-                for m in _telling(source)
-            },
-        }
-        for c in outside
-    ]
-    if rows:
-        marked = [i for i, c in enumerate(outside) if c.marked]
-        yield tabled("Beside the matrix", rows, marked=marked)

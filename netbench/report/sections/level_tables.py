@@ -148,7 +148,7 @@ def factors(source: Source) -> Section | None:
     return Section("factors", "The other factors", (*_noted_once(tables), Prose((how,))))
 
 
-AGAINST = ("unstable", "facts", "failed", "drift", "dependence", "outlier", "boots", "modes")
+AGAINST = ("unstable", "facts", "failed", "drift", "dependence", "outlier", "boots")
 """Cautions that say that runs were not alike, or not independent of each other."""
 
 

@@ -56,7 +56,7 @@ def summary(source: Source) -> Section:
     else:
         blocks.append(Prose(("No run has given a result.",)))
     state = [_state(source), source.offered, fixed(result), _one_kernel(source)]
-    state += [*_sides(source), *_loaded(source), *_warned(source)]
+    state += [*_loaded(source), *_warned(source)]
     blocks.append(Prose(tuple(filter(None, state))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
@@ -273,21 +273,6 @@ def _one_kernel(source: Source) -> str:
         f"All runs were made on {' and '.join(there) or 'the kernel that was there'}: `kernels`"
         f" names {listed(named, NAMED, ', ')}, and no sweep has `kernel`."
     )
-
-
-def _sides(source: Source) -> Iterator[str]:
-    """Whether the sides' CPU can be told apart, where a meter of the whole kernel ran."""
-    shared, whole = source.result.shared, host_meter(source.result, "system_cpu")
-    if shared and whole and not any(shared.values()):
-        yield (
-            f"Each side has its own kernel: {whole} tells sender and receiver CPU apart, with all"
-            " that each kernel did (softirq too)."
-        )
-    elif shared and whole and all(shared.values()):
-        yield (
-            f"Both sides share a kernel: {whole} sees them together (system CPU), rusage each"
-            " process alone, without softirq work that others did for it."
-        )
 
 
 def _loaded(source: Source) -> Iterator[str]:

@@ -120,7 +120,6 @@ FAULTS = [
     ("resolution", "standard error of one run", Synth(pairs=TWO, duration=0.03)),
     ("resolution", "0 ms are 0 ticks", one_of([6], closed)),
     ("contradicted", "by rusage: ", Synth(pairs=TWO, edit=unseen)),
-    ("moved", "4 cells", changed(settings__moved={"sender.tso": ["on", "off"]})),
     ("mechanism", "40 of 40", changed(proof__receiver__read_calls=[[5], [5], [5]])),
     ("max", "asked ±2.5%", Synth(pairs=TWO, spread=0.2)),
     ("interrupted", "asked", Synth(pairs=TWO, runs=3, repeat={"min": 5, "max": 9})),
@@ -207,21 +206,6 @@ def worded(record: Record) -> Record:
 )
 def test_a_sound_campaign_on_two_hosts_has_none(tmp_path: Path, synth: Synth) -> None:
     assert found(synth.write(tmp_path / "r")) == {}
-
-
-def test_what_moved_in_the_same_cells_is_one_caution(tmp_path: Path) -> None:
-    def several(record: Record) -> Record:
-        moved = {"snd.tx-tcp-segmentation": ["on", "off"], "rcv.mtu": ["1500", "1400"]}
-        if record["factors"]["send"] == "sendfile":
-            moved |= {"snd.rx-gro-list": ["off", "on"]}
-        return change(record, settings__moved=moved)
-
-    source = Source.of(Synth(pairs=TWO, edit=several).write(tmp_path / "r"))
-    said = {c.what.partition(": ")[2]: len(c.where) for c in source.cautions if c.kind == "moved"}
-    assert said == {
-        "rcv.mtu from 1500 to 1400, snd.tx-tcp-segmentation from on to off.": 4,
-        "snd.rx-gro-list from off to on.": 2,
-    }
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,6 @@ def bad(status: str, why: str, keep: Callable[[Record], bool] = lambda r: False)
     return Synth(ONE, runs=8, repeat={"min": 5, "max": 30}, edit=edit)
 
 
-def zigzag(record: Record) -> Record:
-    """Two levels of throughput, by block."""
-    return record if record["block"] % 3 else scaled(record, 0.5)
-
-
 TEN, LIMIT = {"min": 5, "max": 10}, {"min": 5, "max": 30}
 PRECISE = {"min": 5, "max": 24, "precision": 0.001}
 
@@ -71,7 +66,6 @@ PRECISE = {"min": 5, "max": 24, "precision": 0.001}
         (Synth(ONE, runs=10, repeat=LIMIT, spread=0.2), "max"),  # stopped by a limit after min
         (Synth(ONE, runs=1), "max"),
         (Synth(ONE, runs=24, repeat=PRECISE, drift=0.3), "unstable"),
-        (Synth(ONE, runs=24, repeat=PRECISE, edit=zigzag), "unstable"),
         (Synth(ONE, runs=3, repeat=TEN), "interrupted"),
         (Synth(ONE, runs=3, edit=lambda record: None), "interrupted"),
         (bad("failed", "no route to host"), "failed"),

@@ -21,7 +21,7 @@ from netbench.read.load import load
 from netbench.read.verdicts import corrected, judged
 from netbench.read.verdicts import tested as estimated
 from netbench.stats.comparison import Comparison
-from netbench.stats.pairs import Series, complete, differences
+from netbench.stats.pairs import Series, differences
 from netbench.stats.words import bounds
 from tests.support.synthetic import Record, Synth, failed, scaled
 
@@ -69,8 +69,6 @@ def test_runs_are_paired_by_block_whatever_their_order(
     unit, found = differences(mine, base, 1, {})
     assert unit == "block"
     assert found == pytest.approx(np.log([2 / 1, 3 / 2, 4 / 3, 5 / 4]))
-    unit, table = complete([mine, base], 1, {})
-    assert table == pytest.approx(np.log([[2, 1], [3, 2], [4, 3], [5, 4]]))
 
 
 def test_holm_by_hand() -> None:
@@ -83,20 +81,6 @@ def test_holm_by_hand() -> None:
     # the level stays
     expected = {"d": 1 - 0.05 / 4, "a": 1 - 0.05 / 3, "c": 0.975, "b": 0.975}
     assert found == pytest.approx(expected)
-
-
-@pytest.mark.slow
-def test_family_error_rate_is_kept() -> None:
-    """No level differs: at least one wrong verdict in at most 5% of campaigns, which without
-    correction would be 14%.
-    """
-    rng, wrong = np.random.default_rng(2), 0
-    for _ in range(600):
-        family = compare(
-            frame({name: np.exp(rng.normal(0, 0.02, 6)) for name in ("old", "a", "b", "c")})
-        )
-        wrong += any(c.verdict != "inconclusive" for c in family)
-    assert wrong / 600 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 600)
 
 
 def test_sequential_rule_widens() -> None:

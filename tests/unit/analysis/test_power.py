@@ -49,14 +49,6 @@ def test_the_fewest_runs_are_named(difference: float) -> None:
     assert found_share(n - 1, 0.99, difference, 0.018) < 0.8
 
 
-def test_as_many_trials_find_it() -> None:
-    n = units_needed(0.02, 0.03, 0.95)
-    assert n is not None
-    values = np.random.default_rng(1).normal(0.02, 0.03, (TRIALS, n))
-    half = scipy.stats.t.ppf(0.975, n - 1) * values.std(axis=1, ddof=1) / math.sqrt(n)
-    assert 0.78 < (values.mean(axis=1) > half).mean() < 0.84
-
-
 def test_what_no_number_of_runs_or_any_shows() -> None:
     assert (units_needed(0.0001, 0.5, 0.95), units_needed(0.01, 0.0, 0.95)) == (None, 2)
     assert math.isnan(smallest_difference(0.01, 1, 0.95))

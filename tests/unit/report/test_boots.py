@@ -67,9 +67,6 @@ def test_each_cells_mean_in_each_boot_is_told(booted: Report, place: int) -> Non
         assert row["between"] == f"{100 * between**0.5 / means.mean():.2f}"
 
 
-# --- sides ---
-
-
 # --- emulation ---
 
 
@@ -79,17 +76,6 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Report:
         KERNELS, runs=8, boots=4, pairs=TWO, compare=COMPARE, facts={"snd": TCG["snd"]}
     )  # one end is enough
     return build(synth.write(tmp_path_factory.mktemp("r") / "r"))
-
-
-def test_every_table_and_drawing_of_emulation_is_labelled(emulated: Report, booted: Report) -> None:
-    for report, there in ((emulated, True), (booted, False)):
-        blocks = [block for section in report.sections for block in section.blocks]
-        assert len([block for block in blocks if isinstance(block, Table)]) > 12
-        for block in blocks:
-            if isinstance(block, (Table, Plot)):
-                assert (
-                    LABEL in (block.title if isinstance(block, Table) else block.label)
-                ) == there
 
 
 @pytest.mark.parametrize("form", [text, html, markdown, json])
@@ -210,10 +196,3 @@ def test_whether_zero_copy_copied_is_told_by_descriptors_alone(
     kept = {0: "all", 3: "3 of 6", 6: "0 of 6"}[engaged]
     assert found["sender", "copied"] == ("must stay 0", kept, share)
     assert found["receiver", "copied"] == ("", None, None)
-
-
-def test_many_boots_are_told_by_least_and_greatest(tmp_path: Path) -> None:
-    report = made(tmp_path / "r", factors={"send": ("sendfile",)}, runs=20, boots=10, between=0.02)
-    (row,) = rows(tables(report, "boots")[1])
-    means = report.source.result.ok.groupby("boot")["throughput"].mean()
-    assert (row["least"], row["greatest"]) == (means.min(), means.max())

@@ -46,21 +46,6 @@ def tables(report: Report) -> list[Table]:
     return [b for b in report.section("matrix").blocks if isinstance(b, Table)]
 
 
-def test_send_methods_stand_down_and_receive_methods_across(report: Report) -> None:
-    first, *others = tables(report)
-    assert first.title == "throughput [Gb/s]"
-    assert [column.name for column in first.columns] == ["send \\ receive", *RECEIVES]
-    assert [row[0] for row in first.rows] == list(SENDS)
-    by_cell = {cell.cell: cell for cell in report.source.cells}
-    for row in first.rows:
-        for receive, value in zip(RECEIVES, row[1:], strict=True):
-            cell = by_cell[f"send={row[0]},receive={receive}"]
-            assert value == cell.intervals.get("throughput", "unsupported")
-    assert first.rows[1][3] == "unsupported"
-    assert first.marked_values == {(2, 1)}
-    assert [table.title for table in others] == ["sender demand [µs/KB]", "receiver demand [µs/KB]"]
-
-
 def test_files_are_shown_by_their_paths_and_each_matrix_has_its_answer(tmp_path: Path) -> None:
     """CSV and the cells of JSON have the level as it was written."""
     sinks = ("discard", "{file: /srv/out, overwrite: on}")
@@ -108,27 +93,6 @@ def test_a_long_name_of_a_cell_is_broken_at_its_commas() -> None:
         "source=/var/tmp/splice.in,sink=/var/tmp/splice.out (1",
         "other).",
     ]
-
-
-def test_baselines_stand_beside_the_matrix(tmp_path: Path) -> None:
-    synth = Synth(factors={"send": SENDS, "receive": RECEIVES, "tool": ("none", "dd")}, runs=3)
-    kept = synth.cells
-
-    def cells() -> list[dict[str, Any]]:
-        return [
-            cell
-            for cell in kept()
-            if cell["factors"]["tool"] == "none"
-            or cell["cell"].startswith("send=readwrite,receive=read,")
-        ]
-
-    object.__setattr__(synth, "cells", cells)
-    report = build(synth.write(tmp_path))
-    beside = tables(report)[-1]
-    assert beside.title == "Beside the matrix"
-    assert [column.name for column in beside.columns][:2] == ["tool", "throughput"]
-    assert [row[0] for row in beside.rows] == ["dd"], "a tool uses no method"
-    assert all("tool" not in table.title for table in tables(report)[:-1])
 
 
 def row(kind: str, name: str, owner: str = "", about: str = "", *flags: str) -> EngineRow:

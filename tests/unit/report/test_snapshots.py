@@ -98,12 +98,6 @@ def copying(record: Record) -> Record:
     return record
 
 
-def interacting(factors: Mapping[str, str]) -> tuple[float, float, float]:
-    fast = factors["send"] == "sendfile"
-    gain = 1.0 if factors["tso"] == "off" else 1.14 if fast else 1.01
-    return (30.0 if fast else 18.0) * gain, 0.5, 0.6
-
-
 def profiled(folder: Path, several: bool = True) -> Path:
     compare = {"factor": "sg", "baseline": "off"}
     made = Synth({"sg": ("off", "on")}, compare=compare, pairs=("a>b",)).write(folder)
@@ -195,14 +189,6 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "emulated": (BOOTS(facts={"snd": TCG["snd"]}).write, ("summary", "boots", "cells")),
     "matrix": (Synth(METHODS, runs=5, pairs=TWO, edit=copying).write, ("summary", "matrix")),
-    "interaction": (
-        Synth({**SENDS, "tso": ("off", "on")}, truth=interacting, pairs=TWO, runs=12).write,
-        ("effects",),
-    ),
-    "no effect": (
-        Synth({**SENDS, "tso": ("off", "on")}, truth=lambda _: (20.0, 0.5, 0.6), pairs=TWO).write,
-        ("effects",),
-    ),
     "other factors": (
         Synth(
             {**SENDS, "pin": ("none", "apart"), "socket_buffer": ("32K", "128K")}, compare=SEND
@@ -355,8 +341,14 @@ def test_html_is_one_file(case: Any) -> None:
 
 if __name__ == "__main__":
     if not sys.argv[1:]:
+        from tests.unit.report.test_letter import LETTERS, lines_of
+
         shutil.rmtree(EXPECTED, ignore_errors=True)
         EXPECTED.mkdir()
+        for name, made in LETTERS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                told = "\n".join(lines_of(made, Path(folder) / "r"))
+            (EXPECTED / f"letter, {name}.txt").write_text(f"{told}\n", encoding="utf-8")
     for name in sys.argv[1:] or CASES:
         write, keys = CASES[name]
         with tempfile.TemporaryDirectory() as folder:

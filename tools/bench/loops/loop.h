@@ -13,6 +13,7 @@
 struct work {
 	int socket;
 	int file;     /* a sender's source, a receiver's sink */
+	size_t size;  /* of a source, which begins again at its end */
 	size_t bytes; /* to send */
 	size_t chunk; /* in bytes */
 	uint64_t chunks;

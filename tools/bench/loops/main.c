@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peers of instructions.py: a loop written by hand for each method that has peers elsewhere.
+ * The peers of instructions.py and methods.py: a loop written by hand for each method that has
+ * peers elsewhere.
  *
  *	loops METHOD PORT BYTES CHUNK FILE
+ *	loops METHOD PORT BYTES CHUNK FILE STREAMS WARMUP_MS WINDOW_MS
  *
  * Connects to 127.0.0.1:PORT and sends BYTES of FILE, or its first chunk over and over, or receives
  * until the end (BYTES is 0), in a method that has a sink into FILE. It does so in a thread: libc's
  * wrappers take a longer way in a process that has threads, as the engine has. Prints chunks,
- *bytes, and calls beyond those that each chunk needs.
+ * bytes, and calls beyond those that each chunk needs.
+ *
+ * With STREAMS each has a thread; a receiver listens instead, and prints its port. After the
+ * warm-up both print what moved in a window: bytes (tcpi_bytes_received or tcpi_bytes_acked), ns,
+ * and us of CPU.
  */
 #include <arpa/inet.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "loop.h"
+
+enum { STREAMS_MAX = 64 };
 
 static const struct {
 	const char *name;
@@ -35,12 +49,26 @@ struct job {
 	int (*loop)(struct work *work);
 	struct work work;
 	int failed;
+	pthread_t thread;
 };
 
+/* What had moved, and what it had cost, at a time. */
+struct moment {
+	uint64_t bytes;
+	uint64_t ns;
+	uint64_t cpu_us;
+};
+
+static pthread_barrier_t *gate; /* streams begin together */
+
+/* With a table of descriptors of its own: where threads share one, each call counts references. */
 static void *run(void *argument)
 {
 	struct job *job = argument;
 
+	unshare(CLONE_FILES);
+	if (gate)
+		pthread_barrier_wait(gate);
 	job->failed = job->loop(&job->work);
 	return NULL;
 }
@@ -51,39 +79,122 @@ static int connect_to(int port)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	peer.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
 	return fd >= 0 && !connect(fd, (struct sockaddr *)&peer, sizeof(peer)) ? fd : -1;
 }
 
-static int prepare(struct job *job, char **argv)
+static int listener(void)
 {
+	struct sockaddr_in own = { .sin_family = AF_INET };
+	socklen_t length = sizeof(own);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || listen(fd, STREAMS_MAX) ||
+	    getsockname(fd, (struct sockaddr *)&own, &length))
+		return -1;
+	printf("%d\n", ntohs(own.sin_port));
+	fflush(stdout);
+	return fd;
+}
+
+static int prepare(struct job *job, char **argv, int listening)
+{
+	struct stat status;
+
 	for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++)
 		if (!strcmp(argv[1], loops[i].name))
 			job->loop = loops[i].loop;
-	job->work.socket = connect_to(atoi(argv[2]));
 	job->work.bytes = strtoull(argv[3], NULL, 10);
 	job->work.chunk = strtoull(argv[4], NULL, 10);
 	job->work.file = open(argv[5], job->work.bytes ? O_RDONLY : O_RDWR | O_CREAT, 0600);
-	return job->loop && job->work.socket >= 0 && job->work.file >= 0 ? 0 : -1;
+	if (!job->loop || job->work.file < 0 || fstat(job->work.file, &status))
+		return -1;
+	job->work.size = (size_t)status.st_size;
+	job->work.socket =
+		listening < 0 ? connect_to(atoi(argv[2])) : accept(listening, NULL, NULL);
+	return job->work.socket >= 0 ? 0 : -1;
+}
+
+static struct moment look(const struct job *jobs, int streams)
+{
+	struct timespec now, cpu;
+	struct moment found = { 0 };
+
+	for (int i = 0; i < streams; i++) {
+		struct tcp_info info = { 0 };
+		socklen_t length = sizeof(info);
+
+		getsockopt(jobs[i].work.socket, IPPROTO_TCP, TCP_INFO, &info, &length);
+		found.bytes +=
+			jobs[i].work.bytes ? info.tcpi_bytes_acked : info.tcpi_bytes_received;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	found.ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	found.cpu_us = (uint64_t)cpu.tv_sec * 1000000 + (uint64_t)cpu.tv_nsec / 1000;
+	return found;
+}
+
+static void pause_ms(const char *word)
+{
+	long ms = atol(word);
+
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+/* Leaves the process: the loops have no end. */
+static int window(struct job *jobs, char **argv)
+{
+	int streams = atoi(argv[6]), listening = strncmp(argv[1], "send_", 5) ? listener() : -1;
+	struct moment opened, closed;
+	pthread_barrier_t barrier;
+
+	gate = &barrier;
+	pthread_barrier_init(gate, NULL, (unsigned int)streams + 1);
+	for (int i = 0; i < streams; i++)
+		if (prepare(&jobs[i], argv, listening))
+			return 1;
+	for (int i = 0; i < streams; i++)
+		if (pthread_create(&jobs[i].thread, NULL, run, &jobs[i]))
+			return 1;
+	pthread_barrier_wait(gate);
+	pause_ms(argv[7]);
+	opened = look(jobs, streams);
+	pause_ms(argv[8]);
+	closed = look(jobs, streams);
+	for (int i = 0; i < streams; i++)
+		if (jobs[i].failed)
+			return 1;
+	printf("%llu %llu %llu\n", (unsigned long long)(closed.bytes - opened.bytes),
+	       (unsigned long long)(closed.ns - opened.ns),
+	       (unsigned long long)(closed.cpu_us - opened.cpu_us));
+	fflush(stdout);
+	getchar(); /* the other side has closed its window, too */
+	_exit(0);
 }
 
 int main(int argc, char **argv)
 {
-	struct job job = { 0 };
-	pthread_t thread;
+	static struct job jobs[STREAMS_MAX];
+	struct job *job = jobs;
 
+	signal(SIGPIPE, SIG_IGN);
+	if (argc == 9 && atoi(argv[6]) <= STREAMS_MAX)
+		return window(jobs, argv);
 	if (argc != 6)
 		return 2;
-	if (prepare(&job, argv)) {
+	if (prepare(job, argv, -1)) {
 		perror("loops: cannot start");
 		return 1;
 	}
-	if (pthread_create(&thread, NULL, run, &job) || pthread_join(thread, NULL))
+	if (pthread_create(&job->thread, NULL, run, job) || pthread_join(job->thread, NULL))
 		return 1;
-	if (job.failed) {
+	if (job->failed) {
 		perror("loops: a call failed");
 		return 1;
 	}
-	printf("%llu %llu %llu\n", (unsigned long long)job.work.chunks,
-	       (unsigned long long)job.work.moved, (unsigned long long)job.work.again);
+	printf("%llu %llu %llu\n", (unsigned long long)job->work.chunks,
+	       (unsigned long long)job->work.moved, (unsigned long long)job->work.again);
 	return 0;
 }

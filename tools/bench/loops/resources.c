@@ -26,5 +26,5 @@ char *chunks_of_memory(const struct work *work, size_t count)
 
 int pipe_for(const struct work *work, int ends[2])
 {
-	return pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, (int)work->chunk + 4096) < 0 ? -1 : 0;
+	return pipe(ends) || fcntl(ends[1], F_SETPIPE_SZ, (int)work->chunk) < 0 ? -1 : 0;
 }

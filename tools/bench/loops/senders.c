@@ -46,7 +46,9 @@ int send_readwrite(struct work *work)
 	for (; sent < total; chunks++) {
 		ssize_t got = read(file, memory, next_length(total, sent, chunk));
 
-		if (got <= 0 || write_all(fd, memory, (size_t)got, &again))
+		if (got < 0 || (!got && lseek(file, 0, SEEK_SET)))
+			return -1;
+		if (got && write_all(fd, memory, (size_t)got, &again))
 			return -1;
 		sent += (size_t)got;
 	}
@@ -55,39 +57,45 @@ int send_readwrite(struct work *work)
 
 int send_sendfile(struct work *work)
 {
-	size_t chunk = work->chunk, total = work->bytes;
+	size_t chunk = work->chunk, total = work->bytes, sent = 0;
 	int fd = work->socket, file = work->file;
 	uint64_t chunks = 0, again = 0;
-	off_t offset = 0;
+	off_t offset = 0, end = (off_t)work->size;
 
-	for (; (size_t)offset < total; chunks++) {
-		size_t length = next_length(total, (size_t)offset, chunk);
+	for (; sent < total; chunks++) {
+		size_t length = next_length(total, sent, chunk);
 		ssize_t put = sendfile(fd, file, &offset, length);
 
 		if (put <= 0)
 			return -1;
 		again += (size_t)put < length;
+		sent += (size_t)put;
+		if (offset == end)
+			offset = 0;
 	}
-	return count(work, chunks, (uint64_t)offset, again);
+	return count(work, chunks, sent, again);
 }
 
 int send_splice(struct work *work)
 {
 	int fd = work->socket, file = work->file, ends[2];
-	size_t chunk = work->chunk, total = work->bytes;
+	size_t chunk = work->chunk, total = work->bytes, sent = 0;
 	uint64_t chunks = 0, again = 0;
-	off_t offset = 0;
+	off_t offset = 0, end = (off_t)work->size;
 
 	if (pipe_for(work, ends))
 		return -1;
-	for (; (size_t)offset < total; chunks++) {
-		size_t length = next_length(total, (size_t)offset, chunk);
+	for (; sent < total; chunks++) {
+		size_t length = next_length(total, sent, chunk);
 		ssize_t got = splice(file, &offset, ends[1], NULL, length, SPLICE_F_MOVE);
 
 		if (got <= 0 || splice_all(ends[0], fd, (size_t)got, &again))
 			return -1;
+		sent += (size_t)got;
+		if (offset == end)
+			offset = 0;
 	}
-	return count(work, chunks, (uint64_t)offset, again);
+	return count(work, chunks, sent, again);
 }
 
 int send_mmap(struct work *work)
@@ -95,14 +103,18 @@ int send_mmap(struct work *work)
 	size_t chunk = work->chunk, total = work->bytes, sent = 0;
 	int fd = work->socket, file = work->file;
 	uint64_t chunks = 0, again = 0;
+	off_t offset = 0, end = (off_t)work->size;
 
 	for (; sent < total; chunks++) {
 		size_t length = next_length(total, sent, chunk);
-		char *map = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, (off_t)sent);
+		char *map = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, offset);
 
 		if (map == MAP_FAILED || write_all(fd, map, length, &again) || munmap(map, length))
 			return -1;
 		sent += length;
+		offset += (off_t)length;
+		if (offset == end)
+			offset = 0;
 	}
 	return count(work, chunks, sent, again);
 }

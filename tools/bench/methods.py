@@ -1,0 +1,162 @@
+"""How fast methods move data, and what CPU that takes, beside loops written by hand (loops/)."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from netbench.engine.binding import Edge
+from netbench.run.job import Options
+from netbench.stats.intervals import Interval, mean_interval
+from tests.support.engine_pair import Pair, open_pair
+from tools.bench import hand_loops
+from tools.bench.table import Part, Row
+
+PAIRS = int(os.environ.get("NETBENCH_BENCH_PAIRS", "60"))
+WARMUP_MS, WINDOW_MS = 30, 150
+FILE_BYTES, ENDLESS = 4 << 20, 1 << 60
+METHODS = (
+    ("write", "read"),
+    ("sendfile", "read"),
+    ("write", "trunc"),
+    ("zerocopy", "read"),
+    ("uring", "uring"),
+    ("splice", "splice"),
+    ("mmap", "mmap"),
+)
+FROM_FILE = {"sendfile", "splice", "mmap"}
+CANNOT = {("mmap", 1 << 10), ("splice", 1 << 20)}
+"""A mapping begins at a page; a pipe of more than 1 MiB needs CAP_SYS_RESOURCE."""
+RATE, LOW, CPU = 0.98, 0.96, 1.02
+HOW = (
+    f"{PAIRS} pairs a row, in each the engine and the loop in random order: static programs of the"
+    " same compiler and flags, senders on CPU 0 and receivers on CPU 1, loopback, cubic,"
+    f" {WARMUP_MS} ms of warm-up and a window of {WINDOW_MS} ms. Files are in a tmpfs. A loop has a"
+    " thread a stream; the engine one a CPU for all streams. The rate is the receiver's: the"
+    " engine's own count, and tcpi_bytes_received of the loop's connections. CPU is that of both"
+    " processes, of user and system, for a byte. Ratios are means of paired logarithms with"
+    " Student's t."
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pair of methods, with so many bytes a call over so many streams."""
+
+    send: str
+    receive: str
+    chunk: int
+    streams: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.send} -> {self.receive}, {self.chunk >> 10}K, streams: {self.streams}"
+
+
+def questions() -> Iterator[Question]:
+    for send, receive in METHODS:
+        for chunk in (1 << 10, 16 << 10, 128 << 10, 1 << 20):
+            if (send, chunk) not in CANNOT:
+                yield Question(send, receive, chunk, 1)
+    for send, receive in (("write", "read"), ("sendfile", "read"), ("uring", "uring")):
+        for streams in (16, 64):
+            yield Question(send, receive, 128 << 10, streams)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes a second, and seconds of CPU a byte."""
+
+    rate: float
+    cpu: float
+
+
+def by_engine(pair: Pair, asked: Question, folder: Path) -> Moved:
+    """A run of two workers. Errors: NetbenchError."""
+    send: Options = {"cpu": 0, "chunk": asked.chunk}
+    if asked.send in FROM_FILE:
+        send |= {"source": "file", "source_path": str(folder / "source")}
+    receive: Options = {"cpu": 1, "receive_chunk": asked.chunk}
+    if asked.receive == "mmap":
+        receive |= {"sink": "file", "sink_path": str(folder / "sink")}
+    common = {"streams": asked.streams, "congestion": "cubic", "warmup": WARMUP_MS * 10**6}
+    ends = pair.run(asked.send, asked.receive, send, receive, duration=WINDOW_MS * 10**6, **common)
+    _, received = ends
+    size = received.moved("flow", "bytes")
+    used = (end.moved("rusage", row) for end in ends for row in ("user_us", "system_us"))
+    return Moved(size * 1e9 / (received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)), sum(used) / size)
+
+
+def by_hand(program: Path, asked: Question, folder: Path) -> Moved:
+    """A run of two loops. Errors: ValueError where one fails."""
+    times = (str(asked.chunk), "{}", str(asked.streams), str(WARMUP_MS), str(WINDOW_MS))
+
+    def start(cpu: int, loop: str, port: str, size: int, file: str) -> subprocess.Popen[str]:
+        words = [each.format(folder / file) for each in times]
+        argv = ["taskset", "-c", str(cpu), str(program), loop, port, str(size), *words]
+        pipe = subprocess.PIPE
+        return stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
+
+    def line(of: subprocess.Popen[str]) -> str:
+        if not of.stdout or not (text := of.stdout.readline()):
+            raise ValueError(f"the loops of {asked.title} failed")
+        return text.strip()
+
+    with ExitStack() as stack:
+        receiver = start(1, f"receive_{asked.receive}", "0", 0, "sink")
+        sender = start(0, f"send_{asked.send}", line(receiver), ENDLESS, "source")
+        told = [line(each) for each in (sender, receiver)]
+    (_, _, sent_us), (size, ns, received_us) = (map(int, each.split()) for each in told)
+    return Moved(size * 1e9 / ns, (sent_us + received_us) / size)
+
+
+def _ratio(logs: Sequence[float]) -> tuple[Interval, str]:
+    found = mean_interval(logs, 0.95)
+    return found, "{:.3f} ({:.3f} to {:.3f})".format(
+        *(math.exp(each) for each in (found.mean, found.low, found.high))
+    )
+
+
+def row(asked: Question, pairs: Sequence[tuple[Moved, Moved]]) -> Row:
+    """One comparison, of the engine's runs with the loop's beside them."""
+    rate, said = _ratio([math.log(ours.rate / loop.rate) for ours, loop in pairs])
+    cpu, said_cpu = _ratio([math.log(ours.cpu / loop.cpu) for ours, loop in pairs])
+    middle = sorted(loop.rate for _, loop in pairs)[len(pairs) // 2]
+    held = rate.mean >= math.log(RATE) and rate.low >= math.log(LOW)
+    return Row(
+        asked.title,
+        f"{middle * 8e-9 * math.exp(rate.mean):.3g} Gb/s",
+        f"{middle * 8e-9:.3g} Gb/s",
+        f"{said}, CPU {said_cpu}",
+        f"at least {RATE:g} ({LOW:g}), CPU at most {CPU:g}",
+        held and cpu.mean <= math.log(CPU),
+    )
+
+
+def measure() -> Part:
+    """A row each. Errors: ValueError, NetbenchError."""
+    rows = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
+        (folder / "source").write_bytes(os.urandom(FILE_BYTES))
+        program, pair = hand_loops.build(folder), stack.enter_context(open_pair())
+
+        def measured(asked: Question, ours: bool) -> Moved:
+            (folder / "sink").unlink(missing_ok=True)
+            return by_engine(pair, asked, folder) if ours else by_hand(program, asked, folder)
+
+        for asked in questions():
+            found = []
+            for _ in range(PAIRS):
+                order = random.sample((True, False), 2)
+                both = {ours: measured(asked, ours) for ours in order}
+                found.append((both[True], both[False]))
+            rows.append(row(asked, found))
+    return Part("Methods beside loops by hand", HOW, tuple(rows))
