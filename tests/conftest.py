@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -13,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 from xdist.scheduler import LoadFileScheduling
 
 from netbench import campaign
@@ -27,8 +29,9 @@ from tests.support.needs import mark_users, needs, skip_without
 from tests.support.outside import OUTSIDE, outside
 from tests.support.paths import ROOT
 
-settings.register_profile("netbench", deadline=None)  # other programs run beside the tests
-settings.load_profile("netbench")
+# No deadline, since other programs run beside the tests. `make test-slow` searches deep, in all.
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("deep", deadline=None, max_examples=400)
 CLONE_NEWNET, CLONE_NEWUSER = 0x40000000, 0x10000000
 # The folders whose files take long, the longest first.
 LONGEST = ("guests", "cli", "faults", "hosts", "campaigns", "engine")
@@ -46,7 +49,7 @@ for package in sys.argv[1:]:
 """
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A network namespace of its own for each process of the tests: campaigns lock the one that
     they run in.
 
@@ -54,12 +57,12 @@ def pytest_configure() -> None:
     kept, and signals that are heard, though the tests may run under nohup or in the background (a
     handler ends with exec, what is ignored stays ignored).
     """
+    settings.load_profile("deep" if config.getoption("markexpr") == "slow" else "quick")
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
-    if not os.environ.get("XDG_STATE_HOME"):  # where netbench's key is
-        state = Path(tempfile.gettempdir(), f"netbench-tests-state-{os.geteuid()}")
-        state.mkdir(mode=0o700, exist_ok=True)
-        os.environ["XDG_STATE_HOME"] = str(state)
+    # Where netbench's key is, and its campaigns: each that begins looks at all of them.
+    state = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="netbench-tests-state-")
+    config.add_cleanup(partial(shutil.rmtree, state, ignore_errors=True))
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda number, frame: None)
@@ -92,9 +95,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    deep = config.getoption("markexpr") == "slow"
     for item in items:
         mark_users(item)
+        if deep and isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+            item.add_marker("slow")
     places = [ROOT / "tests" / name for name in LONGEST]
     items.sort(
         key=lambda item: [not item.path.is_relative_to(place) for place in places]

@@ -68,7 +68,7 @@ def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str
     argv = ["/usr/bin/python3", "-c", (ROOT / "tests/support/knock.py").read_text(), how]
     first = external_tool.FIRST_PORT
     with subprocess.Popen([*argv, str(first), str(first + 9)], **user) as other:
-        text = BASE.replace("1}", "4}") + "transfer: {duration: 1s, warmup: 0s, tool: iperf3}\n"
+        text = BASE.replace("1}", "2}") + "transfer: {duration: 1s, warmup: 0s, tool: iperf3}\n"
         _, found = run(text, tmp_path)
         other.kill()
     for record in found:

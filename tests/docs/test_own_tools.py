@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from netbench import campaign, load
-from tests.support.local import netbench_argv
+from tests.support.local import call
 from tests.support.paths import ROOT
 from tests.support.running import stored_records
 
@@ -18,24 +17,20 @@ PAGE = (ROOT / "docs/how-to/tools-of-your-own.md").read_text()
 
 
 @pytest.fixture
-def example(tmp_path: Path) -> dict[str, str]:
-    """The files of the page in a folder; the environment in which they are found."""
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of the page in a folder, where they are found."""
     for name, language, text in re.findall(r"`([\w.-]+)`:\n\n```(\w+)\n(.*?)```", PAGE, re.DOTALL):
         file = tmp_path / name
         file.write_text(text)
         file.chmod(0o755 if language == "python" else 0o644)
     assert {file.name for file in tmp_path.iterdir()} == {"pump-client", "pump-server", "pump.yaml"}
-    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
 
 
-def test_the_pages_pair_of_scripts_becomes_a_named_cell(
-    tmp_path: Path, example: dict[str, str]
-) -> None:
-    argv = netbench_argv(["run", tmp_path / "pump.yaml", "--results", tmp_path / "r"])
+def test_the_pages_pair_of_scripts_becomes_a_named_cell(example: Path) -> None:
     short = ["--set", "transfer.duration=100ms", "--set", "repeat.max=3", "--set", "verify=off"]
-    done = subprocess.run(
-        [*argv, *short], env=example, capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = call("run", example / "pump.yaml", "--results", example / "r", *short)
     assert done.returncode == 0, done.stderr
     folder = Path(done.stdout.splitlines()[-1])
     records = [r for r in stored_records(folder) if r["factors"]["tool"] == "pump"]

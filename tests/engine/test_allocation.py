@@ -9,14 +9,12 @@ the worker itself reports on the same clock.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from netbench.engine import build_native
 from netbench.engine.binding import Edge
 from netbench.engine.own_engine import local
 from tests.support.engine_pair import (
@@ -28,7 +26,7 @@ from tests.support.engine_pair import (
     data_methods,
     open_pair,
 )
-from tests.support.paths import ROOT
+from tests.support.hooks import dynamic_worker, hook
 
 RUNS = 5
 
@@ -44,31 +42,10 @@ class Build:
         return ("env", f"LD_PRELOAD={self.hook}", f"NB_MALLOC_LOG={log}", str(self.worker))
 
 
-def build(sources: Path, target: Path) -> Build:
-    command = [
-        word
-        for word in build_native.worker_command(target / "worker")
-        if word not in ("-static", "-O2", "-g")
-    ]
-    hook = target / "malloc_hook.so"
-    flags = ["-shared", "-fPIC", "-fno-builtin", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(command, cwd=sources, check=True)
-    subprocess.run(
-        [
-            *build_native.compiler(),
-            *flags,
-            str(ROOT / "native/tests/malloc_hook.c"),
-            "-o",
-            str(hook),
-        ],
-        check=True,
-    )
-    return Build(target / "worker", hook)
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    return build(ROOT, tmp_path_factory.mktemp("dynamic"))
+    folder = tmp_path_factory.mktemp("dynamic")
+    return Build(dynamic_worker(folder), hook("malloc_hook", folder))
 
 
 def calls(log: Path) -> list[tuple[int, str]]:

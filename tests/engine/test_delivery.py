@@ -18,10 +18,10 @@ from netbench.engine.own_engine import local
 from tests.support.engine_pair import MS, Pair, Side, data_methods
 
 BYTES = 16 * 2**20 + 1  # of the pairs in which each method comes once
-FEWER = 8 * 2**20 + 1  # of all others
+FEWER = 3 * 2**20 + 1  # of all others, more than any source holds
 CHUNK = 60_013  # odd: no multiple of a page, nor of the receiver's
 FILES, FILE_SIZE = 7, 300 * 1024 + 5
-NAMED_SIZE = 5 * 2**20 + 123
+NAMED_SIZE = 2**20 + 123
 SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
 
 

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from netbench.engine import build_native
 from netbench.engine.own_engine import local
 from tests.support.engine_pair import MS, WORKER, Side, open_pair
+from tests.support.hooks import dynamic_worker, hook
 from tests.support.needs import needs
-from tests.support.paths import ROOT
 
 UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--reuid=65534")
 DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
@@ -211,13 +210,7 @@ def test_a_receivers_proofs_are_what_the_kernel_traced(trace_of: Tracer) -> None
 def cramped(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """A worker whose queues of completions are as short as the kernel takes them."""
     folder = tmp_path_factory.mktemp("hook")
-    hook, worker = folder / "cq_hook.so", folder / "worker"
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
-    source = ROOT / "native/tests/cq_hook.c"
-    subprocess.run([*build_native.compiler(), *flags, source, "-o", hook], check=True)
-    dynamic = [word for word in build_native.worker_command(worker) if word != "-static"]
-    subprocess.run(dynamic, check=True, cwd=ROOT)
-    return ("env", f"LD_PRELOAD={hook}", str(worker))
+    return ("env", f"LD_PRELOAD={hook('cq_hook', folder)}", str(dynamic_worker(folder)))
 
 
 @needs_uring

@@ -23,7 +23,6 @@ import pytest
 
 from netbench import api, campaign
 from netbench.base.errors import StoreError, WorkerLost
-from netbench.engine import build_native
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.own_engine import local as own_catalogue
 from netbench.engine.worker import Worker
@@ -35,6 +34,7 @@ from netbench.run.check import check
 from netbench.run.check_ends import stream_buffers
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
+from tests.support.hooks import hook
 from tests.support.local import call, netbench_argv
 from tests.support.paths import ROOT
 from tests.support.running import (
@@ -193,13 +193,8 @@ def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
     """The environment of processes whose wall clock jumps a day ahead, two days back, and so on, a
     hundred times a second.
     """
-    step, hook, stop = tmp_path / "step", tmp_path / "clock_hook.so", threading.Event()
+    step, stop = tmp_path / "step", threading.Event()
     step.write_bytes(struct.pack("q", 0))
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror"]
-    subprocess.run(
-        [*build_native.compiler(), *flags, ROOT / "native/tests/clock_hook.c", "-o", hook],
-        check=True,
-    )
 
     def jump() -> None:
         with step.open("r+b", 0) as mapped:
@@ -210,7 +205,11 @@ def stepped(tmp_path: Path) -> Iterator[dict[str, str]]:
 
     jumper = threading.Thread(target=jump)
     jumper.start()
-    yield {**os.environ, "LD_PRELOAD": str(hook), "NB_CLOCK_STEP": str(step)}
+    yield {
+        **os.environ,
+        "LD_PRELOAD": str(hook("clock_hook", tmp_path)),
+        "NB_CLOCK_STEP": str(step),
+    }
     stop.set()
     jumper.join()
 

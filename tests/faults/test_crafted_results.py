@@ -44,7 +44,7 @@ transfer: {duration: 30ms, warmup: 2ms, sample: 10ms}
 sweep: {send: [write, sendfile]}
 compare: {factor: send, baseline: write}
 repeat: {min: 2, max: 2}
-profile: {cells: all, seconds: 1, runs: 1}
+profile: {cells: all, seconds: 100ms, runs: 1}
 settings: {tcp_metrics: keep}
 """
 Craft = Callable[[Path, Path], object]

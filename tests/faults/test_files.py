@@ -134,14 +134,13 @@ def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
     source.parent.chmod(0o700)
 
 
-@pytest.mark.parametrize("send", FROM_FILE)
-def test_a_source_shorter_than_a_chunk_is_sent_repeatedly(tmp_path: Path, send: str) -> None:
+def test_a_source_shorter_than_a_chunk_is_sent_repeatedly(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"x" * 1001)
-    file = f"send: {send}, source: {{file: {tmp_path}/short}}"
-    record, *_ = run(f"transfer: {{{file}, chunk: 64K, {SHORT}}}\n", tmp_path / "r")
-    assert record["status"] == "ok"
-    opening, closing = record["sender"]["flow"]["bytes"]
-    assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
+    short = f"transfer: {{source: {{file: {tmp_path}/short}}, chunk: 64K, {SHORT}}}\n"
+    for record in run(f"{short}sweep: {{send: [{', '.join(FROM_FILE)}]}}\n", tmp_path / "r"):
+        assert record["status"] == "ok", record
+        opening, closing = record["sender"]["flow"]["bytes"]
+        assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
 
 
 @pytest.mark.usefixtures("hasty")
@@ -159,12 +158,13 @@ def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-@pytest.mark.parametrize("receive", TO_FILE)
-def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path, receive: str) -> None:
-    sink = f"receive: {receive}, sink: {{file: {small_disk}/out}}"
-    record, *_ = run(f"transfer: {{{sink}, {SHORT}}}\n", tmp_path)
-    assert record["status"] == "failed"
-    assert f"{small_disk}/out: No space left on device; free some space" in record["reason"]
+def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path) -> None:
+    sink = f"transfer: {{sink: {{file: {small_disk}/out}}, {SHORT}}}\n"
+    found = run(f"{sink}sweep: {{receive: [{', '.join(TO_FILE)}]}}\n", tmp_path)
+    assert {record["factors"]["receive"] for record in found} == {*TO_FILE}
+    for record in found:
+        assert record["status"] == "failed"
+        assert f"{small_disk}/out: No space left on device; free some space" in record["reason"]
 
 
 @pytest.mark.usefixtures("hasty")
@@ -201,6 +201,7 @@ def test_a_disk_that_fails_under_fsync_fails_the_run(tmp_path: Path, bounds: str
         assert record["reason"].startswith(f"here: fsync: {disk}/out: ")
 
 
+@pytest.mark.usefixtures("hasty")
 def test_no_stream_overwrites_an_existing_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +233,7 @@ REPLACEMENTS: Mapping[str, Callable[[Path, Path], None]] = {
 }
 
 
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("overwrite", ["", ", overwrite: true"])
 @pytest.mark.parametrize("says", REPLACEMENTS)
 def test_what_replaced_a_sink_between_runs_is_not_written(
@@ -271,12 +273,14 @@ NO_SINKS: Mapping[str, tuple[Callable[[Path, Path], object], str, str]] = {
         "is a block device; choose another path",
     ),
 }
+DANGLING = [what for what in NO_SINKS if "link" in what]
 
 
 @pytest.mark.root
 @pytest.mark.usefixtures("hasty")
-@pytest.mark.parametrize("there", [True, False])
-@pytest.mark.parametrize("what", NO_SINKS)
+@pytest.mark.parametrize(
+    ("what", "there"), [*((what, True) for what in NO_SINKS), *((what, False) for what in DANGLING)]
+)
 def test_a_sink_follows_no_symbolic_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, what: str
 ) -> None:

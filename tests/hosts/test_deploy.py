@@ -403,7 +403,8 @@ done
 """
 
 
-def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None:
+@pytest.mark.parametrize("tries", [40, pytest.param(400, marks=pytest.mark.slow)])
+def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed, tries: int) -> None:
     """Whatever of its own the account exchanges meanwhile: what sudo starts is root's."""
     server, channel = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
     install, rule = told(channel)
@@ -438,7 +439,7 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed) -> None
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as attack:
         try:
             until((cache(server).parent / "good").exists)
-            assert all(tried(server, f"{started} helper") for _ in range(200))
+            assert all(tried(server, f"{started} helper") for _ in range(tries))
             for _ in range(3):
                 with contextlib.suppress(HostError, EngineError):
                     works(channel, helper=True).close()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -631,13 +632,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "said"), REFUSED, ids=str)
-def test_wrong_requests_are_refused(untouched: None, wrong: dict[str, Any], said: str) -> None:
-    asked: dict[str, Any] = {"kind": "netns", "hosts": 2, "name": NAME} | wrong
-    with pytest.raises(LabRefused) as refusal:
-        lab.up(asked.pop("kind"), asked.pop("hosts"), **asked)
-    assert str(refusal.value).endswith(said)
-    assert refusal.value.exit_code == 2
+def test_wrong_requests_are_refused(untouched: None) -> None:
+    for wrong, said in REFUSED:
+        asked: dict[str, Any] = {"kind": "netns", "hosts": 2, "name": NAME} | wrong
+        with pytest.raises(LabRefused, match=f"{re.escape(said)}$") as refusal:
+            lab.up(asked.pop("kind"), asked.pop("hosts"), **asked)
+        assert refusal.value.exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,28 @@ Reached = contextlib.AbstractContextManager[tuple[Server, Worker]]
 OWN = "mount -t sysfs sysfs /sys; mkdir -m 755 $HOME/../logs; mount --bind $HOME/../logs /var/log\n"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def links() -> Iterator[None]:
     """A pair of interfaces in the network namespace of the tests' process."""
-    subprocess.run(["ip", "link", "add", LINK, "type", "veth", "peer", "name", OTHER], check=True)
+    add_links()
     yield
+    delete_links()
+
+
+@pytest.fixture(autouse=True)
+def fresh_links(request: pytest.FixtureRequest) -> Iterator[None]:
+    """As they are made: a test changes them, but for those whose helper is others' too."""
+    yield
+    if "shared" not in request.fixturenames:
+        delete_links()
+        add_links()
+
+
+def add_links() -> None:
+    subprocess.run(["ip", "link", "add", LINK, "type", "veth", "peer", "name", OTHER], check=True)
+
+
+def delete_links() -> None:
     subprocess.run(["ip", "link", "delete", LINK], check=True)
 
 
@@ -211,7 +228,7 @@ def test_sudo_starts_no_mover(bed: Bed, words: str) -> None:
     _, channel = bed.host(user="bench", setup=sudo_rule(bed, words))
     sudo = ["sudo", "-n", "--", INSTALLED, *(words.split() or ["mover"])]
     with pytest.raises(EngineError, match="a mover is not started by sudo"):
-        Worker(channel.start(sudo), "snd")
+        Worker(started(channel, sudo), "snd")
 
 
 def compiled(bed: Bed, name: str, source: str, *options: str) -> Path:
@@ -333,7 +350,7 @@ def helper_after(bed: Bed, setup: str, before: str) -> Worker:
     """A helper of sudo's, started by a user's shell after these commands."""
     _, channel = bed.host(user="bench", setup=sudo_rule(bed) + setup)
     start = ["sh", "-c", f"{before}; exec sudo -n -- {INSTALLED} helper"]
-    return Worker(channel.start(start), "snd")
+    return Worker(started(channel, start), "snd")
 
 
 def test_the_limits_of_a_user_do_not_reach_the_helper(bed: Bed) -> None:

@@ -82,11 +82,6 @@ class Browser:
         printed = self.devtools("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
         return base64.b64decode(printed["data"])
 
-    def picture(self, file: Path) -> None:
-        """The whole page as PNG."""
-        shot = self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(shot["data"]))
-
     def log(self) -> list[str]:
         """What the console said since it was last asked."""
         return [entry["message"] for entry in self.driver.get_log("browser")]

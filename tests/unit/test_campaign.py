@@ -11,7 +11,7 @@ from typing import Annotated
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -450,7 +450,6 @@ def campaigns(draw: st.DrawFn) -> dict[str, object]:
 SETS = ["transfer.bytes=3G", "order.seed=9", "sweep.tso=[on, off]", "about='a: b'"]
 
 
-@settings(deadline=None, max_examples=150)
 @given(campaigns(), st.booleans(), st.lists(st.sampled_from(SETS), unique=True))
 def test_the_effective_text_gives_the_same_campaign(
     file: dict[str, object], quick: bool, sets: list[str]
@@ -464,7 +463,6 @@ def test_the_effective_text_gives_the_same_campaign(
     assert all(not set(" \n\t") & set(cell.id) for cell in campaign.cells)
 
 
-@settings(deadline=None, max_examples=300)
 @given(
     st.text(max_size=80)
     | st.text(st.sampled_from("ab:-[]{},&*!|>'\"\n #?~<@"), max_size=60).map(lambda tail: H + tail)

@@ -157,7 +157,7 @@ def lived(
     assert ledger.open_keys == scratch.open_keys
 
 
-@pytest.mark.parametrize("examples", [40, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [12, pytest.param(300, marks=pytest.mark.slow)])
 def test_cells_close_as_if_assessed_from_scratch(examples: int) -> None:
     for seed in range(examples):
         chance = random.Random(seed)

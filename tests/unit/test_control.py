@@ -13,7 +13,6 @@ from tests.unit.test_plan import runs
 
 FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
 TWO = "sweep: {chunk: [1K, 2K]}\ncompare: {factor: chunk, baseline: 2K}\n"
-REPEAT = "repeat: {min: 3, max: 6, precision: 5%}\n"
 
 
 def parse(text: str, *sets: str, quick: bool = False) -> Campaign:

@@ -82,6 +82,8 @@ def frozen() -> dict[str, dict[str, object]]:
 def test_the_plan_of_a_shipped_campaign_is_what_it_was(
     file: Path, frozen: dict[str, dict[str, object]]
 ) -> None:
+    shipped = campaign.load(file)
+    assert (shipped.name, bool(shipped.about)) == (file.stem, True)
     assert plan_of(file) == frozen["plans"][file.stem]
 
 

@@ -68,25 +68,6 @@ def play(book: Ledger, values: Mapping[Key, Sequence[float]]) -> list[Record]:
     return told
 
 
-def test_a_steady_cell_closes_at_the_least_number_and_a_noisy_one_goes_on() -> None:
-    book = ledger()
-    told = play(book, {WRITE: [10, 10.001, 9.999, 10, 10, 10], SENDFILE: [10, 20, 15, 12, 18, 11]})
-    assert [r.cell for r in told].count("send=write") == 3
-    assert [r.cell for r in told].count("send=sendfile") == 6
-    assert book.open_keys == []
-
-
-def test_replay_gives_the_same_ledger() -> None:
-    book = ledger()
-    told = play(book, {WRITE: [10, 10.001, 9.999, 10], SENDFILE: [10, 20, 15, 12]})
-    again = ledger()
-    for entry in told:
-        again.add(entry)
-    again.next_block()
-    assert again.open_keys == book.open_keys == [SENDFILE]
-    assert (again.block, again.runs) == (book.block, book.runs)
-
-
 def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
     book = ledger()
     play(book, {WRITE: [10.0, 10.0, 10.0], SENDFILE: [10.0, 20.0, 30.0]})

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.cli.plan import text as plan_text
@@ -68,7 +68,6 @@ sweeps = st.dictionaries(
 @given(
     sweep=sweeps, seed=st.integers(0, 2**40), block=st.integers(0, 1000), pairs=st.integers(1, 3)
 )
-@settings(max_examples=60)
 def test_every_block_runs_every_unit_once(
     sweep: dict[str, list[str]], seed: int, block: int, pairs: int
 ) -> None:

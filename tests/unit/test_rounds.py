@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, permutations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench.model import Link, Pair
@@ -43,7 +43,6 @@ def fits(together: Sequence[Pair], links: Mapping[str, Link], kernel: Mapping[st
 
 
 @given(pairs=pairs_of_hosts, links=links_of_hosts, kernel=kernels_of_hosts)
-@settings(max_examples=200)
 def test_rounds_hold_each_pair_once_where_there_is_room_first(
     pairs: list[Pair], links: dict[str, Link], kernel: dict[str, str]
 ) -> None:
