@@ -31,7 +31,7 @@ _FREE_TEXT = (
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
 # of an SSH alias: what it stands for is in no campaign
-_LOGIN = re.compile(r"(?<![\w.@/:-])[\w.-]{1,64}@(?:[\w-]{1,63}\.){1,8}[A-Za-z][\w-]{0,62}(?=:\d)")
+_LOGIN = re.compile(r"[^\s()@/]{1,64}@(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)")
 _MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
 _HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
 # of Ethernet, EUI-64 and InfiniBand

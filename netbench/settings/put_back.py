@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from netbench.base.errors import EngineError
 from netbench.result.journal import Change, Restored
@@ -20,7 +21,11 @@ def put_back(
 
     Errors: EngineError with what could not be put back, once all others are.
     """
-    left, before = list(changes), len(changes) + 1
+    done = _undone_by_worker(worker, boot_id, changes)
+    for change in done:
+        write(Restored((change.number,), change.host))
+        yield f"{change}: is undone with what was set before it"
+    left, before = [change for change in changes if change not in done], len(changes) + 1
     failed: list[EngineError] = []
     while len(left) < before:  # some cannot be before the others are
         before, failed, again = len(left), [], []
@@ -35,11 +40,49 @@ def put_back(
                 yield line
         left = again
     if failed:
-        first = failed[0]
-        more = "".join(f"; {error}" for error in failed[1:])
-        raise EngineError(
-            first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy
-        )
+        raise all_of(failed)
+
+
+def all_of(errors: Sequence[EngineError]) -> EngineError:
+    """Errors as one."""
+    first = errors[0]
+    more = "".join(f"; {error}" for error in errors[1:])
+    return EngineError(
+        first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy
+    )
+
+
+def _undone_by_worker(worker: Worker, boot_id: str, changes: Sequence[Change]) -> Sequence[Change]:
+    """Of changes among which programs made some, those by programs or of files that the worker has
+    undone, though they read otherwise than before: what was set before them had moved them, and is
+    undone, too. Where one reads as before and was changed, all after it are undone, but for those
+    that read as they were set.
+    """
+    if len(changes) < 2 or not any(change.look for change in changes):
+        return ()
+    now: dict[int, str] = {}
+    for change in changes:
+        with suppress(EngineError):  # it may need what is undone
+            if change.boot_id == boot_id and (source := _source(change)):
+                now[change.number] = worker.operate(change.op, source)[0]
+
+    def is_held(change: Change) -> bool:
+        return now.get(change.number, "").split() == (change.value or "").split()
+
+    ends = [n for n, each in enumerate(changes, 1) if _is_undone(each, now.get(each.number))]
+    after = changes[: max(ends, default=0)]
+    return [each for each in after if (each.look or each.op == "file") and not is_held(each)]
+
+
+def _is_undone(change: Change, now: str | None) -> bool:
+    """Whether it reads as before, which was another level than the one that was set."""
+    word = (change.value or "").split()[:1]
+    return now == change.before and bool(word) and word[0] not in change.before.split()
+
+
+def _source(change: Change) -> tuple[str, ...]:
+    """What is asked for what it changed; nothing of a program that nothing reads."""
+    return change.look or (() if change.undo else change.target)
 
 
 def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
@@ -48,7 +91,7 @@ def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
     """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
-    source = change.look or (() if change.undo else change.target)
+    source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.model import Command, SettingLevel
@@ -19,7 +19,7 @@ from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import all_of, put_back
 from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
 AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
@@ -60,10 +60,15 @@ def layers(
 
 @dataclass
 class Layer:
-    """What was applied: levels, the changes that were made, and what else moved with them."""
+    """What was applied: levels, the changes that were made, and what else moved with them. `scope`:
+    the worker's, above which it has one for each change by a program, so that each is looked at
+    once it is undone, and what is below it is not.
+    """
 
     levels: Levels
+    scope: int
     changes: list[Change] = field(default_factory=list)
+    programs: dict[int, Change] = field(default_factory=dict)
     moved: Moved = field(default_factory=dict)
 
 
@@ -132,13 +137,18 @@ class HostSettings:
         """
         self.undo(same)
         for scope in range(same, len(wanted)):
-            self._held.append(Layer(dict(wanted[scope])))
+            self._held.append(Layer(dict(wanted[scope]), self._top() + 1))
             try:
                 self._apply(scope)
             except SettingRefused:
                 self.undo(scope)
                 raise
         return self._read()
+
+    def _top(self) -> int:
+        """The worker's scope that was begun last."""
+        begun = (max([layer.scope, *layer.programs]) for layer in self._held)
+        return max(begun, default=self._first_scope - 1)
 
     def read_again(self) -> dict[str, str]:
         """What every setting that is held reads now. Errors: SettingRefused when it
@@ -171,14 +181,21 @@ class HostSettings:
         del self._held[scope:]
         if not changes:
             return
-        self.place.worker.undo(self._first_scope + scope)
+        failed, left = list[EngineError](), list[EngineError]()
+        programs = [each for layer in gone for each in layer.programs.items()]
+        for at, change in reversed(programs):
+            with _kept(failed):
+                self.place.worker.undo(at)
+            with _kept(left):  # what its program leaves; one that failed is not undone yet
+                list(put_back(self.place.worker, self._boot_id, [change], self._write))
+        with _kept(failed):
+            self.place.worker.undo(gone[0].scope)
         self.place.forget()
-        programs = [change for change in reversed(changes) if change.look]
-        if done := tuple(change.number for change in changes if not change.look):
+        done = tuple(change.number for change in changes if not change.look)
+        if done and not failed:
             self._write(Restored(done, self.place.host))
-        # What its program leaves changed is told, and one that failed half-way is not undone yet.
-        for _ in put_back(self.place.worker, self._boot_id, programs, self._write):
-            pass
+        if errors := [*failed, *left]:
+            raise all_of(errors)
 
     def _common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""
@@ -234,9 +251,13 @@ class HostSettings:
         before = worker.operate(neighbours.OP, only)[0] if along else ""
         if along:
             self._journal(self._change(Operation(neighbours.OP, only), key, before), scope)
-            worker.operate(neighbours.OP, only, hold=True, scope=self._first_scope + scope)
-        self._journal(self._change(operation, key), scope)
-        self._make(operation, self._first_scope + scope)
+            worker.operate(neighbours.OP, only, hold=True, scope=self._top())
+        change, layer = self._change(operation, key), self._held[scope]
+        if change.look:
+            change = replace(change, value=layer.levels[key].value)
+            layer.programs[self._top() + 1] = change
+        self._journal(change, scope)
+        self._make(operation, self._top())
         if not along:
             return {}
         return difference(parse(before), parse(worker.operate(neighbours.OP, only)[0]))
@@ -339,6 +360,15 @@ class HostSettings:
                     " host"
                 )
             time.sleep(READY_PAUSE)
+
+
+@contextmanager
+def _kept(errors: list[EngineError]) -> Iterator[None]:
+    """What cannot be undone does not keep what is below it."""
+    try:
+        yield
+    except EngineError as error:
+        errors.append(error)
 
 
 @contextmanager

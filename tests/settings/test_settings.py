@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,9 @@ from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
 from tests.support.unfinished import outstanding
+
+ENDS = {"is undone": 0, "was undone by its worker": 1, "was left by its worker": 2}
+"""How what is held comes back."""
 
 
 def state(interface: str) -> dict[str, str]:
@@ -540,3 +546,45 @@ def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Pa
     said = " ".join(call("check", file).stdout.split())
     assert "not known before it is tried: mtu: 1400, sysctl" in said
     assert "tso: off" not in said.partition("not known before it is tried:")[2]
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+@pytest.mark.parametrize("above", ["a program", "a file"])
+def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end: int) -> None:
+    """As tuned-adm does, whose profile sets what another setting of the campaign holds, too."""
+    profile, fin = tmp_path / "profile", Path("/proc/sys/net/ipv4/tcp_fin_timeout")
+    moved = fin if above == "a file" else tmp_path / "moved"
+    before = {profile: "balanced\n", moved: fin.read_text() if moved == fin else "60\n"}
+    for file, text in before.items():
+        file.write_text(text)
+    at = f"{{ [ $0 = fast ] && echo 30 || echo {before[moved].strip()}; }} > {moved}"
+    tuned, write = (
+        ("sh", "-c", f"echo $0 > {file}{also}")
+        for file, also in ((profile, f"; {at}"), (moved, ""))
+    )
+    commands = {
+        name: Command((*argv, "{level}"), ("cat", str(file)), (*argv, "{level}"))
+        for name, argv, file in (("tuned", tuned, profile), ("moved", write, moved))
+    }
+    upper = "sysctl.net.ipv4.tcp_fin_timeout" if moved == fin else "moved"
+    journal: list[Any] = []
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, commands)
+    held.hold(parsed([{"tuned": "fast"}, {upper: "15"}, {}]))
+    assert (profile.read_text(), moved.read_text()) == ("fast\n", "15\n")
+    if end == ENDS["is undone"]:
+        held.undo()
+    elif end == ENDS["was undone by its worker"]:
+        worker.abandon()
+        with suppress(ChildProcessError):
+            os.waitpid(worker.hello.pid, 0)
+    else:
+        os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.close()
+    again = Worker(open_channel(Host("here")).start_helper(), "here")
+    left = outstanding(journal, "here")
+    assert bool(left) == (end != ENDS["is undone"])
+    list(put_back(again, again.hello.boot_id, left, journal.append))
+    again.close()
+    assert {file: file.read_text() for file in before} == before
+    assert outstanding(journal, "here") == []
