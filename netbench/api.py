@@ -547,7 +547,8 @@ def query(sql: str, paths: Sequence[Path]) -> Answer:
     if notes and not sources:
         raise StoreError("\n".join(notes))
     with Database(sources) as database:
-        return replace(database.query(sql), notes=notes)
+        answer = database.query(sql)
+        return replace(answer, notes=[*notes, *answer.notes])
 
 
 def write_index(results: Path, file: Path) -> None:

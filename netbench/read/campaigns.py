@@ -38,7 +38,7 @@ from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, Matching, differences, match
-from netbench.read.result import Result
+from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
 from netbench.stats.comparison import CAMPAIGN, RESULT, Comparison
@@ -139,7 +139,8 @@ def find(folder: Path, a: Result, b: Result) -> History:
                 f"{result.path} differs from A in {listed(found, NAMED)}; what that changes is part"
                 " of the spread between earlier results"
             )
-    return History(folder, tuple(results), tuple(notes))
+    (_, *alike), odd = in_one_unit([a, *results])
+    return History(folder, tuple(alike), (*notes, *odd))
 
 
 def _records(path: Path) -> bytes:

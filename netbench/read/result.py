@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -67,6 +67,16 @@ class Result:
     def describe(self, metric: str) -> Metric:
         """What a metric of this result is. Errors: KeyError where it has none of that name."""
         return describe(metric, self.units)
+
+    def without(self, metrics: Collection[str]) -> Result:
+        """The same, as if its runs had none of these metrics."""
+        return replace(
+            self,
+            metrics=tuple(each for each in self.metrics if each not in metrics),
+            runs=self.runs.drop(columns=[*metrics]),
+            control_runs=self.control_runs.drop(columns=[*metrics]),
+            units={name: unit for name, unit in self.units.items() if name not in metrics},
+        )
 
     @property
     def name(self) -> str:
@@ -251,3 +261,20 @@ def factors_of(plan: PlanFile) -> tuple[str, ...]:
 def handled_by(plan: PlanFile) -> tuple[str, ...]:
     """What the campaign sets itself: factors, and settings that it holds."""
     return tuple(dict.fromkeys([*factors_of(plan), *plan.held]))
+
+
+def in_one_unit(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Results without those metrics of tools that an earlier one of them has in another unit; and
+    what was left out.
+    """
+    units: dict[str, str] = {}
+    alike, notes = [], []
+    for result in results:
+        odd = [m for m, unit in result.units.items() if units.setdefault(m, unit) != unit]
+        notes += [
+            f"{result.path}: {m} is in {result.units[m]}, elsewhere in {units[m]}: left out of"
+            " columns without a unit"
+            for m in odd
+        ]
+        alike.append(result.without(odd) if odd else result)
+    return alike, notes

@@ -19,12 +19,12 @@ import pandas as pd
 
 from netbench.base.errors import RequestError
 from netbench.facts.registry import FACTS
-from netbench.report.source import Source
+from netbench.report.source import Source, alike
 from netbench.result.codec import unreadable
 from netbench.tables.samples import quoted, select_samples
 from netbench.tables.table_frames import FRAMES, result_id
 
-SAMPLES = "samples"
+SAMPLES, RUNS = "samples", "runs"
 TABLES = (*FRAMES, SAMPLES)
 _VARYING = ", ".join(f"'{fact.name}'" for fact in FACTS if fact.varies)
 _TEXT = (Path(__file__).parent / "views.sql").read_text(encoding="utf-8")
@@ -92,6 +92,7 @@ class Database(ExitStack):
         """Errors: RequestError for a result that is given twice."""
         super().__init__()
         self.sources = list(sources)
+        self._of_runs, self._odd = alike(self.sources)  # cells have a column of units
         ids = [result_id(source.result) for source in self.sources]
         if twice := [each for each in ids if ids.count(each) > 1]:
             raise RequestError(f"{'/'.join(twice[0])} is given twice; name each result once")
@@ -127,7 +128,7 @@ class Database(ExitStack):
 
     def _part(self, table: str, number: int) -> str:
         """The SELECT of one result's rows."""
-        source = self.sources[number]
+        source = (self._of_runs if table == RUNS else self.sources)[number]
         if table == SAMPLES:
             campaign, result = map(quoted, result_id(source.result))
             try:
@@ -151,7 +152,13 @@ class Database(ExitStack):
                 raise RequestError(
                     f"query: {sql!r} holds no statement; write one, such as 'SELECT * FROM cells'"
                 )
-            return Answer([each[0] for each in answer.description or ()], answer.fetchall())
+            columns = [each[0] for each in answer.description or ()]
+            return Answer(columns, answer.fetchall(), self.notes)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out of the tables that were made."""
+        return self._odd if RUNS in self._made else []
 
     def frame(self, table: str) -> pd.DataFrame:
         """A table as a frame of pandas."""

@@ -19,7 +19,7 @@ from netbench.base.errors import RequestError
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.result import Result, counting
 from netbench.report.label import label_of
-from netbench.report.source import Source
+from netbench.report.source import Source, alike
 from netbench.tables.table_frames import kernels, result_id
 
 _BETTER = {1: " better=higher", -1: " better=lower", 0: ""}
@@ -111,7 +111,7 @@ def otava(sources: Sequence[Source]) -> tuple[str, list[str]]:
     that are left out, since not every result has them. Errors: RequestError where nothing is left.
     """
     rows = []
-    for source in (each for each in sources if len(each.result.runs)):
+    for source in (each for each in alike(sources)[0] if len(each.result.runs)):
         result = source.result
         several = len(result.plan.pairs) > 1
         means = {

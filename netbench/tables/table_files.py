@@ -34,7 +34,8 @@ def write_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
         if file.suffix == ".csv":
             select, how = f"SELECT {_for_spreadsheets(columns)} FROM {table}", "FORMAT csv, HEADER"
         else:
-            units = {k: v for each in database.sources for k, v in units_of(each.result).items()}
+            of_results = (units_of(each.result) for each in reversed(database.sources))
+            units = {name: unit for each in of_results for name, unit in each.items()}
             metadata = f"{{{name(UNITS)}: {quoted(json.dumps(units))}}}"
             how = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata}"
             select = f"SELECT * FROM {table}"
@@ -43,7 +44,7 @@ def write_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
             database.connection.execute(f"COPY ({select}) TO {where}")
         labels = dict.fromkeys(label_of(each.result) for each in database.sources)
         unsaid = [] if "label" in columns.columns else [label for label in labels if label]
-    return [f"{file}: {label}; no column says so" for label in unsaid]
+    return [*database.notes, *(f"{file}: {label}; no column says so" for label in unsaid)]
 
 
 def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:

@@ -20,7 +20,8 @@ of_hosts AS (
 SELECT host, role, peer, began, of_hosts.*  EXCLUDE (host, role, peer),
   lag(mean) OVER earlier AS before, mean / lag(mean) OVER earlier - 1 AS change
 FROM of_hosts JOIN began USING (campaign, result)
-WINDOW earlier AS (PARTITION BY host, role, pair, campaign, cell, metric ORDER BY began, result)
+WINDOW earlier AS (PARTITION BY host, role, pair, campaign, cell, metric, unit
+  ORDER BY began, result)
 ORDER BY host, role, campaign, cell, metric, began;
 
 CREATE OR REPLACE VIEW host_changes AS

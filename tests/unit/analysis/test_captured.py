@@ -12,7 +12,11 @@ import pytest
 from netbench import load
 from netbench.api import compare
 from netbench.base.errors import RequestError
+from netbench.read.campaigns import find
 from netbench.report import csv
+from netbench.report.source import Source
+from netbench.tables.database import Database
+from netbench.tables.exports import otava
 from tests.support.synthetic import Synth
 
 SLOW = {"readwrite": 40.0, "sendfile": 20.0}
@@ -56,3 +60,26 @@ def test_a_gate_can_be_of_it(folder: Path) -> None:
     assert [bool(outcome.fell) for outcome in fallen.outcomes] == [False, True]
     with pytest.raises(RequestError, match="no metric 'latency_p98'"):
         compare(folder, gates=["latency_p98>5%"])
+
+
+def test_results_that_print_other_units_are_never_put_together(tmp_path: Path) -> None:
+    """950 K and 1.05 M operations: more by a tenth, not fewer by 99.9%."""
+    levels, folders = {"Kops/s": 950.0, "Mops/s": 1.05}, []
+    for day, (unit, value) in enumerate((*levels.items(), *levels.items())):
+        said = {"captures": {"ops": {"text": "x", "value": value + day / 1e4, "unit": unit}}}
+        synth = Synth({"send": ("write",)}, edit=lambda r, said=said: r | said, seed=day)
+        folders.append(synth.write(tmp_path / f"r{day}"))
+    sources = [Source.of(folder) for folder in folders]
+    with Database(sources) as database:
+        runs = database.query("SELECT result, max(ops) FROM runs GROUP BY ALL ORDER BY ALL")
+        assert [row[1] for row in runs.rows] == [950.0, None, 950.0002, None]
+        assert [note.partition(": ")[2] for note in runs.notes] == [
+            "ops is in Mops/s, elsewhere in Kops/s: left out of columns without a unit"
+        ] * 2
+        changes = database.query("SELECT change FROM host_history WHERE metric = 'ops'")
+        assert all(change is None or abs(change) < 0.01 for (change,) in changes.rows)
+    text, left_out = otava(sources)
+    assert "ops" not in text
+    assert left_out == ["ops[send=write]"]
+    earlier = find(tmp_path, sources[1].result, sources[3].result)
+    assert ["ops" in result.metrics for result in earlier.results] == [False, False]
