@@ -31,7 +31,11 @@ _FREE_TEXT = (
 """What a redacted copy leaves out: nobody can say what names such text may hold."""
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
 # of an SSH alias: what it stands for is in no campaign
-_LOGIN = re.compile(r"[^\s()@/]{1,64}@(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)")
+_LOGIN = re.compile(
+    r"([^\s()@/]{1,64})@(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d))"
+)  # of an address that has colons the text before it is looked at alone
+_TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
+"""Of a login: what says nothing of a site, or is an address."""
 _MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
 _HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
 # of Ethernet, EUI-64 and InfiniBand
@@ -90,7 +94,7 @@ class Redaction:
         """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
-        text = _MAPPED.sub("mapped", _LOGIN.sub("user@host", text))
+        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, text))
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 
@@ -190,6 +194,12 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for number, name in enumerate(named if isinstance(named, dict) else (), 1):
             if name not in used | SIDES:
                 yield name, f"{word}{number}"
+
+
+def _login(found: re.Match[str]) -> str:
+    """A login at a host, by the names that SSH knows, without what nobody has hidden yet."""
+    both = zip(found.groups(), ("user", "host"), strict=True)
+    return "@".join(word if _TOLD.fullmatch(word) else name for word, name in both)
 
 
 def _every_word(value: object) -> Iterator[str]:
