@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from netbench.base.errors import EngineError
@@ -22,9 +22,10 @@ def put_back(
     Errors: EngineError with what could not be put back, once all others are.
     """
     done = _undone_by_worker(worker, boot_id, changes)
-    for change in done:
+    for change, now in done.items():
         write(Restored((change.number,), change.host))
-        yield f"{change}: is undone with what was set before it"
+        what = f"{change.before.strip()!r} only while a program had moved it, which is undone"
+        yield f"{change}: taken for undone: it reads {now.strip()!r}, and read {what}"
     left, before = [change for change in changes if change not in done], len(changes) + 1
     failed: list[EngineError] = []
     while len(left) < before:  # some cannot be before the others are
@@ -52,32 +53,28 @@ def all_of(errors: Sequence[EngineError]) -> EngineError:
     )
 
 
-def _undone_by_worker(worker: Worker, boot_id: str, changes: Sequence[Change]) -> Sequence[Change]:
-    """Of changes among which programs made some, those by programs or of files that the worker has
-    undone, though they read otherwise than before: what was set before them had moved them, and is
-    undone, too. Where one reads as before and was changed, all after it are undone, but for those
-    that read as they were set.
+def _undone_by_worker(
+    worker: Worker, boot_id: str, changes: Sequence[Change]
+) -> Mapping[Change, str]:
+    """Of changes by programs, and of files, those that a worker has undone and that read otherwise
+    than before, with what they read: a program that ran before them had moved them. Where what a
+    program changed reads as before, which is another level than its own, all that was set after it
+    is undone, but for what reads as it was set.
     """
-    if len(changes) < 2 or not any(change.look for change in changes):
-        return ()
-    now: dict[int, str] = {}
-    for change in changes:
+    now: dict[Change, str] = {}
+    for change in changes if any(each.look for each in changes[1:]) else ():
         with suppress(EngineError):  # it may need what is undone
             if change.boot_id == boot_id and (source := _source(change)):
-                now[change.number] = worker.operate(change.op, source)[0]
-
-    def is_held(change: Change) -> bool:
-        return now.get(change.number, "").split() == (change.value or "").split()
-
-    ends = [n for n, each in enumerate(changes, 1) if _is_undone(each, now.get(each.number))]
-    after = changes[: max(ends, default=0)]
-    return [each for each in after if (each.look or each.op == "file") and not is_held(each)]
-
-
-def _is_undone(change: Change, now: str | None) -> bool:
-    """Whether it reads as before, which was another level than the one that was set."""
-    word = (change.value or "").split()[:1]
-    return now == change.before and bool(word) and word[0] not in change.before.split()
+                now[change] = worker.operate(change.op, source)[0]
+    ends = [at for at, each in enumerate(changes) if each.look and now.get(each) == each.before]
+    return {
+        each: now[each]
+        for each in changes[: max(ends, default=0)]
+        if each in now
+        and (each.look or each.op == "file")
+        and now[each] != each.before
+        and now[each].split() != (each.value or "").split()
+    }
 
 
 def _source(change: Change) -> tuple[str, ...]:
