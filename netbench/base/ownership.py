@@ -18,14 +18,16 @@ def refuse_foreign(path: Path, private: bool = False) -> None:
     info = path.lstat()
     what = ""
     if stat.S_ISLNK(info.st_mode):
-        what = "is a symbolic link, which is not followed"
+        what = "is a symbolic link, which is not followed; name what it leads to"
     elif info.st_uid not in (os.geteuid(), 0):
-        what = f"belongs to {user_name(info.st_uid)}, who may have changed it"
+        owner = user_name(info.st_uid)
+        what = f"belongs to {owner}, who may have changed it; work as {owner}, or `cp -r` it"
     elif info.st_mode & (0o077 if private else 0o022):
-        may = "read" if private else "write"
-        what = f"is a place that others may {may} (mode {stat.S_IMODE(info.st_mode):04o})"
+        may, bits = ("read", "go=") if private else ("write", "go-w")
+        mode = f"{stat.S_IMODE(info.st_mode):04o}"
+        what = f"is a place that others may {may} (mode {mode}); look at it, then `chmod {bits}` it"
     if what:
-        raise StoreError(f"{path} {what}; look at it, and make it a file of your own alone")
+        raise StoreError(f"{path} {what}")
 
 
 def refuse_exchangeable(folder: Path) -> None:

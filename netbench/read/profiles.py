@@ -84,11 +84,13 @@ def _expression(word: str) -> str:
 @dataclass(frozen=True)
 class RunProfile:
     """One profile run on one kernel. `stacks`: those of the transfer, whose counts times `scale`
-    are ticks (or cycles) per GiB. `idle`, `others`: shares of all that was sampled.
+    are ticks (or cycles) per GiB. `sample`: what one sample stands for, per GiB: a tick, or the
+    cycles between two. `idle`, `others`: shares of all that was sampled.
     """
 
     stacks: Folded
     scale: float
+    sample: float
     idle: float
     others: float
     profile: KernelProfile
@@ -202,7 +204,9 @@ def _run_profile(
         else:
             kept[stack] = count
     scale = 1 / profile.seconds / gib_per_second
-    return RunProfile(kept, scale, left_out[IDLE] / every, left_out[OTHER] / every, profile)
+    sample = scale * every / max(profile.samples, 1)
+    idle, others = left_out[IDLE] / every, left_out[OTHER] / every
+    return RunProfile(kept, scale, sample, idle, others, profile)
 
 
 def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
@@ -279,5 +283,5 @@ def difference(
 
 
 def _variance(profile: CellProfile, costs: Numbers) -> float:
-    """Of the mean of costs, which are counts times the scales of their runs."""
-    return float(costs @ [run.scale for run in profile.runs]) / len(costs) ** 2
+    """Of the mean of costs, which are numbers of samples times what one stands for."""
+    return float(costs @ [run.sample for run in profile.runs]) / len(costs) ** 2

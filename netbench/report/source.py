@@ -18,7 +18,7 @@ from netbench.read.control import controls, in_places_of, marked
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
 from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
-from netbench.read.result import Result, in_one_unit
+from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Value, keyed
 from netbench.report.phrases import answering
@@ -262,10 +262,3 @@ class Source:
         """The words of `keys` for one cell."""
         words = {"pair": cell.pair, "cell": cell.cell, **used(cell.factors)}
         return tuple(shown(words.get(name, "")) for name in self.keys)
-
-
-def alike(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
-    """Sources whose metrics have one unit each, and what was left out."""
-    results, notes = in_one_unit([source.result for source in sources])
-    both = zip(sources, results, strict=True)
-    return [replace(source, result=result) for source, result in both], notes

@@ -12,7 +12,8 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Literal
 
-from netbench.base.errors import EngineError, RequestError, RootRefused
+from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
+from netbench.engine.binding import SAME
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
@@ -43,10 +44,7 @@ NO_WINDOW = "the tool has no window that is known: it is measured over its whole
 PARTS_MAX = 256  # of a report, a quarter of a MiB each
 NUMBERS = ("frequency", "begin", "end", "cpus", "samples", "lost", "throttles", "kernel_symbols")
 HELPER_LABEL = "netbench helper"
-FAILURES = (
-    *(ToolFailed, EngineError, RequestError, RootRefused, TimeoutError),
-    *(LookupError, ValueError),  # of a report that is none
-)
+FAILURES = (ToolFailed, EngineError, RequestError, RootRefused, TimeoutError)
 
 Profiled = tuple[ProfileRecord, Mapping[str, Folded]]
 """A profile run's record and the stacks of its files."""
@@ -104,8 +102,12 @@ class ProfileRunner:
             helper, file = helpers[side], f"{record.run:06d}.{side}.folded"
             movers: dict[int, str] = {end.worker.hello.pid: end.side for end in of}
             labels = {helper.hello.pid: HELPER_LABEL} | movers
-            head, stacks[file] = fold(_report(helper), labels)
-            profiles[side] = replace(_described(helper.host, head), file=file)
+            try:
+                head, stacks[file] = fold(_report(helper), labels)
+                profiles[side] = replace(_described(helper.host, head), file=file)
+            except (LookupError, ValueError) as error:
+                what = f"{helper.host}: the helper's profile is none: {error}{SAME}"
+                raise ProtocolError(what) from error
         done = replace(
             record, sender=measured.sender, receiver=measured.receiver, profiles=profiles
         )
@@ -125,9 +127,13 @@ def _kernels(ends: Ends) -> dict[ProfileSide, tuple[End, ...]]:
 
 
 def _report(helper: Worker) -> str:
-    """The helper's report."""
-    parts = (helper.operate("profile", str(number))[0] for number in range(PARTS_MAX))
-    return "".join(takewhile(bool, parts))
+    """The helper's report. Errors: ValueError for one without an end."""
+    numbers = iter(range(PARTS_MAX))
+    parts = (helper.operate("profile", str(number))[0] for number in numbers)
+    text = "".join(takewhile(bool, parts))
+    if next(numbers, None) is None:
+        raise ValueError(f"it has more than {PARTS_MAX} parts")
+    return text
 
 
 def _described(host: str, head: Mapping[str, str]) -> KernelProfile:

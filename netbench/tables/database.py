@@ -19,10 +19,10 @@ import pandas as pd
 
 from netbench.base.errors import RequestError
 from netbench.facts.registry import FACTS
-from netbench.report.source import Source, alike
+from netbench.report.source import Source
 from netbench.result.codec import unreadable
 from netbench.tables.samples import quoted, select_samples
-from netbench.tables.table_frames import FRAMES, result_id
+from netbench.tables.table_frames import FRAMES, alike, result_id
 
 SAMPLES, RUNS = "samples", "runs"
 TABLES = (*FRAMES, SAMPLES)

@@ -19,8 +19,8 @@ from netbench.base.errors import RequestError
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.result import Result, counting
 from netbench.report.label import label_of
-from netbench.report.source import Source, alike
-from netbench.tables.table_frames import kernels, result_id
+from netbench.report.source import Source
+from netbench.tables.table_frames import alike, kernels, result_id
 
 _BETTER = {1: " better=higher", -1: " better=lower", 0: ""}
 LONGEST = 200  # characters of a file's name

@@ -5,14 +5,15 @@ the rows of several results can lie in one table.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from netbench.read.cells import metric_order, tidy
 from netbench.read.load import ROUND
-from netbench.read.result import Result
+from netbench.read.result import Result, in_one_unit
 from netbench.report.label import label_of
 from netbench.report.source import Source
 
@@ -46,6 +47,13 @@ def run_columns(result: Result) -> list[str]:
 def units_of(result: Result) -> dict[str, str]:
     """The unit of each metric."""
     return {name: result.describe(name).unit for name in metric_order(result.metrics)}
+
+
+def alike(sources: Sequence[Source]) -> tuple[list[Source], list[str]]:
+    """Sources whose metrics have one unit each, and what was left out."""
+    results, notes = in_one_unit([source.result for source in sources])
+    both = zip(sources, results, strict=True)
+    return [replace(source, result=result) for source, result in both], notes
 
 
 def runs(source: Source) -> pd.DataFrame:

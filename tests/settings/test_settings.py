@@ -588,3 +588,21 @@ def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end
     again.close()
     assert {file: file.read_text() for file in before} == before
     assert outstanding(journal, "here") == []
+
+
+def test_what_a_program_leaves_does_not_keep_what_is_below_it(tmp_path: Path) -> None:
+    """It is named, and stays for `restore`; all else comes back."""
+    fin, file = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), tmp_path / "level"
+    before = fin.read_text()
+    file.write_text("old\n")
+    write = ("sh", "-c", f"echo $0 > {file}", "{level}")
+    stuck = Command(write, ("cat", str(file)), ("false",))
+    journal: list[Any] = []
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, {"stuck": stuck})
+    held.hold(parsed([{"sysctl.net.ipv4.tcp_fin_timeout": "15"}, {"stuck": "new"}, {}]))
+    with pytest.raises(EngineError, match=r"false"):
+        held.undo()
+    assert (fin.read_text(), file.read_text()) == (before, "new\n")
+    assert "stuck" in {change.setting for change in outstanding(journal, "here")}
+    worker.close()

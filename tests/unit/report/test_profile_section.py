@@ -43,8 +43,12 @@ def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
     }
 
 
-def store(result: Path, runs: Sequence[tuple[str, Folded]], side: str = "system") -> Path:
-    """Give a result profile runs of cells: in each 1 GiB moved in the second that was sampled."""
+def store(
+    result: Path, runs: Sequence[tuple[str, Folded]], side: str = "system", period: int = 1
+) -> Path:
+    """Give a result profile runs of cells: in each 1 GiB moved in the second that was sampled.
+    period: cycles between two samples; 1: ticks were counted.
+    """
     (result / PROFILES).mkdir()
     counters = SideCounters(
         "a", (10 * SECOND, 11 * SECOND), meters={"flow": {"bytes": [[0], [GIB]]}}
@@ -52,10 +56,10 @@ def store(result: Path, runs: Sequence[tuple[str, Folded]], side: str = "system"
     with (result / PROFILES / "runs.jsonl").open("w") as lines:
         for number, (cell, stacks) in enumerate(runs, 1):
             file = f"{number:06d}.{side}.folded"
-            (result / PROFILES / file).write_text(folded_text(stacks))
-            profile = KernelProfile(
-                "a", "cpu-clock", 997, (10 * SECOND, 11 * SECOND), 2, sum(stacks.values()), 0
-            )
+            counted = {stack: samples * period for stack, samples in stacks.items()}
+            (result / PROFILES / file).write_text(folded_text(counted))
+            event, times = "cycles" if period > 1 else "cpu-clock", (10 * SECOND, 11 * SECOND)
+            profile = KernelProfile("a", event, 997, times, 2, sum(stacks.values()), 0)
             record = ProfileRecord(
                 number,
                 cell,
@@ -103,13 +107,17 @@ def test_a_function_is_one_in_a_module_and_built_in(result: Path) -> None:
     assert ["[vdso]", "(user)", "0", "1", "+1", "±2"] in lines
 
 
-def test_few_samples_have_the_interval_of_a_count(result: Path) -> None:
-    """Equal counts in all runs leave the chance that counting has."""
-    store(result, [("sg=off", stacks_of({"f": 4}))] * 3 + [("sg=on", stacks_of({"f": 9}))] * 3)
+@pytest.mark.parametrize("period", [1, 3_000_000], ids=["ticks", "cycles"])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_few_samples_have_the_interval_of_a_count(result: Path, period: int, runs: int) -> None:
+    """Equal counts in all runs leave the chance that counting has: of samples, not of cycles."""
+    few, more = (("sg=off", stacks_of({"f": 4})), ("sg=on", stacks_of({"f": 9})))
+    store(result, [few] * runs + [more] * runs, period=period)
     before, after = sorted(profiles_of(result).cells, key=lambda cell: cell.totals)
     (change,) = difference(before, after).functions
-    assert change.change.half_width == pytest.approx(1.96 * ((4 + 9) / 3) ** 0.5, rel=1e-3)
-    assert (change.change.mean, change.change.high) == (5.0, pytest.approx(9.08, abs=0.01))
+    half = 1.96 * ((4 + 9) / runs) ** 0.5 * period
+    assert change.change.half_width == pytest.approx(half, rel=1e-3)
+    assert change.change.mean == 5 * period
 
 
 def test_two_results_are_compared_by_function(result: Path, tmp_path: Path) -> None:
