@@ -38,6 +38,9 @@ struct nb_client {
  */
 void nb_client_begin(struct nb_client *client, int in);
 
+/* The account that the last client is of. */
+uid_t nb_client_account(void);
+
 /* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
 int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
 		    struct nb_error *error);
