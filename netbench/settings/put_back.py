@@ -101,8 +101,8 @@ def _reads(worker: Worker, change: Change) -> str | None:
 
 
 def _keep(worker: Worker, change: Change, left: str | None) -> str:
-    """See that what was undone still reads as it was left then: the undo of what lay above it, which
-    came later, may have moved it. What was done.
+    """See that what was undone still reads as it was left then: the undo of what lay above it,
+    which came later, may have moved it. What was done.
     """
     now = _reads(worker, change)
     if left is None or now == left:

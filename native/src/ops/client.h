@@ -83,6 +83,8 @@ void nb_undo_release(struct nb_undo_entry **stack);
 /* From now on write into this open file which scope is held, "+SCOPE PID", and is undone, "-SCOPE".
  * What reads it later knows what nobody has undone, where this process is no more. */
 void nb_undo_log(int fd);
+/* A scope was undone, by whatever means. */
+void nb_undo_note_undone(uint32_t scope);
 /*
  * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
  * did. What fails is tried again once the rest is undone, as it may have needed that. Reports the

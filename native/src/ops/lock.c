@@ -366,8 +366,8 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 		return nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
 				     "what was undone there");
 	if (strspn(value, "0123456789") == strlen(value)) {
-		dprintf(fd, "-%s\n", value);
-		close(fd);
+		nb_undo_log(fd);
+		nb_undo_note_undone((uint32_t)strtoul(value, NULL, 10));
 		return 0;
 	}
 	if (ends && folder >= 0)
