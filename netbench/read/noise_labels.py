@@ -73,17 +73,6 @@ def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
         yield Sign("steal", "steal", stolen / ticks / seconds)
 
 
-def mean_load(entries: Iterable[NoiseEntry], ticks: Callable[[str], int]) -> float:
-    """CPUs that others used on the host where it was most, the mean of its blocks; 0 where that was
-    never enough to be said.
-    """
-    of_host: dict[str, list[float]] = {}
-    for entry in entries:
-        loads = [sign.amount for sign in signs(entry, ticks(entry.host)) if sign.kind == "load"]
-        of_host.setdefault(entry.host, []).append(sum(loads))
-    return max((sum(loads) / len(loads) for loads in of_host.values()), default=0.0)
-
-
 def foreign_loads(
     entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
 ) -> dict[tuple[str, int], float]:

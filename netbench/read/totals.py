@@ -188,10 +188,3 @@ def copied(
         if whole:
             found[place] = part, whole, what
     return found
-
-
-def copied_shares(
-    totals: Mapping[CounterKey, Total], rows: Iterable[EngineRow]
-) -> dict[tuple[str, str, str], float]:
-    """`copied` as fractions of 1."""
-    return {place: part / whole for place, (part, whole, _) in copied(totals, rows).items()}

@@ -168,21 +168,6 @@ def kernels(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    90,
-    kinds=("facts",),
-    reads="`engine` and `layout` of facts.json",
-    remedy="deploy one engine to all hosts",
-)
-def engines(evidence: Evidence) -> Cautions:
-    """The hosts ran different engines."""
-    last = {host: entries[-1] for host, entries in evidence.result.hosts.items() if entries}
-    engine_of = {host: f"{entry.engine} {entry.layout}" for host, entry in last.items()}
-    if len(set(engine_of.values())) > 1:
-        each = "; ".join(f"{host} {engine}" for host, engine in engine_of.items())
-        yield Caution("The hosts ran different engines.", tuple(engine_of), each, kind="facts")
-
-
-@caution(
     60,
     reads="samples/noise.jsonl: counters and gauges before and after each block",
     remedy="stop what else runs; see the remedy of each kind of disturbance",

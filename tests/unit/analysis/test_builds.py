@@ -25,7 +25,7 @@ from netbench.read.result import Result
 from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
-from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
+from netbench.stats.by_boot import split, what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)
@@ -101,14 +101,6 @@ def test_what_has_no_builds_is_not_split() -> None:
     for none in ({}, {**builds, 1: 0}, dict.fromkeys(builds, 1)):
         assert split(values, boots, builds=none) is None
     assert split(values[::3], boots[::3], builds=builds) is None, "one run a boot"
-
-
-def test_cells_are_split_together_relative_to_their_means() -> None:
-    one = Split(2, 3, 10.0, 0.5, 0.1, 2, 1.0)
-    both = pooled([one, Split(2, 3, 20.0, 1.0, 0.2, 2, 4.0)])
-    assert both
-    assert both.apart == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
-    assert pooled([]) is None
 
 
 # --- comparisons and cells ---

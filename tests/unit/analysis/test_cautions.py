@@ -170,7 +170,6 @@ def test_the_width_is_that_of_what_closes_a_cell(tmp_path: Path) -> None:
     ("boots", "at", "told", "what", "evidence"),
     [
         (2, 0, {"facts": {"kernel": "6.18.0"}}, "are excluded", "snd: kernel was 6.18.0"),
-        (1, -1, {"engine": "0.0.9"}, "The hosts ran different engines.", "snd 0.0.9 "),
     ],
 )
 def test_hosts_that_differ_are_named(
