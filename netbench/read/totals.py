@@ -155,36 +155,3 @@ def _add(
         before = totals.get(key, Total())
         amount = sum(counted.tolist(), before.total)
         totals[key] = Total(before.runs + len(counted), amount, before.broken + broken)
-
-
-Copied = tuple[float, float, str]
-"""So much of so much of what a method counts was copied after all."""
-
-
-def copied(
-    totals: Mapping[CounterKey, Total], rows: Iterable[EngineRow]
-) -> dict[tuple[str, str, str], Copied]:
-    """What methods that spare a copy copied after all, by cell, pair and side: `copied` of their
-    completions, `copied_bytes` of all bytes. Other methods have none.
-    """
-    declared, found = Declared(rows), dict[tuple[str, str, str], Copied]()
-    together: dict[tuple[str, str, str], dict[str, Total]] = {}
-    for (cell, pair, side, name), one in totals.items():
-        together.setdefault((cell, pair, side), {})[name] = one
-    for place, counted in together.items():
-        meanings = declared.of(place[2], counted)
-        part, whole, what = 0.0, 0.0, "bytes"
-        if "copied" in counted and meanings["copied"].part_of in counted:
-            what = meanings["copied"].part_of
-            part, whole = counted["copied"].total, counted[what].total
-        elif "copied_bytes" in counted:
-            part = counted["copied_bytes"].total
-            spared = (
-                each.total
-                for name, each in counted.items()
-                if MUST_MOVE in meanings[name].flags and meanings[name].name.endswith("_bytes")
-            )
-            whole = part + sum(spared)
-        if whole:
-            found[place] = part, whole, what
-    return found

@@ -23,7 +23,6 @@ VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  #
 @caution(
     230,
     kinds=("emulated", "virtual_machine"),
-    reads="the facts `emulated` and `lab_guest`",
     remedy="check functions and take differences between kernels with it; measure speed and cost on"
     " hardware",
 )
@@ -53,7 +52,6 @@ def no_hardware(evidence: Evidence) -> Cautions:
 
 @caution(
     55,
-    reads="the fact `nic_driver`",
     remedy="take differences of the stack from it; what a packet costs on a wire needs a card",
 )
 def virtual_link(evidence: Evidence) -> Cautions:
@@ -75,7 +73,6 @@ def virtual_link(evidence: Evidence) -> Cautions:
 
 @caution(
     205,
-    reads="`left_changed` of journal.jsonl",
     remedy="find out what else changed it (another program, or the kernel along with a setting),"
     " and put it back by hand where it matters",
 )
@@ -95,7 +92,6 @@ def left_changed(evidence: Evidence) -> Cautions:
 @caution(
     110,
     kinds=("facts",),
-    reads="facts.json, without facts that vary by nature and those that the campaign sweeps",
     remedy="keep these facts equal, or sweep what changes them",
 )
 def changed_facts(evidence: Evidence) -> Cautions:
@@ -138,7 +134,6 @@ def _may_change(name: str, swept: tuple[str, ...]) -> bool:
 
 @caution(
     100,
-    reads="the facts that must match, of each kernel's last boot",
     remedy="a comparison of these kernels includes all that: hold it equal by settings unless it is"
     " intended",
 )
@@ -169,7 +164,6 @@ def kernels(evidence: Evidence) -> Cautions:
 
 @caution(
     60,
-    reads="samples/noise.jsonl: counters and gauges before and after each block",
     remedy="stop what else runs; see the remedy of each kind of disturbance",
 )
 def noise(evidence: Evidence) -> Cautions:
@@ -196,7 +190,6 @@ def _beside(runs: Runs) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
 
 @caution(
     12,
-    reads="`concurrent` of records, boot ids of the hosts",
     remedy="overlap: round, in which no kernel is used twice, for CPU with softirq",
     observe=_beside,
 )
@@ -228,7 +221,6 @@ def side_by_side(evidence: Evidence) -> Cautions:
 
 @caution(
     10,
-    reads="boot ids of the hosts of a pair",
     remedy="read system_cpu for the whole cost, by a meter of whole kernels (cpuidle, procstat,"
     " soak); two hosts tell the sides apart",
 )

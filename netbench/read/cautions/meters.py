@@ -44,7 +44,6 @@ def _idle_shares(runs: Runs) -> Iterator[tuple[str, dict[int, float]]]:
 
 @caution(
     95,
-    reads="the idle windows in the records' counters of soak",
     remedy="keep other machines of the same hypervisor and other programs quiet, and repeat",
     observe=_idle_shares,
 )
@@ -66,7 +65,6 @@ def idle(evidence: Evidence) -> Cautions:
 
 @caution(
     64,
-    reads=f"the columns NAME_cpu.METER and NAME_cpu.{LEAST} of the frame of runs",
     remedy="longer runs (a meter that samples at clock ticks misses bursts), or the meter soak",
 )
 def contradicted(evidence: Evidence) -> Cautions:
@@ -104,8 +102,6 @@ def _out_of_cache(runs: Runs) -> Iterator[tuple[str, tuple[Place, list[float]]]]
 
 @caution(
     45,
-    reads="`resident`, `source_size`, `cache`, `disk.read_bytes` and `flow.bytes` of the sender; of"
-    " the receiver where it reads the source (NFS)",
     remedy="; ".join(f"{asked}: {remedy}" for asked, remedy in REMEDIES.items()),
     observe=_out_of_cache,
 )
@@ -170,7 +166,6 @@ def _windows(runs: Runs) -> Iterator[tuple[Place, float]]:
 
 @caution(
     30,
-    reads="`time_ns` of senders with `procstat`, CPU by procstat, and the fact `clock_ticks`",
     remedy="longer runs, the meter cpuidle, or the metrics by rusage, which count nanoseconds",
     observe=_windows,
 )

@@ -25,7 +25,6 @@ PUBLISHED = (
 
 @caution(
     184,
-    reads="runs of cells that end in `,control` and of their baselines, in the metrics of `repeat`",
     remedy="believe no difference of that size; find what a run leaves behind for the next one, or"
     " what changes during the campaign; more and longer runs",
 )
@@ -53,7 +52,6 @@ def control(evidence: Evidence) -> Cautions:
 @caution(
     180,
     kinds=("unstable", "max", "interrupted"),
-    reads="the status of cells, and their intervals in the metrics of `repeat`",
     remedy="raise repeat.max, transfer.duration or limit; find what changes during the campaign",
 )
 def not_converged(evidence: Evidence) -> Cautions:
@@ -110,7 +108,6 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
 
 @caution(
     170,
-    reads="the metrics of `repeat`, by block or by boot in order of execution",
     remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
     " cooling, repeat",
 )
@@ -141,7 +138,6 @@ def drift(evidence: Evidence) -> Cautions:
 
 @caution(
     160,
-    reads="the metrics of `repeat`, of each converged cell in order of execution",
     remedy="the interval is too narrow: run longer or warm up longer, or find what switches",
 )
 def dependence(evidence: Evidence) -> Cautions:
@@ -165,7 +161,6 @@ def dependence(evidence: Evidence) -> Cautions:
 
 @caution(
     140,
-    reads="the number of ok runs of each cell, where the run is the unit",
     remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
 )
 def few(evidence: Evidence) -> Cautions:
@@ -185,7 +180,6 @@ def few(evidence: Evidence) -> Cautions:
 
 @caution(
     130,
-    reads="boot ids, the factor `kernel`, repeat.boots",
     remedy=f"repeat.boots: {ENOUGH} or more",
 )
 def boots(evidence: Evidence) -> Cautions:
@@ -228,7 +222,6 @@ def boots(evidence: Evidence) -> Cautions:
 
 @caution(
     125,
-    reads="the factor `kernel`, the builds of plan.json",
     remedy="`builds: 4` of each kernel from git, or a list of builds",
 )
 def builds(evidence: Evidence) -> Cautions:

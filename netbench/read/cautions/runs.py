@@ -28,7 +28,6 @@ REMEDIES = {
 
 @caution(
     240,
-    reads="whether records.jsonl ends with a newline",
     remedy="resume the campaign: it repeats the run",
 )
 def truncated(evidence: Evidence) -> Cautions:
@@ -43,7 +42,6 @@ def truncated(evidence: Evidence) -> Cautions:
 
 @caution(
     225,
-    reads="`status` of records, by the levels of factors (Fisher's exact test, Holm)",
     remedy="see the reasons of the failed runs and log.txt, remove the cause and repeat; until then"
     " trust only verdicts that say `even if`",
 )
@@ -65,7 +63,6 @@ def failing_level(evidence: Evidence) -> Cautions:
 @caution(
     220,
     kinds=tuple(REMEDIES),
-    reads="`status` and `reason` of records",
     remedy="; ".join(f"{status}: {remedy}" for status, remedy in REMEDIES.items()),
 )
 def bad_runs(evidence: Evidence) -> Cautions:
@@ -88,7 +85,6 @@ def bad_runs(evidence: Evidence) -> Cautions:
 
 @caution(
     210,
-    reads="`proof` of records, by the flags `must_move` and `must_not_move` of the counters",
     remedy="do not read these cells as the cost of this method; `netbench check` says what the host"
     " lacks",
 )
@@ -109,7 +105,6 @@ def mechanism(evidence: Evidence) -> Cautions:
 
 @caution(
     190,
-    reads="the metrics `throughput` and `steps` of ok runs",
     remedy="see samples/, and the tool's pattern",
 )
 def missing(evidence: Evidence) -> Cautions:
@@ -136,7 +131,6 @@ def _units(runs: Runs) -> Iterator[tuple[str, str]]:
 
 @caution(
     195,
-    reads="`unit` of `captures` of records",
     remedy="let the tool print one unit in all runs, or match the number in another place",
     observe=_units,
 )
@@ -157,7 +151,6 @@ def units(evidence: Evidence) -> Cautions:
 
 @caution(
     155,
-    reads="`rate`, and the metrics `throughput` and `sent` of each ok run",
     remedy="find what stood still then (`top`, other guests); a rate that link and hosts carry; a"
     " window of a hundred chunks or more",
 )
@@ -191,7 +184,6 @@ def rate(evidence: Evidence) -> Cautions:
 
 @caution(
     150,
-    reads="the metrics of `repeat`, of each cell; at a rate CPU too",
     remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
 )
 def outlier(evidence: Evidence) -> Cautions:
@@ -221,7 +213,6 @@ def outlier(evidence: Evidence) -> Cautions:
 @caution(
     120,
     kinds=("facts",),
-    reads="facts.json, and in which run or boot its entries begin (read/epochs.py)",
     remedy="the records are kept: to go on with them, restore these facts and resume; else run the"
     " campaign anew",
 )
@@ -252,7 +243,6 @@ def _cuts(runs: Runs) -> Iterator[tuple[tuple[str, str], tuple[int, float]]]:
 
 @caution(
     40,
-    reads="`cut` of records: seconds by side",
     remedy="look at the management link to the hosts; where data shares it, compare these runs with"
     " the others",
     observe=_cuts,
@@ -277,7 +267,6 @@ def _whys(runs: Runs) -> Iterator[tuple[tuple[str, str], str]]:
 
 @caution(
     25,
-    reads="`unverified` of records",
     remedy="a sink that keeps the data (discard, a file), or verify: off",
     observe=_whys,
 )
