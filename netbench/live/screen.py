@@ -19,7 +19,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
 from netbench.live.standing import RANK, STATES, Overview
 from netbench.read.shown_levels import shown
-from netbench.report.numbers import column_parts, joined, number, share
+from netbench.report.numbers import column_parts, joined, share
 from netbench.run.progress import unit_of
 from netbench.stats.closing import reached
 from netbench.stats.intervals import Interval
@@ -28,7 +28,6 @@ from netbench.stats.words import bounds, signed
 if TYPE_CHECKING:
     from netbench.stats.comparison import Comparison
 
-BARS = "▁▂▃▄▅▆▇█"
 STYLES = dict.fromkeys(("unsupported", "max", "unstable", "interrupted"), "yellow")
 STYLES |= dict.fromkeys(("failed", "refused", "worse"), "bold red")
 STYLES |= dict.fromkeys(("converged", "equivalent", "better"), "green")
@@ -67,7 +66,7 @@ def render(
     note: str = "",
 ) -> list[str]:
     """The lines of an overview, `height` of them at most; None: all that there is to say."""
-    head, foot = list(_head(view, width)), [_text(note, "dim")] if note else []
+    head, foot = list(_head(view)), [_text(note, "dim")] if note else []
     parts = [_cells(view), _comparisons(view), _cautions(view, width), _log(view)]
     rooms = [len(part.rows) for part in parts]
     if height is not None:
@@ -116,8 +115,8 @@ def _text(words: str, style: str = "") -> Text:
     return Text(escape_controls(" ".join(words.splitlines())), style)
 
 
-def _head(view: Overview, width: int) -> Iterator[Text]:
-    """The campaign, how far it is, and its throughput."""
+def _head(view: Overview) -> Iterator[Text]:
+    """The campaign, and how far it is."""
     is_well = view.state in ("running", "done")
     state = Text(STATES[view.state], "bold green" if is_well else "bold red")
     left = "" if view.left is None else f", about {format_duration(view.left)} left"
@@ -130,13 +129,6 @@ def _head(view: Overview, width: int) -> Iterator[Text]:
     block = count(ledger.block, "block") if is_done else f"block {ledger.block + 1}"
     done = f"{ledger.counts['ok']} of {runs} runs" + (f" ({bad})" if bad else "")
     yield _text("; ".join(filter(None, (done, block, view.boot, view.last))))
-    recent = list(ledger.recent)[-max(8, width - 60) :]
-    if len(recent) > 1:
-        low, high = min(recent), max(recent)
-        step = (high - low) / len(BARS) or 1.0
-        bars = "".join(BARS[min(int((value - low) / step), len(BARS) - 1)] for value in recent)
-        title = f"throughput, Gb/s, last {len(recent)} runs: "
-        yield Text.assemble(f"{title}{number(low)} ", (bars, "cyan"), f" {number(high)}")
 
 
 def _cells(view: Overview) -> _Part:

@@ -5,49 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import pandas as pd
-
-from netbench.base.units import listed, said_of
+from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
-from netbench.read.noise_labels import disturbances
 from netbench.read.stack import Runs
 from netbench.stats.by_boot import KERNEL
 
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # by nature
-
-
-@caution(
-    230,
-    kinds=("emulated", "virtual_machine"),
-    remedy="check functions and take differences between kernels with it; measure speed and cost on"
-    " hardware",
-)
-def no_hardware(evidence: Evidence) -> Cautions:
-    """A host's CPU is emulated by a program, or a host is a lab's guest under KVM: times and costs
-    are of no real machine, or of a virtual one.
-    """
-    for kind, pairs, what, fact in (
-        (
-            "emulated",
-            evidence.result.emulated,
-            "The CPU is emulated by a program. What was moved, refused and counted holds; times"
-            " and rates are of no real machine.",
-            "emulated",
-        ),
-        (
-            "virtual_machine",
-            evidence.result.virtual_machines,
-            "Guests of one machine under KVM: packets, interrupts and timers cost what they"
-            " cost in a virtual machine, and guests share the machine with the controller.",
-            "lab_guest",
-        ),
-    ):
-        if pairs:
-            yield Caution(what, pairs, f"the fact `{fact}`", kind=kind)
 
 
 @caution(
@@ -162,30 +129,9 @@ def kernels(evidence: Evidence) -> Cautions:
                 )
 
 
-@caution(
-    60,
-    remedy="stop what else runs; see the remedy of each kind of disturbance",
-)
-def noise(evidence: Evidence) -> Cautions:
-    """Something else used a host, its clock or its network during blocks."""
-    if not evidence.result.noise:
-        return
-    runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
-    ends = runs["pair"].astype(str).str.split(">")
-    for disturbance in disturbances(evidence.result.noise, evidence.result.ticks):
-        on_host = ends.map(lambda names, hosts=disturbance.hosts: not hosts.isdisjoint(names))
-        labelled = int((on_host & runs["block"].isin(disturbance.blocks)).sum())
-        yield Caution(
-            f"{disturbance.what}; the {said_of(labelled, 'run', 'there are labelled, and count')}.",
-            tuple(sorted(disturbance.hosts)),
-            disturbance.evidence,
-            disturbance.remedy,
-        )
-
-
-def _beside(runs: Runs) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
-    if beside := {tuple(raw["concurrent"]) for raw in runs.said if raw["concurrent"]}:
-        yield runs.record.pair, beside
+def _beside(runs: Runs) -> Iterator[tuple[str, set[str]]]:
+    if others := {other for raw in runs.said for other in raw["concurrent"] or ()}:
+        yield runs.record.pair, others
 
 
 @caution(
@@ -200,22 +146,18 @@ def side_by_side(evidence: Evidence) -> Cautions:
         pair: {kernel[host] for host in pair.split(">") if host in kernel}
         for pair in evidence.result.plan.pairs
     }
-    most = {
-        pair: max(
-            sum(not kernels_of[pair].isdisjoint(kernels_of.get(other, ())) for other in others)
-            for others in set().union(*beside)
-        )
+    where = tuple(
+        pair
         for pair, beside in evidence.saw.items()
-        if pair in kernels_of
-    }
-    if where := tuple(pair for pair, number in most.items() if number):
+        if any(kernels_of.get(pair, set()) & kernels_of.get(o, set()) for o in set().union(*beside))
+    )
+    if where:
         yield Caution(
-            "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat,"
-            " cpuidle, soak, softirq, perf, psi, energy) would have counted all of them, and"
-            " were not read: CPU is that of the processes (rusage), without softirq work that"
-            " others did for them.",
+            "Pairs on one kernel ran side by side: meters of the whole kernel would have counted"
+            " all of them, and were not read. CPU is that of the processes (rusage), without"
+            " softirq work that others did for them.",
             where,
-            f"equal boot ids; {max(most.values())} beside one of them at most",
+            "equal boot ids",
         )
 
 

@@ -104,11 +104,10 @@ def bbr(record: Record) -> Record:
 BUFFER = {"asked": 4194304, "read": 425984}
 RENO, DEFAULT = congestion("reno", "cubic"), congestion("cubic or default", "bbr")
 CUT = {"cut": {"sender": 5.1, "receiver": 9.0}}
-EMULATED, GUEST = ({"snd": {name: "KVM"}} for name in ("emulated", "lab_guest"))
 OPS = {unit: {"ops": {"text": "x", "value": 1.5, "unit": unit}} for unit in ("Kops/s", "Mops/s")}
 VETH = {"snd": {"nic_driver": "veth"}}
 PLACES = {"drift": "snd>rcv", "congestion": "", "units": "", "shared": "here>here"}
-PLACES |= dict.fromkeys(("idle", "emulated", "virtual_machine", "virtual_link"), "snd")
+PLACES |= dict.fromkeys(("idle", "virtual_link"), "snd")
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
     ("drift", "Kendall", Synth(pairs=TWO, runs=20, drift=0.1)),
@@ -139,8 +138,6 @@ FAULTS = [
     ),
     ("shared", "boot id", Synth()),
     ("idle", "10 idle windows", Synth(pairs=TWO, edit=wandering)),
-    ("emulated", "the fact `emulated`", Synth(pairs=TWO, facts=EMULATED)),
-    ("virtual_machine", "the fact `lab_guest`", Synth(pairs=TWO, facts=GUEST)),
     ("virtual_link", "the fact `nic_driver`", Synth(pairs=TWO, facts=VETH)),
     ("dependence", "rises over time", Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001)),
 ]

@@ -31,17 +31,8 @@ def slice_of(switched: float, interrupted: float, ms: int = 100, stolen: float =
     return Soaked(elapsed, taken, processes, stalled, left // 500, left, counted)
 
 
-@pytest.mark.parametrize("load", [0, 0.01, 0.05, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("idle", [0.0, 0.015, 0.03])
-def test_what_an_idle_cpu_loses_is_no_load(load: float, idle: float) -> None:
-    slices = [slice_of(load, idle)] * 20
-    share = added(slices).share
-    known = idle_of({0: slices})[0]
-    assert busy(share, known.share, 0) == pytest.approx(load, abs=1e-4)
-
-
 @pytest.mark.parametrize("load", [0, 0.05, 0.5, 0.9, 0.99])
-@pytest.mark.parametrize("stolen", [0.004, 0.03, 0.2, 0.6])
+@pytest.mark.parametrize("stolen", [0.0, 0.004, 0.03, 0.2, 0.6])
 def test_what_the_hypervisor_takes_is_no_load(load: float, stolen: float) -> None:
     """A load that would have a share of the CPU gets that of what is left to the guest. What
     /proc/stat counts is a tick too low at most, in the time of the load.
