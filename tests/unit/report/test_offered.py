@@ -19,25 +19,12 @@ from netbench.report.question import of_factor, of_results
 from netbench.report.source import Source
 from netbench.stats.comparison import NO_VERDICT
 from tests.support.synthetic import Synth
-
-COMPARE = {"factor": "send", "baseline": "readwrite"}
-SENDS = {"send": ("readwrite", "sendfile")}
-TWO = ("snd>rcv",)
-
-
-def paced(factors: Mapping[str, str]) -> tuple[float, float, float]:
-    """1 Gb/s, where there is a rate; sendfile takes half the CPU."""
-    cost = 0.5 if factors["send"] == "sendfile" else 1.0
-    rate = 9.0 * (1.2 if cost < 1 else 1) if factors.get("rate") == "none" else 1.0
-    return rate, 0.4 * cost, 0.5 * cost
+from tests.unit.report.test_snapshots import SEND as COMPARE
+from tests.unit.report.test_snapshots import SENDS, TWO, paced, written
 
 
 def folder(made: Synth, at: Path, rate: str = "") -> Path:
-    made.write(at)
-    if rate:
-        with (at / "campaign.yaml").open("a") as file:
-            file.write(f"transfer: {{rate: {rate}}}\n")
-    return at
+    return written(made, f"transfer: {{rate: {rate}}}\n" if rate else "", at)
 
 
 def said(report: Report) -> str:
