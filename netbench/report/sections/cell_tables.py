@@ -6,16 +6,7 @@ from collections.abc import Collection
 
 from netbench.read.cells import CellResult
 from netbench.read.pivot import Pivot, pivots
-from netbench.report.blocks import (
-    Block,
-    Column,
-    Plot,
-    Section,
-    Table,
-    Value,
-    keyed,
-    tabled,
-)
+from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source

@@ -17,11 +17,7 @@ from netbench.read.cells import CellResult, cells_of
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
-from netbench.stats.by_boot import (
-    runs_a_boot,
-    split,
-    what_boots_buy,
-)
+from netbench.stats.by_boot import runs_a_boot, split, what_boots_buy
 from netbench.stats.closing import Standing, closings
 from netbench.stats.series import instabilities, outliers
 from tests.support.synthetic import Record, Synth, failed, scaled
