@@ -204,14 +204,6 @@ def test_a_sound_campaign_on_two_hosts_has_none(tmp_path: Path, synth: Synth) ->
     assert found(synth.write(tmp_path / "r")) == {}
 
 
-@pytest.mark.parametrize(
-    ("sends", "said"), [(("write",), "1 cell has"), (("write", "sendfile"), "2 cells have")]
-)
-def test_one_of_something_is_said_as_one(tmp_path: Path, sends: tuple[str], said: str) -> None:
-    folder = Synth({"send": sends}, pairs=TWO, runs=1).write(tmp_path / "r")
-    assert found(folder)["few"].what == f"{said} one run, which has no interval."
-
-
 def test_cut_line_is_said(tmp_path: Path) -> None:
     folder = Synth(pairs=TWO).write(tmp_path / "r")
     (folder / "records.jsonl").write_bytes((folder / "records.jsonl").read_bytes()[:-9])
