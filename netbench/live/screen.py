@@ -117,8 +117,8 @@ def _text(words: str, style: str = "") -> Text:
 
 def _head(view: Overview) -> Iterator[Text]:
     """The campaign, and how far it is."""
-    is_well = view.state in ("running", "done")
-    state = Text(STATES[view.state], "bold green" if is_well else "bold red")
+    colour = "green" if view.state in ("running", "done") else "red"
+    state = Text(STATES[view.state], f"bold {colour}")
     left = "" if view.left is None else f", about {format_duration(view.left)} left"
     cells = f"{count(len(view.cells), 'cell')}: {_in_words(view.statuses)}"
     yield Text.assemble(_text(view.plan.campaign.name, "bold"), "  ", state, f"{left}  {cells}")
@@ -189,8 +189,8 @@ def _comparisons(view: Overview) -> _Part:
     asked = view.plan.campaign.compare
     if not rows or asked is None:
         return _Part([], [])
-    against = f"{asked.factor}, against {shown(asked.baseline)}"
-    title = f"compared: {against}; intervals allow for looking early"
+    levels = f"{asked.factor}, against {shown(asked.baseline)}"
+    title = f"compared: {levels}; intervals allow for looking early"
     return _Part([_text(title, "dim")], _table(columns, rows)[1:], "comparison")
 
 
@@ -199,11 +199,8 @@ def _verdict(c: Comparison) -> tuple[Text, Text, Text]:
     if not c.ratio > 0:
         return Text("no verdict"), Text("-"), _text(c.why)
     verdict = Text(c.verdict + "?" * bool(c.flags), STYLES.get(c.verdict, ""))
-    return (
-        verdict,
-        Text(f"{signed(c.ratio)}%"),
-        _text(bounds(c.low, c.high) if c.low > 0 else c.why),
-    )
+    interval = bounds(c.low, c.high) if c.low > 0 else c.why
+    return verdict, Text(f"{signed(c.ratio)}%"), _text(interval)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]:
@@ -223,16 +220,9 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]
 def _cautions(view: Overview, width: int) -> _Part:
     """Runs that are not ok, and what else is in doubt."""
     bad = [f"run {each.run}: {each.cell}: {each.status}: {each.reason}" for each in view.ledger.bad]
-    rows = [
-        Text(line, "yellow")
-        for words in (*reversed(bad), *view.findings.cautions)
-        for line in textwrap.wrap(
-            " ".join(escape_controls(words).split()),
-            width,
-            initial_indent="! ",
-            subsequent_indent="  ",
-        )
-    ]
+    every = (escape_controls(words).split() for words in (*reversed(bad), *view.findings.cautions))
+    folded = textwrap.TextWrapper(width, initial_indent="! ", subsequent_indent="  ")
+    rows = [Text(line, "yellow") for words in every for line in folded.wrap(" ".join(words))]
     return _Part([Text("cautions", "dim")], rows, "line")
 
 
