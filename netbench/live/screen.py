@@ -189,8 +189,8 @@ def _comparisons(view: Overview) -> _Part:
     asked = view.plan.campaign.compare
     if not rows or asked is None:
         return _Part([], [])
-    levels = f"{asked.factor}, against {shown(asked.baseline)}"
-    title = f"compared: {levels}; intervals allow for looking early"
+    against = f"{asked.factor}, against {shown(asked.baseline)}"
+    title = f"compared: {against}; intervals allow for looking early"
     return _Part([_text(title, "dim")], _table(columns, rows)[1:], "comparison")
 
 

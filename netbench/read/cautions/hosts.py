@@ -40,8 +40,7 @@ def virtual_link(evidence: Evidence) -> Cautions:
 
 @caution(
     205,
-    remedy="find out what else changed it (another program, or the kernel along with a setting),"
-    " and put it back by hand where it matters",
+    remedy="find out what else changed it, and put it back by hand where it matters",
 )
 def left_changed(evidence: Evidence) -> Cautions:
     """After everything was put back, sysctls of the network or of memory, or numbers of an
@@ -101,8 +100,7 @@ def _may_change(name: str, swept: tuple[str, ...]) -> bool:
 
 @caution(
     100,
-    remedy="a comparison of these kernels includes all that: hold it equal by settings unless it is"
-    " intended",
+    remedy="hold it equal by settings: a comparison of these kernels includes all that",
 )
 def kernels(evidence: Evidence) -> Cautions:
     """A host differs under two swept kernels in more than the kernel."""
@@ -153,9 +151,8 @@ def side_by_side(evidence: Evidence) -> Cautions:
     )
     if where:
         yield Caution(
-            "Pairs on one kernel ran side by side: meters of the whole kernel would have counted"
-            " all of them, and were not read. CPU is that of the processes (rusage), without"
-            " softirq work that others did for them.",
+            "Pairs on one kernel ran side by side, so meters of the whole kernel were not read: CPU"
+            " is that of the processes (rusage), without softirq work that others did for them.",
             where,
             "equal boot ids",
         )
@@ -172,8 +169,8 @@ def shared(evidence: Evidence) -> Cautions:
         meter = host_meter(evidence.result, "system_cpu")
         whole = f"read system_cpu (by {meter})" if meter else "add cpuidle or soak to `meters:`"
         yield Caution(
-            "Sender and receiver share one kernel: sender_cpu and receiver_cpu are those of"
-            " the processes (rusage), without softirq work that others did for them.",
+            "Sender and receiver share one kernel: CPU of a side is that of its process (rusage),"
+            " without softirq work that others did for it.",
             pairs,
             "equal boot ids",
             f"{whole} for the whole cost; two hosts tell the sides apart",

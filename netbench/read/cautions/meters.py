@@ -55,9 +55,9 @@ def idle(evidence: Evidence) -> Cautions:
         by_window = {at: share for each in seen for at, share in each.items()}
         least, most = min(by_window.values(), default=0.0), max(by_window.values(), default=0.0)
         if most - least >= MOVED:
+            lost = f"between {least:.1%} and {most:.1%} of their time"
             yield Caution(
-                f"Idle CPUs of {host} lost between {least:.1%} and {most:.1%} of their time, which"
-                " soak subtracts.",
+                f"Idle CPUs of {host} lost {lost}, which soak subtracts.",
                 (host,),
                 f"{len(by_window)} idle windows between blocks",
             )
@@ -189,8 +189,7 @@ def resolution(evidence: Evidence) -> Cautions:
         worst = max(errors, key=errors.__getitem__)
         window = min(evidence.saw[worst])
         yield Caution(
-            "The measured window is short for the steps of /proc/stat: CPU by procstat of one run"
-            " is a rough estimate.",
+            "The window is short for the ticks of /proc/stat: CPU by procstat of a run is rough.",
             evidence.labels(errors),
             f"standard error of one run {errors[worst]:.0%} of what it reads, the most:"
             f" {window * 1e3:.3g} ms are {window * ticks:.2g} ticks of 1/{ticks} s",

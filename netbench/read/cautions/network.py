@@ -134,8 +134,7 @@ def _in_words(entry: HostEntry) -> str:
 
 @caution(
     70,
-    remedy="look for drops (`ethtool -S`, `nstat`), check flow control and ring sizes, or send less"
-    " with rate",
+    remedy="look for drops (`ethtool -S`, `nstat`), flow control and ring sizes, or send less",
 )
 def retransmits(evidence: Evidence) -> Cautions:
     """The sender retransmitted: the network may bound the transfer."""

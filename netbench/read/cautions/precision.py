@@ -25,8 +25,7 @@ PUBLISHED = (
 
 @caution(
     184,
-    remedy="believe no difference of that size; find what a run leaves behind for the next one, or"
-    " what changes during the campaign; more and longer runs",
+    remedy="believe no difference of that size; find what a run leaves for the next; longer runs",
 )
 def control(evidence: Evidence) -> Cautions:
     """A control differs from its baseline, though both are the same: what is called a difference
@@ -108,8 +107,7 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
 
 @caution(
     170,
-    remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
-    " cooling, repeat",
+    remedy="comparisons within blocks stand, means do not: warm up, fix clock speed and cooling",
 )
 def drift(evidence: Evidence) -> Cautions:
     """All cells together rise or fall by 1% or more over the campaign."""

@@ -34,16 +34,14 @@ def truncated(evidence: Evidence) -> Cautions:
     """The last line of records.jsonl is incomplete, so that its run is left out."""
     if evidence.result.truncated:
         yield Caution(
-            "The last line of records.jsonl is incomplete and is left out: the controller was"
-            " killed while it wrote the line.",
+            "The last line of records.jsonl is incomplete, as a kill leaves it, and is left out.",
             evidence="one run is lost",
         )
 
 
 @caution(
     225,
-    remedy="see the reasons of the failed runs and log.txt, remove the cause and repeat; until then"
-    " trust only verdicts that say `even if`",
+    remedy="see the reasons and log.txt, and repeat; until then trust verdicts that say `even if`",
 )
 def failing_level(evidence: Evidence) -> Cautions:
     """A level's runs fail more often than those of the other levels of its factor: what is left of
@@ -85,8 +83,7 @@ def bad_runs(evidence: Evidence) -> Cautions:
 
 @caution(
     210,
-    remedy="do not read these cells as the cost of this method; `netbench check` says what the host"
-    " lacks",
+    remedy="do not read these cells as this method's cost; `netbench check` says what it lacks",
 )
 def mechanism(evidence: Evidence) -> Cautions:
     """A method's proof counters show that its mechanism was not used."""
@@ -151,8 +148,7 @@ def units(evidence: Evidence) -> Cautions:
 
 @caution(
     155,
-    remedy="find what stood still then (`top`, other guests); a rate that link and hosts carry; a"
-    " window of a hundred chunks or more",
+    remedy="find what stood still then; lower the rate; use a window of 100 chunks or more",
 )
 def rate(evidence: Evidence) -> Cautions:
     """Runs moved over 2% less or more than their `rate` in the window of a side: their CPU is of
@@ -213,8 +209,7 @@ def outlier(evidence: Evidence) -> Cautions:
 @caution(
     120,
     kinds=("facts",),
-    remedy="the records are kept: to go on with them, restore these facts and resume; else run the"
-    " campaign anew",
+    remedy="restore these facts and resume, which counts them again; else run the campaign anew",
 )
 def not_pooled(evidence: Evidence) -> Cautions:
     """Facts that must match changed, so that ok runs made before are excluded."""
@@ -243,8 +238,7 @@ def _cuts(runs: Runs) -> Iterator[tuple[tuple[str, str], tuple[int, float]]]:
 
 @caution(
     40,
-    remedy="look at the management link to the hosts; where data shares it, compare these runs with"
-    " the others",
+    remedy="look at the management link; where data shares it, compare these runs with others",
     observe=_cuts,
 )
 def cut(evidence: Evidence) -> Cautions:
