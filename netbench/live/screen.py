@@ -59,11 +59,7 @@ class _Part:
 
 
 def render(
-    view: Overview,
-    width: int = 80,
-    height: int | None = None,
-    colour: bool = False,
-    note: str = "",
+    view: Overview, width: int = 80, height: int | None = None, colour: bool = False, note: str = ""
 ) -> list[str]:
     """The lines of an overview, `height` of them at most; None: all that there is to say."""
     head, foot = list(_head(view)), [_text(note, "dim")] if note else []

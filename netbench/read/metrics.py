@@ -211,8 +211,5 @@ def describe(name: str, units: Mapping[str, str] = NO_UNITS) -> Metric:
     if not meter:
         return metric
     return replace(
-        metric,
-        name=name,
-        about=f"{metric.about}, by {meter}",
-        label=f"{metric.title} ({meter})",
+        metric, name=name, about=f"{metric.about}, by {meter}", label=f"{metric.title} ({meter})"
     )

@@ -18,8 +18,7 @@ VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  #
 
 
 @caution(
-    55,
-    remedy="take differences of the stack from it; what a packet costs on a wire needs a card",
+    55, remedy="take differences of the stack from it; what a packet costs on a wire needs a card"
 )
 def virtual_link(evidence: Evidence) -> Cautions:
     """The data link is virtual: packets stay whole, up to 64 KiB with TSO, and meet no card."""
@@ -38,10 +37,7 @@ def virtual_link(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    205,
-    remedy="find out what else changed it, and put it back by hand where it matters",
-)
+@caution(205, remedy="find out what else changed it, and put it back by hand where it matters")
 def left_changed(evidence: Evidence) -> Cautions:
     """After everything was put back, sysctls of the network or of memory, or numbers of an
     interface, were not as before the first change, and no setting accounts for that.
@@ -55,11 +51,7 @@ def left_changed(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    110,
-    kinds=("facts",),
-    remedy="keep these facts equal, or sweep what changes them",
-)
+@caution(110, kinds=("facts",), remedy="keep these facts equal, or sweep what changes them")
 def changed_facts(evidence: Evidence) -> Cautions:
     """A fact that does not decide about pooling changed during the campaign."""
     result = evidence.result
@@ -98,10 +90,7 @@ def _may_change(name: str, swept: tuple[str, ...]) -> bool:
     return by_itself or of_swept or (KERNEL in swept and name.startswith(OF_KERNEL))
 
 
-@caution(
-    100,
-    remedy="hold it equal by settings: a comparison of these kernels includes all that",
-)
+@caution(100, remedy="hold it equal by settings: a comparison of these kernels includes all that")
 def kernels(evidence: Evidence) -> Cautions:
     """A host differs under two swept kernels in more than the kernel."""
     result = evidence.result

@@ -64,8 +64,7 @@ def idle(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    64,
-    remedy="longer runs (a meter that samples at clock ticks misses bursts), or the meter soak",
+    64, remedy="longer runs (a meter that samples at clock ticks misses bursts), or the meter soak"
 )
 def contradicted(evidence: Evidence) -> Cautions:
     """A meter of the whole host counted less CPU time than the measured processes used, which

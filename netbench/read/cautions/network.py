@@ -68,10 +68,7 @@ def _as_asked(r: Readback) -> bool:
     return r.asked.removesuffix(OR_DEFAULT) == r.read
 
 
-@caution(
-    80,
-    remedy="set transfer.congestion, or sweep it",
-)
+@caution(80, remedy="set transfer.congestion, or sweep it")
 def congestion(evidence: Evidence) -> Cautions:
     """Cells ran with bbr, or with different congestion control that is not a factor."""
     used: dict[str, set[str]] = {}
@@ -133,8 +130,7 @@ def _in_words(entry: HostEntry) -> str:
 
 
 @caution(
-    70,
-    remedy="look for drops (`ethtool -S`, `nstat`), flow control and ring sizes, or send less",
+    70, remedy="look for drops (`ethtool -S`, `nstat`), flow control and ring sizes, or send less"
 )
 def retransmits(evidence: Evidence) -> Cautions:
     """The sender retransmitted: the network may bound the transfer."""

@@ -135,8 +135,7 @@ def drift(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    160,
-    remedy="the interval is too narrow: run longer or warm up longer, or find what switches",
+    160, remedy="the interval is too narrow: run longer or warm up longer, or find what switches"
 )
 def dependence(evidence: Evidence) -> Cautions:
     """Runs of a converged cell drift or follow each other."""
@@ -157,10 +156,7 @@ def dependence(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    140,
-    remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
-)
+@caution(140, remedy=f"raise repeat.min to {ENOUGH_RUNS} or more")
 def few(evidence: Evidence) -> Cautions:
     """A cell has fewer than 5 runs."""
     for low, high, what in (
@@ -176,10 +172,7 @@ def few(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    130,
-    remedy=f"repeat.boots: {ENOUGH} or more",
-)
+@caution(130, remedy=f"repeat.boots: {ENOUGH} or more")
 def boots(evidence: Evidence) -> Cautions:
     """Each kernel was booted fewer than 4 times, or a host was rebooted in between."""
     result = evidence.result
@@ -218,10 +211,7 @@ def boots(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    125,
-    remedy="`builds: 4` of each kernel from git, or a list of builds",
-)
+@caution(125, remedy="`builds: 4` of each kernel from git, or a list of builds")
 def builds(evidence: Evidence) -> Cautions:
     """Compared kernels have one build each, or fewer than 4."""
     result = evidence.result

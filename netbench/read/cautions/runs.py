@@ -26,10 +26,7 @@ REMEDIES = {
 }
 
 
-@caution(
-    240,
-    remedy="resume the campaign: it repeats the run",
-)
+@caution(240, remedy="resume the campaign: it repeats the run")
 def truncated(evidence: Evidence) -> Cautions:
     """The last line of records.jsonl is incomplete, so that its run is left out."""
     if evidence.result.truncated:
@@ -82,8 +79,7 @@ def bad_runs(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    210,
-    remedy="do not read these cells as this method's cost; `netbench check` says what it lacks",
+    210, remedy="do not read these cells as this method's cost; `netbench check` says what it lacks"
 )
 def mechanism(evidence: Evidence) -> Cautions:
     """A method's proof counters show that its mechanism was not used."""
@@ -100,10 +96,7 @@ def mechanism(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    190,
-    remedy="see samples/, and the tool's pattern",
-)
+@caution(190, remedy="see samples/, and the tool's pattern")
 def missing(evidence: Evidence) -> Cautions:
     """An ok run moved data, but its throughput could not be computed."""
     runs = evidence.result.ok
@@ -147,8 +140,7 @@ def units(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    155,
-    remedy="find what stood still then; lower the rate; use a window of 100 chunks or more",
+    155, remedy="find what stood still then; lower the rate; use a window of 100 chunks or more"
 )
 def rate(evidence: Evidence) -> Cautions:
     """Runs moved over 2% less or more than their `rate` in the window of a side: their CPU is of
@@ -179,8 +171,7 @@ def rate(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    150,
-    remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
+    150, remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs"
 )
 def outlier(evidence: Evidence) -> Cautions:
     """A run lies far from the median of its cell, by NEAR at least; it counts like all others."""
@@ -259,11 +250,7 @@ def _whys(runs: Runs) -> Iterator[tuple[tuple[str, str], str]]:
         yield (runs.record.cell, runs.record.pair), runs.record.unverified
 
 
-@caution(
-    25,
-    remedy="a sink that keeps the data (discard, a file), or verify: off",
-    observe=_whys,
-)
+@caution(25, remedy="a sink that keeps the data (discard, a file), or verify: off", observe=_whys)
 def unverified(evidence: Evidence) -> Cautions:
     """`verify` was asked for, and what arrived could not be read again."""
     if evidence.saw:

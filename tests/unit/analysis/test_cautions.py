@@ -165,9 +165,7 @@ def test_the_width_is_that_of_what_closes_a_cell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("boots", "at", "told", "what", "evidence"),
-    [
-        (2, 0, {"facts": {"kernel": "6.18.0"}}, "are excluded", "snd: kernel was 6.18.0"),
-    ],
+    [(2, 0, {"facts": {"kernel": "6.18.0"}}, "are excluded", "snd: kernel was 6.18.0")],
 )
 def test_hosts_that_differ_are_named(
     tmp_path: Path, boots: int, at: int, told: dict[str, Any], what: str, evidence: str
@@ -240,10 +238,7 @@ SERIES: dict[
         lambda x: autocorrelation(x)[1] < 0.002,
         lambda rng: np.cumsum(rng.normal(0, 1, 30)),
     ),
-    "outliers": (
-        lambda x: bool(outliers(x)),
-        lambda rng: np.append(rng.normal(0, 1, 15), 30.0),
-    ),
+    "outliers": (lambda x: bool(outliers(x)), lambda rng: np.append(rng.normal(0, 1, 15), 30.0)),
 }
 """By test whether it suspects a series, and a series of which it should."""
 

@@ -50,9 +50,7 @@ def equations(printed: str) -> Iterator[tuple[str, bool]]:
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of a cell cost many times what the others did."""
     made = Synth(
-        factors={"sg": ("off", "on")},
-        compare={"factor": "sg", "baseline": "off"},
-        pairs=("a>b",),
+        factors={"sg": ("off", "on")}, compare={"factor": "sg", "baseline": "off"}, pairs=("a>b",)
     ).write(tmp_path_factory.mktemp("profiled") / "r")
     runs = [("sg=off", more(NO_SG, by)) for by in (0, 0, 9000)]
     return store(made, runs + [("sg=on", more(SG, by)) for by in (0, 50, 100)])

@@ -66,12 +66,7 @@ def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("rate", "moved", "why"),
-    [
-        ("1Gb/s", 1.0, ""),
-        ("", 1.0, NO_RATE),
-        ("1Gb/s", 0.97, MISSED),
-        ("1Gb/s", 1.03, MISSED),
-    ],
+    [("1Gb/s", 1.0, ""), ("", 1.0, NO_RATE), ("1Gb/s", 0.97, MISSED), ("1Gb/s", 1.03, MISSED)],
 )
 def test_raw_cpu_is_judged_at_a_rate_that_held(
     tmp_path: Path, rate: str, moved: float, why: str
