@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,14 @@ from typing import Any
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import StoreError
 
-WIDTH = 80
+WIDTH, WIDEST = 80, 200
 GONE = (errno.EPIPE, errno.EIO)  # the reader of our output ended: a closed pipe or terminal
+
+
+def columns() -> int:
+    """How wide answers are: as the terminal, within bounds; 80 elsewhere."""
+    there = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+    return min(max(there, WIDTH), WIDEST)
 
 
 def say(text: str) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.cli.output import WIDTH, say, tell
+from netbench.cli.output import columns, say, tell
 from netbench.cli.verb import add_json, add_redact, add_result, read_result
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     if len(forms) > 1:
         names = " and ".join(f"--{form}" for form in forms)
         raise RequestError(f"{names} are forms of one report; give one of them")
-    form = forms[0] if forms else "text"
+    form = forms[0] if forms else "text" if options.full or options.cells else "first"
     with read_result(options.result, options.redact) as result:
         report = api.build_report(result, cells=options.cells)
         told = render(report, form)
@@ -54,18 +53,9 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def render(report: Report, kind: str) -> str:
-    """A report as `text`, `json`, `letter` or `ktap`."""
-    return str(import_module(f"netbench.report.{kind}").render(report))
-
-
-def sections_text(report: Report, keys: Sequence[str]) -> str:
-    """Some sections of a report as text; a section that a report does not have is left out."""
-    from netbench.report import text
-
-    sections = [section for key in keys for section in report.sections if section.key == key]
-    return "\n\n".join(
-        "\n".join(text.section_lines(section, WIDTH)).rstrip() for section in sections
-    )
+    """A report as `first` (its first screen), `text`, `json`, `letter` or `ktap`."""
+    form = import_module(f"netbench.report.{kind}")
+    return str(form.render(report, columns()) if kind == "first" else form.render(report))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="write a page of all results below DIR instead, as DIR/index.html or to --html F",
+    )
+    parser.add_argument(
+        "--full", action="store_true", help="print all of it, not the first screen alone"
     )
     parser.add_argument(
         "--cells",

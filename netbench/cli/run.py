@@ -10,7 +10,7 @@ from netbench import api
 from netbench.base.errors import RequestError, StoreError
 from netbench.base.names import shell_word
 from netbench.cli.output import fold, say, tell
-from netbench.cli.report import sections_text
+from netbench.cli.report import render
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
 
 if TYPE_CHECKING:
@@ -42,20 +42,20 @@ def _run_parted(options: argparse.Namespace, campaign: Campaign) -> int:
 
 
 def say_summary(result: Path) -> None:
-    """The answers, the matrix, the cells and the cautions, and last the result folder."""
+    """The first screen of the report, and last the result folder."""
     from netbench.report.build import build
 
     if not result.exists():
         raise StoreError(
             f"{result} is not there any more: was the folder moved? give `report` its new path"
         )
-    say(sections_text(build(result), ("summary", "matrix", "cells", "cautions")) + "\n")
+    say(render(build(result), "first"))
     say_place(result)
 
 
 def say_place(result: Path) -> None:
     """Where the result is."""
-    say(fold(f"the whole report: python -m netbench report {shell_word(result)}"))
+    say(f"the whole report: python -m netbench report --full {shell_word(result)}")
     say(str(result))
 
 

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.cli.output import say, tell
-from netbench.cli.report import render, sections_text
+from netbench.cli.report import render
 from netbench.cli.verb import add_json
 
 if TYPE_CHECKING:
     from netbench.run.transfer import Second
 
-SECTIONS = ("cells", "settings", "proof", "cautions")
-
 
 def run(options: argparse.Namespace) -> int:
     result = api.transfer(*options.words, results=options.results, seconds=_say_second)
-    say(render(result.report, "json") if options.json else sections_text(result.report, SECTIONS))
+    say(render(result.report, "json" if options.json else "text" if options.full else "first"))
     if options.results:
         tell(str(result.path))
     return 0
@@ -44,4 +42,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keys of `transfer:`, such as send=sendfile source=F, or of the campaign"
         " (repeat.min=5)",
     )
+    parser.add_argument("--full", action="store_true", help="print the whole report")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from netbench.base.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
@@ -95,6 +96,16 @@ def table_lines(table: Table, width: int) -> Iterator[str]:
         yield from _parted(columns, rows, width)
     for note in table.notes:
         yield from _fold(note, width)
+
+
+def fitted(table: Table, width: int) -> Table:
+    """The table with as many of its columns of values, from the left, as a line holds."""
+    rows = [[escape_controls(text) for text in row] for row in as_words(table)]
+    kept = len(table.columns)
+    while kept > 1 and _width(table.columns[:kept], [row[:kept] for row in rows]) > width:
+        kept -= 1
+    cut = tuple(row[:kept] for row in table.rows)
+    return replace(table, columns=table.columns[:kept], rows=cut, marked_values=frozenset())
 
 
 def as_words(table: Table) -> list[list[str]]:

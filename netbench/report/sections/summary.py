@@ -244,6 +244,8 @@ def _state(source: Source) -> str:
     started = runs["started"].dropna()
     if len(started) == 0:
         return text + "."
+    if len(runs) == 1:
+        return f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC."
     took = (started.max() - started.min()).total_seconds()
     boots = source.result.kernels
     if len(boots) > 1 or source.result.in_boots:
