@@ -42,7 +42,7 @@ def pretend(states: str) -> tuple[str, ...]:
 def test_no_cpu_is_idle_for_longer_than_a_window_lasts() -> None:
     """A stay that ends within the window, and began long before, is not of it."""
     with mover() as one:
-        for _ in range(100):
+        for _ in range(50):
             side = observe(one, "cpuidle", duration=4 * MS)
             opened, closed = (side.vectors["cpuidle", "cpus", edge].ns for edge in (0, 1))
             opening, closing = (side.numbers("cpuidle", "cpu_idle_ns", e) for e in (0, 1))
@@ -90,17 +90,11 @@ def test_it_says_what_proc_stat_says_but_for_its_steps() -> None:
 
 @pytest.mark.root
 def test_idle_is_the_sum_of_all_states() -> None:
-    with mover(*pretend("0 1 2")) as one:
-        side = observe(one, "cpuidle")
+    with mover(*pretend("0 1 2")) as one, mover(*pretend("")) as none:
+        side, unread = observe(one, "cpuidle"), none.catalogue.meters["cpuidle"].unread
         found = side.numbers("cpuidle", "cpu_idle_ns", Edge.OPEN)
         assert found == [(3000 + 3 * (cpu + 1)) * 1000 for cpu in range(CPUS)]
         assert side.total("cpuidle", "idle_ns", Edge.OPEN) == sum(found)
-
-
-@pytest.mark.root
-def test_a_kernel_without_idle_states_says_so() -> None:
-    with mover(*pretend("")) as one:
-        unread = one.catalogue.meters["cpuidle"].unread
     assert unread == {"cpuidle": f"0 of {CPUS} CPUs have idle states ({CPU}/cpu*/cpuidle)"}
 
 
@@ -110,11 +104,8 @@ def test_a_kernel_without_idle_states_says_so() -> None:
 @pytest.mark.parametrize("root", ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"])
 def test_a_cpu_outside_the_cpuset_cannot_be_woken(root: str) -> None:
     """Its reason is said before any run. A CPU that the process merely avoids is no such one."""
-    folder = Path(root, "netbench-test")
-    if (
-        not (Path(root) / "cgroup.procs").exists()
-        or root.endswith("cgroup") != Path(root, "cgroup.controllers").exists()
-    ):
+    folder, unified = Path(root, "netbench-test"), Path(root, "cgroup.controllers").exists()
+    if not Path(root, "cgroup.procs").exists() or root.endswith("cgroup") != unified:
         pytest.skip(f"no cpusets in {root}")
     folder.mkdir()
     try:
@@ -122,14 +113,9 @@ def test_a_cpu_outside_the_cpuset_cannot_be_woken(root: str) -> None:
             (folder / "cpuset.mems").write_text("0")
         (folder / "cpuset.cpus").write_text("0")
         join = f'echo $$ > {folder}/cgroup.procs; exec "$@"'
-        with (
-            mover("sh", "-ec", join, "sh") as inside,
-            mover("taskset", "--cpu-list", "0") as beside,
-        ):
+        with mover("sh", "-ec", join, "sh") as inside, mover("taskset", "-c", "0") as beside:
             why = inside.catalogue.meters["cpuidle"].row.why
-            assert (
-                why == f"1 of {CPUS} CPUs are in this process's cpuset: it cannot wake the others"
-            )
+            assert why.startswith(f"1 of {CPUS} CPUs are in this process's cpuset: it cannot wake")
             assert not beside.catalogue.meters["cpuidle"].row.why
     finally:
         folder.rmdir()

@@ -96,25 +96,14 @@ def rapl() -> Iterator[Worker]:
         yield worker
 
 
-def write(worker: Worker, energy: dict[str, int]) -> None:
-    root = Path(f"/proc/{worker.hello.pid}/root/sys/class/powercap")
-    for name, number in energy.items():
-        (root / name / "energy_uj").write_text(f"{number}\n")
-
-
 def test_energy_goes_on_where_a_zone_begins_again_at_0(rapl: Worker) -> None:
     rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
-    write(rapl, {"intel-rapl:0": 10, "intel-rapl:0:1": 57, "intel-rapl:1": 100, "intel-rapl:2": 4})
+    root = Path(f"/proc/{rapl.hello.pid}/root/sys/class/powercap")
+    for name, number in (("0", 10), ("0:1", 57), ("1", 100), ("2", 4)):
+        (root / f"intel-rapl:{name}" / "energy_uj").write_text(f"{number}\n")
     side = observed(rapl)
-    opening = {
-        name: side.total("energy", name, Edge.OPEN)
-        for name in ("package_uj", "dram_uj", "counted_uj")
-    }
-    assert opening == {
-        "package_uj": (1000 - 995 + 10) + 100,
-        "dram_uj": 50,
-        "counted_uj": 165,
-    }
+    expected = {"package_uj": (1000 - 995 + 10) + 100, "dram_uj": 50, "counted_uj": 165}
+    assert {name: side.total("energy", name, Edge.OPEN) for name in expected} == expected
 
 
 GROWING = """
@@ -158,22 +147,18 @@ def test_a_campaign_counts_energy_while_its_hosts_are_idle_too(tmp_path: Path) -
 
 
 def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
+    """And a machine without any zone says so."""
     rapl.prepare({"role": "observe", "meters": "energy", "duration": MS})
     root = Path(f"/proc/{rapl.hello.pid}/root/sys/class/powercap")
     os.truncate(root / "intel-rapl:0:1" / "energy_uj", 0)
     side = observed(rapl)
     assert side.numbers("energy", "dram_uj", Edge.CLOSE) == []
     assert side.total("energy", "package_uj", Edge.CLOSE) == 0
-
-
-@needs("root")
-def test_a_machine_without_rapl_says_so() -> None:
-    empty = "mount -t tmpfs tmpfs /sys/class; mkdir /sys/class/powercap"
-    with mover("unshare", "--mount", "sh", "-ec", f'{empty}; exec "$@"', "sh") as worker:
+    empty = 'mount -t tmpfs tmpfs /sys/class; mkdir /sys/class/powercap; exec "$@"'
+    with mover("unshare", "--mount", "sh", "-ec", empty, "sh") as worker:
         unread = worker.catalogue.meters["energy"].unread
-    assert unread == {
-        "energy": "this machine has no energy counters (RAPL, in /sys/class/powercap)"
-    }
+    why = "this machine has no energy counters (RAPL, in /sys/class/powercap)"
+    assert unread == {"energy": why}
 
 
 @pytest.mark.parametrize("meter", ["psi", "energy"])
@@ -189,19 +174,11 @@ def test_the_tick_rate_is_that_of_the_coarse_clock() -> None:
         assert worker.hello.tick_rate == round(1 / time.clock_getres(coarse))
 
 
-@pytest.mark.parametrize(
-    ("text", "fact"),
-    [
-        ("CONFIG_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=250\n", "on"),
-        ("# CONFIG_IRQ_TIME_ACCOUNTING is not set\nCONFIG_HZ=250\n", "off"),
-        ("CONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\nCONFIG_HZ=100\n", "off"),
-    ],
-)
-def test_the_accounting_of_interrupts_is_read_from_the_configuration(text: str, fact: str) -> None:
-    assert irq_time_accounting(text) == fact
-
-
-def test_a_text_that_is_no_configuration_is_no_answer() -> None:
+def test_the_accounting_of_interrupts_is_read_from_the_configuration() -> None:
+    hz, name = "CONFIG_HZ=250\n", "CONFIG_IRQ_TIME_ACCOUNTING"
+    assert irq_time_accounting(f"{name}=y\n{hz}") == "on"
+    for text in (f"# {name} is not set\n{hz}", f"CONFIG_HAVE_IRQ_TIME_ACCOUNTING=y\n{hz}"):
+        assert irq_time_accounting(text) == "off"
     with pytest.raises(ValueError, match="CONFIG_HZ"):
         irq_time_accounting("")
 

@@ -13,6 +13,7 @@ import pytest
 
 from netbench.engine.binding import Edge
 from tests.support.engine_pair import WORKER, mover, observe, open_pair
+from tests.support.local import out
 from tests.support.needs import needs
 
 BYTES = 50_000_001
@@ -92,12 +93,10 @@ def test_the_kernels_counts_are_those_of_proc() -> None:
 
 
 def test_what_another_worker_reads_of_the_kernel_is_left_out() -> None:
+    """Without an interface its counters are missing, too."""
     opening, closing = read_by_meter(without_host_wide=1)
     assert not set(opening) & set(of_kernel())
     assert {"link_rx_bytes", "ip_in_receives", "namespace"} <= set(closing)
-
-
-def test_without_an_interface_its_counters_are_missing() -> None:
     opening, _ = read_by_meter(interface="")
     assert not [name for name in opening if name.startswith("link_")]
     assert "ip_in_receives" in opening
@@ -113,16 +112,13 @@ def spaces() -> Iterator[Spaces]:
     names = (f"nbq{os.getpid()}a", f"nbq{os.getpid()}b")
     try:
         for name in names:
-            subprocess.run(["ip", "netns", "add", name], check=True)
+            out("ip", "netns", "add", name)
         link = f"ip link add data netns {names[0]} type veth peer name data netns {names[1]}"
-        subprocess.run(link.split(), check=True)
+        out(*link.split())
         for name, end in zip(names, "12", strict=True):
-            for words in (
-                f"address add 10.9.8.{end}/24 dev data",
-                f"address add fd09::{end}/64 dev data nodad",
-                "link set data up",
-            ):
-                subprocess.run(["ip", "-n", name, *words.split()], check=True)
+            for address in (f"10.9.8.{end}/24 dev data", f"fd09::{end}/64 dev data nodad"):
+                out("ip", "-n", name, "address", "add", *address.split())
+            out("ip", "-n", name, "link", "set", "data", "up")
         yield names
     finally:
         for name in names:
@@ -131,12 +127,7 @@ def spaces() -> Iterator[Spaces]:
 
 def of_link(space: str) -> Numbers:
     """Of the interface, by ip(8)."""
-    shown = subprocess.run(
-        ["ip", "-n", space, "-s", "-j", "link", "show", "data"],
-        check=True,
-        capture_output=True,
-    )
-    stats = json.loads(shown.stdout)[0]["stats64"]
+    stats = json.loads(out("ip", "-n", space, "-s", "-j", "link", "show", "data"))[0]["stats64"]
     return {
         f"link_{way}_{what}": stats[way][what]
         for way in ("rx", "tx")
@@ -148,10 +139,8 @@ def of_ip(space: str) -> Numbers:
     """Of IP and TCP, by nstat(8)."""
     if shutil.which("nstat") is None:
         pytest.skip("needs nstat: apt-get install iproute2")
-    shown = subprocess.run(
-        ["ip", "netns", "exec", space, "nstat", "-asz", "-j"], check=True, capture_output=True
-    )
-    kernel: Mapping[str, int] = json.loads(shown.stdout)["kernel"]
+    shown = out("ip", "netns", "exec", space, "nstat", "-asz", "-j")
+    kernel: Mapping[str, int] = json.loads(shown)["kernel"]
     return {name: kernel[key] for key, name in IP.items()}
 
 
@@ -161,15 +150,8 @@ def test_packets_of_a_namespace_are_those_that_ip_and_nstat_show(spaces: Spaces,
     address = "fd09::2" if ip == "6" else "10.9.8.2"
     before = [of_link(space) | (of_ip(space) if ip == "4" else {}) for space in spaces]
     with open_pair(*argv) as pair:
-        sent, received = pair.run(
-            "write",
-            "read",
-            bytes=BYTES,
-            address=address,
-            interface="data",
-            meters="softirq",
-            to_receiver={"without_host_wide": 1},
-        )
+        run = {"bytes": BYTES, "address": address, "interface": "data", "meters": "softirq"}
+        sent, received = pair.run("write", "read", to_receiver={"without_host_wide": 1}, **run)
     after = [of_link(space) | (of_ip(space) if ip == "4" else {}) for space in spaces]
     for side, low, high in zip((sent, received), before, after, strict=True):
         for name, number in low.items():
@@ -183,14 +165,8 @@ def test_packets_of_a_namespace_are_those_that_ip_and_nstat_show(spaces: Spaces,
     segments = received.moved("softirq", "ip_in_no_ect", Edge.DRAINED)
     assert 0 < packets <= segments, "GRO joins segments"
     assert segments >= BYTES // 65536
+    assert sent.numbers("softirq", "link_interrupts", Edge.CLOSE) == [], "a veth has none"
     assert ("softirq", "interrupts", Edge.OPEN) in sent.vectors
     assert ("softirq", "interrupts", Edge.OPEN) not in received.vectors
     namespaces = {side.total("softirq", "namespace") for side in (sent, received)}
     assert namespaces == {os.stat(f"/run/netns/{space}").st_ino for space in spaces}
-
-
-def test_a_veth_has_no_interrupts_of_its_own(spaces: Spaces) -> None:
-    with mover("ip", "netns", "exec", spaces[0]) as worker:
-        side = observe(worker, "softirq", interface="data")
-    assert side.numbers("softirq", "link_interrupts", Edge.CLOSE) == []
-    assert side.numbers("softirq", "link_rx_packets", Edge.CLOSE) != []

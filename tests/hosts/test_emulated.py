@@ -52,7 +52,6 @@ def told(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | N
         # a guest of a guest: the name is the CPU's own word
         (MAX, "kvm\n", KVM_CLOCKS, "QEMU TCG"),
         (BY_NAME, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
-        (BY_NAME, "kvm\n", KVM_CLOCKS, "no"),
         (BY_NAME, None, KVM_CLOCKS, "no"),
         (BY_NAME, None, HYPERV_CLOCKS, "no"),
         (BY_NAME, None, TCG_CLOCKS, None),  # nothing tells
@@ -72,9 +71,7 @@ def test_what_hosts_say_of_themselves(
 
 def test_that_there_is_no_hypervisor_is_an_answer() -> None:
     none = EngineError(1, 0, "exec", "systemd-detect-virt: exit status 1: none")
-    failed = EngineError(1, 2, "read", "grep: exit status 2: ")
-    known, _ = read_facts(lambda questions: [failed, none, failed], {}, [FACT])
-    assert known == {"emulated": "no"}
+    assert read_facts(lambda asked: [none] * len(asked), {}, [FACT])[0] == {"emulated": "no"}
 
 
 @pytest.mark.parametrize(

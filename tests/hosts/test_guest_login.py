@@ -13,7 +13,7 @@ from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
 
 __all__ = ["bed", "tmp_path"]
 pytestmark = [pytest.mark.root, needs_sshd]
-SLOW = 1.4
+SLOW = 0.7
 """Seconds before a byte of the server's arrives: more than the first attempt waits."""
 
 

@@ -25,7 +25,6 @@ QUIET = {
         ({"cgroup": "0::/user.slice", "controllers": "memory pids"}, ""),
         ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/b\n0::/c", "controllers": ""}, "cgroup /b,"),
         ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/\n0::/", "controllers": ""}, ""),
-        ({"cgroup": "3:cpuset:/b"}, ""),
         ({"smt": "1"}, "SMT is on"),
         ({"isolated": "2-3"}, "the CPUs 2-3 are isolated"),
         ({"nohz_full": "4"}, "the CPUs 4 are isolated"),

@@ -91,12 +91,10 @@ def test_arguments_arrive_as_they_are(bed: Bed) -> None:
     assert channel.run(["cat"]).stdout == ""  # no input
 
 
-@pytest.mark.parametrize(
-    "argv", [["no-such-program"], ["/etc/passwd"], ["-e"], [""], ["echo", "a\0b"]], ids=repr
-)
-def test_what_cannot_be_run_is_said(channel: SshChannel, argv: list[str]) -> None:
-    with pytest.raises(HostError, match="snd: "):
-        channel.run(argv)
+def test_what_cannot_be_run_is_said(channel: SshChannel) -> None:
+    for argv in (["no-such-program"], ["/etc/passwd"], ["-e"], [""], ["echo", "a\0b"]):
+        with pytest.raises(HostError, match="snd: "):
+            channel.run(argv)
 
 
 def test_a_command_that_takes_too_long_is_given_up(channel: SshChannel) -> None:
@@ -124,9 +122,8 @@ def test_file_errors_are_the_hosts_own_words(bed: Bed, tmp_path: Path) -> None:
     )
     source = tmp_path / "source"
     source.write_bytes(bytes(1 << 20))
-    with pytest.raises(
-        HostError, match=r"snd: cannot write .*/small/x; its output: .*No space left"
-    ):
+    said = r"snd: cannot write .*/small/x; its output: .*No space left"
+    with pytest.raises(HostError, match=said):
         channel.put(source, f"{server.home}/small/x")
     with pytest.raises(HostError, match=r"cannot write /nowhere/x.*nowhere"):
         channel.put(source, "/nowhere/x")
@@ -148,19 +145,17 @@ def test_a_program_is_talked_to_in_bytes(channel: SshChannel) -> None:
 
 
 def test_a_programs_complaint_and_status(channel: SshChannel) -> None:
+    """A long complaint does not block the output, and a program that does not end is left."""
     process = started(channel, ["sh", "-c", "seq 2000 >&2; read x; exit 4"])
     assert process.finish(5) == 4
     assert process.complaint() == "1998\n1999\n2000"
-
-
-def test_a_long_complaint_does_not_block_the_output(channel: SshChannel) -> None:
-    process = started(channel, ["sh", "-c", "head -c 5000000 /dev/zero >&2; echo done"])
+    process = started(channel, ["sh", "-c", "head -c 5000000 /dev/zero >&2; echo done; cat"])
     assert process.read(20) == b"done\n"
-
-
-def test_a_program_that_does_not_end_is_left(channel: SshChannel) -> None:
-    process = started(channel, ["sh", "-c", "exec sleep 1000 <&-"])
-    assert process.finish(0.1) is None
+    with pytest.raises(TimeoutError):
+        process.read(0.05)
+    process.write(b"x")
+    assert process.read(5) == b"x"
+    assert started(channel, ["sh", "-c", "exec sleep 1000 <&-"]).finish(0.1) is None
 
 
 def test_writing_to_a_program_that_does_not_read_ends(
@@ -201,7 +196,7 @@ def test_a_lost_connection_is_noticed_and_made_again(bed: Bed) -> None:
 
 def test_a_frozen_host_opens_no_session_but_is_given_up(bed: Bed) -> None:
     server, _ = bed.host()
-    channel = bed.channel(connect_timeout=2.0)
+    channel = bed.channel(connect_timeout=1.0)
     channel.connect()
     tell(server.sessions(), signal.SIGSTOP)
     with pytest.raises(HostError, match="refused a session"):
@@ -260,13 +255,14 @@ def test_the_shell_sees_one_constant_line(bed: Bed, tmp_path: Path) -> None:
     assert (server.home / "seen").read_text() == f"{LINE}\n" * 3
 
 
-@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/dash", "/usr/bin/busybox"])
+@pytest.mark.parametrize("shell", ["/bin/bash", "/usr/bin/busybox"])
 def test_a_banner_is_skipped(bed: Bed, shell: str, tmp_path: Path) -> None:
     if not Path(shell).exists():
         pytest.skip(f"{shell} is not installed")
     inner = f"{shell} sh" if "busybox" in shell else shell
     banner = f"seq 5000\necho netbench:ready\nprintf 'no newline $'\nexec {inner} \"$@\""
-    _, channel = bed.host(shell=login_shell(tmp_path, banner))
+    server, channel = bed.host(shell=login_shell(tmp_path, banner))
+    (server.home / ".bashrc").write_text("echo hello; echo trouble >&2\n")
     assert channel.run(["echo", "output"]).stdout == "output\n"
     process = started(channel, ["cat"])
     process.write(b"frame")
@@ -295,13 +291,11 @@ def test_an_alias_in_an_included_file(bed: Bed, tmp_path: Path) -> None:
     server = bed.serve(user="bench")
     folder = tmp_path / "with space"
     folder.mkdir()
-    identity = keygen(folder / "key bench")
-    (server.folder / "authorized_keys").write_text((folder / "key bench.pub").read_text())
+    authorize(server.folder, keygen(folder / "key bench"))
     included = folder / "more.conf"
     included.write_text(bed.alias(server, "bench", more=f'IdentityFile "{folder}/key %r"'))
     bed.configure(f'Include "{included}"')
     assert bed.channel().run(["id", "-un"]).stdout == "bench\n"
-    assert identity.exists()
 
 
 def test_output_of_ssh_g_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +339,7 @@ def test_the_address_family_of_the_configuration_is_kept() -> None:
 
 BAD = (
     *("", "-oProxyCommand=touch injected", "a@-x", "-l@host", "a b", "$(touch injected)", "a;b"),
-    *("a`b`", "a\nb", "x@y|z", "ssh://a%20b", "'q'", 'a"b'),
+    *("a`b`", "a\nb", "x@y|z", "ssh://a%20b", 'a"b'),
 )
 
 
@@ -388,25 +382,25 @@ def test_a_configuration_that_leads_nowhere_is_told_and_leaves_no_proxy(
 # --- jumps and proxies
 
 
-def test_a_jump_host_is_gone_through(bed: Bed) -> None:
-    jump, target = bed.serve(), bed.serve(user="bench")
+def test_jump_hosts_are_gone_through_in_a_row(bed: Bed) -> None:
+    first, second, target = bed.serve(), bed.serve(), bed.serve(user="bench")
+    jumps = f"ProxyJump root@127.0.0.1:{first.port},bastion"
     bed.configure(
-        bed.alias(target, "bench", more="ProxyJump bastion")
-        + bed.alias(jump, name="bastion", more="HostKeyAlias farm"),
+        bed.alias(target, "bench", more=jumps)
+        + bed.alias(second, name="bastion", more="HostKeyAlias farm")
     )
     with bed.known.open("a") as known:
-        known.write(f"farm {jump.key()}\n")
+        known.write(f"farm {second.key()}\n")
     channel = bed.channel()
     assert channel.run(["id", "-un"]).stdout == "bench\n"
-    assert len(jump.sessions()) > 0
+    assert all(server.sessions() for server in bed.servers)
     channel.close()
-    until(lambda: not jump.sessions() and not target.sessions())
+    until(lambda: not any(server.sessions() for server in bed.servers))
 
 
 @pytest.mark.parametrize(
     ("jumps", "through"),
     [
-        ("relay", "-W '[far]:22' -- ssh://relay"),
         ("me@relay:33", "-W '[far]:22' -- ssh://me@relay:33"),
         ("me@[::1]:33", "-W '[far]:22' -- 'ssh://me@[::1]:33'"),
         ("a,b:1,relay", "-J a,b:1 {asks} -W '[far]:22' -- ssh://relay"),
@@ -521,14 +515,13 @@ KEYS = {
         "",
         "{known}:1 trusts a certificate authority for it, which netbench does not check",
     ),
+    "in a second file": (f"{PLACE} {{ecdsa}}\n", "", ""),
     "of another kind": (
         f"{PLACE} {{ecdsa}}\n",
         "HostKeyAlgorithms ssh-ed25519",
         "key of another type (ssh-ed25519)",
     ),
-    "the kind that is known": (f"{PLACE} {{ecdsa}}\n", "", ""),
     "rsa": (f"{PLACE} {{rsa}}\n", "HostKey {folder}/rsa", ""),
-    "hashed": (f"{PLACE} {{ed25519}}\n", "", ""),
     "hashed, and another": (f"{PLACE} {{old}}\n", "", "has changed"),
 }
 
@@ -540,7 +533,8 @@ def test_keys_that_are_known(bed: Bed, case: str) -> None:
     if case == "rsa":
         others["rsa"] = keygen(bed.folder / "rsa", "-t", "rsa", "-b", "2048")
     server = bed.serve(sshd=sshd.format(folder=bed.folder))
-    bed.configure(bed.alias(server))
+    files = f'UserKnownHostsFile {bed.folder}/none "{bed.known}"' if "second" in case else ""
+    bed.configure(bed.alias(server, more=files))
     keys = {kind: server.key(kind) for kind in ("ed25519", "ecdsa")}
     for name, key in others.items():
         keys[name] = " ".join(key.with_suffix(".pub").read_text().split()[:2])
@@ -558,17 +552,13 @@ def test_keys_that_are_known(bed: Bed, case: str) -> None:
 @pytest.mark.parametrize(
     ("names", "name", "matches"),
     [
-        ("host", "host", True),
-        ("a,host,b", "host", True),
-        ("HOST", "host", True),
+        ("a,HOST,b", "host", True),
         ("h?st", "host", True),
-        ("*.example", "a.example", True),
+        ("*.example,!b.example", "a.example", True),
         ("*.example,!b.example", "b.example", False),
         ("[host]:22", "host", False),
-        ("[host]:2200", "[host]:2200", True),
         ("[*]:2200", "[host]:2200", True),
         ("[h]", "h", False),
-        ("|1|broken", "host", False),
         ("|1|AAAA|AAAA", "host", False),
     ],
 )
@@ -632,11 +622,12 @@ def test_a_refusal_lists_what_was_tried(bed: Bed, agent: Path) -> None:
     ):
         assert part in message
     assert "absent" not in message
+    more = "AuthenticationMethods publickey,password\nPasswordAuthentication yes"
+    bed.configure(bed.alias(bed.serve(sshd=more)))
+    assert f"{bed.identity}: accepted, but the host also wants password" in failure(bed.channel())
 
 
-@pytest.mark.parametrize(
-    ("kind", "passphrase"), [("ed25519", "secret"), ("ecdsa", ""), ("rsa", "")]
-)
+@pytest.mark.parametrize(("kind", "passphrase"), [("ecdsa", "secret"), ("rsa", "")])
 def test_keys_of_each_kind_work_and_encrypted_ones_through_an_agent(
     bed: Bed, agent: Path, kind: str, passphrase: str
 ) -> None:
@@ -683,12 +674,6 @@ def test_a_certificate_is_shown(bed: Bed) -> None:
     moved = Path(f"{key}-cert.pub").rename(bed.folder / "elsewhere.pub")
     bed.configure(bed.alias(server, more=f"IdentityFile {key}\n  CertificateFile {moved}"))
     bed.channel().connect()
-
-
-def test_a_host_that_wants_more_than_a_key_is_refused_in_words(bed: Bed) -> None:
-    server = bed.serve(sshd="AuthenticationMethods publickey,password\nPasswordAuthentication yes")
-    bed.configure(bed.alias(server))
-    assert f"{bed.identity}: accepted, but the host also wants password" in failure(bed.channel())
 
 
 # --- hosts that do not answer
@@ -742,9 +727,8 @@ def test_a_host_whose_packets_vanish_is_given_up(bed: Bed) -> None:
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
         began = time.monotonic()
-        message = failure(
-            bed.channel(f"ssh://root@127.0.0.1:{full.getsockname()[1]}", connect_timeout=0.5)
-        )
+        place = f"ssh://root@127.0.0.1:{full.getsockname()[1]}"
+        message = failure(bed.channel(place, connect_timeout=0.5))
         assert time.monotonic() - began < 20
     assert "it does not answer; is the host up" in message
     closed = failure(bed.channel(f"ssh://root@127.0.0.1:{free_port()}"))
@@ -754,7 +738,7 @@ def test_a_host_whose_packets_vanish_is_given_up(bed: Bed) -> None:
 def test_one_bad_host_does_not_hold_up_the_others(bed: Bed) -> None:
     server, _ = bed.host()
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        bad = bed.channel(f"ssh://root@127.0.0.1:{silent.getsockname()[1]}", connect_timeout=3)
+        bad = bed.channel(f"ssh://root@127.0.0.1:{silent.getsockname()[1]}", connect_timeout=2)
         good = [bed.channel() for _ in range(8)]
         with ThreadPoolExecutor(9) as pool:
             lost = pool.submit(failure, bad)
@@ -791,14 +775,6 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]
 
 
-def test_reading_waits_only_as_long_as_asked(channel: SshChannel) -> None:
-    process = started(channel, ["cat"])
-    with pytest.raises(TimeoutError):
-        process.read(0.05)
-    process.write(b"x")
-    assert process.read(5) == b"x"
-
-
 def test_two_threads_may_talk_at_once(channel: SshChannel) -> None:
     process = started(channel, ["cat"])
     lock = threading.Lock()
@@ -816,31 +792,3 @@ def test_two_threads_may_talk_at_once(channel: SshChannel) -> None:
         assert all(talk.result() is None for talk in talks)
     pieces = {bytes(heard[at : at + 100]) for at in range(0, len(heard), 100)}
     assert pieces == {b"a" * 100, b"b" * 100}
-
-
-def test_output_of_bashrc_is_skipped(bed: Bed) -> None:
-    server, channel = bed.host(shell="/bin/bash")
-    (server.home / ".bashrc").write_text("echo hello; echo trouble >&2\n")
-    done = channel.run(["echo", "output"])
-    assert (done.stdout, done.stderr) == ("output\n", "trouble\n")
-
-
-def test_two_jump_hosts_in_a_row(bed: Bed) -> None:
-    first, second, target = bed.serve(), bed.serve(), bed.serve()
-    bed.configure(
-        bed.alias(target, more=f"ProxyJump root@127.0.0.1:{first.port},hop")
-        + bed.alias(second, name="hop")
-    )
-    assert bed.channel().run(["echo", "far"]).stdout == "far\n"
-    assert first.sessions()
-    assert second.sessions()
-
-
-def test_a_second_known_hosts_file_counts(bed: Bed) -> None:
-    server = bed.serve()
-    second = bed.folder / "second file"
-    bed.configure(
-        bed.alias(server, more=f'UserKnownHostsFile {bed.folder}/none "{second}"'), known=False
-    )
-    second.write_text(f"[127.0.0.1]:{server.port} {server.key()}\n")
-    bed.channel().connect()
