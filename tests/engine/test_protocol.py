@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import struct
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 from netbench.base.errors import EngineError, ProtocolError, WorkerLost
 from netbench.engine import binding, frames, heartbeat
-from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
+from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame, Vector
 from netbench.engine.connection import Connection
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Worker
@@ -35,6 +34,7 @@ from tests.support.engine_pair import (
     open_pair,
     scheduled_ns,
 )
+from tests.support.local import loopback_mtu, out
 
 HEADER = struct.Struct("=IHH")
 
@@ -118,37 +118,11 @@ def test_what_is_no_worker_is_told_from_one(
         Worker(Script(piece), "here")
 
 
-def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
-    whole = frames.frame(Frame.HELLO, 0, hello)
-    stream = Script(*(whole[i : i + 1000] for i in range(0, len(whole), 1000)))
-    greeted = Worker(stream, "here")
-    assert greeted.hello.version == 3
-    assert "sendfile" in greeted.catalogue.send
-    assert bytes(stream.written) == frames.frame(Frame.HELLO, 0, binding.own_hello())
-
-
 def scripted(hello: bytes, *pieces: bytes) -> Worker:
     return Worker(Script(frames.frame(Frame.HELLO, 0, hello), *pieces), "here")
 
 
 JOB = {"role": "observe", "duration": 1}
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (frames.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
-        (frames.frame(Frame.READY, 1, b"xxx"), "3 bytes follow the last vector"),
-        (
-            frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
-            "a vector of 34359738360 bytes does not fit into the remaining 0",
-        ),
-        (frames.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
-    ],
-)
-def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str) -> None:
-    with pytest.raises(ProtocolError, match=expected):
-        scripted(hello, answer).prepare(JOB)
 
 
 def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
@@ -360,7 +334,7 @@ def sockets(port: int) -> dict[str, dict[str, int]]:
     found = {}
     for side, end in (("sender", "dport"), ("receiver", "sport")):
         command = ["ss", "-tinHO", "state", "established", f"( {end} = :{port} )"]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        text = out(*command)
         found[side] = {name: int(n) for name, n in re.findall(r"(\w+):(\d+)", text)}
     return found
 
@@ -370,9 +344,8 @@ def ethernet_segments() -> Iterator[None]:
     """Segments of an Ethernet's size on the loopback: one acknowledgement stands for tens of them,
     so the two counts are far apart.
     """
-    subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True)
-    yield
-    subprocess.run(["ip", "link", "set", "lo", "mtu", "65536"], check=True)
+    with loopback_mtu(1500):
+        yield
 
 
 @pytest.mark.usefixtures("ethernet_segments")
@@ -446,3 +419,24 @@ def test_procstat_is_what_proc_stat_says() -> None:
                 )
     busy = sum(side.moved("procstat", state) for state in STATES if state not in ("idle", "iowait"))
     assert busy > 0
+
+
+# Samples that are handed over while the window is open
+
+
+@pytest.mark.parametrize("report", [50 * MS, 0], ids=["asked", "not asked"])
+def test_samples_are_handed_over_while_the_window_is_open_where_that_is_asked(
+    pair: Pair, report: int
+) -> None:
+    seen: list[Sequence[Vector]] = []
+    pair.sender.sampled = seen.append
+    pair.prepare("write", "read", duration=200 * MS, sample=10 * MS, report=report)
+    pair.start(bounded=False)
+    pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+    early = len(seen)
+    pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+    for worker in (pair.sender, pair.receiver):
+        worker.stop()
+    sent, _ = pair.sender.result(PATIENCE), pair.receiver.result(PATIENCE)
+    assert bool(early) == bool(report)
+    assert sum(map(len, seen)) == len(sent.samples) > 0, "each once, and in the result as ever"

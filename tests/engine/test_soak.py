@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +20,9 @@ import pytest
 from netbench.engine.binding import Edge
 from netbench.engine.worker import Worker
 from netbench.run import readings
-from netbench.run.single_meter import MeterReading, observe, own_worker, read_meter
-from netbench.run.soak_meter import watch
-from tests.support.engine_pair import MS, PATIENCE, mover
+from netbench.run.single_meter import observe, own_worker
+from netbench.run.soak_meter import doubts, of_texts
+from tests.support.engine_pair import MS, PATIENCE, Side, mover
 from tests.support.local import call, netbench_argv
 from tests.support.running import is_running, wait_for
 
@@ -131,6 +130,7 @@ def test_the_counters_only_grow_and_fit_the_time() -> None:
 
 def test_the_sums_of_a_record_are_those_of_the_cpus() -> None:
     with own_worker() as worker:
+        assert all(what and remedy for what, remedy in doubts(worker))
         outcome = observe(worker, "soak", 0.1)
         sums = readings.counters(outcome.result, worker.catalogue)["soak"]
         lines = list(readings.edge_lines("here", outcome.result, worker.catalogue))
@@ -179,18 +179,22 @@ def _private(pid: int) -> int:
 
 
 def test_a_soaker_that_was_killed_counts_nothing() -> None:
-    """Its CPU would look busy for the rest of the window."""
-    with mover() as worker:
-        worker.prepare({"role": "observe", "meters": "soak", "duration": 500 * MS, "sample": 0})
-        worker.go()
-        victim = by_cpu(worker)[-1]
-        os.kill(victim, signal.SIGKILL)
-        wait_for(lambda: not is_running(victim))
-        worker.await_edge(Edge.CLOSE, PATIENCE)
-        worker.stop()
-        lines = readings.edge_lines("here", worker.result(PATIENCE).result, worker.catalogue)
-        (closing,) = [one["soak"]["cpu_taken_ns"] for one in lines if one["edge"] == "close"]
-        assert closing[usable()[-1]] is None
+    """Its CPU would look busy for the rest of the window. On a busy machine that may be over."""
+    for window in (400 * MS, 2000 * MS, 10_000 * MS):
+        with mover() as worker:
+            worker.prepare({"role": "observe", "meters": "soak", "duration": window, "sample": 0})
+            worker.go()
+            victim = by_cpu(worker)[-1]
+            os.kill(victim, signal.SIGKILL)
+            wait_for(partial(lambda pid: not is_running(pid), victim))
+            killed = time.monotonic_ns()
+            worker.await_edge(Edge.CLOSE, PATIENCE)
+            worker.stop()
+            side = Side.of(worker.catalogue, worker.result(PATIENCE).result)
+            closing = side.vectors["soak", "cpu_taken_ns", Edge.CLOSE]
+        if killed < closing.ns:
+            break
+    assert closing.numbers[usable()[-1]] is None
 
 
 def test_a_load_of_another_session_is_seen_and_not_slowed() -> None:
@@ -229,28 +233,36 @@ def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
     assert told["idle_from"] in ("window", "none")
 
 
-def test_the_window_opens_half_a_second_after_that_of_another_meter_at_the_most() -> None:
-    """Both start a worker here; what is more is the soakers', where every CPU has a load."""
+QUIET = {
+    "cgroup": "0::/",
+    "controllers": "cpu memory",
+    "smt": "0",
+    "isolated": "",
+    "nohz_full": "",
+    "stat": "cpu  100 0 100 9800 0 0 0 0 0 0",
+}
 
-    def opened(read: Callable[[float], MeterReading]) -> int:
-        """How long it takes from the call, in ns."""
-        before = time.monotonic_ns()
-        return read(0.01).time_ns[0] - before
 
-    argv = [sys.executable, "-c", "print('ready', flush=True)\nwhile True: pass"]
-    with ExitStack() as stack:
-        for _ in usable():
-            load = stack.enter_context(
-                subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
-            )
-            stack.callback(load.kill)
-            assert load.stdout is not None
-            assert load.stdout.readline() == b"ready\n"
-        pairs = [
-            (opened(lambda seconds: next(watch(seconds))), opened(partial(read_meter, "procstat")))
-            for _ in range(3)
-        ]
-    assert min(soak for soak, _ in pairs) - min(other for _, other in pairs) < 500 * 10**6, pairs
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"cgroup": "0::/user.slice/user-0.slice/session-3.scope"}, "cgroup /user.slice/"),
+        ({"cgroup": "0::/user.slice", "controllers": "memory pids"}, ""),
+        ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/b\n0::/c", "controllers": ""}, "cgroup /b,"),
+        ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/\n0::/", "controllers": ""}, ""),
+        ({"smt": "1"}, "SMT is on"),
+        ({"isolated": "2-3"}, "the CPUs 2-3 are isolated"),
+        ({"nohz_full": "(null)"}, ""),
+        ({"stat": "cpu  100 0 100 9600 0 0 0 200 0 0"}, "taken 2.0% of the CPUs' time"),
+        ({"cgroup": "", "controllers": "", "smt": "", "stat": ""}, ""),
+    ],
+)
+def test_what_soak_takes_for_granted_is_doubted(changes: dict[str, str], said: str) -> None:
+    """From what a host's files say."""
+    found = [f"{what}; {remedy}" for what, remedy in of_texts(QUIET | changes)]
+    assert len(found) == bool(said)
+    assert said in "".join(found)
 
 
 def test_watch_prints_a_line_a_window() -> None:

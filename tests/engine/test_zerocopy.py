@@ -21,6 +21,7 @@ import pytest
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Edge
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
+from tests.support.local import loopback_mtu, out
 from tests.support.needs import needs
 
 METHOD = "zerocopy"
@@ -111,17 +112,17 @@ def narrow() -> Iterator[tuple[str, ...]]:
     """
     name = f"nbz{os.getpid()}"
     within = ("ip", "netns", "exec", name)
-    subprocess.run(["ip", "netns", "add", name], check=True)
+    out("ip", "netns", "add", name)
     try:
-        subprocess.run([*within, *"ip link set lo mtu 1500 up".split()], check=True)
+        out(*within, *"ip link set lo mtu 1500 up".split())
         shape = "tc qdisc add dev lo root tbf rate 200mbit burst 64k latency 1s"
-        subprocess.run([*within, *shape.split()], check=True)
+        out(*within, *shape.split())
         limit = [*within, "sysctl", "-q", "-w", "net.core.optmem_max=1024"]
         if subprocess.run(limit, check=False).returncode:
             pytest.skip("this kernel has one net.core.optmem_max for all namespaces")
         yield within
     finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
+        out("ip", "netns", "delete", name)
 
 
 @pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
@@ -167,23 +168,16 @@ def test_locked_memory_that_is_short_is_waited_for_and_none_is_an_error() -> Non
     assert all_copied(sent)
 
 
-@pytest.fixture
-def whole_pages() -> Iterator[None]:
-    """Packets over loopback carry whole pages: 15, and 52 bytes of headers."""
-    link = ["ip", "link", "set", "lo", "mtu"]
-    subprocess.run([*link, str(15 * 4096 + 52)], check=True)
-    yield
-    subprocess.run([*link, "65536"], check=True)
-
-
-@pytest.mark.usefixtures("whole_pages")
 @pytest.mark.parametrize("send", ["zerocopy", "uring_zc", "write", "sendfile"])
 def test_over_loopback_only_what_zerocopy_sends_can_be_mapped(pair: Pair, send: str) -> None:
-    """The kernel copies it to pages of their own there, which belong to nobody else."""
+    """The kernel copies it to pages of their own there, which belong to nobody else. Packets carry
+    whole pages: 15, and 52 bytes of headers.
+    """
     if pair.sender.catalogue.send[send].row.why:
         pytest.skip(pair.sender.catalogue.send[send].row.why)
     size = 64 * 2**20
-    _, received = pair.run(send, METHOD, bytes=size, chunk=2**18)
+    with loopback_mtu(15 * 4096 + 52):
+        _, received = pair.run(send, METHOD, bytes=size, chunk=2**18)
     mapped, copied = (received.total(METHOD, name) for name in ("mapped_bytes", "copied_bytes"))
     assert mapped + copied == size
     assert mapped > 0.9 * size if send in ("zerocopy", "uring_zc") else mapped == 0

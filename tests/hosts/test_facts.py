@@ -21,10 +21,10 @@ from netbench import campaign
 from netbench.base.errors import EngineError
 from netbench.facts import comparison, cpu, network, storage, system
 from netbench.facts.cpu import bandwidth
-from netbench.facts.fact import GROUPS, Fact, FactSource
+from netbench.facts.fact import Fact, FactSource
 from netbench.facts.fact_text import choice, fields, not_zero
 from netbench.facts.network import link_speed
-from netbench.facts.registry import BY_NAME, FACTS
+from netbench.facts.registry import BY_NAME
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
@@ -34,9 +34,6 @@ from netbench.read.cells import cells_of
 from netbench.read.epochs import not_pooled
 from netbench.read.load import load
 from netbench.read.result import Result
-from netbench.report import json as json_report
-from netbench.report import text
-from netbench.report.build import build
 from netbench.report.source import Source
 from netbench.result import codec
 from netbench.result.files import HostEntry
@@ -129,7 +126,7 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
         assert state.removeprefix("Mitigation; ").split(";")[0] in found["mitigations"]
 
 
-def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: str) -> None:
+def test_the_interface_is_what_ethtool_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
     driver = fields(out("ethtool", "-i", interface))
     assert "speed" not in found, "a veth has none, though it says 10 Gb/s"
     assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
@@ -144,9 +141,6 @@ def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: st
     assert {*on} & {*both} == {name for name in both if state[name].startswith("on")}
     assert {*off} & {*both} == {name for name in both if state[name] == "off"}, "and not fixed"
     assert found["channels"] == "rx 4 of 4, tx 4 of 4"
-
-
-def test_route_and_qdisc_are_what_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
     assert found["route"] == json.loads(out("ip", "-j", "route", "get", PEER))[0]["dev"]
     qdiscs = json.loads(out("tc", "-j", "qdisc", "show", "dev", interface))
     assert found["qdisc"] == qdiscs[0]["kind"]
@@ -313,16 +307,6 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
     assert missing == {"turbo": "/a: No such file or directory; /b: unexpected value '7'"}
 
 
-def test_an_error_may_be_an_answer() -> None:
-    source = FactSource("exec", ("looks",), failing=("exit status 1:", "none"))
-    fact = Fact("state", "", (source,))
-    none = EngineError(1, 0, "exec", "looks: exit status 1: ")
-    found = read_facts(lambda questions: [none for _ in questions], {}, [fact])
-    assert found == ({"state": "none"}, {})
-    assert read_facts(Told({("exec", ("looks",)): "some\n"}), {}, [fact])[0] == {"state": "some"}
-    assert read_facts(Told({}), {}, [fact])[0] == {"state": None}
-
-
 def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
     *script, name = BY_NAME["irqbalance"].sources[0].target
     assert name == "irqbalance"
@@ -365,16 +349,6 @@ def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
     with WorkerPool(made) as pool:
         assert str(read_host(made, pool, "snd").facts["source_mount"]).startswith(f"{SHM}: ")
-
-
-def test_questions_sent_together_are_answered_in_order() -> None:
-    with WorkerPool(campaign.parse("netbench: 1\nname: q\n", "q.yaml")) as pool:
-        worker = pool.worker("here", "sender")
-        files = ["/proc/sys/kernel/osrelease", "/nowhere", "/proc/sys/kernel/ostype"] * 50
-        answers = worker.ask([("file", (file,)) for file in files])
-        told = [a.strip() if isinstance(a, str) else "error" for a in answers]
-        assert told == [os.uname().release, "error", "Linux"] * 50
-        assert worker.operate("file", "/proc/sys/kernel/ostype")[0] == "Linux\n"
 
 
 # --- what must match ---
@@ -542,35 +516,6 @@ def test_of_a_long_fact_only_what_changed_is_said() -> None:
 # --- the report ---
 
 
-def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
-    tmp_path: Path, entries: dict[str, HostEntry]
-) -> None:
-    folder = Synth(pairs=TWO, runs=2).write(tmp_path / "r")
-    other = codec.to_json(entries["snd"])
-    other["facts"] |= {"tcp_sack": "0", "memory": "1 kB"}
-    hosts = {"rcv": [other], "snd": [codec.to_json(entries["snd"])]}
-    (folder / "facts.json").write_text(json.dumps({"schema": 2, "hosts": hosts}))
-    report = build(folder)
-    lines = list(text.section_lines(report.section("environment"), 80))
-    assert max(map(len, lines)) <= 80
-    rows = [line.split() for line in lines]
-    assert ["tcp_sack", "rcv", "†", "0"] in rows
-    assert ["tcp_sack", "snd", "†", "1"] in rows
-    assert any(line.split()[:1] == ["memory"] and "†" not in line for line in lines)
-    assert any(line.startswith("features ") and "on: " in line for line in lines)
-    assert len(lines) < 110
-    shown = json_report.to_json(report)["hosts"]["snd"][0]["facts"]
-    assert shown["features"] == entries["snd"].facts["features"]
-
-
-def test_every_fact_has_a_unique_name_a_text_a_group_and_a_source() -> None:
-    assert len({fact.name for fact in FACTS}) == len(FACTS)
-    for fact in FACTS:
-        assert fact.about
-        assert fact.group in GROUPS
-        assert fact.sources or fact.name in ("engine", "layout", "tick_rate")
-
-
 def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
     side = SideCounters("h", (0, 10**9), meters={"flow": {"bytes": [[0], [10**9]]}})
     factors = dict(word.split("=") for word in key[0].split(","))
@@ -592,3 +537,97 @@ def test_a_changed_host_opens_closed_cells_again() -> None:
         failure = replace(record(run, every[1], run - 13), status="failed", reason="no route")
         book.add(failure)
     assert every[1] not in book.open_keys
+
+
+# --- emulated and lab_guest: what guests of QEMU said of themselves, and systemd-detect-virt(1)
+
+
+EMULATED = BY_NAME["emulated"]
+FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
+GUEST = FLAGS.format("hypervisor lahf_lm")
+# qemu-system-x86_64 -accel tcg -cpu max, and -cpu Skylake-Server
+MAX = f"model name\t: QEMU TCG CPU version 2.5+\n{GUEST}"
+NAMED = f"model name\t: Intel Xeon Processor (Skylake)\n{GUEST}"
+BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format("lahf_lm")
+ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
+ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
+HYPERV_CLOCKS = "hyperv_clocksource_tsc_page acpi_pm\n"
+
+
+def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
+    """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
+    asked = (source.target[0] for source in EMULATED.sources)
+    answers = dict(zip(asked, (cpu, virt, clocks), strict=True))
+    none = EngineError(1, 2, "read", "No such file or directory")
+
+    def ask(questions: Sequence[Question]) -> list[str | EngineError]:
+        found = (answers[target[0]] for _, target in questions)
+        return [none if answer is None else answer for answer in found]
+
+    known, missing = read_facts(ask, {}, [EMULATED])
+    return known["emulated"], missing.get("emulated", "")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "virt", "clocks", "emulated"),
+    [
+        (MAX, None, TCG_CLOCKS, "QEMU TCG"),
+        # a guest of a guest: the name is the CPU's own word
+        (MAX, "kvm\n", KVM_CLOCKS, "QEMU TCG"),
+        (NAMED, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
+        (NAMED, None, KVM_CLOCKS, "no"),
+        (NAMED, None, HYPERV_CLOCKS, "no"),
+        (NAMED, None, TCG_CLOCKS, None),  # nothing tells
+        (BARE, None, TCG_CLOCKS, "no"),
+        (ARM_MAX, None, "arch_sys_counter \n", "QEMU TCG"),
+        (ARM, "none\n", "arch_sys_counter \n", "no"),
+        (None, "bochs\n", None, "Bochs"),
+    ],
+)
+def test_what_hosts_say_of_themselves(
+    cpu: str | None, virt: str | None, clocks: str | None, emulated: str | None
+) -> None:
+    value, why = emulated_by(cpu, virt, clocks)
+    assert value == emulated
+    assert bool(why) == (emulated is None)
+
+
+def test_that_there_is_no_hypervisor_is_an_answer() -> None:
+    none = EngineError(1, 0, "exec", "systemd-detect-virt: exit status 1: none")
+    assert read_facts(lambda asked: [none] * len(asked), {}, [EMULATED])[0] == {"emulated": "no"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "guest"),
+    [
+        ("NAME='a'\nDISK=''\nACCELERATOR='KVM, vhost-net'\n", "KVM, vhost-net"),
+        ("NAME='a'\nACCELERATOR='QEMU TCG'\n", "QEMU TCG"),
+        (EngineError(1, 2, "file", "/etc/netbench.guest: No such file or directory"), "no"),
+        (EngineError(1, 13, "file", "/etc/netbench.guest: Permission denied"), None),
+        ("NAME='a'\n", None),
+    ],
+)
+def test_a_guest_of_a_lab_says_what_executes_it(
+    answer: str | EngineError, guest: str | None
+) -> None:
+    fact = BY_NAME["lab_guest"]
+    assert read_facts(lambda questions: [answer], {}, [fact])[0] == {"lab_guest": guest}
+    entry = HostEntry(0, "", 100, {"lab_guest": guest})
+    assert entry.is_virtual_machine == (guest is not None and "KVM" in guest)
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-detect-virt") is None, reason="no systemd-detect-virt here"
+)
+def test_this_machine_is_what_systemd_says() -> None:
+    virt = subprocess.run(
+        ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    here = campaign.parse("netbench: 1\nname: e\n", "e.yaml")
+    with WorkerPool(here) as pool:
+        entry = read_host(here, pool, "here")
+    assert entry.facts["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
+    assert entry.is_emulated == (virt in ("qemu", "bochs"))
+    assert entry.facts["lab_guest"] == "no"
+    assert not entry.is_virtual_machine

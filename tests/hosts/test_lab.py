@@ -417,19 +417,6 @@ def test_labs_that_come_up_at_once_do_not_meet(untouched: None) -> None:
     lab.down(NAME)
 
 
-def test_up_waits_until_servers_answer(
-    untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = tmp_path / "sshd"
-    real = shutil.which("sshd", path=FOLDERS)
-    slow.write_text(f'#!/bin/sh\n(sleep 0.3; exec {real} "$@") >/dev/null 2>&1 &\n')
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    here = lab.up("netns", 2, name=NAME)
-    assert [ssh(here, host, "echo", host) for host in here.hosts] == ["h1\n", "h2\n"]
-    lab.down(NAME)
-
-
 def test_down_waits_for_the_children_of_a_killed_up(
     untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -518,18 +505,6 @@ def test_programs_on_a_host_may_put_things_back_before_they_are_killed(
         assert stubborn.wait(5) == -signal.SIGKILL
 
 
-def test_missing_tools_are_named_with_their_packages(
-    untouched: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "SYSTEM_FOLDERS", ())
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabRefused) as refusal:
-        lab.up("netns", 2, name=NAME, rate=10**9)
-    said = str(refusal.value)
-    assert said.startswith("a lab needs ip, sshd, ssh-keygen, tc, not installed on this machine; ")
-    assert said.endswith(" iproute2 openssh-server openssh-client")
-
-
 def as_nobody(function: Callable[[], object]) -> str:
     """What a function raises where a user without root calls it."""
 
@@ -605,13 +580,11 @@ def test_wrong_requests_are_refused(untouched: None) -> None:
         (("0.0.0.0/1", "128.0.0.0/1"), "198.18.0.0/24"),
         (("198.18.0.0/24", "198.18.1.77/32"), "198.18.2.0/24"),
         (("198.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10"), "172.30.0.0/24"),
-        (("198.18.0.0/15", "10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12"), ""),
     ],
 )
 def test_management_takes_a_network_that_nobody_uses(used: tuple[str, ...], chosen: str) -> None:
     networks = [IPv4Network(word) for word in used]
-    if not chosen:
-        with pytest.raises(LabError, match="no /24 is free for the management link"):
-            netns.management_network(networks)
-    else:
-        assert str(netns.management_network(networks)) == chosen
+    assert str(netns.management_network(networks)) == chosen
+    every = [*networks, *map(IPv4Network, ("198.18.0.0/15", "10.0.0.0/8", "100.64.0.0/10"))]
+    with pytest.raises(LabError, match="no /24 is free for the management link"):
+        netns.management_network([*every, IPv4Network("172.16.0.0/12")])

@@ -298,22 +298,6 @@ def test_the_report_names_what_moved_where_and_labels_the_runs(tmp_path: Path) -
     assert "Icmp.InDestUnreachs 1" in said
 
 
-def test_a_line_cut_short_is_left_out_and_cut_off_by_resume(tmp_path: Path) -> None:
-    folder = Synth(runs=2).write(tmp_path / "r")
-    file = folder / "samples" / "noise.jsonl"
-    (folder / "journal.jsonl").touch()
-    file.write_text(f'{json.dumps(entry(0, "here"))}\n{{"blo')
-    assert [entry.block for entry in load(folder).noise] == [0]
-    store = Store.open(folder)
-    store.lock()
-    store.noise({"block": 1, "host": "here", "ns": [5, 9], "counters": {}})
-    store.close()
-    assert [entry.block for entry in load(folder).noise] == [0, 1]
-    file.write_text('{"block":"x"}\n')
-    with pytest.raises(StoreError, match="samples/noise"):
-        load(folder)
-
-
 # --- what entries mean ---
 
 
@@ -349,7 +333,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def test_each_kind_of_disturbance_is_named(tmp_path: Path) -> None:
     for said, more in KINDS.items():
-        (caution,) = written(tmp_path / said[:5], [entry(2, **more)])
+        (caution,) = written(tmp_path / said, [entry(2, **more)])
         assert caution.evidence == said
         assert caution.remedy
         assert "the 4 runs" in caution.what
@@ -462,27 +446,3 @@ def test_a_link_that_flaps_is_seen_at_both_its_ends(lab: Lab) -> None:
     flaps = [entry["counters"][f"{data.interface}.carrier_changes"] for entry in entries]
     assert [after - before for before, after in flaps] == [2, 2]
     assert [entry["host"] for entry in entries if "cpu" in entry] == ["a"], "one kernel"
-
-
-@pytest.fixture
-@needs("netns")
-def narrow() -> Iterator[None]:
-    """A loopback that drops what comes too fast."""
-    line = "tc qdisc add dev lo root tbf rate 200mbit burst 10k latency 1ms"
-    made = subprocess.run(line.split(), check=False, capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"no token bucket here: {made.stderr.strip()}")
-    out("ip", "link", "set", "lo", "mtu", "1500")
-    yield
-    out("ip", "link", "set", "lo", "mtu", "65536")
-    out("tc", "qdisc", "delete", "dev", "lo", "root")
-
-
-def test_retransmissions_of_a_real_transfer_are_seen(tmp_path: Path, narrow: None) -> None:
-    fast = TEXT.replace(", rate: 100Mb/s", "").replace("60ms", "300ms")
-    made = campaign.parse(fast.replace("4, max: 4", "1, max: 1"), "n.yaml")
-    ended = conductor.start(made, tmp_path)
-    (line,) = (ended.path / "samples" / "noise.jsonl").read_text().splitlines()
-    before, after = json.loads(line)["counters"]["Tcp.RetransSegs"]
-    assert after - before >= max(1, load(ended.path).runs["retransmits"].iloc[0])
-    assert any("Tcp.RetransSegs" in caution.evidence for caution in noises(ended.path))

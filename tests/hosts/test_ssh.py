@@ -17,15 +17,21 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import paramiko
 import pytest
 
 from netbench import campaign
+from netbench.base.cancel import aside, held_back
 from netbench.base.errors import HostError, HostKeyError
 from netbench.hosts.shell import LINE
 from netbench.hosts.ssh import authentication, destination, known_hosts, wire
 from netbench.hosts.ssh.channel import SshChannel
+from netbench.hosts.ssh.process import SshProcess
+from netbench.lab import guest_console, sshd
+from netbench.lab.command import find
+from netbench.lab.lab import Lab, LabHost
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import out
 from tests.support.sshd import (
@@ -269,18 +275,10 @@ def test_a_banner_is_skipped(bed: Bed, shell: str, tmp_path: Path) -> None:
     assert process.read(5) == b"frame"
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("exec /usr/sbin/nologin", "; its output: This account is currently not available"),
-        ("exec yes", ""),  # it never stops talking
-    ],
-)
-def test_a_login_shell_that_runs_nothing_is_quoted(
-    bed: Bed, tmp_path: Path, script: str, said: str
-) -> None:
-    _, channel = bed.host(shell=login_shell(tmp_path, script))
-    with pytest.raises(HostError, match=f"ran no command.*{said}"):
+def test_a_login_shell_that_runs_nothing_is_quoted(bed: Bed, tmp_path: Path) -> None:
+    _, channel = bed.host(shell=login_shell(tmp_path, "exec /usr/sbin/nologin"))
+    said = "ran no command.*; its output: This account is currently not available"
+    with pytest.raises(HostError, match=said):
         channel.run(["true"])
 
 
@@ -735,20 +733,6 @@ def test_a_host_whose_packets_vanish_is_given_up(bed: Bed) -> None:
     assert "nothing listens on that port" in closed
 
 
-def test_one_bad_host_does_not_hold_up_the_others(bed: Bed) -> None:
-    server, _ = bed.host()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        bad = bed.channel(f"ssh://root@127.0.0.1:{silent.getsockname()[1]}", connect_timeout=2)
-        good = [bed.channel() for _ in range(8)]
-        with ThreadPoolExecutor(9) as pool:
-            lost = pool.submit(failure, bad)
-            answers = [pool.submit(one.run, ["echo", str(n)]) for n, one in enumerate(good)]
-            assert [answer.result().stdout for answer in answers] == [f"{n}\n" for n in range(8)]
-            assert not lost.done()
-            assert "banner" in lost.result()
-    assert server.child.poll() is None
-
-
 def test_closing_leaves_nothing_behind(bed: Bed) -> None:
     before = threading.active_count()
     server, channel = bed.host()
@@ -775,20 +759,91 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once(bed: Bed) -> None:
     assert [line.split()[0].rstrip(":") for line in said.splitlines()] == names[1:]
 
 
-def test_two_threads_may_talk_at_once(channel: SshChannel) -> None:
+# --- Ctrl-C at the worst instant: right after paramiko took a lock
+
+
+class InterruptingLock:
+    """A lock; the first time that it is taken, Ctrl-C is pressed."""
+
+    def __init__(self, lock: Any) -> None:
+        self.lock = lock
+        self.pressed = False
+
+    def acquire(self, *how: Any) -> bool:
+        taken = bool(self.lock.acquire(*how))
+        if not self.pressed:
+            self.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+        return taken
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C as the command line takes it."""
+    before = signal.signal(signal.SIGINT, lambda number, frame: held_back.interrupt())
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_write_leaves_no_lock_taken(channel: SshChannel, ctrl_c: None) -> None:
     process = started(channel, ["cat"])
-    lock = threading.Lock()
+    assert isinstance(process, SshProcess)
+    packets = process._session.transport.packetizer
+    lock = packets._Packetizer__write_lock = InterruptingLock(packets._Packetizer__write_lock)
+    with pytest.raises(KeyboardInterrupt):
+        process.write(b"one\n")
+    assert lock.pressed
+    again = threading.Thread(target=process.write, args=(b"two\n",), daemon=True)
+    again.start()
+    again.join(30)
+    assert not again.is_alive()
+    found = b""
+    while found.count(b"\n") < 2:
+        found += process.read(30)
+    assert found == b"one\ntwo\n"
+    process.abandon()
 
-    def say(letter: bytes) -> None:
-        for _ in range(200):
-            with lock:
-                process.write(letter * 100)
 
-    with ThreadPoolExecutor(2) as pool:
-        talks = [pool.submit(say, letter) for letter in (b"a", b"b")]
-        heard = bytearray()
-        while len(heard) < 40_000:
-            heard += process.read(10)
-        assert all(talk.result() is None for talk in talks)
-    pieces = {bytes(heard[at : at + 100]) for at in range(0, len(heard), 100)}
-    assert pieces == {b"a" * 100, b"b" * 100}
+def test_what_is_held_back_comes_once_and_at_the_end(ctrl_c: None) -> None:
+    steps = []
+
+    @held_back
+    def outer() -> None:
+        with held_back:
+            os.kill(os.getpid(), signal.SIGINT)
+            steps.append("inner")
+        steps.append("outer")
+
+    with pytest.raises(KeyboardInterrupt):
+        outer()
+    assert steps == ["inner", "outer"]
+    with held_back:
+        pass
+
+
+def test_what_is_done_aside_answers_and_fails_as_if_it_were_done_here() -> None:
+    assert aside(lambda: 3) == 3
+    with pytest.raises(ValueError, match="its own"):
+        aside(lambda: int("its own"))
+
+
+# --- a guest's console
+
+
+def test_a_slow_key_exchange_gets_more_time_by_the_attempt(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of a guest: no byte of its server's arrives for longer than the first attempt waits."""
+    server, slow = bed.serve(), 0.7
+    delayed = f"ProxyCommand sh -c 'sleep {slow}; exec busybox nc 127.0.0.1 {server.port}'"
+    known = f"HostKeyAlias [127.0.0.1]:{server.port}"
+    bed.configure(bed.alias(server, name="lab-snd", more=f"{delayed}\n  {known}"))
+    host = LabHost("snd", "lab-snd", "10.77.0.1", "", "data0", "ns", "127.0.0.1")
+    lab = Lab("l", "qemu", tmp_path / "lab", {"snd": host}, bed.config)
+    monkeypatch.setattr(sshd, "PORT", server.port)
+    monkeypatch.setattr(guest_console, "_ATTEMPT_SECONDS", slow)
+    monkeypatch.setattr(sshd, "servers", lambda *_: [1])  # there is no guest to look at
+    guest_console.await_login(lab, host, find(("ssh",)), seconds=60)
