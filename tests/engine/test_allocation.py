@@ -9,8 +9,7 @@ the worker itself reports on the same clock.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,23 +28,15 @@ from tests.support.engine_pair import (
 from tests.support.hooks import dynamic_worker, hook
 
 RUNS = 5
-
-
-@dataclass(frozen=True)
-class Build:
-    """A dynamic worker and the hook that is preloaded into it."""
-
-    worker: Path
-    hook: Path
-
-    def argv(self, log: Path) -> tuple[str, ...]:
-        return ("env", f"LD_PRELOAD={self.hook}", f"NB_MALLOC_LOG={log}", str(self.worker))
+Build = Callable[[Path], tuple[str, ...]]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Starts a dynamic worker with the hook preloaded, which writes to that file."""
     hooked = hook("malloc_hook", tmp_path_factory.mktemp("hook"))
-    return Build(dynamic_worker(tmp_path_factory), hooked)
+    worker = str(dynamic_worker(tmp_path_factory))
+    return lambda log: ("env", f"LD_PRELOAD={hooked}", f"NB_MALLOC_LOG={log}", worker)
 
 
 def inside(log: Path, windows: list[tuple[int, int]]) -> list[str]:
@@ -68,7 +59,7 @@ def watched(
     logs = [folder / side for side in ("sender", "receiver")]
     runs: list[tuple[Side, Side]] = []
     found: list[str] = []
-    with open_pair(*(built.argv(log) for log in logs)) as pair:
+    with open_pair(*(built(log) for log in logs)) as pair:
         yield pair, runs, found
     for log, sides in zip(logs, zip(*runs, strict=True), strict=True):
         found += inside(log, [(side.ns(Edge.OPEN), side.ns(Edge.CLOSE)) for side in sides])

@@ -32,6 +32,7 @@ from tests.support.engine_pair import (
 from tests.support.local import out
 
 STREAMS = 4
+SENDS = data_methods(local(), "send")
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
 CPU = CPUS[0]
 PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
@@ -123,7 +124,7 @@ def test_a_sender_that_stood_still_does_not_catch_up() -> None:
     rate, still = 160_000_000, 0.3
     window = {"duration": 600 * MS, "warmup": 600 * MS, "bytes": 0}
     with contextlib.ExitStack() as stack:
-        ways = [(send, streams) for send in data_methods(local(), "send") for streams in (1, 4)]
+        ways = [(send, streams) for send in SENDS for streams in (1, 4)]
         pairs = {way: stack.enter_context(open_pair()) for way in ways}
         for (send, streams), pair in pairs.items():
             grouped = {"streams": 4, "threads": 1} if streams > 1 else {}
@@ -267,7 +268,7 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
     [{"cpu": CPU}, {"threads": 1, "chunk": 1_000_000, "send_buffer": 2**17}],
     ids=["pinned", "a chunk beyond its buffers"],
 )
-@pytest.mark.parametrize("send", data_methods(local(), "send"))
+@pytest.mark.parametrize("send", SENDS)
 def test_a_stream_that_is_stuck_holds_up_no_other(
     pair: Pair, send: str, shared: dict[str, int]
 ) -> None:
@@ -323,7 +324,7 @@ def test_a_stream_that_stalls_after_whole_chunks_holds_up_no_other(
         assert sum(counted) == 3 * chunk + 1 + wanted
 
 
-@pytest.mark.parametrize("send", data_methods(local(), "send"))
+@pytest.mark.parametrize("send", SENDS)
 def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
     with sending_to(pair, 1, method=send, duration=10 * MS):
         pair.sender.go()
@@ -350,13 +351,8 @@ def file_on_disk() -> Iterator[Path]:
 FILE_SIZE = 32 * 2**20 + 12345
 
 
-def senders_of_files() -> list[str]:
-    catalogue = local()
-    return [m for m in data_methods(catalogue, "send") if catalogue.send[m].has("from_file")]
-
-
 @PINS
-@pytest.mark.parametrize("send", senders_of_files())
+@pytest.mark.parametrize("send", [m for m in SENDS if local().send[m].has("from_file")])
 def test_streams_share_out_a_cold_file(
     pair: Pair, pin: dict[str, int], send: str, file_on_disk: Path
 ) -> None:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -85,22 +84,7 @@ def test_a_chain_is_submitted_by_one_call(tmp_path: Path, depth: int) -> None:
     assert sent.total("uring", "sends") == CHUNKS
 
 
-@needs_strace
-@pytest.mark.parametrize("wait", ["block", "spin"])
-def test_a_call_waits_as_it_is_told(tmp_path: Path, wait: str) -> None:
-    _, calls, _ = traced(tmp_path, "write", {"wait": wait})
-    assert calls["poll"] <= 2, "but for the end of the run"
-
-
 # The kernel's own account
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What tracepoints of io_uring say: requests by operation, and completions (result, flags)."""
-
-    requests: Counter[str]
-    completions: list[tuple[int, int]]
 
 
 NOTIFICATION, COPIED = 1 << 3, 1 << 31  # IORING_CQE_F_NOTIF, IORING_NOTIF_USAGE_ZC_COPIED
@@ -146,13 +130,12 @@ def trace_of(tmp_path: Path) -> Iterator[Tracer]:
         subprocess.run(["umount", folder], check=True)
 
 
-def read_trace(file: Path) -> Traced:
+def read_trace(file: Path) -> tuple[Counter[str], list[tuple[int, int]]]:
+    """What tracepoints of io_uring say: requests by operation, and completions (result, flags)."""
     text = file.read_text()
     assert "#P:" in text, "the head of a trace"
-    return Traced(
-        Counter(REQUEST.findall(text)),
-        [(int(m[1]), int(m[2], 16)) for m in COMPLETION.finditer(text)],
-    )
+    completions = [(int(m[1]), int(m[2], 16)) for m in COMPLETION.finditer(text)]
+    return Counter(REQUEST.findall(text)), completions
 
 
 @needs_uring
@@ -163,16 +146,16 @@ def test_a_senders_proofs_are_what_the_kernel_traced(
     with open_pair() as pair:
         trace = trace_of(pair.sender.hello.pid)
         sent, _ = pair.run(name, "read", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
-        traced = read_trace(trace)
+        requests, completions = read_trace(trace)
     proofs = {proof: sent.total(name, proof) for owner, proof, _ in sent.vectors if owner == name}
-    assert set(traced.requests) == {operation}
-    whole = [n for n, flags in traced.completions if n == CHUNK and not flags & NOTIFICATION]
-    given = [n & 0xFFFFFFFF for n, flags in traced.completions if flags & NOTIFICATION]
-    assert len(whole) <= proofs["sends"] <= traced.requests[operation]
-    assert traced.requests[operation] >= CHUNKS
+    assert set(requests) == {operation}
+    whole = [n for n, flags in completions if n == CHUNK and not flags & NOTIFICATION]
+    given = [n & 0xFFFFFFFF for n, flags in completions if flags & NOTIFICATION]
+    assert len(whole) <= proofs["sends"] <= requests[operation]
+    assert requests[operation] >= CHUNKS
     assert len(given) == proofs.get("notifications", 0)
     assert sum(bool(n & COPIED) for n in given) == proofs.get("copied", 0)
-    taken = sum(n for n, flags in traced.completions if n > 0 and not flags & NOTIFICATION)
+    taken = sum(n for n, flags in completions if n > 0 and not flags & NOTIFICATION)
     assert taken == CHUNK * CHUNKS
 
 
@@ -181,9 +164,9 @@ def test_a_receivers_proofs_are_what_the_kernel_traced(trace_of: Tracer) -> None
     with open_pair() as pair:
         trace = trace_of(pair.receiver.hello.pid)
         _, received = pair.run("write", "uring", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
-        traced = read_trace(trace)
-    filled = [n for n, _ in traced.completions if n > 0]
-    assert traced.requests == {"RECV": received.total("uring", "requests")}
+        requests, completions = read_trace(trace)
+    filled = [n for n, _ in completions if n > 0]
+    assert requests == {"RECV": received.total("uring", "requests")}
     assert len(filled) == received.total("uring", "completions")
     assert sum(filled) == CHUNK * CHUNKS
 

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -47,27 +46,17 @@ def all_copied(side: Side) -> bool:
     return 0 < proofs["zerocopy_sends"] == proofs["completions"] == proofs["copied"]
 
 
-@dataclass(frozen=True)
-class Seen:
+def trace(folder: Path, serving: int) -> tuple[int, int, list[tuple[int, int, bool]]]:
     """What strace saw of the flow's thread: sends with the flag that took bytes, sends without,
     ranges and whether they were copied.
     """
-
-    flagged: int
-    plain: int
-    ranges: list[tuple[int, int, bool]]
-
-
-def trace(folder: Path, serving: int) -> Seen:
     (thread,) = (path for path in folder.iterdir() if path.suffix != f".{serving}")
     text = thread.read_text()
     sends = [(m[2], int(m[3])) for m in FLAGS.finditer(text)]
-    ranges = [
-        (int(m[2]), int(m[3]), m[1] in ("1", "SO_EE_CODE_ZEROCOPY_COPIED"))
-        for m in RANGE.finditer(text)
-    ]
+    copied = ("1", "SO_EE_CODE_ZEROCOPY_COPIED")
+    ranges = [(int(m[2]), int(m[3]), m[1] in copied) for m in RANGE.finditer(text)]
     flagged = sum("MSG_ZEROCOPY" in flags and sent > 0 for flags, sent in sends)
-    return Seen(flagged, sum("MSG_ZEROCOPY" not in flags for flags, _ in sends), ranges)
+    return flagged, sum("MSG_ZEROCOPY" not in flags for flags, _ in sends), ranges
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
@@ -76,16 +65,16 @@ def test_the_proofs_are_what_strace_sees(tmp_path: Path) -> None:
     with open_pair(strace, WORKER) as pair:
         serving = pair.sender.hello.pid
         sent, _ = pair.run(METHOD, "read", {"preamble": 100}, bytes=300 * 65536)
-    seen, proofs = trace(tmp_path, serving), proofs_of(sent)
-    assert seen.flagged == proofs["zerocopy_sends"] >= 300
-    assert seen.plain == 1, "the preamble, and nothing else, is sent without the flag"
-    assert proofs["completions"] == seen.flagged
-    copies = sum(last - first + 1 for first, last, copied in seen.ranges if copied)
+    (flagged, plain, ranges), proofs = trace(tmp_path, serving), proofs_of(sent)
+    assert flagged == proofs["zerocopy_sends"] >= 300
+    assert plain == 1, "the preamble, and nothing else, is sent without the flag"
+    assert proofs["completions"] == flagged
+    copies = sum(last - first + 1 for first, last, copied in ranges if copied)
     assert copies == proofs["copied"]
     # Every send is completed once: the ranges are a partition of what was sent.
-    numbers = [range(first, last + 1) for first, last, _ in seen.ranges]
-    assert sorted(itertools.chain(*numbers)) == list(range(seen.flagged))
-    assert len(seen.ranges) < seen.flagged, "completions are read several at a time"
+    numbers = [range(first, last + 1) for first, last, _ in ranges]
+    assert sorted(itertools.chain(*numbers)) == list(range(flagged))
+    assert len(ranges) < flagged, "completions are read several at a time"
 
 
 @pytest.mark.parametrize(("address", "pin"), [("::1", {}), ("127.0.0.1", {"cpu": CPU})])

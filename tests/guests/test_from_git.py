@@ -31,8 +31,8 @@ SOURCE = Path("/usr/src/linux-source-6.1.tar.xz")
 TCP = "net/ipv4/tcp.c"
 COPIED = "err = skb_copy_to_page_nocache(sk, &msg->msg_iter, skb,"
 AGAIN = """
-{ static char again[4096]; int at, n;
-for (n = 0; n < TIMES; n++) for (at = 0; at < copy; at += 4096) {
+{ static char again[4096]; int at;
+for (at = 0; at < copy; at += 4096) {
 memcpy(again, page_address(pfrag->page), min_t(int, copy - at, 4096)); barrier_data(again); } }
 """
 
@@ -51,31 +51,20 @@ class Linux:
         self.git("add", "-Af")  # its .gitignore ends in /*
         self.git("commit", "-q", "-m", "base")
         self.git("tag", "base")
-        self.branch("slow", self.copying(1))
-        self.branch("comment", f"/* a comment */\n{self.text}")
-
-    @property
-    def text(self) -> str:
-        return self.git("show", f"base:{TCP}") + "\n"
-
-    def copying(self, times: int) -> str:
-        """tcp.c, which copies what is sent so many times more."""
-        text = self.text
+        text = (self.place / TCP).read_text()
         after = text.index("goto do_error;", text.index(COPIED)) + len("goto do_error;")
-        return text[:after] + AGAIN.replace("TIMES", str(times)) + text[after:]
+        self.branch("slow", text[:after] + AGAIN + text[after:])
+        self.branch("comment", f"/* a comment */\n{text}")
 
     def git(self, *words: str) -> str:
         identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
         return out("git", "-C", str(self.place), *identity, *words).strip()
 
-    def commit(self, tag: str) -> None:
-        self.git("commit", "-q", "-a", "-m", tag)
-        self.git("tag", tag)
-
     def branch(self, name: str, text: str) -> None:
         self.git("checkout", "-q", "-B", f"branch-{name}", "base")
         (self.place / TCP).write_text(text)
-        self.commit(name)
+        self.git("commit", "-q", "-a", "-m", name)
+        self.git("tag", name)
         self.git("checkout", "-q", "master")
 
     def netbench(self, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -128,29 +117,3 @@ def test_a_patch_is_judged_by_what_it_does(
     print(done.stdout)
     assert verdict(done.stdout) in verdicts
     assert max(map(len, done.stdout.splitlines())) <= 72
-
-
-def test_the_culprit_of_eight_commits_is_named(linux: Linux, tmp_path: Path) -> None:
-    """It costs much: emulated guests differ by tens of percent from boot to boot."""
-    linux.git("checkout", "-q", "-B", "series", "base")
-    for number in range(1, 9):
-        text = linux.copying(20) if number >= 5 else linux.text
-        (linux.place / TCP).write_text(f"/* {number} */\n{text}")
-        linux.commit(f"c{number}")
-    linux.git("checkout", "-q", "master")
-    git = f"git: {linux.place}"
-    file = tmp_path / "series.yaml"
-    file.write_text(
-        "netbench: 1\nname: series\nlab: qemu\nhosts: {snd: {}, rcv: {}}\n"
-        f"kernels: {{base: {{{git}, rev: base}}, tried: {{{git}, rev: c8}}}}\n"
-        "transfer: {receive: trunc, chunk: 64K, congestion: cubic, duration: 500ms,"
-        " warmup: 200ms}\n"
-        "sweep: {kernel: [base, tried]}\ncompare: {factor: kernel, baseline: base}\n"
-        "repeat: {min: 18, max: 18, boots: 6}\n"
-    )
-    words = ("--good", "base", "--bad", "c8", str(file), "--fail-if", "throughput<-40%")
-    done = linux.netbench(tmp_path, "bisect", *words)
-    assert done.returncode in (0, 1), done.stderr
-    print(done.stdout)
-    culprit = linux.git("rev-parse", "c5")
-    assert culprit in done.stdout.rpartition("first bad commit")[2]

@@ -167,11 +167,6 @@ PARSED: list[tuple[Callable[[str], str], str, str]] = [
         f"depth: 0\nuuid: LVM-x\ndepth: 1\nlevel: raid1\n{RAID}{RAID}\n",
         "LVM of raid1 of 2 x partition of WD 4 (rotating, scheduler mq-deadline)",
     ),
-    (
-        storage.devices,
-        "depth: 0\nlevel: raid0\ndepth: 1\nmodel: A\ndepth: 1\nuuid: CRYPT-LUKS2-1\ndepth: 2\nmodel: B\n",
-        "raid0 of A and CRYPT of B",
-    ),
     # the last and longest mount holds a path
     (storage.mounted, f"/srv/my data/x\n{MOUNTS}", "cifs: ro,rw,vers=3.0"),
     (storage.mounted, f"/srv\n{MOUNTS}", "tmpfs: rw,size=1k"),
@@ -552,7 +547,6 @@ BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format
 ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
 ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
-HYPERV_CLOCKS = "hyperv_clocksource_tsc_page acpi_pm\n"
 
 
 def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
@@ -577,7 +571,6 @@ def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[
         (MAX, "kvm\n", KVM_CLOCKS, "QEMU TCG"),
         (NAMED, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
         (NAMED, None, KVM_CLOCKS, "no"),
-        (NAMED, None, HYPERV_CLOCKS, "no"),
         (NAMED, None, TCG_CLOCKS, None),  # nothing tells
         (BARE, None, TCG_CLOCKS, "no"),
         (ARM_MAX, None, "arch_sys_counter \n", "QEMU TCG"),

@@ -23,7 +23,6 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
-from netbench.engine.worker import Worker
 from netbench.lab import Lab
 from netbench.model import Campaign, Host
 from netbench.read.cautions.rule import Caution
@@ -33,9 +32,8 @@ from netbench.read.noise_labels import signs
 from netbench.report import text
 from netbench.report.build import build
 from netbench.report.source import Source
-from netbench.result.files import NOISE, parse_noise, read_noise
+from netbench.result.files import parse_noise
 from netbench.result.record import Record
-from netbench.result.store import Store
 from netbench.run import conductor, host_load, noise
 from netbench.run.check import check
 from netbench.run.host_facts import read_all
@@ -175,23 +173,6 @@ def test_load_from_others_is_seen_and_our_own_is_not() -> None:
     assert 0.1 < sign.amount < (os.cpu_count() or 1) + 0.1
 
 
-def test_a_reading_is_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the end of each block, which is the next one's beginning."""
-    requests, honest = list[int](), Worker.ask
-
-    def counted(self: Worker, questions: Any) -> Any:
-        requests.append(len(questions))
-        return honest(self, questions)
-
-    with monitored(one_host()) as (_, monitor, _):
-        with monitor.around(0):
-            monkeypatch.setattr(Worker, "ask", counted)
-        with monitor.around(1):
-            pass
-    assert len(requests) == 2
-    assert max(requests) <= 18
-
-
 def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None:
     with monitored(one_host()) as (pool, monitor, entries):
         with monitor.around(0):
@@ -209,24 +190,6 @@ def test_a_worker_that_is_lost_or_replaced_ends_nothing_and_is_no_load() -> None
     assert "own" in entries[2]
     assert "cpu" in entries[3]
     assert "own" not in entries[3]
-
-
-@pytest.mark.parametrize("load", [float("nan"), 10**400])
-def test_a_number_without_end_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: float
-) -> None:
-    """What a reader of noise.jsonl would not take is not in it."""
-    made = one_host()
-    store = Store.create(tmp_path, "n", made.text, {"cells": []})
-    store.lock()
-    monkeypatch.setattr(noise, "_of_network", lambda name: {})
-    what = ("file", ("/proc/loadavg",))
-    monkeypatch.setattr(noise, "_of_kernel", lambda _: {what: ("gauges", lambda _: {"load": load})})
-    with monitored(made, store.noise) as (_, monitor, _), monitor.around(0):
-        pass
-    store.close()
-    (entry,) = read_noise(store.path / NOISE)
-    assert "makes no line of readings of noise" in entry.missing["all"]
 
 
 @pytest.mark.parametrize("why", ["stopped", "lost", "no room"])

@@ -39,7 +39,7 @@ from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import known
 from netbench.settings.put_back import put_back
 from tests.support.local import call, out
-from tests.support.running import stored_records
+from tests.support.running import stored_records, wait_for
 from tests.support.sshd import (
     UID,
     Bed,
@@ -51,7 +51,6 @@ from tests.support.sshd import (
     started,
     sudo_setup,
     tmp_path,
-    until,
 )
 
 __all__ = ["bed", "tmp_path"]
@@ -262,11 +261,10 @@ def test_what_is_roots_and_holds_what_anyone_wrote_is_no_way_to_root(tmp_path: P
     assert b"uid=0" in answer(given, DOAS_USER="root", PKEXEC_UID="0")
     (tmp_path / "file").write_bytes(given)
     os.mkfifo(fifo)
-    with (tmp_path / "file").open("rb") as file, fifo.open("r+b", 0) as pipe:
-        pipe.write(given)
-        reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-        said = [answer(file), answer(reading)]
-        os.close(reading)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    fifo.write_bytes(given)
+    with (tmp_path / "file").open("rb") as file, open(reading, "rb") as pipe:
+        said = [answer(file), answer(pipe)]
     for one in (*said, answer(given, DOAS_USER="bench"), answer(given, PKEXEC_UID="1000")):
         assert b"uid=0" not in one
         assert b"a login by sudo needs" in one
@@ -460,22 +458,6 @@ def test_the_file_allows_what_it_lists_and_nothing_else(shared: Shared) -> None:
             assert said == "" if other == setting else f"{NO_LINE} `setting {other}`" in said
 
 
-def test_what_the_file_lists_is_done_and_what_it_does_not_is_not(bed: Bed) -> None:
-    text = f"setting mtu command gro\nsysctl vm.\ninterface {LINK}"
-    with helper_by_sudo(bed, allow_file(text)) as (_, worker):
-        worker.operate("link", (LINK, "mtu"), "1400", hold=True)
-        assert worker.operate("exec", ["echo", "said"], undo=["true"])[0] == "said\n"
-        worker.operate("file", "/proc/sys/vm/mmap_rnd_bits")  # what one may change one may read
-        assert OF_OTHER in refusal(worker, **link(interface=OTHER))
-        assert "`setting tso`" in refusal(worker, **features(TSO))
-        before = worker.operate("features", LINK)[0]
-        worker.operate("features", LINK, "rx-gro on\n")
-        change = Change(1, "snd", "boot", "gro", "features", (LINK,), None, before)
-        assert list(put_back(worker, "boot", [change], lambda entry: None))
-        assert worker.operate("features", LINK)[0] == before
-        assert (mtu(), mtu(OTHER)) == ("1400", "1500")
-
-
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 RATES = Path("/proc/sys/net/ipv6/icmp/ratemask")
 MANY = ",".join(map(str, range(1, 256, 2)))
@@ -538,21 +520,30 @@ def gro(worker: Worker) -> list[str]:
     return worker.operate("features", LINK)[0].partition("\nrx-gro: ")[2].split()[:1]
 
 
-def test_what_may_be_changed_is_put_back(bed: Bed) -> None:
-    """Beside what may not, which root has changed."""
+def test_what_the_file_lists_is_done_and_put_back_and_what_it_does_not_is_not(bed: Bed) -> None:
+    """Beside what may not, which root has changed. And by the journal."""
     only = f"link {LINK}\n mtu\nlink {OTHER}\n mtu\n"
-    with helper_by_sudo(bed, allow_file(BOUND_TO_ONE)) as (_, worker):
+    text = BOUND_TO_ONE.replace("gro", "gro command") + "\nsysctl vm."
+    with helper_by_sudo(bed, allow_file(text)) as (_, worker):
+        assert worker.operate("exec", ["echo", "said"], undo=["true"])[0] == "said\n"
+        worker.operate("file", "/proc/sys/vm/mmap_rnd_bits")  # what one may change one may read
+        assert OF_OTHER in refusal(worker, **link(interface=OTHER))
+        assert "`setting tso`" in refusal(worker, **features(TSO))
         (before,) = gro(worker)
+        whole, other = worker.operate("features", LINK)[0], {"on": "off", "off": "on"}[before]
+        worker.operate("features", LINK, f"rx-gro {other}\n")
+        change = Change(1, "snd", "boot", "gro", "features", (LINK,), None, whole)
+        assert list(put_back(worker, "boot", [change], lambda entry: None))
+        assert worker.operate("features", LINK)[0] == whole
         worker.operate("neighbours", ("only", only), hold=True)
         worker.operate("link", (LINK, "mtu"), "1400", hold=True)
-        worker.operate("features", LINK, f"rx-gro {'off' if before == 'on' else 'on'}\n", hold=True)
-        assert gro(worker) != [before]
+        worker.operate("features", LINK, f"rx-gro {other}\n", hold=True)
+        assert (mtu(), gro(worker)) == ("1400", [other])
         SHORT()
-        subprocess.run(["ethtool", "-K", LINK, "tso", "off"], check=True)
+        by_root("ethtool", "-K", LINK, "tso", "off")()
         with pytest.raises(EngineError, match="another program has changed it since"):
             worker.undo(0)
-        assert (mtu(), mtu(OTHER), tso()) == ("1500", "1400", "off")
-        assert gro(worker) == [before]
+        assert (mtu(), mtu(OTHER), tso(), gro(worker)) == ("1500", "1400", "off", [before])
 
 
 def test_what_is_held_around_a_change_belongs_to_what_may_be_changed(shared: Shared) -> None:
@@ -965,9 +956,7 @@ def test_data_moves_without_root_while_a_helper_holds_settings(
 
     before_runs(look)
     before = TTL.read_text()
-    sink = (
-        f"pairs: [{{sender: snd, receiver: snd}}]\nsweep: {{sink: [{{file: {place / 'out'}}}]}}\n"
-    )
+    sink = f"pairs: [{{sender: snd, receiver: snd}}]\nsweep: {{sink: [{{file: {place}/out}}]}}\n"
     wanted = parsed(bed, HELD + sink, AS_BENCH if login == "root" else "")
     conclusion = conductor.start(wanted, tmp_path / "results")
     assert (conclusion.why, conclusion.failed) == ("done", False)
@@ -1050,5 +1039,5 @@ def test_a_helper_of_sudo_that_is_stopped_is_ended_and_undone_from_the_journal(
     begun = time.monotonic()
     conclusion = conductor.start(parsed(bed), tmp_path / "results")
     assert time.monotonic() - begun < 40, "silence and patience take 30 s at most"
-    until(lambda: not Path(f"/proc/{stopped[0]}").exists())  # sudo went with its helper
+    wait_for(lambda: not Path(f"/proc/{stopped[0]}").exists())  # sudo went with its helper
     assert (conclusion.why, TTL.read_text()) == ("done", before)

@@ -373,6 +373,7 @@ def test_the_limit_of_ipv4_comes_back_too(interface: str) -> None:
 
 
 def test_what_this_machine_cannot_switch_says_why(place: SettingContext) -> None:
+    assert known()["mtu"].why_not("", "70000", place).endswith(" takes 68 to 65535")
     levels = {"turbo": "on", "irq_affinity": "0", "lro": "on", "channels": "4096"}
     levels |= {"rings": "1", "coalesce": "1"}
     if not Path("/sys/devices/system/cpu/cpufreq/policy0").exists():
@@ -396,13 +397,6 @@ def test_layers_of_a_pair() -> None:
         ("receiver", [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]),
     ):
         assert layers(always, cell, {}, side) == parsed(wanted)
-
-
-def test_names_of_settings() -> None:
-    assert find("tso", {}) == (known()["tso"], "")
-    assert find("sysctl.net.ipv4.tcp_sack", {}) == (known()["sysctl."], "net.ipv4.tcp_sack")
-    assert find("sysctl.", {}) is None
-    assert find("nosuch", {}) is None
 
 
 SWEEP = """\
@@ -474,21 +468,6 @@ def test_the_interrupts_of_virtio_are_those_of_its_pci_device(worker: Worker) ->
     numbers = Path(f"/sys/class/net/{interface}/device/../msi_irqs").iterdir()
     files = [Path(f"/proc/irq/{number.name}/smp_affinity_list") for number in numbers]
     assert set(affinity.split(" and ")) == {file.read_text().strip() for file in files}
-
-
-class Narrow(Driver):
-    """A link with limits of its own: those of veth are those of any campaign."""
-
-    def operate(
-        self, op: str, target: Any, value: str | None = None, scope: int = 0, **_: Any
-    ) -> tuple[str, str | None]:
-        return {"min_mtu": "68\n", "max_mtu": "9216\n", "mtu": "1500\n"}[target[1]], None
-
-
-@pytest.mark.parametrize(("level", "why"), [("9216", ""), ("9217", "nic0 takes 68 to 9216")])
-def test_an_mtu_beyond_the_links_is_known_before(level: str, why: str) -> None:
-    place = SettingContext("here", Narrow(), ADDRESS, "nic0")
-    assert known()["mtu"].why_not("", level, place) == why
 
 
 def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from netbench.read.derive import metrics_of
 from netbench.read.metrics import METRICS
 from netbench.read.ratio_table import RATIOS
 from netbench.result.record import parse_record
-from tests.support.record_head import HEAD
+from tests.support.synthetic import HEAD
 
 TICKS = {"a": 100, "b": 100}
 
