@@ -35,14 +35,8 @@ from tests.support.local import out
 from tests.support.needs import needs
 
 PRESSURE = Path("/proc/pressure")
-FILES = {
-    "cpu_some_us": ("cpu", "some"),
-    "irq_full_us": ("irq", "full"),
-    "memory_some_us": ("memory", "some"),
-    "memory_full_us": ("memory", "full"),
-    "io_some_us": ("io", "some"),
-    "io_full_us": ("io", "full"),
-}
+KINDS = "cpu some,irq full,memory some,memory full,io some,io full"
+FILES = {f"{one.replace(' ', '_')}_us": one.split() for one in KINDS.split(",")}
 
 
 def pressure() -> dict[str, int]:

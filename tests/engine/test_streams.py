@@ -150,12 +150,10 @@ def test_a_sender_that_stood_still_does_not_catch_up() -> None:
 
 def test_1024_streams_are_set_up_within_two_seconds(pair: Pair) -> None:
     """The quickest of a few, since others use this machine too; and each stream moves."""
-    took = []
-    while len(took) < 5 and (not took or min(took) > 2):
+    took, total = [60.0], 2048 * 65536
+    while len(took) < 6 and min(took) > 2:
         begun = time.monotonic()
-        pair.prepare(
-            "write", "read", streams=1024, threads=2, bytes=2048 * 65536, duration=0, warmup=0
-        )
+        pair.prepare("write", "read", streams=1024, threads=2, bytes=total, duration=0, warmup=0)
         took.append(time.monotonic() - begun)
         assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
         pair.start(bounded=True)

@@ -80,42 +80,29 @@ def channel_to(here: Lab, name: str) -> Channel:
 
 
 @contextlib.contextmanager
-def worker_on(here: Lab, name: str) -> Iterator[Worker]:
-    worker = Worker(channel_to(here, name).start_helper(), name)
-    try:
-        yield worker
-    finally:
-        worker.close()
+def worker_on(here: Lab, name: str, duty: str = "mover") -> Iterator[Worker]:
+    with contextlib.closing(channel_to(here, name)) as channel:
+        process = channel.start_helper() if duty == "helper" else channel.start_mover()
+        with contextlib.closing(Worker(process, name)) as worker:
+            yield worker
 
 
 def test_a_worker_switches_tso_of_the_data_link_and_back(made: Lab) -> None:
     tso = "tx-tcp-segmentation"
-    with worker_on(made, "snd") as worker:
+    with worker_on(made, "snd", "helper") as worker:
         before = worker.operate("features", "data0")[0]
         assert f"{tso}: on\n" in before
         off = worker.operate("features", "data0", f"{tso} off\n", hold=True)[1]
         assert fields(off or "")[tso] in ("off", "off [requested on]")
-    with worker_on(made, "snd") as worker:
+    with worker_on(made, "snd", "helper") as worker:
         assert worker.operate("features", "data0")[0] == before
-
-
-@contextlib.contextmanager
-def workers_on(here: Lab) -> Iterator[Pair]:
-    """A sender and a receiver on two guests."""
-    with contextlib.ExitStack() as stack:
-        workers = []
-        for name in ("snd", "rcv"):
-            channel = channel_to(here, name)
-            stack.callback(channel.close)
-            workers.append(Worker(channel.start_mover(), name))
-            stack.callback(workers[-1].close)
-        yield Pair(*workers)
 
 
 def test_between_guests_nothing_that_is_lent_is_copied(made: Lab) -> None:
     """Over loopback all of it is: tests/engine/test_zerocopy.py and test_uring.py."""
     address = made.hosts["rcv"].address
-    with workers_on(made) as pair:
+    with worker_on(made, "snd") as sender, worker_on(made, "rcv") as receiver:
+        pair = Pair(sender, receiver)
         for send, done in (("zerocopy", "completions"), ("uring_zc", "notifications")):
             assert not pair.sender.catalogue.send[send].row.why
             sent, received = pair.run(send, "read", bytes=8 << 20, address=address)
