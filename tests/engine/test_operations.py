@@ -199,9 +199,11 @@ def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     def theirs() -> dict[str, str]:
         """What the device does not have is 0."""
         text = here.run("ethtool", "-l", DATA).lower().replace("n/a", "0")
-        most, _, now = text.partition("current hardware settings:")
-        limits = {f"{k}_max": v for k, v in fields(most).items() if v}
-        return fields(now) | {key: value for key, value in limits.items() if value.isdecimal()}
+        most, now = (
+            {key: number for key, number in fields(part).items() if number.isdecimal()}
+            for part in text.split("current hardware settings:")
+        )
+        return now | {f"{key}_max": number for key, number in most.items()}
 
     before = here.run("ethtool", "-l", DATA)
     assert fields(read(worker, "channels", DATA)) == theirs()

@@ -81,9 +81,12 @@ def command_line(process: Path) -> str:
 
 
 @pytest.fixture
-def untouched() -> Iterator[None]:
-    """The machine is after the test as it was before, whatever happened."""
-    before = machine()
+def untouched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine is after the test as it was before, whatever happened. Labs of other tests, which
+    may not answer for a while, are out of sight.
+    """
+    before, every = machine(), state.names
+    monkeypatch.setattr(state, "names", lambda: [n for n in every() if n.startswith(NAME)])
     try:
         yield
         assert machine() == before
@@ -259,9 +262,7 @@ def test_status_tells_what_is_up_and_what_broke(
 def test_down_without_a_name_asks_which_and_says_what_it_removed(
     untouched: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A lab with a name may be another user's; those of campaigns that run stay. Other labs of this
-    machine are out of sight here.
-    """
+    """A lab with a name may be another user's; those of campaigns that run stay."""
     own = lifecycle.own_name()
     for name in (NAME, own):
         lab.up("netns", ["a"], name=name)

@@ -388,7 +388,8 @@ OF_SETTINGS: Mapping[str, Asked] = {
 }
 # What a file allows, what it does not, and the line that would allow that.
 RULES: Mapping[str, Rule] = {
-    "a pattern in the second line": ("# all\n setting\trings # qdisc\nsetting rps m?u", link(), QDISC, "`setting qdisc`"),
+    "a pattern in the second line": ("# all\n setting\trings # qdisc\nsetting rps m?u", link(),
+                                     QDISC, "`setting qdisc`"),
     "both features": ("setting tso gro", features(TSO), features(TSO + SG), "`setting sg`"),
     "a feature": ("setting feature.tx-t*", features(TSO), features(SG), "`setting sg`"),
     "queues of channels": ("setting channels", file(f"{NET}/{LINK}/queues/tx-0/xps_cpus"),
@@ -397,7 +398,7 @@ RULES: Mapping[str, Rule] = {
                       file("/proc/irq/25/smp_affinity"), "`setting /proc/irq/25/smp_affinity`"),
     "boots": ("boot yes", BOOT, PROGRAM, "`setting command`"),
     "no boots": ("boot no\nsetting mtu", link(), BOOT, "`boot yes`"),
-    "mounts": ("setting nfs", {"op": "mount", "target": "/run/netbench.nfs-1", "value": "h:/\nvers=4.2"},
+    "mounts": ("setting nfs", {**WAYS_TO_ROOT["a mount over keys"], "target": "/run/netbench.nfs-1"},
                file("/etc/shadow"), "`setting /etc/shadow`"),
     "sysctls": ("sysctl net.ipv4.ip_ vm.swap", file("/proc/sys/vm/swappiness"),
                 sysctl("ipv4/tcp_sack"), "`sysctl net.ipv4.tcp_sack`"),
