@@ -438,8 +438,9 @@ DEVICES = (
 NO_LINE = "/etc/netbench/allow has no line that allows"
 
 
-def test_the_file_allows_what_it_lists_and_nothing_else(shared: Shared) -> None:
-    server, worker = shared(helper_by_sudo, DEVICES)
+@pytest.mark.parametrize("login", [helper_by_sudo, helper_of_root])
+def test_the_file_allows_what_it_lists_and_nothing_else(shared: Shared, login: Login) -> None:
+    server, worker = shared(login, DEVICES)
 
     def permitted(asked: Asked) -> str:
         try:
