@@ -159,8 +159,9 @@ def test_no_soaker_is_left_after_its_run_nor_there_without_one() -> None:
         wait_for(lambda: not soakers(worker))
         observe(worker, "procstat", 0.05)
         assert not soakers(worker)
-        for pids, footprint in ((start(worker), 0), (None, 1 << 22)):
-            first, *others = pids or start(worker, footprint=footprint)
+        for more in ({}, {"footprint": 1 << 22}):
+            first, *others = start(worker, **more)
+            footprint = more.get("footprint", 0)
             wait_for(partial(_touched, first, footprint))
             assert _private(first) < footprint + (1 << 20)
             worker.abort()
