@@ -554,7 +554,7 @@ def _additions(host: LabHost, packages: dict[str, Path], tools: Tools) -> bytes:
             file = packages[package] / path
             archive.file(path, file.read_bytes(), 0o755)
             if not file.read_bytes().startswith(b"#!"):
-                found = userland._libraries(userland.Program(file, packages[package]), tools)
+                found = userland._libraries(file, packages[package], tools)
                 libraries |= {library.name: library for library in found}
     for name, library in sorted(libraries.items()):
         folder = "usr/lib64" if name.startswith("ld-linux") else "usr/lib"
@@ -563,7 +563,7 @@ def _additions(host: LabHost, packages: dict[str, Path], tools: Tools) -> bytes:
     with suppress(StopIteration):
         archive.file(_LIBRARY, next(file for file in mkconfig if file.exists()).read_bytes())
     archive.file("usr/sbin/mount-boot", _MOUNT.encode(), 0o755)
-    inittab = userland.INITTAB.format(management=host.management)
+    inittab = userland._INITTAB.format(management=host.management)
     archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{inittab}".encode())
     return archive.whole()
 
