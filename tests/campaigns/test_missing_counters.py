@@ -8,8 +8,7 @@ from pathlib import Path
 
 from netbench import campaign, load
 from netbench.engine.own_engine import local
-from netbench.read.metrics import METRICS
-from netbench.read.ratio_table import RATIOS
+from netbench.read.metrics import METRICS, RATIOS
 from netbench.run import conductor
 
 TEXT = """\

@@ -37,7 +37,7 @@ from netbench.run.check import check
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import known
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 from tests.support.local import call, out
 from tests.support.running import stored_records, wait_for
 from tests.support.sshd import (
@@ -535,7 +535,7 @@ def test_what_the_file_lists_is_done_and_put_back_and_what_it_does_not_is_not(be
         whole, other = worker.operate("features", LINK)[0], {"on": "off", "off": "on"}[before]
         worker.operate("features", LINK, f"rx-gro {other}\n")
         change = Change(1, "snd", "boot", "gro", "features", (LINK,), None, whole)
-        assert list(put_back(worker, "boot", [change], lambda entry: None))
+        assert list(put_back({"here": There(worker, "boot")}, [change], lambda entry: None))
         assert worker.operate("features", LINK)[0] == whole
         worker.operate("neighbours", ("only", only), hold=True)
         worker.operate("link", (LINK, "mtu"), "1400", hold=True)

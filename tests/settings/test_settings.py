@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +22,19 @@ from netbench import campaign
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.model import Command, Host, SettingLevel
-from netbench.result.journal import Change
+from netbench.result.journal import Change, LeftChanged
 from netbench.run import conductor
 from netbench.run.worker_pool import open_channel
 from netbench.settings.named import find, known, parse_level, side_of
 from netbench.settings.neighbours import OP
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
 from tests.support.unfinished import outstanding
 
+NAME, NUMBERS = secrets.token_hex(16), count(1)
 ENDS = {"is undone": 0, "was undone by its worker": 1, "was left by its worker": 2}
 """How what is held comes back."""
 
@@ -69,10 +72,20 @@ def holder(
     journal: list[Any],
     commands: dict[str, Command] | None = None,
 ) -> HostSettings:
-    numbers = iter(range(1, 1000))
+    """Its worker says what it has undone, under the name NAME."""
+    worker.operate("undone", (NAME, "0"), "begin")
+    boot_id = worker.hello.boot_id
     return HostSettings(
-        place, commands or {}, journal.append, lambda: next(numbers), worker.hello.boot_id
+        place, commands or {}, journal.append, NUMBERS.__next__, boot_id, None, NAME
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    yield
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    worker.operate("undone", (NAME, "0"), "end")
+    worker.close()
 
 
 def parsed(written: Sequence[Mapping[str, str]]) -> list[Levels]:
@@ -210,12 +223,12 @@ def kill(worker: Worker) -> None:
     worker.close()
 
 
-def by_journal(journal: list[Any]) -> list[str]:
-    """Put back by a new helper what a journal has left; what it did."""
+def by_journal(journal: list[Any], boot_id: str = "") -> list[str]:
+    """Put back by a new helper what a journal has left, as `restore` does; what it did."""
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
-        left = outstanding(journal, "here")
-        return list(put_back(worker, worker.hello.boot_id, left, journal.append))
+        there = {"here": There(worker, boot_id or worker.hello.boot_id)}
+        return list(put_back(there, outstanding(journal, "here"), journal.append, NAME))
     finally:
         worker.close()
 
@@ -256,11 +269,21 @@ def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
     journal = []
     held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
     held.hold(parsed([{}, {}, {"mine": "three"}]))
-    with pytest.raises(EngineError, match="true leaves it changed"):
+    with pytest.raises(
+        EngineError,
+        match="reads 'three' after the undo, but was 'one'; what undoes it leaves it changed",
+    ):
         held.undo()
     assert asked(outstanding(journal, "here")) == ["mine"]
     with pytest.raises(EngineError, match="true leaves it changed"):
-        list(put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), journal.append))
+        list(
+            put_back(
+                {"here": There(worker, worker.hello.boot_id)},
+                outstanding(journal, "here"),
+                journal.append,
+                NAME,
+            )
+        )
 
 
 def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:
@@ -275,7 +298,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off", "qdisc": "pfifo_fast"}]))
     kill(first)
     assert state(interface) != before
-    for left in (["qdisc", "tso", "odd", "mtu"], ["odd"]):
+    for left in (["qdisc", "tso", "odd", "mtu"], ["odd", "mtu"]):
         assert asked(outstanding(journal, "here")) == left
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
             by_journal(journal)
@@ -295,8 +318,9 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
     worker.undo()
     assert not Path(folder).exists()
     left = outstanding(journal, "here")
-    lines = put_back(worker, worker.hello.boot_id, left, journal.append)
-    assert [line.rpartition(": ")[2] for line in lines] == ["is as it was"]
+    hosts = {"here": There(worker, worker.hello.boot_id)}
+    lines = put_back(hosts, left, journal.append, NAME)
+    assert [line.rpartition(": ")[2] for line in lines] == ["undone by its worker"]
 
 
 class Driver:
@@ -514,7 +538,137 @@ def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end
     again = Worker(open_channel(Host("here")).start_helper(), "here")
     left = outstanding(journal, "here")
     assert bool(left) == (end != ENDS["is undone"])
-    list(put_back(again, again.hello.boot_id, left, journal.append))
+    list(put_back({"here": There(again, again.hello.boot_id)}, left, journal.append, NAME))
     again.close()
     assert {file: file.read_text() for file in before} == before
     assert outstanding(journal, "here") == []
+
+
+class Files:
+    """Two hosts of one kernel, as those of a lab: of `tuned`, a program that moves `moved`, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tuned, self.moved = folder / "tuned", folder / "moved"
+        self.before = {self.tuned: "balanced\n", self.moved: "madvise\n"}
+        for file, text in self.before.items():
+            file.write_text(text)
+        also = f"[ $0 = fast ] && echo always > {self.moved} || echo madvise > {self.moved}"
+        self.commands = {}
+        for name, file, more in (("tuned", self.tuned, f"; {also}"), ("moved", self.moved, "")):
+            write = (
+                "sh",
+                "-c",
+                f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}",
+                "{level}",
+            )
+            self.commands[name] = Command(write, ("cat", str(file)), write)
+
+    def text(self) -> str:
+        return json.dumps({name: asdict(command) for name, command in self.commands.items()})
+
+    def read(self) -> dict[Path, str]:
+        return {file: file.read_text() for file in self.before}
+
+
+TWO = """\
+netbench: 1
+name: two
+hosts: {{snd: local, rcv: local}}
+command: {command}
+transfer: {{duration: 20ms, warmup: 0, sample: 0, congestion: cubic}}
+settings: {{receiver.moved: never}}
+sweep: {{sender.tuned: [fast, balanced]}}
+order: {{seed: 2}}
+repeat: {{min: 2, max: 2}}
+verify: off
+"""
+
+
+def test_hosts_of_one_kernel_have_one_stack(tmp_path: Path) -> None:
+    """What one holds all the time lies below what the other changes with each cell."""
+    files = Files(tmp_path)
+    text = TWO.format(command=files.text())
+    done = conductor.start(campaign.parse(text, "two.yaml"), tmp_path / "r")
+    found = stored_records(done.path)
+    assert sorted(r["status"] for r in found) == ["ok", "ok", "refused"]
+    (why,) = (r["reason"] for r in found if r["reason"])
+    assert "moved was set to never, but reads always once the other settings" in why
+    assert files.read() == files.before
+    journal = conductor.Store.open(done.path).journal
+    assert not journal.left()
+    assert not [line for line in journal.entries() if isinstance(line, LeftChanged)]
+
+
+@pytest.mark.parametrize("lost", ["both", "upper", "lower"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, 0], ids=["killed", "without a controller"])
+def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
+    tmp_path: Path, lost: str, how: int
+) -> None:
+    """Helpers that undo by themselves wait for each other."""
+    files, journal = Files(tmp_path), list[Any]()
+    pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+    for host, level in zip(pair, ({"tuned": "fast"}, {"moved": "never"}), strict=True):
+        place = SettingContext(host, pair[host], ADDRESS)
+        holder(place, pair[host], journal, files.commands).hold(parsed([level]))
+    assert files.read() == {files.tuned: "fast\n", files.moved: "never\n"}
+    for host, worker in pair.items():
+        if how and lost in (host, "both"):
+            os.kill(worker.hello.pid, how)
+    for worker in pair.values():
+        worker.abandon()
+    for worker in pair.values():
+        with suppress(ChildProcessError):
+            os.waitpid(worker.hello.pid, 0)
+        worker.close()
+    there = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
+    left = sorted((*outstanding(journal, "lower"), *outstanding(journal, "upper")), key=str)
+    hosts = {host: There(worker, worker.hello.boot_id) for host, worker in there.items()}
+    list(put_back(hosts, left, journal.append, NAME))
+    for worker in there.values():
+        worker.close()
+    assert files.read() == files.before
+
+
+@pytest.mark.parametrize("z", ["is moved by what is below", "is for itself"])
+@pytest.mark.parametrize("after", ["its worker", "a `restore` that failed, too"])
+def test_what_is_below_an_undo_that_failed_stays_as_it_was_left(
+    tmp_path: Path, z: str, after: str
+) -> None:
+    """An undo from the middle of the stack would set a level that was never there before."""
+    files, journal = Files(tmp_path), list[Any]()
+    fin, down = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), tmp_path / "down"
+    before = fin.read_text()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    file = files.moved if z == "is moved by what is below" else tmp_path / "z"
+    if file != files.moved:
+        file.write_text("a\n")
+    write = ("sh", "-c", f"[ ! -e {down} ] && echo $0 > {file}", "{level}")
+    commands = {**files.commands, "z": Command(write, ("cat", str(file)), write)}
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, commands)
+    sysctl = "sysctl.net.ipv4.tcp_fin_timeout"
+    held.hold(parsed([{"tuned": "fast", sysctl: "15"}, {"z": "b"}, {}]))
+    down.touch()
+    with pytest.raises(EngineError, match="exit status 1"):
+        held.undo()
+    worker.close()
+    if after != "its worker":
+        with pytest.raises(EngineError, match="exit status 1"):
+            by_journal(journal)
+    down.unlink()
+    by_journal(journal)
+    assert (files.read(), fin.read_text()) == (files.before, before)
+    assert outstanding(journal, "here") == []
+
+
+def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_path: Path) -> None:
+    """One that lies in a file; what it had moved in the kernel is gone, and so is what lay above."""
+    files, journal = Files(tmp_path), list[Any]()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, files.commands)
+    held.hold(parsed([{"tuned": "fast"}, {"moved": "never"}, {}]))
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.close()
+    files.moved.write_text("madvise\n")
+    said = by_journal(journal, "another boot")
+    assert [line.rpartition(": ")[2].partition(" ")[0] for line in said] == ["gone,", "undone"]
+    assert files.read() == files.before

@@ -10,9 +10,8 @@ import pytest
 
 from netbench import campaign
 from netbench.base.terminal import Painter
-from netbench.live.findings import Findings
 from netbench.live.screen import render
-from netbench.live.standing import Overview
+from netbench.live.standing import Findings, Overview
 from netbench.plan.plan import Plan
 from netbench.read.accounts import ACCOUNTS
 from netbench.report.source import Source
