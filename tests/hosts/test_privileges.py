@@ -535,7 +535,7 @@ def test_what_the_file_lists_is_done_and_put_back_and_what_it_does_not_is_not(be
         whole, other = worker.operate("features", LINK)[0], {"on": "off", "off": "on"}[before]
         worker.operate("features", LINK, f"rx-gro {other}\n")
         change = Change(1, "snd", "boot", "gro", "features", (LINK,), None, whole)
-        assert list(put_back({"here": There(worker, "boot")}, [change], lambda entry: None))
+        assert list(put_back({"snd": There(worker, "boot")}, [change], lambda entry: None))
         assert worker.operate("features", LINK)[0] == whole
         worker.operate("neighbours", ("only", only), hold=True)
         worker.operate("link", (LINK, "mtu"), "1400", hold=True)
