@@ -9,8 +9,7 @@ the worker itself reports on the same clock.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,45 +28,25 @@ from tests.support.engine_pair import (
 from tests.support.hooks import dynamic_worker, hook
 
 RUNS = 5
-
-
-@dataclass(frozen=True)
-class Build:
-    """A dynamic worker and the hook that is preloaded into it."""
-
-    worker: Path
-    hook: Path
-
-    def argv(self, log: Path) -> tuple[str, ...]:
-        return ("env", f"LD_PRELOAD={self.hook}", f"NB_MALLOC_LOG={log}", str(self.worker))
+Build = Callable[[Path], tuple[str, ...]]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    folder = tmp_path_factory.mktemp("dynamic")
-    return Build(dynamic_worker(folder), hook("malloc_hook", folder))
-
-
-def calls(log: Path) -> list[tuple[int, str]]:
-    """(ns, call) of everything that was written down. All of it: a list that overran is no proof."""
-    *lines, end = log.read_text().splitlines()
-    assert end == f"end {len(lines)}"
-    return [(int(line.split()[0]), line) for line in lines]
+    """Starts a dynamic worker with the hook preloaded, which writes to that file."""
+    hooked = hook("malloc_hook", tmp_path_factory.mktemp("hook"))
+    worker = str(dynamic_worker(tmp_path_factory))
+    return lambda log: ("env", f"LD_PRELOAD={hooked}", f"NB_MALLOC_LOG={log}", worker)
 
 
 def inside(log: Path, windows: list[tuple[int, int]]) -> list[str]:
-    found = calls(log)
-    assert any(ns < windows[0][0] for ns, _ in found), (
-        "the hook saw not even the preparation of the run"
-    )
-    assert any(ns > windows[-1][1] for ns, _ in found), (
-        "the hook saw not even the result being written"
-    )
+    """What was written down within the windows. All of it: a list that overran is no proof."""
+    *lines, end = log.read_text().splitlines()
+    assert end == f"end {len(lines)}"
+    found = [(int(line.split()[0]), line) for line in lines]
+    assert any(ns < windows[0][0] for ns, _ in found), "it saw not even the run prepared"
+    assert any(ns > windows[-1][1] for ns, _ in found), "it saw not even the result written"
     return [line for ns, line in found if any(opened <= ns <= closed for opened, closed in windows)]
-
-
-def windows_of(*sides: Side) -> list[tuple[int, int]]:
-    return [(side.ns(Edge.OPEN), side.ns(Edge.CLOSE)) for side in sides]
 
 
 @contextlib.contextmanager
@@ -80,32 +59,27 @@ def watched(
     logs = [folder / side for side in ("sender", "receiver")]
     runs: list[tuple[Side, Side]] = []
     found: list[str] = []
-    with open_pair(*(built.argv(log) for log in logs)) as pair:
+    with open_pair(*(built(log) for log in logs)) as pair:
         yield pair, runs, found
     for log, sides in zip(logs, zip(*runs, strict=True), strict=True):
-        found += inside(log, windows_of(*sides))
-
-
-def allocated(built: Build, folder: Path, send: str, receive: str) -> list[str]:
-    """The allocator's calls inside the windows of a timed run, with samples, of one that is bounded
-    by bytes, and of one whose streams share a thread a side. A busy machine may leave a sampler no
-    time within a window: another one then.
-    """
-    with watched(built, folder) as (pair, runs, found):
-        while not (runs and runs[-1][1].samples) and len(runs) < RUNS:
-            runs.append(pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS))
-        assert runs[-1][1].samples
-        if send != "null":
-            runs.append(pair.run(send, receive, bytes=4 * 2**20, warmup=2 * MS))
-            runs.append(pair.run(send, receive, duration=30 * MS, streams=3, threads=1))
-    return found
+        found += inside(log, [(side.ns(Edge.OPEN), side.ns(Edge.CLOSE)) for side in sides])
 
 
 @pytest.mark.parametrize(("send", "receive"), [*covering(local()), ("null", "null")])
 def test_nothing_is_allocated_in_the_window(
     built: Build, tmp_path: Path, send: str, receive: str
 ) -> None:
-    assert allocated(built, tmp_path, send, receive) == []
+    """Of a timed run, with samples, of one that is bounded by bytes, and of one whose streams share
+    a thread a side. A busy machine may leave a sampler no time within a window: another one then.
+    """
+    with watched(built, tmp_path) as (pair, runs, found):
+        while not (runs and runs[-1][1].samples) and len(runs) < RUNS:
+            runs.append(pair.run(send, receive, duration=30 * MS, warmup=5 * MS, sample=3 * MS))
+        assert runs[-1][1].samples
+        if send != "null":
+            runs.append(pair.run(send, receive, bytes=4 * 2**20, warmup=2 * MS))
+            runs.append(pair.run(send, receive, duration=30 * MS, streams=3, threads=1))
+    assert found == []
 
 
 def test_nothing_is_allocated_with_other_options(built: Build, tmp_path: Path) -> None:

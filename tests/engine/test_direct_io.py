@@ -9,6 +9,7 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,26 +67,18 @@ def to_sink(path: Path, **more: int | str) -> dict[str, int | str]:
 
 
 @pytest.mark.parametrize("receive", WRITERS)
-@pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
+@pytest.mark.parametrize(
+    ("streams", "pin"), [(1, {}), (3, {}), (3, {"cpu": CPU})], ids=["one", "three", "pinned"]
+)
 def test_direct_files_are_read_and_written_past_the_page_cache(
     pair: Pair, disk: Path, source: Path, receive: str, streams: int, pin: dict[str, int]
 ) -> None:
     """A whole source and a part of it once more, so that the last block of both is a part of one."""
     sink = disk / "out"
     length, page = SIZE + 70_001, os.sysconf("SC_PAGESIZE")
-    sent, received = pair.run(
-        "readwrite",
-        receive,
-        {"source": "file", "source_path": str(source), "direct": 1, "cache": "cold"},
-        to_sink(sink, direct=1),
-        bytes=length,
-        duration=0,
-        warmup=0,
-        verify=1,
-        streams=streams,
-        **pin,
-    )
+    to_sender = {"source": "file", "source_path": str(source), "direct": 1, "cache": "cold"}
+    bounds = {"bytes": length, "duration": 0, "warmup": 0, "verify": 1, "streams": streams, **pin}
+    sent, received = pair.run("readwrite", receive, to_sender, to_sink(sink, direct=1), **bounds)
     assert sent.numbers("", "digest") == received.numbers("", "digest")
     written = b"".join(Path(f"{sink}.{i}" if i else sink).read_bytes() for i in range(streams))
     content = source.read_bytes()
@@ -119,35 +112,30 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("to_sender", "to_receiver", "says"), REFUSED)
 def test_calls_that_direct_io_cannot_make_are_refused_with_the_reason(
-    pair: Pair,
-    disk: Path,
-    source: Path,
-    to_sender: dict[str, int],
-    to_receiver: dict[str, int],
-    says: str,
+    pair: Pair, disk: Path, source: Path
 ) -> None:
-    with pytest.raises(EngineError) as caught:
-        pair.run(
-            "readwrite",
-            "read",
-            {"source": "file", "source_path": str(source), "direct": 1, **to_sender},
-            to_sink(disk / "refused", direct=1, **to_receiver),
-            bytes=MIB,
-            duration=0,
-            warmup=0,
-        )
-    assert caught.value.code == Code.REQUEST
-    assert says.replace("SOURCE", str(source)) in str(caught.value)
-    give_up(pair.sender, pair.receiver)
+    whole = {"source": "file", "source_path": str(source), "direct": 1}
+    for to_sender, to_receiver, says in REFUSED:
+        sink = to_sink(disk / "refused", direct=1, **to_receiver)
+        with pytest.raises(EngineError) as caught:
+            pair.run("readwrite", "read", {**whole, **to_sender}, sink, bytes=MIB)
+        assert caught.value.code == Code.REQUEST
+        assert says.replace("SOURCE", str(source)) in str(caught.value)
+        give_up(pair.sender, pair.receiver)
 
 
-def test_what_has_no_direct_io_is_unsupported(pair: Pair) -> None:
-    with pytest.raises(EngineError, match="/dev/null has no direct I/O") as caught:
-        pair.prepare(
-            "write", "read", {}, {"sink": "file", "sink_path": "/dev/null", "direct": 1}, bytes=MIB
-        )
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"direct": 1}, "/dev/null has no direct I/O"),
+        ({"fsync": "after"}, "fsync: /dev/null is no regular file"),
+    ],
+)
+def test_what_is_no_disk_is_unsupported(pair: Pair, how: dict[str, Any], says: str) -> None:
+    sink = {"sink": "file", "sink_path": "/dev/null", **how}
+    with pytest.raises(EngineError, match=says) as caught:
+        pair.prepare("write", "read", {}, sink, bytes=MIB)
     assert caught.value.code == Code.UNSUPPORTED
 
 
@@ -196,27 +184,8 @@ def test_fsync_of_streams_that_share_a_thread_and_of_those_that_do_not(
     pair: Pair, disk: Path
 ) -> None:
     for pin in ({}, {"cpu": CPU}):
-        _, received = pair.run(
-            "write",
-            "read",
-            {"rate": 10**9},  # a receiver that is paced had a thread for each
-            to_sink(disk / "many", fsync="window"),
-            streams=4,
-            duration=30 * MS,
-            warmup=0,
-            **pin,
-        )
+        sink, more = to_sink(disk / "many", fsync="window"), {"streams": 4, "warmup": 0, **pin}
+        # a receiver that is paced had a thread for each
+        _, received = pair.run("write", "read", {"rate": 10**9}, sink, duration=30 * MS, **more)
         window = received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)
         assert window >= 30 * MS + received.total("", "fsync_ns")
-
-
-def test_only_a_regular_file_is_forced_to_its_disk(pair: Pair) -> None:
-    with pytest.raises(EngineError, match="fsync: /dev/null is no regular file") as caught:
-        pair.prepare(
-            "write",
-            "read",
-            {},
-            {"sink": "file", "sink_path": "/dev/null", "fsync": "after"},
-            bytes=MIB,
-        )
-    assert caught.value.code == Code.UNSUPPORTED

@@ -25,11 +25,9 @@ import pytest
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
-from tests.support.engine_pair import PATIENCE, helper
+from tests.support.engine_pair import helper
 from tests.support.local import out
 from tests.support.needs import needs
-from tests.support.outside import outside
-from tests.support.paths import ROOT
 from tests.support.running import wait_for
 from tests.support.sshd import open_folder
 
@@ -75,8 +73,7 @@ class Namespace:
 
 
 def need(*tools: str) -> None:
-    missing = [tool for tool in tools if not shutil.which(tool)]
-    if missing:
+    if missing := [tool for tool in tools if not shutil.which(tool)]:
         pytest.skip(f"needs {', '.join(missing)}: apt-get install ethtool iproute2")
 
 
@@ -187,10 +184,8 @@ def test_features_that_go_with_another_come_back_with_it(here: Namespace, worker
 
 def test_what_is_no_feature_is_refused(here: Namespace, worker: Worker) -> None:
     before = here.features()
-    assert (
-        refusal(worker, "features", DATA, "rx-gro on\nwarp-drive on", hold=True).code
-        == Code.UNSUPPORTED
-    )
+    error = refusal(worker, "features", DATA, "rx-gro on\nwarp-drive on", hold=True)
+    assert error.code == Code.UNSUPPORTED
     assert "a feature is on or off" in str(refusal(worker, "features", DATA, "rx-gro 1"))
     assert here.features() == before, "all or nothing"
     # A fixed one is no error: reading it again shows it.
@@ -200,22 +195,15 @@ def test_what_is_no_feature_is_refused(here: Namespace, worker: Worker) -> None:
 # Rings, coalescing, channels, drivers, counters
 
 
-def ethtool_numbers(text: str) -> dict[str, dict[str, str]]:
-    """`ethtool -g` and -l: {"max": {...}, "now": {...}}; what the device does not have is 0."""
-    maximum, _, now = text.partition("Current hardware settings:")
-    found = {}
-    for name, part in (("max", maximum), ("now", now)):
-        pairs = re.findall(r"^([A-Z][\w ]*):\s+(\d+|n/a)$", part, re.MULTILINE)
-        found[name] = {
-            key.lower().replace(" ", "_"): value.replace("n/a", "0") for key, value in pairs
-        }
-    return found
-
-
 def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     def theirs() -> dict[str, str]:
-        numbers = ethtool_numbers(here.run("ethtool", "-l", DATA))
-        return numbers["now"] | {f"{key}_max": value for key, value in numbers["max"].items()}
+        """What the device does not have is 0."""
+        text = here.run("ethtool", "-l", DATA).lower().replace("n/a", "0")
+        most, now = (
+            {key: number for key, number in fields(part).items() if number.isdecimal()}
+            for part in text.split("current hardware settings:")
+        )
+        return now | {f"{key}_max": number for key, number in most.items()}
 
     before = here.run("ethtool", "-l", DATA)
     assert fields(read(worker, "channels", DATA)) == theirs()
@@ -229,56 +217,28 @@ def test_channels_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     assert here.run("ethtool", "-l", DATA) == before
 
 
-@pytest.mark.root
-def test_rings_are_those_of_ethtool() -> None:
-    """Only read: to change those of a real device would be felt."""
-    need("ethtool", "ip", "nsenter")
-    for interface in [link["ifname"] for link in json.loads(out(*outside("ip", "-j", "link")))]:
-        argv = outside("ethtool", "-g", interface)
-        shown = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if shown.returncode == 0:
-            break
-    else:
-        pytest.skip("no interface of this machine has rings")
-    with helper(*outside()) as worker:
-        found = fields(read(worker, "rings", interface))
-    numbers = ethtool_numbers(shown.stdout)
-    for key in ("rx", "rx_mini", "rx_jumbo", "tx"):
-        assert (found[key], found[f"{key}_max"]) == (numbers["now"][key], numbers["max"][key])
-
-
 def test_coalescing_is_that_of_ethtool(here: Namespace, worker: Worker) -> None:
     """Of a tap: the one device without hardware that has any."""
     here.run("ip", "tuntap", "add", "dev", "tap0", "mode", "tap")
     before, text = here.run("ethtool", "-c", "tap0"), read(worker, "coalesce", "tap0")
     after = change(worker, "coalesce", "tap0", "rx_frames 16\n")
     assert re.search(r"rx-frames:\s+16\n", here.run("ethtool", "-c", "tap0"))
-    assert [line for line in after.splitlines() if line not in text.splitlines()] == [
-        "rx_frames: 16"
-    ]
+    assert set(after.splitlines()) - set(text.splitlines()) == {"rx_frames: 16"}
     worker.undo()
     assert here.run("ethtool", "-c", "tap0") == before
     assert refusal(worker, "coalesce", DATA).code == Code.UNSUPPORTED
 
 
-def test_drivers_are_described_as_by_ethtool(here: Namespace, worker: Worker) -> None:
+def test_drivers_and_statistics_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
     theirs, found = fields(here.run("ethtool", "-i", DATA)), fields(read(worker, "driver", DATA))
     assert (found["driver"], found["version"]) == (theirs["driver"], theirs["version"])
     assert "bus" not in found, "veth has none, and tells none"
-    settings = fields(here.run("ethtool", DATA))
-    assert (found["speed"] + "Mb/s", found["duplex"]) == (
-        settings["Speed"],
-        settings["Duplex"].lower(),
-    )
+    link = fields(here.run("ethtool", DATA))
+    assert [found["speed"] + "Mb/s", found["duplex"]] == [link["Speed"], link["Duplex"].lower()]
     assert read(worker, "driver", "lo") == "" or "driver" in fields(read(worker, "driver", "lo"))
-
-
-def test_statistics_are_those_of_ethtool(here: Namespace, worker: Worker) -> None:
-    found = fields(read(worker, "statistics", DATA))
-    assert found == {
-        key: value for key, value in fields(here.run("ethtool", "-S", DATA)).items() if value
-    }
-    assert int(found["peer_ifindex"]) > 0
+    theirs = fields(here.run("ethtool", "-S", DATA))
+    assert fields(read(worker, "statistics", DATA)) == {k: v for k, v in theirs.items() if v}
+    assert int(theirs["peer_ifindex"]) > 0
     assert refusal(worker, "statistics", "lo").code == Code.UNSUPPORTED
 
 
@@ -300,7 +260,6 @@ def test_links_are_those_of_ip(here: Namespace, worker: Worker) -> None:
 
 def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
     wait_for(lambda: read(worker, "link", DATA, "state") == "up\n")
-    assert here.link()["operstate"] == "UP"
     assert read(worker, "link", "lo", "state") == "up\n"
     here.run("ip", "link", "set", "dev", PEER, "down")
     wait_for(lambda: read(worker, "link", DATA, "state") == "no carrier\n")
@@ -309,34 +268,23 @@ def test_the_state_of_a_link_is_told(here: Namespace, worker: Worker) -> None:
     assert "cannot be set" in str(refusal(worker, "link", (DATA, "state"), "up"))
 
 
-OF_INTERFACE = (
-    "features",
-    "rings",
-    "coalesce",
-    "channels",
-    "qdisc",
-    "driver",
-    "statistics",
-    "link",
-)
+OF_INTERFACE = "features rings coalesce channels qdisc driver statistics link".split()
 
 
 def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> None:
-    """What is allowed, and what is looked at around a change, goes by that."""
+    """What is allowed, and what is looked at around a change, goes by that; one that is not there is
+    named with those that are.
+    """
     here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
     for op in OF_INTERFACE:
-        error = refusal(worker, op, ("ensx", *(("mtu",) if op == "link" else ())))
+        more = ("mtu",) if op == "link" else ()
+        error = refusal(worker, op, ("ensx", *more))
         assert f"'ensx' is another name of the interface {DATA}" in str(error)
         assert error.remedy == f"write {DATA}"
-
-
-def test_an_interface_that_is_not_there_is_named(worker: Worker) -> None:
-    for op in OF_INTERFACE:
-        more = ("mtu",) if op == "link" else ()
         error = refusal(worker, op, ("eth9", *more))
         assert "no interface 'eth9' on this host" in str(error)
         assert set(error.remedy.removeprefix("name one of ").split(", ")) == {"lo", DATA, PEER}
-        for name in ("", "..", "a/b", "x" * 16, "a b"):
+        for name in ("", "..", "a/b", "x" * 16):
             said = str(refusal(worker, op, (name, *more)))
             assert re.search("not the name of an interface|no interface", said)
 
@@ -392,17 +340,10 @@ def test_qdiscs_are_set_as_by_tc(here: Namespace, worker: Worker) -> None:
         assert here.qdiscs() == before
     for kind in kinds:  # each over the last
         change(worker, "qdisc", DATA, kind, scope=7)
-    worker.undo()
-    assert here.qdiscs() == before
-
-
-def test_a_kind_that_this_kernel_has_not_is_unsupported(here: Namespace, worker: Worker) -> None:
-    before = here.qdiscs()
-    for kind in ("nosuchkind", *sorted(set(PROBED) - set(kinds_here(here)))):
-        error = refusal(worker, "qdisc", DATA, kind, hold=True)
+    for kind in ("nosuchkind", *sorted(set(PROBED) - set(kinds))):
+        error = refusal(worker, "qdisc", DATA, kind, hold=True, scope=7)
         assert error.code == Code.UNSUPPORTED
         assert f"this kernel has no qdisc '{kind}'" in str(error)
-    assert here.qdiscs() == before
     worker.undo()
     assert here.qdiscs() == before
 
@@ -455,9 +396,8 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
     assert read(worker, "interface", ADDRESS) == f"{DATA}\n"
     assert read(worker, "interface", "127.0.0.1") == "lo\n"
     assert read(worker, "interface", "127.0.0.9") == "lo\n", "all of its net"
-    assert "no interface of this host has the address 10.91.0.77" in str(
-        refusal(worker, "interface", "10.91.0.77")
-    )
+    error = refusal(worker, "interface", "10.91.0.77")
+    assert "no interface of this host has the address 10.91.0.77" in str(error)
     addresses = [NEIGHBOUR, FAR, ADDRESS, "127.0.0.1"]
     if Path("/proc/sys/net/ipv6").exists():
         here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
@@ -479,35 +419,25 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
 TTL = "/proc/sys/net/ipv4/ip_default_ttl"
 
 
-@pytest.mark.parametrize("end", ["hang up", "kill the controller"])
-def test_everything_is_undone_when_the_controller_is_gone(
-    here: Namespace, tmp_path: Path, end: str
-) -> None:
+def test_everything_is_undone_when_the_controller_is_gone(here: Namespace) -> None:
     before = here.link(), here.features(), here.qdiscs()
-    script = f"""
-import sys, time
-sys.path[:0] = {[str(ROOT), str(ROOT / "tests")]!r}
-from tests.engine.test_operations import Namespace, change
-held = Namespace({here.name!r}).worker()
-worker = held.__enter__()
-change(worker, "link", ({DATA!r}, "mtu"), "9000", scope=0)
-change(worker, "features", {DATA!r}, "tx-scatter-gather off", scope=1)
-change(worker, "qdisc", {DATA!r}, "pfifo", scope=2)
-print(worker.hello.pid, flush=True)
-if {end!r} == "hang up":
-    worker.connection.finish(60)
-else:
-    time.sleep(3600)
-"""
-    controller = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert controller.stdout is not None
-    pid = controller.stdout.readline().strip()
-    if end == "kill the controller":
+    told, into = os.pipe()
+    controller = os.fork()
+    if controller == 0:
+        with contextlib.suppress(BaseException):
+            worker = here.worker().__enter__()
+            change(worker, "link", (DATA, "mtu"), "9000", scope=0)
+            change(worker, "features", DATA, "tx-scatter-gather off", scope=1)
+            change(worker, "qdisc", DATA, "pfifo", scope=2)
+            os.write(into, b"%d" % worker.hello.pid)
+            signal.pause()
+        os._exit(0)
+    os.close(into)
+    with open(told) as pipe:
+        pid = os.read(pipe.fileno(), 20).decode()
         assert here.link()["mtu"] == 9000
-        controller.send_signal(signal.SIGKILL)
-    controller.wait(PATIENCE)
-    controller.stdout.close()
-    assert pid.isdecimal()
+        os.kill(controller, signal.SIGKILL)
+        os.waitpid(controller, 0)
     wait_for(lambda: not Path(f"/proc/{pid}/exe").exists())
     assert (here.link(), here.features(), here.qdiscs()) == before
 
@@ -545,13 +475,6 @@ def test_a_choice_is_put_back_by_its_word() -> None:
             assert path.read_text() == before
     finally:
         path.write_text(word[1])
-
-
-def test_folders_are_listed_in_order(here: Namespace, worker: Worker) -> None:
-    names = read(worker, "list", f"/sys/class/net/{DATA}/queues")
-    assert names == "rx-0\nrx-1\ntx-0\ntx-1\n"
-    assert read(worker, "list", "/sys/class/net").splitlines() == sorted(["lo", DATA, PEER])
-    assert "/no/such" in str(refusal(worker, "list", "/no/such"))
 
 
 # Locks
@@ -595,16 +518,11 @@ def test_a_host_is_locked_by_one_holder(here: Namespace) -> None:
 
 
 def test_a_kernel_is_locked_across_namespaces(here: Namespace) -> None:
-    with (
-        here.worker() as other,
-        namespace() as elsewhere,
-        elsewhere.worker() as far,
-        helper() as beside,
-    ):
+    with here.worker() as other, namespace() as there, there.worker() as far, helper() as beside:
         with here.worker() as first:
             mine = f"mine-{os.getpid()}"
             take_in_time(first, "kernel", mine)
-            assert holder(far, "kernel") == f"{mine}"
+            assert holder(far, "kernel") == mine
             for worker in (other, far, beside):
                 assert take(worker, "kernel", "theirs") == f"not {mine}"
             assert take(other, "kernel", mine) == mine, "another worker of the same campaign"
@@ -709,7 +627,11 @@ def test_accounts_without_a_folder_lock_each_its_own(here: Namespace) -> None:
     place = Path("/tmp/netbench-65534")
     try:
         with as_nobody(here, *bare) as first, as_nobody(here, *bare) as second:
-            assert take(first, "host", "one") == "one"
+            assert "run as root there" in str(refusal(first, "lock", "kernel", "me"))
+            assert "run as root" in str(refusal(first, "link", (DATA, "mtu"), "1400"))
+            assert "run as root" in str(refusal(first, "features", DATA, "rx-gro on"))
+            assert "run as root" in str(refusal(first, "qdisc", DATA, "pfifo"))
+            assert take(first, "host", "one") == "one", "which needs none"
             assert take(second, "host", "two") == "not one"
             assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (65534, 0o700)
         place.mkdir()  # by somebody else, who was faster
@@ -735,22 +657,14 @@ def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
         shutil.rmtree("/tmp/netbench-65534", ignore_errors=True)  # its locks
 
 
-SQUATTER = """
-import socket, sys
-held = []
-for name in sys.argv[1:]:
-    held.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-    held[-1].bind("\\0" + name)
-print("held", flush=True)
-sys.stdin.readline()
-"""
-
-
 @contextlib.contextmanager
 def squatting(here: Namespace, *names: str) -> Iterator[None]:
     """Another account holds these abstract sockets."""
     need("setpriv")
-    argv = ["ip", "netns", "exec", here.name, *NOBODY, "/usr/bin/python3", "-c", SQUATTER, *names]
+    code = "import socket, sys\nheld = [socket.socket(1, 2) for _ in sys.argv[1:]]\n"
+    code += "for one, name in zip(held, sys.argv[1:]): one.bind('\\0' + name)\n"
+    code += "print('held', flush=True); sys.stdin.readline()"
+    argv = ["ip", "netns", "exec", here.name, *NOBODY, "/usr/bin/python3", "-c", code, *names]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
@@ -761,12 +675,10 @@ def squatting(here: Namespace, *names: str) -> Iterator[None]:
 
 @pytest.mark.root
 def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> None:
+    """And what other accounts say of themselves is bounded, in number and in length."""
     names = ("netbench.lock.host", "netbench.lock.host.by.evil", "netbench.campaign.me")
-    with (
-        squatting(here, *names, "netbench.campaign.a\x1b]0;x\x07b"),
-        here.worker() as worker,
-        as_nobody(here) as theirs,
-    ):
+    names += ("netbench.campaign.a\x1b]0;x\x07b",)
+    with squatting(here, *names), here.worker() as worker, as_nobody(here) as theirs:
         assert take(theirs, "host", "theirs") == "theirs"
         assert holder(worker, "host") == ""
         assert take(worker, "host", "me") == "me"
@@ -775,39 +687,18 @@ def test_no_other_account_can_take_or_forge_a_lock_of_root(here: Namespace) -> N
         assert holder(theirs, "host") == "theirs", "each account has its own"
         hints = sorted(read(worker, "lock", "hints").splitlines())
         assert hints == ["a?]0;x?b", "me", "theirs"]
-
-
-def test_names_of_holders_are_short_words(here: Namespace, worker: Worker) -> None:
-    for name in ("", "two words", "x" * 61, "ümlaut", "line\n"):
-        assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
-    assert "unknown lock 'planet'" in str(refusal(worker, "lock", "planet"))
-    assert holder(worker, "host") == ""
-    assert take(worker, "host", "x" * 60) == "x" * 60
-
-
-@pytest.mark.root
-def test_without_rights_the_kernels_lock_says_so(here: Namespace) -> None:
-    with as_nobody(here) as worker:
-        error = refusal(worker, "lock", "kernel", "me")
-        assert "run as root there" in str(error)
-        assert "run as root" in str(refusal(worker, "link", (DATA, "mtu"), "1400"))
-        assert "run as root" in str(refusal(worker, "features", DATA, "rx-gro on"))
-        assert "run as root" in str(refusal(worker, "qdisc", DATA, "pfifo"))
-        assert take(worker, "host", "me") == "me", "which needs none"
-
-
-def test_a_small_mtu_does_not_cost_ipv6_addresses(here: Namespace, worker: Worker) -> None:
-    if not Path("/proc/sys/net/ipv6").exists():
-        pytest.skip("needs a kernel with IPv6")
-    here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
-    error = refusal(worker, "link", (DATA, "mtu"), "1000", hold=True)
-    assert error.code == Code.UNSUPPORTED
-    assert "take it from data0" in str(error)
-    assert here.link()["mtu"] == 1500
-    assert "2001:db8::1" in here.run("ip", "address", "show", DATA)
+        with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
+            hints = read(worker, "lock", "hints").splitlines()
+        assert (len(hints), max(map(len, hints))) == (16, 60)
 
 
 def test_of_many_one_gets_the_lock(here: Namespace) -> None:
+    """And names of holders are short words."""
+    with here.worker() as worker:
+        for name in ("", "two words", "x" * 61, "line\n"):
+            assert "not a valid lock holder" in str(refusal(worker, "lock", "host", name))
+        assert "unknown lock 'planet'" in str(refusal(worker, "lock", "planet"))
+        assert holder(worker, "host") == ""
     count = 6
     ready = threading.Barrier(count)
 
@@ -820,9 +711,3 @@ def test_of_many_one_gets_the_lock(here: Namespace) -> None:
         got = list(pool.map(ask, workers))
         winner = holder(workers[0], "host")
     assert sorted(got) == [winner, *[f"not {winner}"] * (count - 1)]
-
-
-def test_hints_are_few_however_many_there_are(here: Namespace, worker: Worker) -> None:
-    with squatting(here, *(f"netbench.campaign.{'x' * 70}{i}" for i in range(99))):
-        hints = read(worker, "lock", "hints").splitlines()
-    assert (len(hints), {len(hint) for hint in hints}) == (16, {60})

@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import struct
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,10 +19,9 @@ from hypothesis import strategies as st
 
 from netbench.base.errors import EngineError, ProtocolError, WorkerLost
 from netbench.engine import binding, frames, heartbeat
-from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame
+from netbench.engine.binding import FRAME_MAX, Code, Edge, Frame, Vector
 from netbench.engine.connection import Connection
 from netbench.engine.heartbeat import Heartbeat
-from netbench.engine.own_engine import local
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
 from tests.support.engine_pair import (
@@ -36,6 +34,7 @@ from tests.support.engine_pair import (
     open_pair,
     scheduled_ns,
 )
+from tests.support.local import loopback_mtu, out
 
 HEADER = struct.Struct("=IHH")
 
@@ -45,13 +44,12 @@ class Script:
 
     def __init__(self, *pieces: bytes) -> None:
         self.pieces = list(pieces)
-        self.written = bytearray()
 
     def read(self, timeout: float) -> bytes:
         return self.pieces.pop(0) if self.pieces else b""
 
     def write(self, data: bytes) -> None:
-        self.written += data
+        """It hears nothing."""
 
     def finish(self, timeout: float) -> int | None:
         return 0
@@ -84,62 +82,39 @@ def worker(argv: Sequence[str] = MOVER) -> Iterator[tuple[Worker, LocalProcess]]
         opened.close()
 
 
-def spoiled(hello: bytes, at: int, value: bytes) -> bytes:
-    return hello[:at] + value + hello[at + len(value) :]
-
-
 # magic, version, byte_order, rows: u32; layout: u64, as in struct nb_hello
 @pytest.mark.parametrize(
     ("at", "value", "expected"),
     [
         (0, b"SSH-", "byte order"),
-        (8, b"\1\2\3\4", "byte order"),
         (4, b"\x63\0\0\0", "protocol 99"),
         (16, b"\xef\xbe\0\0\0\0\0\0", "layout 000000000000beef.*deploy the worker again"),
         (12, b"\xff\xff\0\0", "announced 65535 descriptors"),
-        (12, b"\0\0\0\0", "announced 0 descriptors"),
     ],
 )
 def test_a_hello_that_is_not_ours_is_named(
     hello: bytes, at: int, value: bytes, expected: str
 ) -> None:
+    spoiled = hello[:at] + value + hello[at + len(value) :]
     with pytest.raises(ProtocolError, match=expected):
-        Worker(Script(frames.frame(Frame.HELLO, 0, spoiled(hello, at, value))), "here")
+        scripted(spoiled)
 
 
 @pytest.mark.parametrize(
-    ("pieces", "error", "expected"),
+    ("piece", "error", "expected"),
     [
-        (
-            (b"Welcome to Ubuntu 22.04 LTS\n",),
-            ProtocolError,
-            "not netbench's protocol.*Welcome",
-        ),
-        ((frames.frame(Frame.READY, 0),), ProtocolError, "sent READY first, expected HELLO"),
-        ((frames.frame(Frame.HELLO, 0, b"short"),), ProtocolError, "5 bytes long"),
-        (
-            (HEADER.pack(FRAME_MAX + 1, Frame.HELLO, 0),),
-            ProtocolError,
-            "not netbench's protocol",
-        ),
-        ((), WorkerLost, "closed the connection; its output: segmentation fault"),
-        ((b"\x08\0",), WorkerLost, "closed the connection"),
+        (b"Welcome to Ubuntu 22.04 LTS\n", ProtocolError, "not netbench's protocol.*Welcome"),
+        (frames.frame(Frame.READY, 0), ProtocolError, "sent READY first, expected HELLO"),
+        (frames.frame(Frame.HELLO, 0, b"short"), ProtocolError, "5 bytes long"),
+        (HEADER.pack(FRAME_MAX + 1, Frame.HELLO, 0), ProtocolError, "not netbench's protocol"),
+        (b"\x08\0", WorkerLost, "closed the connection; its output: segmentation fault"),
     ],
 )
 def test_what_is_no_worker_is_told_from_one(
-    pieces: tuple[bytes, ...], error: type[Exception], expected: str
+    piece: bytes, error: type[Exception], expected: str
 ) -> None:
     with pytest.raises(error, match=expected):
-        Worker(Script(*pieces), "here")
-
-
-def test_a_hello_in_small_pieces_is_a_hello(hello: bytes) -> None:
-    whole = frames.frame(Frame.HELLO, 0, hello)
-    stream = Script(*(whole[i : i + 1000] for i in range(0, len(whole), 1000)))
-    greeted = Worker(stream, "here")
-    assert greeted.hello.version == 3
-    assert "sendfile" in greeted.catalogue.send
-    assert bytes(stream.written) == frames.frame(Frame.HELLO, 0, binding.own_hello())
+        Worker(Script(piece), "here")
 
 
 def scripted(hello: bytes, *pieces: bytes) -> Worker:
@@ -149,36 +124,9 @@ def scripted(hello: bytes, *pieces: bytes) -> Worker:
 JOB = {"role": "observe", "duration": 1}
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (frames.frame(Frame.RESULT, 1), "sent RESULT, expected READY"),
-        (frames.frame(Frame.READY, 1, b"xxx"), "3 bytes follow the last vector"),
-        (
-            frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 0, 2**32 - 1, 0, 0)),
-            "a vector of 34359738360 bytes does not fit into the remaining 0",
-        ),
-        (
-            frames.frame(Frame.READY, 1, struct.pack("=IHHIIQ", 0, 0, 1, 0, 2**32 - 1, 0)),
-            "does not fit into the remaining 0",
-        ),
-        (frames.frame(Frame.ERROR, 1, b"oops"), "an error frame of 4 bytes"),
-    ],
-)
-def test_a_lying_worker_is_found_out(hello: bytes, answer: bytes, expected: str) -> None:
-    with pytest.raises(ProtocolError, match=expected):
-        scripted(hello, answer).prepare(JOB)
-
-
 def test_answers_to_earlier_requests_are_passed_over(hello: bytes) -> None:
     late = frames.frame(Frame.READY, 60000, b"xxx") + frames.frame(Frame.HEARTBEAT, 0)
     assert scripted(hello, late, frames.frame(Frame.READY, 1)).prepare(JOB) == ()
-
-
-@pytest.mark.parametrize("payload", [b"", b"\0" * 4, b"\x09" + b"\0" * 7, b"\0" * 9])
-def test_an_edge_that_is_none_is_refused(payload: bytes) -> None:
-    with pytest.raises(ProtocolError, match="has no valid edge"):
-        frames.decode_edge(payload)
 
 
 @given(
@@ -210,12 +158,10 @@ def test_decoding_anything_ends_in_vectors_or_a_protocol_error(data: bytes) -> N
             decode()
     with contextlib.suppress(ProtocolError):
         assert isinstance(frames.decode_error(data, "here"), EngineError)
-
-
-@given(st.binary(max_size=200))
-def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> None:
-    buffer = bytearray(data)
-    taken = 0
+    for edge in (b"\0" * 4, b"\x09" + b"\0" * 7, data[:7]):
+        with pytest.raises(ProtocolError, match="has no valid edge"):
+            frames.decode_edge(edge)
+    buffer, taken = bytearray(data), 0
     with contextlib.suppress(ProtocolError):
         while (found := frames.split(buffer)) is not None:
             taken += HEADER.size + len(found[2])
@@ -223,10 +169,9 @@ def test_splitting_anything_gives_frames_or_a_protocol_error(data: bytes) -> Non
 
 
 def vector(row: int, edge: int, ns: int, body: Sequence[int] | str) -> bytes:
-    if isinstance(body, str):
-        text = body.encode()
-        return struct.pack("=IHHIIQ", row, edge, 1, 0, len(text), ns) + text + bytes(-len(text) % 8)
-    return struct.pack(f"=IHHIIQ{len(body)}Q", row, edge, 0, len(body), 0, ns, *body)
+    text, numbers = (body.encode(), ()) if isinstance(body, str) else (b"", body)
+    words = (row, edge, isinstance(body, str), len(numbers), len(text), ns, *numbers)
+    return struct.pack(f"=IHHIIQ{len(numbers)}Q", *words) + text + bytes(-len(text) % 8)
 
 
 BODIES = st.one_of(st.lists(st.integers(0, 2**64 - 1), max_size=5), st.text(max_size=20))
@@ -245,26 +190,15 @@ def test_vectors_are_read_as_the_header_lays_them_out(
     found = list(frames.decode_vectors(payload))
     assert [(v.row, v.edge, v.ns) for v in found] == [v[:3] for v in vectors]
     for got, (_, _, _, body) in zip(found, vectors, strict=True):
-        if isinstance(body, str):
-            assert (got.text, got.numbers) == (body, ())
-        else:
-            assert (got.text, got.numbers) == (
-                None,
-                tuple(None if n == binding.MISSING else n for n in body),
-            )
+        text, numbers = (body, ()) if isinstance(body, str) else (None, body)
+        known = tuple(None if n == binding.MISSING else n for n in numbers)
+        assert (got.text, got.numbers) == (text, known)
     if payload:  # cut anywhere but between two vectors, it is refused
         cut = data.draw(st.integers(1, len(payload)))
         ends = {sum(map(len, parts[:i])) for i in range(len(parts) + 1)}
         if len(payload) - cut not in ends:
             with pytest.raises(ProtocolError):
                 list(frames.decode_vectors(payload[:-cut]))
-
-
-def test_workers_of_one_kind_are_described_once() -> None:
-    with open_pair() as pair:
-        assert pair.sender.hello.pid != pair.receiver.hello.pid
-        assert pair.sender.catalogue is pair.receiver.catalogue
-        assert pair.sender.catalogue.rows[0] == local().rows[0]
 
 
 # Workers that die, hang or are left alone
@@ -336,9 +270,8 @@ def test_silence_is_as_long_as_the_contract_says() -> None:
         beating.add(one)
         one.prepare({"role": "observe", "duration": (binding.SILENCE_SECONDS + 2) * 10**9})
         one.go()
-        one.await_edge(
-            Edge.CLOSE, PATIENCE
-        )  # longer than the silence; beats, one way and the other, kept both
+        # longer than the silence; beats, one way and the other, kept both
+        one.await_edge(Edge.CLOSE, PATIENCE)
         os.kill(process.pid, signal.SIGSTOP)
         begun = time.monotonic()
         with pytest.raises(WorkerLost, match="silent"):
@@ -367,51 +300,27 @@ def test_a_worker_that_hears_nothing_undoes_and_exits() -> None:
         assert TTL.read_text() == before
 
 
-def test_a_tool_is_run_and_listened_to() -> None:
-    with worker() as (one, _):
-        one.prepare({"role": "tool", "argv": "printf\0%s|\0two words\0x", "meters": "rusage"})
-        one.go()
-        side = Side.of(one.catalogue, one.result(PATIENCE).result)
-        assert side.vectors["", "tool_output", Edge.DRAINED].text == "two words|x|"
-        assert side.total("", "tool_status") == 0
-        assert side.moved("rusage", "cpu_ns") >= 0
-        one.prepare({"role": "tool", "argv": "/no/such/program"})
-        one.go()
-        with pytest.raises(EngineError, match=r"/no/such/program.*install it") as caught:
-            one.result(PATIENCE)
-        assert caught.value.errno == 2
-
-
 def test_a_tools_window_is_opened_and_closed_by_marks() -> None:
     """A server that burns CPU from its first moment on: the window holds its CPU time between the
     marks, and the stop ends it.
     """
     with worker() as (one, _):
         script = "echo server is up; while :; do :; done"
-        one.prepare(
-            {
-                "role": "tool",
-                "argv": f"sh\0-c\0{script}",
-                "marks": 1,
-                "meters": "rusage",
-            }
-        )
+        argv = f"sh\0-c\0{script}"
+        one.prepare({"role": "tool", "argv": argv, "marks": 1, "meters": "rusage"})
         one.go()
         assert one.next_output(PATIENCE) == "server is up\n"
         one.mark()
         one.await_edge(Edge.OPEN, PATIENCE)
-        opened = time.monotonic()
-        while time.monotonic() - opened < 0.1:
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
             one.send_heartbeat()
         one.mark()
         one.await_edge(Edge.CLOSE, PATIENCE)
         one.stop()
         side = Side.of(one.catalogue, one.result(PATIENCE).result)
-    window = (
-        side.vectors["rusage", "cpu_ns", Edge.CLOSE].ns
-        - side.vectors["rusage", "cpu_ns", Edge.OPEN].ns
-    )
-    assert 0 < side.moved("rusage", "cpu_ns") <= window
+    opened, closed = (side.vectors["rusage", "cpu_ns", e].ns for e in (Edge.OPEN, Edge.CLOSE))
+    assert 0 < side.moved("rusage", "cpu_ns") <= closed - opened
     assert side.total("", "tool_status") == 128 + signal.SIGTERM
     assert side.vectors["", "tool_output", Edge.DRAINED].text == "server is up\n"
 
@@ -424,7 +333,7 @@ def sockets(port: int) -> dict[str, dict[str, int]]:
     found = {}
     for side, end in (("sender", "dport"), ("receiver", "sport")):
         command = ["ss", "-tinHO", "state", "established", f"( {end} = :{port} )"]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        text = out(*command)
         found[side] = {name: int(n) for name, n in re.findall(r"(\w+):(\d+)", text)}
     return found
 
@@ -434,9 +343,8 @@ def ethernet_segments() -> Iterator[None]:
     """Segments of an Ethernet's size on the loopback: one acknowledgement stands for tens of them,
     so the two counts are far apart.
     """
-    subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True)
-    yield
-    subprocess.run(["ip", "link", "set", "lo", "mtu", "65536"], check=True)
+    with loopback_mtu(1500):
+        yield
 
 
 @pytest.mark.usefixtures("ethernet_segments")
@@ -465,10 +373,8 @@ def test_cpu_time_is_that_of_schedstat() -> None:
         begun, first = time.monotonic_ns(), scheduled_ns(pid)
         pair.start(bounded=False)
         pair.sender.await_edge(Edge.CLOSE, PATIENCE)
-        last, ended = (
-            scheduled_ns(pid),
-            time.monotonic_ns(),
-        )  # the flow still runs: its thread is still counted
+        # the flow still runs: its thread is still counted
+        last, ended = scheduled_ns(pid), time.monotonic_ns()
         pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
         pair.sender.stop()
         pair.receiver.stop()
@@ -502,10 +408,8 @@ def test_procstat_is_what_proc_stat_says() -> None:
         assert pair.sender.hello.cpus == len(before) - 1
     for edge in (Edge.OPEN, Edge.CLOSE):
         for column, state in enumerate(STATES):
-            found = [
-                *side.numbers("procstat", state, edge),
-                *side.numbers("procstat", f"cpu_{state}", edge),
-            ]
+            names = (state, f"cpu_{state}")
+            found = [n for name in names for n in side.numbers("procstat", name, edge)]
             low, high = [cpu[column] for cpu in before], [cpu[column] for cpu in after]
             assert len(found) == len(low)
             if state not in ("idle", "iowait"):  # these two may go back (proc(5))
@@ -514,3 +418,24 @@ def test_procstat_is_what_proc_stat_says() -> None:
                 )
     busy = sum(side.moved("procstat", state) for state in STATES if state not in ("idle", "iowait"))
     assert busy > 0
+
+
+# Samples that are handed over while the window is open
+
+
+@pytest.mark.parametrize("report", [50 * MS, 0], ids=["asked", "not asked"])
+def test_samples_are_handed_over_while_the_window_is_open_where_that_is_asked(
+    pair: Pair, report: int
+) -> None:
+    seen: list[Sequence[Vector]] = []
+    pair.sender.sampled = seen.append
+    pair.prepare("write", "read", duration=200 * MS, sample=10 * MS, report=report)
+    pair.start(bounded=False)
+    pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+    early = len(seen)
+    pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+    for worker in (pair.sender, pair.receiver):
+        worker.stop()
+    sent, _ = pair.sender.result(PATIENCE), pair.receiver.result(PATIENCE)
+    assert bool(early) == bool(report)
+    assert sum(map(len, seen)) == len(sent.samples) > 0, "each once, and in the result as ever"

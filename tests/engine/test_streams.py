@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +29,10 @@ from tests.support.engine_pair import (
     open_pair,
     scheduled_ns,
 )
+from tests.support.local import out
 
 STREAMS = 4
+SENDS = data_methods(local(), "send")
 CPUS = tuple(sorted(os.sched_getaffinity(0)))
 CPU = CPUS[0]
 PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
@@ -44,22 +45,17 @@ def threads(pid: int) -> list[set[int]]:
 
 @PINS
 def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, int]) -> None:
-    pair.prepare(
-        "write", "read", streams=STREAMS, duration=300 * MS, warmup=10 * MS, bytes=0, **pin
-    )
+    window = {"duration": 100 * MS, "warmup": 10 * MS, "bytes": 0}
+    pair.prepare("write", "read", streams=STREAMS, **window, **pin)
     flows = [len(threads(worker.hello.pid)) - 1 for worker in (pair.sender, pair.receiver)]
     assert flows == ([1, 1] if pin else [STREAMS, STREAMS])
     if pin:
         assert threads(pair.sender.hello.pid).count({CPU}) == 1
     pair.start(bounded=False)
     sent, received = pair.finish(bounded=False)
-    windows = zip(
-        received.numbers("flow", "bytes", 0), received.numbers("flow", "bytes", 1), strict=True
-    )
-    assert all(close > opened for opened, close in windows), "every stream moved within the window"
-    assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes"), (
-        "and all of it arrived"
-    )
+    opened, closed = (received.numbers("flow", "bytes", edge) for edge in (0, 1))
+    assert all(b > a for a, b in zip(opened, closed, strict=True)), "every stream moved within it"
+    assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes"), "and all arrived"
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="this machine lets us use one CPU alone")
@@ -67,9 +63,8 @@ def test_threads_take_cpus_in_turn(pair: Pair) -> None:
     """A thread a CPU, which has its share of the streams; more threads than CPUs go round."""
     cpus = CPUS[1::-1]
     for asked, expected in ({}, [1, 1]), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
-        pair.prepare(
-            "write", "read", streams=5, duration=30 * MS, warmup=10 * MS, bytes=0, cpu=cpus, **asked
-        )
+        window = {"duration": 30 * MS, "warmup": 10 * MS, "bytes": 0}
+        pair.prepare("write", "read", streams=5, cpu=cpus, **window, **asked)
         for worker in (pair.sender, pair.receiver):
             found = threads(worker.hello.pid)
             assert [found.count({cpu}) for cpu in cpus] == expected
@@ -92,20 +87,10 @@ def test_two_threads_serve_streams_of_every_method(pair: Pair, send: str, receiv
     """Chunks that the send buffer holds no part of but a small one: each is sent in several turns,
     and what arrives is what was sent.
     """
-    streams, size = 7, 24 * 2**20 + 12345
-    chunks = {"chunk": 700_001, "send_buffer": 2**17, "sample": 0}
-    pair.prepare(
-        send,
-        receive,
-        chunks,
-        {"sample": 0},
-        streams=streams,
-        threads=2,
-        bytes=size,
-        duration=0,
-        warmup=20 * MS,
-        verify=1,
-    )
+    size = 12 * 2**20 + 12345
+    common = {"streams": 7, "threads": 2, "bytes": size, "duration": 0, "warmup": 20 * MS}
+    to_sender = {"chunk": 700_001, "send_buffer": 2**17, "sample": 0}
+    pair.prepare(send, receive, to_sender, {"sample": 0}, verify=1, **common)
     assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
     pair.start(bounded=True)
     sent, received = pair.finish(bounded=True)
@@ -118,40 +103,31 @@ def test_two_threads_serve_streams_of_every_method(pair: Pair, send: str, receiv
 def test_two_threads_hold_the_rate_of_their_streams(pair: Pair) -> None:
     """In one of a few windows at least: what others keep from a CPU arrives later, in the next."""
     rate = 400_000_000
+    to_sender = {"rate": rate, "chunk": 16384}
+    window = {"duration": 300 * MS, "warmup": 60 * MS}
     found = []
-    for _ in range(5):
-        _, received = pair.run(
-            "write",
-            "read",
-            {"rate": rate, "chunk": 16384},
-            streams=8,
-            threads=2,
-            duration=500 * MS,
-            warmup=100 * MS,
-        )
+    for _ in range(8):
+        _, received = pair.run("write", "read", to_sender, streams=8, threads=2, **window)
         seconds = (received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)) / 1e9
-        windows = zip(
-            received.numbers("flow", "bytes", 0), received.numbers("flow", "bytes", 1), strict=True
-        )
-        found.append([(close - opened) * 8 / seconds for opened, close in windows])
-        if sum(found[-1]) == pytest.approx(rate, rel=0.1) and found[-1] == pytest.approx(
-            [rate / 8] * 8, rel=0.2
-        ):
+        opened, closed = (received.numbers("flow", "bytes", edge) for edge in (0, 1))
+        found.append([(b - a) * 8 / seconds for a, b in zip(opened, closed, strict=True)])
+        each = found[-1] == pytest.approx([rate / 8] * 8, rel=0.2)
+        if each and sum(found[-1]) == pytest.approx(rate, rel=0.1):
             return
     pytest.fail(f"{rate} asked, each stream had {found}")
 
 
-@pytest.mark.parametrize("grouped", [{}, {"streams": 4, "threads": 1}], ids=["alone", "grouped"])
-def test_a_sender_that_stood_still_does_not_catch_up(grouped: dict[str, int]) -> None:
+def test_a_sender_that_stood_still_does_not_catch_up() -> None:
     """It stood still for half of its warm-up, and again in its window: of all methods at once, since
-    they wait for most of that time.
+    they wait for most of that time, alone and with others on one thread.
     """
     rate, still = 160_000_000, 0.3
     window = {"duration": 600 * MS, "warmup": 600 * MS, "bytes": 0}
     with contextlib.ExitStack() as stack:
-        methods = data_methods(local(), "send")
-        pairs = {send: stack.enter_context(open_pair()) for send in methods}
-        for send, pair in pairs.items():
+        ways = [(send, streams) for send in SENDS for streams in (1, 4)]
+        pairs = {way: stack.enter_context(open_pair()) for way in ways}
+        for (send, streams), pair in pairs.items():
+            grouped = {"streams": 4, "threads": 1} if streams > 1 else {}
             pair.prepare(send, "read", {"rate": rate, "chunk": 8192}, **window, **grouped)
         for pair in pairs.values():
             pair.start(bounded=False)
@@ -166,20 +142,18 @@ def test_a_sender_that_stood_still_does_not_catch_up(grouped: dict[str, int]) ->
                 time.sleep(seconds)
             for pair in () if opened else pairs.values():
                 pair.sender.await_edge(Edge.OPEN, PATIENCE)
-        for send, pair in pairs.items():
+        for way, pair in pairs.items():
             sent, _ = pair.finish(bounded=False)
             seconds = (sent.ns(Edge.CLOSE) - sent.ns(Edge.OPEN)) / 1e9
-            assert sent.moved("flow", "bytes") * 8 / rate < seconds - still + 0.1, send
+            assert sent.moved("flow", "bytes") * 8 / rate < seconds - still + 0.1, way
 
 
 def test_1024_streams_are_set_up_within_two_seconds(pair: Pair) -> None:
     """The quickest of a few, since others use this machine too; and each stream moves."""
-    took = []
-    while len(took) < 5 and (not took or min(took) > 2):
+    took, total = [60.0], 2048 * 65536
+    while len(took) < 6 and min(took) > 2:
         begun = time.monotonic()
-        pair.prepare(
-            "write", "read", streams=1024, threads=2, bytes=2048 * 65536, duration=0, warmup=0
-        )
+        pair.prepare("write", "read", streams=1024, threads=2, bytes=total, duration=0, warmup=0)
         took.append(time.monotonic() - begun)
         assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
         pair.start(bounded=True)
@@ -208,21 +182,16 @@ def test_a_worker_has_as_many_files_open_as_it_may() -> None:
             tool.prepare(asked | {"streams": 1024})
 
 
-@pytest.mark.parametrize(
-    ("send", "receive", "asked", "why"),
-    [
-        ("write", "read", {"streams": 1, "threads": 2}, "a stream has one thread at most"),
-        ("null", "null", {"streams": 4, "threads": 2}, "null needs a thread for each stream"),
-    ],
-)
-def test_threads_that_cannot_be_are_unsupported(
-    pair: Pair, send: str, receive: str, asked: dict[str, int], why: str
-) -> None:
-    with pytest.raises(EngineError, match=why) as error:
-        pair.prepare(send, receive, duration=MS, bytes=0, **asked)
-    assert error.value.code == lib.NB_ERR_UNSUPPORTED
-    for worker in (pair.sender, pair.receiver):
-        worker.abort()
+def test_threads_that_cannot_be_are_unsupported(pair: Pair) -> None:
+    for send, receive, streams, why in (
+        ("write", "read", 1, "a stream has one thread at most"),
+        ("null", "null", 4, "null needs a thread for each stream"),
+    ):
+        with pytest.raises(EngineError, match=why) as error:
+            pair.prepare(send, receive, duration=MS, bytes=0, streams=streams, threads=2)
+        assert error.value.code == lib.NB_ERR_UNSUPPORTED
+        for worker in (pair.sender, pair.receiver):
+            worker.abort()
 
 
 @PINS
@@ -234,21 +203,14 @@ def test_one_broken_stream_ends_the_run(pair: Pair, pin: dict[str, int], send: s
     ports = {"port_low": port, "port_high": port}
     pair.prepare(send, "read", {}, ports, streams=STREAMS, duration=20_000 * MS, bytes=0, **pin)
     pair.start(bounded=False)
-    states = subprocess.run(
-        ["ss", "-Htn", "dport", "=", str(port)], check=True, capture_output=True, text=True
-    ).stdout
-    one = states.splitlines()[0].split()[3].rsplit(":", 1)[1]
-    subprocess.run(
-        ["ss", "-K", "sport", "=", one, "dport", "=", str(port)], check=True, capture_output=True
-    )
+    one = out("ss", "-Htn", "dport", "=", str(port)).split()[3].rsplit(":", 1)[1]
+    out("ss", "-K", "sport", "=", one, "dport", "=", str(port))
     with pytest.raises(EngineError, match="other side"):
         pair.sender.result(20)
     for worker in (pair.sender, pair.receiver):
         worker.abort()
-    assert (
-        pair.run(send, "read", bytes=1_000_000, streams=STREAMS, **pin)[1].moved("flow", "bytes")
-        == 1_000_000
-    )
+    _, received = pair.run(send, "read", bytes=1_000_000, streams=STREAMS, **pin)
+    assert received.moved("flow", "bytes") == 1_000_000
 
 
 def accept_streams(listener: socket.socket, streams: int) -> list[socket.socket]:
@@ -291,16 +253,8 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
         listener.settimeout(20)
         coming = pool.submit(accept_streams, listener, streams)
         ends = {"address": ADDRESS, "peer_port": listener.getsockname()[1], "token": bytes(16)}
-        pair.sender.prepare(
-            {
-                "role": "send",
-                "streams": streams,
-                "send_buffer": 2**20,
-                "chunk": 250_000,
-                **ends,
-                **options,
-            }
-        )
+        job = {"role": "send", "streams": streams, "send_buffer": 2**20, "chunk": 250_000}
+        pair.sender.prepare({**job, **ends, **options})
         connections = [stack.enter_context(connection) for connection in coming.result()]
         for connection in connections:
             connection.settimeout(20)
@@ -312,7 +266,7 @@ def sending_to(pair: Pair, streams: int, **options: Any) -> Iterator[list[socket
     [{"cpu": CPU}, {"threads": 1, "chunk": 1_000_000, "send_buffer": 2**17}],
     ids=["pinned", "a chunk beyond its buffers"],
 )
-@pytest.mark.parametrize("send", data_methods(local(), "send"))
+@pytest.mark.parametrize("send", SENDS)
 def test_a_stream_that_is_stuck_holds_up_no_other(
     pair: Pair, send: str, shared: dict[str, int]
 ) -> None:
@@ -368,7 +322,7 @@ def test_a_stream_that_stalls_after_whole_chunks_holds_up_no_other(
         assert sum(counted) == 3 * chunk + 1 + wanted
 
 
-@pytest.mark.parametrize("send", data_methods(local(), "send"))
+@pytest.mark.parametrize("send", SENDS)
 def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
     with sending_to(pair, 1, method=send, duration=10 * MS):
         pair.sender.go()
@@ -379,36 +333,24 @@ def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
     assert pair.run(send, "read", bytes=1_000_000)[1].moved("flow", "bytes") == 1_000_000
 
 
-def read_from_storage(pid: int) -> int:
-    """What proc(5) says of a process."""
-    return int(fields(Path(f"/proc/{pid}/io").read_text())["read_bytes"])
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def file_on_disk() -> Iterator[Path]:
     """In the tree of the project: /tmp may be memory, which has no cold state."""
     path = Path(__file__).parent / f"cold.{os.getpid()}.tmp"
     path.write_bytes(os.urandom(FILE_SIZE))
     with contextlib.ExitStack() as stack:
         stack.callback(path.unlink)
-        kind = subprocess.run(
-            ["stat", "--file-system", "--format=%T", path], check=True, capture_output=True
-        ).stdout
-        if kind.strip() in (b"tmpfs", b"overlayfs", b"fuseblk", b"v9fs"):
-            pytest.skip(f"the project is on {kind!r}, not on a disk of this kernel")
+        kind = out("stat", "--file-system", "--format=%T", str(path)).strip()
+        if kind in ("tmpfs", "overlayfs", "fuseblk", "v9fs"):
+            pytest.skip(f"the project is on {kind}, not on a disk of this kernel")
         yield path
 
 
 FILE_SIZE = 32 * 2**20 + 12345
 
 
-def senders_of_files() -> list[str]:
-    catalogue = local()
-    return [m for m in data_methods(catalogue, "send") if catalogue.send[m].has("from_file")]
-
-
 @PINS
-@pytest.mark.parametrize("send", senders_of_files())
+@pytest.mark.parametrize("send", [m for m in SENDS if local().send[m].has("from_file")])
 def test_streams_share_out_a_cold_file(
     pair: Pair, pin: dict[str, int], send: str, file_on_disk: Path
 ) -> None:
@@ -416,23 +358,15 @@ def test_streams_share_out_a_cold_file(
     the process, and as the run's own counter does.
     """
     options = {"source": "file", "source_path": str(file_on_disk), "cache": "cold"}
-    before = read_from_storage(pair.sender.hello.pid)
-    pair.prepare(
-        send,
-        "read",
-        options,
-        streams=STREAMS,
-        bytes=FILE_SIZE,
-        duration=0,
-        warmup=0,
-        verify=1,
-        **pin,
-    )
+    storage = Path(f"/proc/{pair.sender.hello.pid}/io")
+    before = int(fields(storage.read_text())["read_bytes"])
+    bounds = {"bytes": FILE_SIZE, "duration": 0, "warmup": 0, "verify": 1}
+    pair.prepare(send, "read", options, streams=STREAMS, **bounds, **pin)
     assert pair.ready[0].total("", "resident", 0) == 0
     assert pair.ready[0].total("", "source_size", 0) == FILE_SIZE
     pair.start(bounded=True)
     sent, received = pair.finish(bounded=True)
-    reread = read_from_storage(pair.sender.hello.pid) - before
+    reread = int(fields(storage.read_text())["read_bytes"]) - before
     assert sent.numbers("", "digest") == received.numbers("", "digest")
     assert len(set(sent.numbers("", "digest"))) == STREAMS, "no two sent the same"
     assert sum(sent.numbers("flow", "bytes")) == FILE_SIZE
@@ -440,16 +374,31 @@ def test_streams_share_out_a_cold_file(
     assert FILE_SIZE * 0.98 <= counted <= reread <= FILE_SIZE * 1.02
 
 
-def test_a_controller_that_says_much_is_at_no_time_silent() -> None:
-    """Frames that arrive while the worker handles others: no time between them is below zero."""
+# The shared loop, with the method that moves nothing: what every other method's numbers include
+
+BUDGET_NS = 20  # a step; named by the specification
+ATTEMPTS = 8
+
+
+def step_ns(side: Side) -> float:
+    """CPU time of the worker per step in the window; it holds the whole process, so the flow's
+    share is at most this.
+    """
+    steps = side.moved("flow", "steps")
+    if steps < 1000:
+        return float("inf")  # it had no CPU
+    return min(side.moved("rusage", "cpu_ns"), side.ns(Edge.CLOSE) - side.ns(Edge.OPEN)) / steps
+
+
+def test_a_step_of_the_loop_costs_next_to_nothing() -> None:
+    best = [float("inf"), float("inf")]
     with open_pair() as pair:
-        worker = pair.receiver
-        begun = time.monotonic()
-        worker.prepare({"role": "observe", "meters": "procstat", "duration": MS, "sample": 0})
-        for _ in range(20_000):
-            worker.send_heartbeat()
-        worker.go()
-        worker.await_edge(Edge.CLOSE, PATIENCE)
-        worker.stop()
-        worker.result(PATIENCE)
-        assert worker.silence <= time.monotonic() - begun
+        for _ in range(ATTEMPTS):  # other work on this machine can only make it look slower
+            sides = pair.run("null", "null", duration=50 * MS, warmup=20 * MS)
+            best = [min(b, step_ns(side)) for b, side in zip(best, sides, strict=True)]
+            if max(best) <= BUDGET_NS:
+                break
+    for side in sides:
+        assert side.numbers("flow", "bytes", Edge.CLOSE) == []
+        assert side.moved("tcp", "segments_out") == 0
+    assert max(best) <= BUDGET_NS, f"sender {best[0]:.1f} ns, receiver {best[1]:.1f} ns a step"

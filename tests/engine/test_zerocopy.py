@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ import pytest
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Edge
 from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
+from tests.support.local import loopback_mtu, out
 from tests.support.needs import needs
 
 METHOD = "zerocopy"
@@ -46,73 +46,51 @@ def all_copied(side: Side) -> bool:
     return 0 < proofs["zerocopy_sends"] == proofs["completions"] == proofs["copied"]
 
 
-@dataclass(frozen=True)
-class Seen:
+def trace(folder: Path, serving: int) -> tuple[int, int, list[tuple[int, int, bool]]]:
     """What strace saw of the flow's thread: sends with the flag that took bytes, sends without,
     ranges and whether they were copied.
     """
-
-    flagged: int
-    plain: int
-    ranges: list[tuple[int, int, bool]]
-
-
-def trace(folder: Path, serving: int) -> Seen:
     (thread,) = (path for path in folder.iterdir() if path.suffix != f".{serving}")
     text = thread.read_text()
     sends = [(m[2], int(m[3])) for m in FLAGS.finditer(text)]
-    ranges = [
-        (int(m[2]), int(m[3]), m[1] in ("1", "SO_EE_CODE_ZEROCOPY_COPIED"))
-        for m in RANGE.finditer(text)
-    ]
+    copied = ("1", "SO_EE_CODE_ZEROCOPY_COPIED")
+    ranges = [(int(m[2]), int(m[3]), m[1] in copied) for m in RANGE.finditer(text)]
     flagged = sum("MSG_ZEROCOPY" in flags and sent > 0 for flags, sent in sends)
-    return Seen(flagged, sum("MSG_ZEROCOPY" not in flags for flags, _ in sends), ranges)
+    return flagged, sum("MSG_ZEROCOPY" not in flags for flags, _ in sends), ranges
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_the_proofs_are_what_strace_sees(tmp_path: Path) -> None:
-    with open_pair(
-        ("strace", "-ff", "-qq", "-v", "-s", "0", "-o", str(tmp_path / "trace"), *WORKER), WORKER
-    ) as pair:
+    strace = ("strace", "-ff", "-qq", "-v", "-s", "0", "-o", str(tmp_path / "trace"), *WORKER)
+    with open_pair(strace, WORKER) as pair:
         serving = pair.sender.hello.pid
         sent, _ = pair.run(METHOD, "read", {"preamble": 100}, bytes=300 * 65536)
-    seen, proofs = trace(tmp_path, serving), proofs_of(sent)
-    assert seen.flagged == proofs["zerocopy_sends"] >= 300
-    assert seen.plain == 1, "the preamble, and nothing else, is sent without the flag"
-    assert (
-        sum(last - first + 1 for first, last, _ in seen.ranges)
-        == proofs["completions"]
-        == seen.flagged
-    )
-    assert (
-        sum(last - first + 1 for first, last, copied in seen.ranges if copied) == proofs["copied"]
-    )
+    (flagged, plain, ranges), proofs = trace(tmp_path, serving), proofs_of(sent)
+    assert flagged == proofs["zerocopy_sends"] >= 300
+    assert plain == 1, "the preamble, and nothing else, is sent without the flag"
+    assert proofs["completions"] == flagged
+    copies = sum(last - first + 1 for first, last, copied in ranges if copied)
+    assert copies == proofs["copied"]
     # Every send is completed once: the ranges are a partition of what was sent.
-    numbers = itertools.chain.from_iterable(
-        range(first, last + 1) for first, last, _ in seen.ranges
-    )
-    assert sorted(numbers) == list(range(seen.flagged))
-    assert len(seen.ranges) < seen.flagged, "completions are read several at a time"
+    numbers = [range(first, last + 1) for first, last, _ in ranges]
+    assert sorted(itertools.chain(*numbers)) == list(range(flagged))
+    assert len(ranges) < flagged, "completions are read several at a time"
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-@pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
+@pytest.mark.parametrize(("address", "pin"), [("::1", {}), ("127.0.0.1", {"cpu": CPU})])
 def test_every_completion_arrives_and_is_a_copy_here(
     pair: Pair, address: str, pin: dict[str, int]
 ) -> None:
-    timed = pair.run(
-        METHOD, "read", duration=30 * MS, warmup=5 * MS, streams=3, address=address, **pin
-    )
-    assert all_copied(timed[0])
-    assert timed[0].total("flow", "bytes") == timed[1].total("flow", "bytes")
-    bounded = pair.run(
-        METHOD, "read", bytes=3_000_000, warmup=5 * MS, streams=3, address=address, **pin
-    )
-    assert all_copied(bounded[0])
-    opened = proofs_of(bounded[0], Edge.OPEN)
-    assert opened["zerocopy_sends"] == opened["completions"], (
-        "nothing of the warm-up is left for the window"
-    )
+    common = {"warmup": 5 * MS, "streams": 3, "address": address, **pin}
+    sent, received = pair.run(METHOD, "read", duration=30 * MS, **common)
+    assert all_copied(sent)
+    assert sent.total("flow", "bytes") == received.total("flow", "bytes")
+    paced = {"rate": 400_000_000, "chunk": 8192}
+    assert all_copied(pair.run(METHOD, "read", paced, duration=60 * MS)[0])
+    sent, _ = pair.run(METHOD, "read", bytes=3_000_000, **common)
+    assert all_copied(sent)
+    opened = proofs_of(sent, Edge.OPEN)
+    assert opened["zerocopy_sends"] == opened["completions"], "nothing is left for the window"
 
 
 @pytest.fixture
@@ -123,21 +101,17 @@ def narrow() -> Iterator[tuple[str, ...]]:
     """
     name = f"nbz{os.getpid()}"
     within = ("ip", "netns", "exec", name)
-    subprocess.run(["ip", "netns", "add", name], check=True)
+    out("ip", "netns", "add", name)
     try:
-        subprocess.run([*within, *"ip link set lo mtu 1500 up".split()], check=True)
-        subprocess.run(
-            [*within, *"tc qdisc add dev lo root tbf rate 200mbit burst 64k latency 1s".split()],
-            check=True,
-        )
-        limit = subprocess.run(
-            [*within, "sysctl", "-q", "-w", "net.core.optmem_max=1024"], check=False
-        )
-        if limit.returncode:
+        out(*within, *"ip link set lo mtu 1500 up".split())
+        shape = "tc qdisc add dev lo root tbf rate 200mbit burst 64k latency 1s"
+        out(*within, *shape.split())
+        limit = [*within, "sysctl", "-q", "-w", "net.core.optmem_max=1024"]
+        if subprocess.run(limit, check=False).returncode:
             pytest.skip("this kernel has one net.core.optmem_max for all namespaces")
         yield within
     finally:
-        subprocess.run(["ip", "netns", "delete", name], check=True)
+        out("ip", "netns", "delete", name)
 
 
 @pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinned"])
@@ -164,21 +138,18 @@ def locked(limit: int) -> tuple[str, ...]:
 
 
 @pytest.mark.root
-def test_locked_memory_that_is_short_is_waited_for() -> None:
-    with open_pair(locked(2**20), WORKER) as pair:
+def test_locked_memory_that_is_short_is_waited_for_and_none_is_an_error() -> None:
+    """A host that pins nothing says so before."""
+    with open_pair(locked(2**20), locked(0)) as pair:
+        assert "ulimit -l" in pair.receiver.catalogue.send[METHOD].row.why
         sent, received = pair.run(METHOD, "read", bytes=8 * 2**20, streams=4)
     assert received.moved("flow", "bytes") == 8 * 2**20
     assert proofs_of(sent)["refused_sends"] > 0
     assert all_copied(sent)
-
-
-@pytest.mark.root
-def test_locked_memory_that_never_suffices_is_an_error() -> None:
     with open_pair(locked(2**16), WORKER) as pair:
         assert not pair.sender.catalogue.send[METHOD].row.why
-        with pytest.raises(
-            EngineError, match=r"no memory can be pinned for 65536 bytes.*ulimit -l"
-        ):
+        said = r"no memory can be pinned for 65536 bytes.*ulimit -l"
+        with pytest.raises(EngineError, match=said):
             pair.run(METHOD, "read", bytes=2**20)
         for worker in (pair.sender, pair.receiver):
             worker.abort()
@@ -186,35 +157,16 @@ def test_locked_memory_that_never_suffices_is_an_error() -> None:
     assert all_copied(sent)
 
 
-@pytest.mark.root
-def test_a_host_that_pins_nothing_says_so() -> None:
-    with open_pair(locked(0), WORKER) as pair:
-        assert "ulimit -l" in pair.sender.catalogue.send[METHOD].row.why
-        assert not pair.receiver.catalogue.send[METHOD].row.why
-
-
-@pytest.fixture
-def whole_pages() -> Iterator[None]:
-    """Packets over loopback carry whole pages: 15, and 52 bytes of headers."""
-    link = ["ip", "link", "set", "lo", "mtu"]
-    subprocess.run([*link, str(15 * 4096 + 52)], check=True)
-    yield
-    subprocess.run([*link, "65536"], check=True)
-
-
-@pytest.mark.usefixtures("whole_pages")
 @pytest.mark.parametrize("send", ["zerocopy", "uring_zc", "write", "sendfile"])
 def test_over_loopback_only_what_zerocopy_sends_can_be_mapped(pair: Pair, send: str) -> None:
-    """The kernel copies it to pages of their own there, which belong to nobody else."""
+    """The kernel copies it to pages of their own there, which belong to nobody else. Packets carry
+    whole pages: 15, and 52 bytes of headers.
+    """
     if pair.sender.catalogue.send[send].row.why:
         pytest.skip(pair.sender.catalogue.send[send].row.why)
     size = 64 * 2**20
-    _, received = pair.run(send, METHOD, bytes=size, chunk=2**18)
+    with loopback_mtu(15 * 4096 + 52):
+        _, received = pair.run(send, METHOD, bytes=size, chunk=2**18)
     mapped, copied = (received.total(METHOD, name) for name in ("mapped_bytes", "copied_bytes"))
     assert mapped + copied == size
     assert mapped > 0.9 * size if send in ("zerocopy", "uring_zc") else mapped == 0
-
-
-def test_a_paced_stream_completes_too(pair: Pair) -> None:
-    sent, _ = pair.run(METHOD, "read", {"rate": 400_000_000, "chunk": 8192}, duration=60 * MS)
-    assert all_copied(sent)

@@ -8,11 +8,12 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
+import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,16 @@ from netbench.base.errors import HostError, LabRefused
 from netbench.engine.worker import Worker
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
-from netbench.lab import Lab, sshd
+from netbench.lab import Lab, debian, qemu, sshd, userland
+from netbench.lab import command as programs
+from netbench.lab import guests as lab_guests
+from netbench.lab.command import Tools
+from netbench.lab.cpio import Archive
+from netbench.lab.guest_console import await_login
 from netbench.lab.guests import boot
+from netbench.lab.lab import LabHost, LabKernel
+from netbench.lab.userland import identity
 from netbench.run.worker_pool import open_channel
-from tests.support.grub_guest import move_in
 from tests.support.guests import Guests, guests_lab
 from tests.support.running import wait_for
 
@@ -91,12 +98,7 @@ class Booted(Guests):
         blocks: int = 1,
         boots: int = 1,
     ) -> Path:
-        """A campaign of one cell a kernel, booted in the order given. `boot`: how, or how by guest."""
-        how = (
-            boot
-            if isinstance(boot, dict) and set(boot) == set(guests)
-            else dict.fromkeys(guests, boot)
-        )
+        """A campaign of one cell a kernel, booted in the order given. `boot`: how."""
         text = (
             f"verify: off\nmeters: [rusage]\nkernels: {json.dumps(dict(kernels))}\n"
             "transfer: {source: memory, duration: 200ms, warmup: 20ms, congestion: cubic}\n"
@@ -104,9 +106,9 @@ class Booted(Guests):
         )
         if not kernels:
             text = text.replace("kernels: {}\n", "")
-        if kernels:
+        else:
             text += f"sweep: {{kernel: {json.dumps(list(kernels))}}}\norder: {{seed: {seed(list(kernels))}}}\n"
-        return self.text(text + more, **{guest: {"boot": how[guest]} for guest in guests})
+        return self.text(text + more, **{guest: {"boot": boot} for guest in guests})
 
     def journal(self) -> list[Record]:
         files = list((self.folder / "results").glob("*/[!.]*/journal.jsonl"))
@@ -147,28 +149,17 @@ def own(fetched: None) -> Iterator[Lab]:
         yield found
 
 
-def kept(lab: Lab, folder: Path) -> Iterator[Booted]:
+@pytest.fixture
+def guests(own: Lab, tmp_path: Path) -> Iterator[Booted]:
     """Campaigns in a folder of their own; afterwards every guest is on the kernel that it came
     with.
     """
-    found = Booted(lab, folder)
+    found = Booted(own, tmp_path)
     yield found
     strayed = found.strayed()
     for guest in strayed:  # the next test shall not suffer
         found.renew(guest)
     assert strayed == []
-
-
-@pytest.fixture
-def guests(own: Lab, tmp_path: Path) -> Iterator[Booted]:
-    yield from kept(own, tmp_path)
-
-
-@pytest.fixture
-def shared(made: Lab, tmp_path: Path) -> Iterator[Booted]:
-    """The guests of the lab that all tests share, for what boots none of them."""
-    hosts = {"a": made.hosts["snd"], "b": made.hosts["rcv"]}
-    yield from kept(replace(made, hosts=hosts), tmp_path)
 
 
 def statuses(records: Sequence[Record]) -> list[tuple[str, str]]:
@@ -183,118 +174,69 @@ def boots(journal: Sequence[Record], what: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_kexec_to_another_kernel_and_back(guests: Booted) -> None:
-    old, new = (guests.lab.kernels[name].release for name in (OLD, NEW))
-    assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
-    done = guests.run(
-        guests.write({NEW: {"release": NEW}}, "kexec", "settings: {sysctl.net.ipv4.tcp_sack: 0}\n")
-    )
-    assert done.code == 0, done.err
-    assert done.folder.name == guests.result.name
-    assert statuses(guests.records()) == [(NEW, "ok")]
-    assert boots(guests.journal(), "booted") == [new]
-    facts = guests.facts("a")
-    assert [entry["facts"]["kernel"] for entry in facts] == [old, new]
-    (record,) = guests.records()
-    assert record["boot"] == facts[1]["boot"] == 1
-    assert record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"] == {"asked": "0", "read": "0"}
-    state = guests.state("a")
-    assert state.release == old
-    assert state.command_line == guests.original_kernel["a"].command_line
-    assert len({*(entry["boot_id"] for entry in facts), state.boot_id}) == 3, "three boots"
-    assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
-
-
-@pytest.mark.slow
 def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Booted) -> None:
     release = guests.lab.kernels[NEW].release
-    image = {
-        "image": f"/boot/vmlinuz-{release}",
-        "initrd": f"/boot/initrd.img-{release}",
-        "append": "netbench.test=image",
-    }
+    image = {"image": f"/boot/vmlinuz-{release}", "initrd": f"/boot/initrd.img-{release}"}
+    image["append"] = "netbench.test=image"
     package = {"deb": guests.lab.kernels[NEW].source, "append": "netbench.test=deb"}
-    file = guests.write(
-        {"image": image, "deb": package},
-        "kexec",
-        "settings: {sysctl.net.ipv4.tcp_sack: 0}\n",
-        boots=2,
-    )
+    held = "settings: {sysctl.net.ipv4.tcp_sack: 0}\n"
+    file = guests.write({"image": image, "deb": package}, "kexec", held, boots=2)
     before = guests.ssh("a", "ls -A /boot /boot/netbench | sort")
     done = guests.run(file)
     assert done.code == 0, done.err
     assert sorted(statuses(guests.records())) == [("deb", "ok")] * 2 + [("image", "ok")] * 2
     assert boots(guests.journal(), "booted") == [release] * 4
-    told = [
-        re.findall(r"netbench.test=(\w+)", entry["facts"]["command_line"])
-        for entry in guests.facts("a")[1:]
-    ]
-    assert [[record["factors"]["kernel"]] for record in guests.records()] == told
-    for record in guests.records():
-        assert record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"] == {
-            "asked": "0",
-            "read": "0",
-        }, "anew in every boot"
-    assert guests.ssh("a", "ls -A /boot /boot/netbench | sort") == before, (
-        "nothing is put into /boot"
-    )
+    original, *facts = guests.facts("a")
+    assert original["facts"]["kernel"] == guests.lab.kernels[OLD].release
+    lines = [entry["facts"]["command_line"] for entry in facts]
+    told = [re.findall(r"netbench.test=(\w+)", line) for line in lines]
+    records = guests.records()
+    assert [[record["factors"]["kernel"]] for record in records] == told
+    assert [record["boot"] for record in records] == [entry["boot"] for entry in facts]
+    assert len({entry["boot_id"] for entry in (original, *facts)}) == 5
+    for record in records:
+        held = record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"]
+        assert held == {"asked": "0", "read": "0"}, "anew in every boot"
+    assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
+    assert guests.ssh("a", "ls -A /boot /boot/netbench | sort") == before, "nothing is put there"
 
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_while_a_kernel_is_copied(guests: Booted) -> None:
-    guests.ssh(
-        "a",
-        "mkdir -p ~/.cache/netbench/kernels && mount -t tmpfs -o size=4M none ~/.cache/netbench/kernels",
-    )
+    place = "~/.cache/netbench/kernels"
+    guests.ssh("a", f"mkdir -p {place} && mount -t tmpfs -o size=4M none {place}")
+    package = {"deb": guests.lab.kernels[NEW].source}
     try:
-        done = guests.run(
-            guests.write({"copied": {"deb": guests.lab.kernels[NEW].source}}, "kexec")
-        )
+        done = guests.run(guests.write({"copied": package}, "kexec"))
         assert done.code == 1
         assert statuses(guests.records()) == [("copied", "failed")]
         (failed,) = guests.records()
-        assert failed["reason"].startswith(
-            "boot: copied: a: cannot write /root/.cache/netbench/kernels/"
-        )
-        assert "No space left on device" in failed["reason"]
-        assert (
-            guests.ssh("a", "ls -A ~/.cache/netbench/kernels; cat /sys/kernel/kexec_loaded") == "0"
-        ), "nothing is left"
+        said = failed["reason"]
+        assert said.startswith("boot: copied: a: cannot write /root/.cache/netbench/kernels/")
+        assert "No space left on device" in said
+        left = guests.ssh("a", f"ls -A {place}; cat /sys/kernel/kexec_loaded")
+        assert left == "0", "nothing is left"
         assert boots(guests.journal(), "boot") == [], "nothing was booted"
     finally:
-        guests.ssh("a", "umount ~/.cache/netbench/kernels")
+        guests.ssh("a", f"umount {place}")
 
 
 @pytest.mark.slow
 def test_hosts_that_cannot_be_booted_are_found_by_check(guests: Booted) -> None:
+    done = guests.netbench("check", guests.write({"gone": {"release": "6.66"}}, "kexec"))
+    said = " ".join(done.out.split())
+    assert "error: a: cannot be booted: no kernel 6.66 is installed, only 6.1" in said
     file = guests.write({NEW: {"release": NEW}}, "kexec")
-    absent = guests.write({"gone": {"release": "6.66"}}, "kexec").rename(
-        guests.folder / "absent.yaml"
-    )
-    done = guests.netbench("check", absent)
-    assert done.code == 2
-    assert "error: a: cannot be booted: no kernel 6.66 is installed, only 6.1" in " ".join(
-        done.out.split()
-    )
-    guests.write({NEW: {"release": NEW}}, "kexec")
     guests.ssh("a", "mv /usr/sbin/kexec /usr/sbin/kexec.away")
-    done = guests.run(file)
-    assert done.code == 2
-    assert (
-        "a: cannot be booted: the host has no kexec; install kexec-tools there, or name another boot method"
-        in done.err
-    )
-    guests.ssh(
-        "a",
-        "mv /usr/sbin/kexec.away /usr/sbin/kexec; echo 1 > /proc/sys/kernel/kexec_load_disabled",
-    )
+    without = guests.run(file)
+    assert "a: cannot be booted: the host has no kexec; install kexec-tools there" in without.err
+    guests.ssh("a", "mv /usr/sbin/kexec.away /usr/sbin/kexec")
+    guests.ssh("a", "echo 1 > /proc/sys/kernel/kexec_load_disabled")
     try:
-        done = guests.run(file)
-        assert done.code == 2
-        assert (
-            "a: cannot be booted: kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled)"
-            in done.err
-        )
+        off = guests.run(file)
+        why = "kexec is switched off until the next boot (sysctl kernel.kexec_load_disabled)"
+        assert f"a: cannot be booted: {why}" in off.err
+        assert [done.code, without.code, off.code] == [2, 2, 2]
         assert guests.journal() == [], "nothing was begun"
     finally:
         guests.renew("a")
@@ -333,11 +275,8 @@ def test_a_kernel_that_panics(guests: Booted) -> None:
     assert reason == "boot: bad: a: its kernel panicked"
     assert any("Kernel panic - not syncing" in line for line in console)
     assert all(line.startswith("  console of a: ") for line in console)
-    assert [entry["number"] for entry in guests.journal() if entry["kind"] == "boot"] == [
-        1,
-        1,
-        2,
-    ], "tried twice"
+    tried = [entry["number"] for entry in guests.journal() if entry["kind"] == "boot"]
+    assert tried == [1, 1, 2], "tried twice"
     assert done.err.count("boot 1, once more: a: its kernel panicked") == 1
     assert done.err.count("kernel bad, going back: a: its kernel panicked") == 1
 
@@ -393,10 +332,9 @@ def test_an_interrupt_while_a_host_boots(guests: Booted) -> None:
     assert done.code == 130, done.err
     assert "interrupted" in done.err
     assert guests.strayed() == []
-    assert [entry["why"] for entry in guests.journal() if entry["kind"] == "ended"] == [
-        "interrupted"
-    ]
-    assert any(entry["kind"] == "back" for entry in guests.journal())
+    ends = [(entry["kind"], entry.get("why")) for entry in guests.journal()]
+    assert [why for kind, why in ends if kind == "ended"] == ["interrupted"]
+    assert any(kind == "back" for kind, _ in ends)
     assert guests.records() == []
 
 
@@ -406,12 +344,7 @@ def test_a_host_that_reboots_by_itself_is_another_host(guests: Booted) -> None:
     file = guests.write({}, "kexec", guests=("a", "b"), blocks=2)
     file.write_text(file.read_text().replace("200ms", "3s"))
     process = guests.begin_run(file)
-    wait_for(
-        lambda: (
-            len(list((guests.folder / "results").glob("*/[!.]*/records.jsonl"))) == 1
-            and guests.records() != []
-        )
-    )
+    wait_for(lambda: bool(guests.journal()) and guests.records() != [])
     guests.renew("b")
     done = guests.end(process)
     assert done.code == 1
@@ -444,9 +377,8 @@ def test_the_link_to_a_host_is_lost_while_it_boots(guests: Booted) -> None:
     done = guests.end(process)
     assert done.code == 0, done.err
     assert statuses(guests.records()) == [(NEW, "ok")]
-    assert [entry["number"] for entry in guests.journal() if entry["kind"] == "boot"] == [1], (
-        "the first attempt"
-    )
+    tried = [entry["number"] for entry in guests.journal() if entry["kind"] == "boot"]
+    assert tried == [1], "the first attempt"
 
 
 # Side by side
@@ -458,23 +390,6 @@ def overlap(records: Sequence[Record]) -> bool:
     """Whether runs of both pairs were under way at the same time."""
     spans = [(r["pair"], datetime.fromisoformat(r["started"]).timestamp()) for r in records]
     return any(a != b and abs(x - y) < 0.2 for a, x in spans for b, y in spans)
-
-
-@pytest.mark.slow  # a minute of boots under emulation
-def test_pairs_on_kernels_of_their_own_run_side_by_side(shared: Booted) -> None:
-    file = shared.write({}, "kexec", LANES, guests=("a", "b"), blocks=3)
-    done = shared.run(file)
-    assert done.code == 0, done.err
-    records = shared.records()
-    assert sorted((r["pair"], r["block"], r["status"]) for r in records) == [
-        (pair, block, "ok") for pair in ("a>a", "b>b") for block in range(3)
-    ]
-    assert sorted(r["run"] for r in records) == [1, 2, 3, 4, 5, 6]
-    assert overlap(records)
-    assert [shared.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
-        "1",
-        "1",
-    ]
 
 
 @pytest.mark.slow
@@ -490,15 +405,167 @@ def test_an_interrupt_ends_both_lanes(guests: Booted) -> None:
     assert done.code == 130, done.err
     records = guests.records()
     assert {r["pair"] for r in records} == {"a>a", "b>b"}
+    assert overlap(records), "side by side"
     assert {r["status"] for r in records} <= {"ok", "interrupted"}
-    assert [guests.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")] == [
-        "1",
-        "1",
-    ]
+    said = [guests.ssh(guest, "cat /proc/sys/net/ipv4/tcp_sack") for guest in ("a", "b")]
+    assert said == ["1", "1"]
     assert len({r["run"] for r in records}) == len(records)
 
 
-# GRUB
+# GRUB: a guest that its own boots: a disk with a boot loader, the lab's kernels as installed ones,
+# and Debian's menu
+
+_NEEDS = (*qemu.NEEDS, "mke2fs")
+_SECTOR = 512
+_PARTITION_AT = 2048  # sectors; what is before it holds GRUB's core
+_MODULES = ("biosdisk", "part_msdos", "ext2", "normal")
+_PROGRAMS = {
+    "grub-common": ("usr/bin/grub-editenv", "usr/sbin/grub-probe"),
+    "grub2-common": ("usr/sbin/grub-reboot",),
+}
+_LIBRARY = "usr/share/grub/grub-mkconfig_lib"
+_ENVIRONMENT = b"# GRUB Environment Block\n".ljust(1024, b"#")
+# As update-grub of Debian 12 writes it, but for graphics, and a console on the serial line.
+_HEAD = """\
+if [ -s $prefix/grubenv ]; then
+  set have_grubenv=true
+  load_env
+fi
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="0"
+fi
+if [ x"${feature_menuentry_id}" = xy ]; then
+  menuentry_id_option="--id"
+else
+  menuentry_id_option=""
+fi
+export menuentry_id_option
+serial --unit=0 --speed=115200
+terminal_input serial
+terminal_output serial
+set timeout=0
+"""
+_SIMPLE = """\
+menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-test' {{
+	echo	'Loading Linux {release} ...'
+	linux	/vmlinuz-{release} {append}
+	initrd	/initrd.img-{release}
+}}
+"""
+_ADVANCED = """\
+	menuentry 'Debian GNU/Linux, with Linux {release}' --class debian $menuentry_id_option 'gnulinux-{release}-advanced-test' {{
+		linux	/vmlinuz-{release} {append}
+		initrd	/initrd.img-{release}
+	}}
+	menuentry 'Debian GNU/Linux, with Linux {release} (recovery mode)' $menuentry_id_option 'gnulinux-{release}-recovery-test' {{
+		linux	/vmlinuz-{release} {append} single
+		initrd	/initrd.img-{release}
+	}}
+"""
+_MOUNT = "#!/bin/sh\nmodprobe -a virtio_blk ext4\nmount -t ext4 /dev/vda1 /boot || mount -t ext2 /dev/vda1 /boot\n"
+
+
+def move_in(lab: Lab, name: str) -> None:
+    """Stop a guest of a lab and start it from a disk of its own, whose default entry is the lab's
+    first kernel.
+
+    Errors: LabRefused when a package cannot be had, LabError.
+    """
+    tools = programs.find(_NEEDS)
+    packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
+    host = lab.hosts[name]
+    lab_guests.stop(lab, host)
+    here = sshd.place(lab.folder, name)
+    image = here / "grub-disk"
+    _disk(lab, host, packages, image, tools)
+    lab_guests.start_qemu(lab, host, ["-drive", f"if=virtio,format=raw,file={image}"], tools)
+    await_login(lab, host, tools, 240.0)
+
+
+def _disk(lab: Lab, host: LabHost, packages: dict[str, Path], image: Path, tools: Tools) -> None:
+    content = image.with_name("grub-content")
+    modules = packages["grub-pc-bin"] / "usr/lib/grub/i386-pc"
+    shutil.copytree(
+        modules, content / "grub" / "i386-pc", ignore=shutil.ignore_patterns("*.img", "*.module")
+    )
+    (content / "grub" / "grub.cfg").write_text(
+        _menu(list(lab.kernels.values()), lab.accelerator.append)
+    )
+    (content / "grub" / "grubenv").write_bytes(_ENVIRONMENT)
+    for kernel in lab.kernels.values():
+        shutil.copyfile(kernel.image, content / f"vmlinuz-{kernel.release}")
+        root = kernel.initrd.read_bytes() + identity(lab, host, False)
+        root += _additions(host, packages, tools)
+        (content / f"initrd.img-{kernel.release}").write_bytes(root)
+    size = (
+        sum(file.stat().st_size for file in content.rglob("*")) * 5 // 4 // _SECTOR
+        + (16 << 20) // _SECTOR
+    )
+    with image.open("wb") as disk:
+        disk.truncate((_PARTITION_AT + size) * _SECTOR)
+    offset = f"offset={_PARTITION_AT * _SECTOR}"
+    # ext2: what GRUB 2.06 reads whatever mke2fs's defaults are
+    words = f"mke2fs -q -t ext2 -E {offset} -d {content} {image} {size * _SECTOR // 1024}k"
+    tools.run(words.split())
+    with image.open("r+b") as disk:
+        disk.write(_first_sectors(packages, modules, size, image.with_name("core.img")))
+    shutil.rmtree(content)
+
+
+def _menu(kernels: list[LabKernel], append: str) -> str:
+    advanced = "".join(
+        _ADVANCED.format(release=kernel.release, append=append) for kernel in kernels
+    )
+    simple = _SIMPLE.format(release=kernels[0].release, append=append)
+    title = "submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-test' {\n"
+    return f"{_HEAD}{simple}{title}{advanced}}}\n"
+
+
+def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Path) -> bytes:
+    """GRUB's first sector with a table of one partition, and its core after it: where boot.img
+    looks by default.
+    """
+    maker = packages["grub-common"] / "usr/bin/grub-mkimage"
+    libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
+    words = f"{maker} -d {modules} -O i386-pc -p (hd0,msdos1)/grub -o {core}".split()
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    subprocess.run([*words, *_MODULES], check=True, capture_output=True, env=environment)
+    boot = bytearray((modules / "boot.img").read_bytes()[:_SECTOR])
+    boot[446:462] = struct.pack(
+        "<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_AT, size
+    )
+    boot[462:512] = bytes(48) + b"\x55\xaa"
+    whole = bytes(boot) + core.read_bytes()
+    assert len(whole) <= _PARTITION_AT * _SECTOR
+    return whole
+
+
+def _additions(host: LabHost, packages: dict[str, Path], tools: Tools) -> bytes:
+    """What the guest has beside a lab's: GRUB's own programs, and its disk at /boot."""
+    archive = Archive()
+    libraries: dict[str, Path] = {}
+    for package, paths in _PROGRAMS.items():
+        for path in paths:
+            file = packages[package] / path
+            archive.file(path, file.read_bytes(), 0o755)
+            if not file.read_bytes().startswith(b"#!"):
+                found = userland._libraries(file, packages[package], tools)
+                libraries |= {library.name: library for library in found}
+    for name, library in sorted(libraries.items()):
+        folder = "usr/lib64" if name.startswith("ld-linux") else "usr/lib"
+        archive.file(f"{folder}/{name}", library.read_bytes(), 0o755)
+    mkconfig = (packages["grub-common"] / _LIBRARY, packages["grub2-common"] / _LIBRARY)
+    with suppress(StopIteration):
+        archive.file(_LIBRARY, next(file for file in mkconfig if file.exists()).read_bytes())
+    archive.file("usr/sbin/mount-boot", _MOUNT.encode(), 0o755)
+    inittab = userland._INITTAB.format(management=host.management)
+    archive.file("etc/inittab", f"::sysinit:/usr/sbin/mount-boot\n{inittab}".encode())
+    return archive.whole()
 
 
 @pytest.fixture

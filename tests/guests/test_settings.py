@@ -33,10 +33,8 @@ class Linked(Guests):
             try:
                 for link in ("data0", "lo"):
                     found[f"{name} {link} qdisc"] = worker.operate("qdisc", link)[0]
-                    found |= {
-                        f"{name} {link} {key}": worker.operate("link", (link, key))[0]
-                        for key in LINK
-                    }
+                    for key in LINK:
+                        found[f"{name} {link} {key}"] = worker.operate("link", (link, key))[0]
             finally:
                 worker.close()
         return found
@@ -56,37 +54,35 @@ def guests(made: Lab, tmp_path: Path) -> Iterator[Linked]:
     assert found.links() == before
 
 
-SHORT = "verify: off\nmeters: [rusage]\nrepeat: {min: 1, max: 1}\ntransfer: {duration: 100ms, warmup: 20ms, congestion: cubic}\n"
+SHORT = (
+    "verify: off\nmeters: [rusage]\nrepeat: {min: 1, max: 1}\n"
+    "transfer: {duration: 100ms, warmup: 20ms, congestion: cubic}\n"
+)
 
 
-def asked_and_read(record: Record, setting: str) -> set[tuple[str, str]]:
-    return {tuple(record["settings"][side][setting].values()) for side in ("sender", "receiver")}
+def check_levels(record: Record, **expected: str) -> None:
+    """What was asked and read on both sides."""
+    assert record["status"] == "ok", record["reason"]
+    for side in ("sender", "receiver"):
+        for setting, level in expected.items():
+            assert set(record["settings"][side][setting].values()) == {level}
 
 
 @pytest.mark.slow
 def test_queueing_disciplines_and_what_the_device_joins(guests: Linked) -> None:
-    records = guests.records_of(
-        SHORT + "sweep: {qdisc: [fq, pfifo, fq_codel], gro_max_size: [16K, 192K]}\n"
-    )
+    """virtio_net takes segments of 64K: the kernel says so, and that cell alone is refused."""
+    sweep = "sweep: {qdisc: [fq, pfifo, fq_codel], gro_max_size: [16K, 192K]}\n"
+    records = guests.records_of(SHORT + sweep)
     assert len(records) == 6
     for record in records:
-        assert record["status"] == "ok", record["reason"]
-        kind = record["factors"]["qdisc"]
-        assert asked_and_read(record, "qdisc") == {(kind, kind)}
         size = {"16K": "16384", "192K": "196608"}[record["factors"]["gro_max_size"]]
-        assert asked_and_read(record, "gro_max_size") == {(size, size)}
-
-
-@pytest.mark.slow
-def test_a_device_refuses_segments_that_it_cannot_take(guests: Linked) -> None:
-    """virtio_net takes 64K: the kernel says so, and that cell alone is refused."""
-    records = {
-        record["factors"]["gso_max_size"]: record
-        for record in guests.records_of(SHORT + "sweep: {gso_max_size: [32K, 192K]}\n")
-    }
-    assert records["32K"]["status"] == "ok"
-    assert records["192K"]["status"] == "refused"
-    assert "gso_max_size" in records["192K"]["reason"]
+        check_levels(record, qdisc=record["factors"]["qdisc"], gro_max_size=size)
+    shutil.rmtree(guests.folder / "results")
+    records = guests.records_of(f"{SHORT}sweep: {{gso_max_size: [32K, 192K]}}\n")
+    said = {r["factors"]["gso_max_size"]: (r["status"], r["reason"]) for r in records}
+    assert said["32K"] == ("ok", "")
+    assert said["192K"][0] == "refused"
+    assert "gso_max_size" in said["192K"][1]
 
 
 @pytest.mark.slow
@@ -95,23 +91,16 @@ def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Linked) -> None:
     larger than its MTU of 64 KiB.
     """
     sizes = {}
+    counters = "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
+    text = SHORT.replace("100ms", "400ms, chunk: 1M") + "pairs: [{sender: snd, receiver: snd}]\n"
     for size in ("64K", "448K"):
-        before = guests.ssh(
-            "snd", "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
-        ).split()
-        text = (
-            SHORT.replace("100ms", "400ms, chunk: 1M")
-            + f"settings: {{gso_max_size: {size}, gro_max_size: {size}}}\n"
-        )
-        (record,) = guests.records_of(
-            text + "pairs: [{sender: snd, receiver: snd}]\n",
-            snd={"address": "127.0.0.1", "interface": "lo"},
-        )
+        before = guests.ssh("snd", counters).split()
+        levels = f"settings: {{gso_max_size: {size}, gro_max_size: {size}}}\n"
+        here = {"address": "127.0.0.1", "interface": "lo"}
+        (record,) = guests.records_of(text + levels, snd=here)
         shutil.rmtree(guests.folder / "results")
         assert record["status"] == "ok", record["reason"]
-        after = guests.ssh(
-            "snd", "cd /sys/class/net/lo/statistics; cat tx_bytes tx_packets"
-        ).split()
+        after = guests.ssh("snd", counters).split()
         bytes_, packets = (int(b) - int(a) for a, b in zip(before, after, strict=True))
         sizes[size] = bytes_ / packets  # acknowledgements among them
     assert sizes["64K"] < 65536 + ETHERNET < sizes["448K"]
@@ -119,22 +108,12 @@ def test_big_tcp_moves_segments_of_more_than_64_kib(guests: Linked) -> None:
 
 @pytest.mark.slow
 def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Linked) -> None:
-    loaded = (
-        "case $(cat /proc/sys/net/ipv4/tcp_available_ulp) in *tls*) echo on;; *) echo off;; esac"
-    )
-    switch = "case $0 in on) modprobe tls;; *) modprobe -r tls;; esac"
-    programs = {
-        "apply": ["sh", "-c", switch, "{level}"],
-        "read": ["sh", "-c", loaded],
-        "undo": ["sh", "-c", switch, "{level}"],
-    }
+    ulp = "$(cat /proc/sys/net/ipv4/tcp_available_ulp)"
+    loaded = f"case {ulp} in *tls*) echo on;; *) echo off;; esac"
+    switch = ["sh", "-c", "case $0 in on) modprobe tls;; *) modprobe -r tls;; esac", "{level}"]
+    programs = json.dumps({"apply": switch, "read": ["sh", "-c", loaded], "undo": switch})
     assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]
-    records = guests.records_of(
-        SHORT + f"command: {json.dumps({'ktls': programs})}\nsweep: {{ktls: ['on', 'off']}}\n"
-    )
-    for record in records:
-        level = record["factors"]["ktls"]
-        assert (record["status"], asked_and_read(record, "ktls")) == ("ok", {(level, level)}), (
-            record["reason"]
-        )
+    text = f"command: {{ktls: {programs}}}\nsweep: {{ktls: ['on', 'off']}}\n"
+    for record in guests.records_of(SHORT + text):
+        check_levels(record, ktls=record["factors"]["ktls"])
     assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]

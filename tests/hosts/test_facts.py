@@ -21,10 +21,10 @@ from netbench import campaign
 from netbench.base.errors import EngineError
 from netbench.facts import comparison, cpu, network, storage, system
 from netbench.facts.cpu import bandwidth
-from netbench.facts.fact import GROUPS, Fact, FactSource
+from netbench.facts.fact import Fact, FactSource
 from netbench.facts.fact_text import choice, fields, not_zero
 from netbench.facts.network import link_speed
-from netbench.facts.registry import BY_NAME, FACTS
+from netbench.facts.registry import BY_NAME
 from netbench.hosts.probe import Question, read_facts
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
@@ -33,9 +33,7 @@ from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.epochs import not_pooled
 from netbench.read.load import load
-from netbench.report import json as json_report
-from netbench.report import text
-from netbench.report.build import build
+from netbench.read.result import Result
 from netbench.report.source import Source
 from netbench.result import codec
 from netbench.result.files import HostEntry
@@ -117,11 +115,6 @@ def test_a_host_measures_its_memory_where_there_is_another_kernel(
     with WorkerPool(made) as pool:
         measured = str(read_host(made, pool, "snd", measures=True).facts["memory_bandwidth"])
     assert 0.05 < float(measured.removesuffix(" GB/s")) < 1000
-    for dd in (
-        "536870912 bytes (537 MB, 512 MiB) copied, 0.25 s, 2.1 GB/s",
-        "536870912 bytes (512.0MB) copied, 0.250000 seconds, 2.0GB/s",
-    ):
-        assert bandwidth(f"8+0 records in\n8+0 records out\n{dd}\n") == "2.1 GB/s"
 
 
 def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
@@ -133,10 +126,9 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
         assert state.removeprefix("Mitigation; ").split(";")[0] in found["mitigations"]
 
 
-def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: str) -> None:
+def test_the_interface_is_what_ethtool_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
     driver = fields(out("ethtool", "-i", interface))
     assert "speed" not in found, "a veth has none, though it says 10 Gb/s"
-    assert link_speed("driver: mlx5_core\nspeed: 100000") == "100000"
     assert (found["interface"], found["nic_driver"]) == (interface, driver["driver"])
     link = fields(out("ethtool", interface))
     assert found["duplex"] == link["Duplex"].lower()
@@ -149,43 +141,75 @@ def test_the_interface_is_what_ethtool_says(found: dict[str, str], interface: st
     assert {*on} & {*both} == {name for name in both if state[name].startswith("on")}
     assert {*off} & {*both} == {name for name in both if state[name] == "off"}, "and not fixed"
     assert found["channels"] == "rx 4 of 4, tx 4 of 4"
-
-
-def test_route_and_qdisc_are_what_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
     assert found["route"] == json.loads(out("ip", "-j", "route", "get", PEER))[0]["dev"]
     qdiscs = json.loads(out("tc", "-j", "qdisc", "show", "dev", interface))
     assert found["qdisc"] == qdiscs[0]["kind"]
 
 
-STACKS = [
-    ("kind: none", "no block device"),
+RAID = "depth: 2\nkind: partition\ndepth: 3\nmodel: WD 4\nrotational: 1\nscheduler: mq-deadline\n"
+MOUNTS = """\
+20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+21 20 0:5 / /srv rw,noatime shared:3 - xfs /dev/nvme0n1 rw,attr2
+22 20 0:6 / /srv/my\\040data ro - cifs //server/share rw,username=anna,vers=3.0
+23 20 0:7 / /srv rw - tmpfs tmpfs rw,size=1k
+"""
+# A reader, what a host says, and the fact: nothing of it may identify a person.
+PARSED: list[tuple[Callable[[str], str], str, str]] = [
+    (storage.devices, "kind: none\n", "no block device"),
     (
+        storage.devices,
         "depth: 0\nkind: partition\ndepth: 1\nmodel: Samsung SSD 980\ndriver: nvme\nrotational: 0\n"
-        "scheduler: [none] mq-deadline\nlogical_block_size: 512",
+        "scheduler: [none] mq-deadline\nlogical_block_size: 512\n",
         "partition of Samsung SSD 980 (solid state, scheduler none, sectors of 512)",
     ),
     (
-        "depth: 0\nuuid: LVM-x\ndepth: 1\nlevel: raid1\n"
-        + 2
-        * "depth: 2\nkind: partition\ndepth: 3\nmodel: WD 4\nrotational: 1\nscheduler: mq-deadline\n",
+        storage.devices,
+        f"depth: 0\nuuid: LVM-x\ndepth: 1\nlevel: raid1\n{RAID}{RAID}\n",
         "LVM of raid1 of 2 x partition of WD 4 (rotating, scheduler mq-deadline)",
     ),
+    # the last and longest mount holds a path
+    (storage.mounted, f"/srv/my data/x\n{MOUNTS}", "cifs: ro,rw,vers=3.0"),
+    (storage.mounted, f"/srv\n{MOUNTS}", "tmpfs: rw,size=1k"),
+    (storage.mounted, f"/srvx\n{MOUNTS}", "ext4 on /dev/sda1: rw,relatime"),
     (
-        "depth: 0\nlevel: raid0\ndepth: 1\nmodel: A\ndepth: 1\nuuid: CRYPT-LUKS2-1\ndepth: 2\nmodel: B",
-        "raid0 of A () and CRYPT of B ()",
+        system.command_line,
+        "quiet systemd.machine_id=beef0 rd.iscsi.password=geheim luks.key=/k isolcpus=2-3",
+        "quiet systemd.machine_id=(hidden) rd.iscsi.password=(hidden) luks.key=(hidden) isolcpus=2-3",
+    ),
+    (
+        network.of_maximum,
+        "rx: 256\ntx: 0\nrx_max: 4096\ntx_max: 512\nrx_mini: 0\nrx_mini_max: 0\n",
+        "rx 256 of 4096, tx 0 of 512",
+    ),
+    (not_zero, "rx_usecs: 3\ntx_usecs: 0\nadaptive_rx: 1\n", "rx_usecs 3, adaptive_rx 1"),
+    (network.qdiscs, "root fq_codel default \n", "fq_codel"),
+    (link_speed, "driver: mlx5_core\nspeed: 100000", "100000"),
+    (
+        bandwidth,
+        "8+0 records in\n536870912 bytes (537 MB, 512 MiB) copied, 0.25 s, 2.1 GB/s\n",
+        "2.1 GB/s",
+    ),
+    (bandwidth, "536870912 bytes (512.0MB) copied, 0.250000 seconds, 2.0GB/s\n", "2.1 GB/s"),
+    (
+        system.engine_hash,
+        f"0-1 r-xp 0 0:0 1 /home/u/.cache/netbench/worker-{'ab' * 32}\n",
+        "ab" * 8,
     ),
 ]
 
 
-@pytest.mark.parametrize(("printed", "fact"), STACKS)
-def test_disks_below_raid_and_device_mapper(printed: str, fact: str) -> None:
-    assert storage.devices(f"{printed}\n") == fact.replace(" ()", "")
+@pytest.mark.parametrize(("parse", "printed", "fact"), PARSED)
+def test_what_hosts_say_is_a_fact(parse: Callable[[str], str], printed: str, fact: str) -> None:
+    assert parse(printed) == fact
+
+
+def test_what_names_no_device_is_none() -> None:
     for names_none in ("", "nothing", "depth: x"):
         with pytest.raises(ValueError, match="no device in it"):
             storage.devices(names_none)
 
 
-@pytest.mark.parametrize("path", ["/", "/etc/passwd", "/proc/self/status", "/dev/shm", "/sys"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "/proc/self/status", "/dev/shm"])
 def test_mounts_are_what_findmnt_says(path: str) -> None:
     said = storage.mounted(f"{path}\n{Path('/proc/self/mountinfo').read_text()}")
     *_, line = out("findmnt", "-n", "-o", "FSTYPE,OPTIONS", "-T", path).splitlines()
@@ -194,26 +218,19 @@ def test_mounts_are_what_findmnt_says(path: str) -> None:
     assert set(said.partition(": ")[2].split(",")) == set(options.split(","))
 
 
-def test_source_and_sink_are_facts_of_who_has_them(entries: dict[str, HostEntry]) -> None:
-    assert "source_mount" in entries["snd"].facts
-    assert "sink_mount" not in entries["snd"].facts
-    assert str(entries["rcv"].facts["sink_mount"]).startswith(f"{SHM}: ")
-    assert "source_mount" not in entries["rcv"].facts
-
-
-def test_the_engine_is_known_by_its_content(entries: dict[str, HostEntry]) -> None:
+def test_what_a_host_has_is_known_or_missing_with_its_reason(
+    entries: dict[str, HostEntry],
+) -> None:
+    """Source and sink are facts of who has them; the engine is known by its content."""
+    sender, receiver = entries["snd"], entries["rcv"]
+    assert {"source_mount", "sink_mount"} & set(sender.facts) == {"source_mount"}
+    assert {"source_mount", "sink_mount"} & set(receiver.facts) == {"sink_mount"}
+    assert str(receiver.facts["sink_mount"]).startswith(f"{SHM}: ")
     files = list((Path(campaign.__file__).parents[1] / "engine").glob("worker-*"))
-    hashes = {out("sha256sum", str(file))[:16] for file in files}
-    assert entries["snd"].facts["engine_hash"] in hashes
-    mapped = f"0-1 r-xp 0 0:0 1 /home/u/.cache/netbench/worker-{'ab' * 32}\n"
-    assert system.engine_hash(mapped) == "ab" * 8
-
-
-def test_what_cannot_be_read_is_missing_with_its_reason(entries: dict[str, HostEntry]) -> None:
-    entry = entries["snd"]
-    assert set(entry.missing) == {name for name, value in entry.facts.items() if value is None}
-    assert all(entry.missing.values())
-    assert NEAR in entry.missing["rings"]
+    assert sender.facts["engine_hash"] in {out("sha256sum", str(file))[:16] for file in files}
+    assert set(sender.missing) == {name for name, value in sender.facts.items() if value is None}
+    assert all(sender.missing.values())
+    assert NEAR in sender.missing["rings"]
 
 
 def test_nobody_is_named(entries: dict[str, HostEntry]) -> None:
@@ -228,68 +245,22 @@ def test_nobody_is_named(entries: dict[str, HostEntry]) -> None:
 # --- parsers ---
 
 
-MOUNTS = """\
-20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
-21 20 0:5 / /srv rw,noatime shared:3 - xfs /dev/nvme0n1 rw,attr2
-22 20 0:6 / /srv/my\\040data ro - cifs //server/share rw,username=anna,vers=3.0
-23 20 0:7 / /srv rw - tmpfs tmpfs rw,size=1k
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("/srv/my data/x", "cifs: ro,rw,vers=3.0"),
-        ("/srv/x", "tmpfs: rw,size=1k"),
-        ("/srv", "tmpfs: rw,size=1k"),
-        ("/srvx", "ext4 on /dev/sda1: rw,relatime"),
-    ],
-)
-def test_the_last_and_longest_mount_holds_a_path_and_names_nobody(path: str, said: str) -> None:
-    assert storage.mounted(f"{path}\n{MOUNTS}") == said
-
-
-WORDS: list[tuple[Callable[[str], str], str, str]] = [
-    (
-        system.command_line,
-        "quiet systemd.machine_id=beef0 rd.iscsi.password=geheim luks.key=/k isolcpus=2-3",
-        "quiet systemd.machine_id=(hidden) rd.iscsi.password=(hidden) luks.key=(hidden) isolcpus=2-3",
-    ),
-    (
-        network.of_maximum,
-        "rx: 256\ntx: 0\nrx_max: 4096\ntx_max: 512\nrx_mini: 0\nrx_mini_max: 0\n",
-        "rx 256 of 4096, tx 0 of 512",
-    ),
-    (not_zero, "rx_usecs: 3\ntx_usecs: 0\nadaptive_rx: 1\n", "rx_usecs 3, adaptive_rx 1"),
-]
-
-
-@pytest.mark.parametrize(("parse", "printed", "fact"), WORDS)
-def test_facts_in_words(parse: Callable[[str], str], printed: str, fact: str) -> None:
-    """Nothing of a command line that may identify a person."""
-    assert parse(printed) == fact
-
-
 def test_queueing_options_show_when_they_change() -> None:
-    assert network.qdiscs("root fq_codel default \n") == "fq_codel"
     assert network.qdiscs("root tbf 1: 0a0b\n") != network.qdiscs("root tbf 1: 0a0c\n")
     queues = network.qdiscs(":1 fq default 01\n:2 fq default 01\nroot mq default \n")
     assert queues.startswith("mq, fq (options ")
     assert queues.endswith("x2")
 
 
-def cpuinfo(places: Sequence[tuple[int, int]], separator: str) -> str:
-    return separator.join(
-        f"processor\t: {i}\nphysical id\t: {s}\ncore id\t\t: {c}\n"
-        for i, (s, c) in enumerate(places)
-    )
-
-
-@pytest.mark.parametrize("separator", ["\n", ""])
-def test_sockets_and_cores_where_some_cores_have_two_threads(separator: str) -> None:
+def test_sockets_and_cores_where_some_cores_have_two_threads() -> None:
     """As /proc/cpuinfo has it, and as grep(1) does, without empty lines."""
-    said = cpuinfo([(0, 0), (0, 0), (0, 1), (1, 0), (1, 1)], separator)
-    assert (cpu.sockets(said), cpu.cores(said)) == ("2", "4")
+    places = [(0, 0), (0, 0), (0, 1), (1, 0), (1, 1)]
+    for separator in ("\n", ""):
+        said = separator.join(
+            f"processor\t: {i}\nphysical id\t: {s}\ncore id\t\t: {c}\n"
+            for i, (s, c) in enumerate(places)
+        )
+        assert (cpu.sockets(said), cpu.cores(said)) == ("2", "4")
     with pytest.raises(ValueError, match="no CPU topology"):
         cpu.cores("processor : 0\nCPU part : 0xd0c\n")
 
@@ -321,15 +292,6 @@ class Told:
         ]
 
 
-def test_each_question_is_asked_once_and_all_at_a_time() -> None:
-    host = Told({})
-    of_host = {"interface": ["eth1"], "peer": ["10.0.0.2"], "sink": []}
-    read_facts(host, of_host | {"source": ["/srv/a", "/srv/b"]})
-    every = [question for request in host.asked for question in request]
-    assert len(every) == len(set(every))
-    assert len(host.asked) == 1
-
-
 def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> None:
     ways = (("/a", "0"), ("/b", "1"))
     sources = (FactSource("file", (path,), choice({word: "on"})) for path, word in ways)
@@ -338,16 +300,6 @@ def test_a_way_that_fails_gives_way_to_the_next_and_all_reasons_are_kept() -> No
     known, missing = read_facts(Told({("file", ("/b",)): "7\n"}), {}, [fact])
     assert known == {"turbo": None}
     assert missing == {"turbo": "/a: No such file or directory; /b: unexpected value '7'"}
-
-
-def test_an_error_may_be_an_answer() -> None:
-    source = FactSource("exec", ("looks",), failing=("exit status 1:", "none"))
-    fact = Fact("state", "", (source,))
-    none = EngineError(1, 0, "exec", "looks: exit status 1: ")
-    found = read_facts(lambda questions: [none for _ in questions], {}, [fact])
-    assert found == ({"state": "none"}, {})
-    assert read_facts(Told({("exec", ("looks",)): "some\n"}), {}, [fact])[0] == {"state": "some"}
-    assert read_facts(Told({}), {}, [fact])[0] == {"state": None}
 
 
 def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
@@ -372,13 +324,19 @@ def test_a_running_program_is_found_by_its_name(tmp_path: Path) -> None:
 
 
 def test_files_of_one_host_on_several_file_systems_are_told_together() -> None:
+    """Each question is asked once, and all at a time."""
     paths = ["/srv/a", "/srv/b", "/x"]
     script = ("sh", "-c", storage.MOUNTS, "sh")
     answers: dict[Question, str] = {
         ("exec", (*script, path)): f"{path}\n{MOUNTS}" for path in paths
     }
-    known, _ = read_facts(Told(answers), {"source": paths}, [BY_NAME["source_mount"]])
-    assert known == {"source_mount": "tmpfs: rw,size=1k and ext4 on /dev/sda1: rw,relatime"}
+    host = Told(answers)
+    of_host = {"interface": ["eth1"], "peer": ["10.0.0.2"], "sink": [], "source": paths}
+    known, _ = read_facts(host, of_host)
+    both = "tmpfs: rw,size=1k and ext4 on /dev/sda1: rw,relatime"
+    assert known["source_mount"] == both
+    (asked,) = host.asked
+    assert len(asked) == len(set(asked))
 
 
 def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
@@ -386,16 +344,6 @@ def test_a_link_in_a_path_is_followed(tmp_path: Path) -> None:
     made = campaign.parse(TEXT.replace("/etc/passwd", f"{tmp_path}/there/netbench-no"), "f.yaml")
     with WorkerPool(made) as pool:
         assert str(read_host(made, pool, "snd").facts["source_mount"]).startswith(f"{SHM}: ")
-
-
-def test_questions_sent_together_are_answered_in_order() -> None:
-    with WorkerPool(campaign.parse("netbench: 1\nname: q\n", "q.yaml")) as pool:
-        worker = pool.worker("here", "sender")
-        files = ["/proc/sys/kernel/osrelease", "/nowhere", "/proc/sys/kernel/ostype"] * 50
-        answers = worker.ask([("file", (file,)) for file in files])
-        told = [a.strip() if isinstance(a, str) else "error" for a in answers]
-        assert told == [os.uname().release, "error", "Linux"] * 50
-        assert worker.operate("file", "/proc/sys/kernel/ostype")[0] == "Linux\n"
 
 
 # --- what must match ---
@@ -432,9 +380,8 @@ def changed(
     return folder
 
 
-def cautions_of(folder: Path) -> list[Caution]:
-    result = load(folder)
-    return [caution for caution in Source.of(result.path).cautions if caution.kind == "facts"]
+def cautions_of(result: Result) -> list[Caution]:
+    return [caution for caution in Source(result).cautions if caution.kind == "facts"]
 
 
 def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
@@ -449,7 +396,7 @@ def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
         assert cell.intervals["throughput"].mean == pytest.approx(mine.mean())
     why = "snd: kernel was 6.18.1, then 6.19.0"
     assert set(result.runs[result.runs["run"] < 25]["excluded"]) == {why}
-    (caution,) = cautions_of(folder)
+    (caution,) = cautions_of(result)
     assert caution.what.startswith("24 of 40 ok runs (between run 1 and run 24)")
     assert caution.where == ("snd",)
     assert caution.evidence == why
@@ -479,13 +426,13 @@ CHANGES: Mapping[str, tuple[Synth, dict[int, dict[str, str | None]], Sequence[in
 @pytest.mark.parametrize("case", CHANGES)
 def test_which_runs_a_change_excludes(tmp_path: Path, case: str) -> None:
     synth, changes, excluded, said = CHANGES[case]
-    folder = changed(tmp_path / "r", synth, changes)
-    runs = load(folder).runs
+    result = load(changed(tmp_path / "r", synth, changes))
+    runs = result.runs
     assert runs[runs["excluded"] != ""]["run"].tolist() == list(excluded)
     ok = runs[(runs["status"] == "ok") & (runs["excluded"] == "")]
-    assert sum(cell.n for cell in cells_of(load(folder))) == len(ok)
+    assert sum(cell.n for cell in cells_of(result)) == len(ok)
     if said is not None:
-        assert [caution.evidence for caution in cautions_of(folder)] == ([said] if said else [])
+        assert [caution.evidence for caution in cautions_of(result)] == ([said] if said else [])
 
 
 def test_only_the_pairs_of_the_host_that_changed_lose_runs(tmp_path: Path) -> None:
@@ -493,19 +440,6 @@ def test_only_the_pairs_of_the_host_that_changed_lose_runs(tmp_path: Path) -> No
     folder = changed(tmp_path / "r", both, {17: {"clock_source": "hpet"}}, "d")
     runs = load(folder).runs
     assert set(runs[runs["excluded"] != ""]["pair"]) == {"c>d"}
-
-
-def test_kernels_that_are_swept_keep_their_runs(tmp_path: Path) -> None:
-    """Each kernel has facts of its own: its runs are compared with one another only."""
-
-    def of_boot(record: Record) -> Record | None:
-        return record | {"boot": 0 if record["factors"]["kernel"] == "a" else 1}
-
-    folder = Synth({"kernel": ("a", "b")}, pairs=TWO, boots=2, edit=of_boot).write(tmp_path / "r")
-    told = json.loads((folder / "facts.json").read_text())
-    told["hosts"]["snd"][1]["facts"]["clock_source"] = "hpet"
-    (folder / "facts.json").write_text(json.dumps(told))
-    assert set(load(folder).runs["excluded"]) == {""}
 
 
 CAMPAIGN = """\
@@ -518,11 +452,7 @@ repeat: {min: 4, max: 6, precision: 5%}
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        *({}, {9: {"governor": "x"}}, {9: {"kernel": "x"}}),
-        {9: {"kernel": "x"}, 17: {"kernel": "6.18.1"}},
-    ],
+    "changes", [{9: {"governor": "x"}}, {9: {"kernel": "x"}, 17: {"kernel": "6.18.1"}}]
 )
 def test_ledger_and_report_agree_on_what_counts(
     tmp_path: Path, changes: dict[int, dict[str, str]]
@@ -568,13 +498,10 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
     assert conductor.is_finished(first.path, small)
 
 
-def test_an_old_change_is_not_said_again() -> None:
-    hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
-    assert len(not_pooled(hosts, (), 12)) == 1
-    assert not_pooled(hosts, (), 13) == []
-
-
 def test_of_a_long_fact_only_what_changed_is_said() -> None:
+    """And an old change is not said again."""
+    hosts = {"snd": [entry(1, "6.1"), entry(13, "6.2")]}
+    assert [len(not_pooled(hosts, (), last)) for last in (12, 13)] == [1, 0]
     names = " ".join(f"feature-{i}" for i in range(20))
     before, after = f"on: {names} tso gro; off: lro", f"on: {names} gro; off: tso lro"
     said = comparison.change("features", before, after)
@@ -582,45 +509,6 @@ def test_of_a_long_fact_only_what_changed_is_said() -> None:
 
 
 # --- the report ---
-
-
-def test_the_report_shows_differences_side_by_side_and_folds_the_rest(
-    tmp_path: Path, entries: dict[str, HostEntry]
-) -> None:
-    folder = Synth(pairs=TWO, runs=2).write(tmp_path / "r")
-    other = codec.to_json(entries["snd"])
-    other["facts"] |= {"tcp_sack": "0", "memory": "1 kB"}
-    hosts = {"rcv": [other], "snd": [codec.to_json(entries["snd"])]}
-    (folder / "facts.json").write_text(json.dumps({"schema": 2, "hosts": hosts}))
-    report = build(folder)
-    lines = list(text.section_lines(report.section("environment"), 80))
-    assert max(map(len, lines)) <= 80
-    rows = [line.split() for line in lines]
-    assert ["tcp_sack", "rcv", "†", "0"] in rows
-    assert ["tcp_sack", "snd", "†", "1"] in rows
-    assert any(line.split()[:1] == ["memory"] and "†" not in line for line in lines)
-    assert any(line.startswith("features ") and "on: " in line for line in lines)
-    assert len(lines) < 110
-    shown = json_report.to_json(report)["hosts"]["snd"][0]["facts"]
-    assert shown["features"] == entries["snd"].facts["features"]
-
-
-def test_every_fact_has_a_unique_name_a_text_a_group_and_a_source() -> None:
-    assert len({fact.name for fact in FACTS}) == len(FACTS)
-    for fact in FACTS:
-        assert fact.about
-        assert fact.group in GROUPS
-        assert fact.sources or fact.name in ("engine", "layout", "tick_rate")
-
-
-def test_failures_end_a_cell_whatever_the_host_was_like() -> None:
-    hosts = {"snd": [entry(1, "6.1"), entry(2, "6.2")], "rcv": [entry(1, "6.1")]}
-    book = Ledger(Plan(campaign.parse(CAMPAIGN, "l.yaml")), {}, {}, ACCOUNTS, hosts)
-    first = book.open_keys[0]
-    book.add(record(1, first, 0))
-    for run in (2, 3, 4):
-        book.add(replace(record(run, first, run - 1), status="failed", reason="no route"))
-    assert not book.is_open(first)
 
 
 def record(run: int, key: tuple[str, str], block: int) -> RunRecord:
@@ -640,3 +528,99 @@ def test_a_changed_host_opens_closed_cells_again() -> None:
     book.add(record(17, every[0], 4))
     assert book.open_keys == every
     assert book.assessment(every[0]).n == 1
+    for run in (18, 19, 20):  # failures end a cell whatever the host was like
+        failure = replace(record(run, every[1], run - 13), status="failed", reason="no route")
+        book.add(failure)
+    assert every[1] not in book.open_keys
+
+
+# --- emulated and lab_guest: what guests of QEMU said of themselves, and systemd-detect-virt(1)
+
+
+EMULATED = BY_NAME["emulated"]
+FLAGS = "flags\t\t: fpu de pse tsc msr {}\n"
+GUEST = FLAGS.format("hypervisor lahf_lm")
+# qemu-system-x86_64 -accel tcg -cpu max, and -cpu Skylake-Server
+MAX = f"model name\t: QEMU TCG CPU version 2.5+\n{GUEST}"
+NAMED = f"model name\t: Intel Xeon Processor (Skylake)\n{GUEST}"
+BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format("lahf_lm")
+ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
+ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
+
+
+def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
+    """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
+    asked = (source.target[0] for source in EMULATED.sources)
+    answers = dict(zip(asked, (cpu, virt, clocks), strict=True))
+    none = EngineError(1, 2, "read", "No such file or directory")
+
+    def ask(questions: Sequence[Question]) -> list[str | EngineError]:
+        found = (answers[target[0]] for _, target in questions)
+        return [none if answer is None else answer for answer in found]
+
+    known, missing = read_facts(ask, {}, [EMULATED])
+    return known["emulated"], missing.get("emulated", "")
+
+
+@pytest.mark.parametrize(
+    ("cpu", "virt", "clocks", "emulated"),
+    [
+        (MAX, None, TCG_CLOCKS, "QEMU TCG"),
+        # a guest of a guest: the name is the CPU's own word
+        (MAX, "kvm\n", KVM_CLOCKS, "QEMU TCG"),
+        (NAMED, "qemu\n", TCG_CLOCKS, "QEMU TCG"),
+        (NAMED, None, KVM_CLOCKS, "no"),
+        (NAMED, None, TCG_CLOCKS, None),  # nothing tells
+        (BARE, None, TCG_CLOCKS, "no"),
+        (ARM_MAX, None, "arch_sys_counter \n", "QEMU TCG"),
+        (ARM, "none\n", "arch_sys_counter \n", "no"),
+        (None, "bochs\n", None, "Bochs"),
+    ],
+)
+def test_what_hosts_say_of_themselves(
+    cpu: str | None, virt: str | None, clocks: str | None, emulated: str | None
+) -> None:
+    value, why = emulated_by(cpu, virt, clocks)
+    assert value == emulated
+    assert bool(why) == (emulated is None)
+
+
+def test_that_there_is_no_hypervisor_is_an_answer() -> None:
+    none = EngineError(1, 0, "exec", "systemd-detect-virt: exit status 1: none")
+    assert read_facts(lambda asked: [none] * len(asked), {}, [EMULATED])[0] == {"emulated": "no"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "guest"),
+    [
+        ("NAME='a'\nDISK=''\nACCELERATOR='KVM, vhost-net'\n", "KVM, vhost-net"),
+        ("NAME='a'\nACCELERATOR='QEMU TCG'\n", "QEMU TCG"),
+        (EngineError(1, 2, "file", "/etc/netbench.guest: No such file or directory"), "no"),
+        (EngineError(1, 13, "file", "/etc/netbench.guest: Permission denied"), None),
+        ("NAME='a'\n", None),
+    ],
+)
+def test_a_guest_of_a_lab_says_what_executes_it(
+    answer: str | EngineError, guest: str | None
+) -> None:
+    fact = BY_NAME["lab_guest"]
+    assert read_facts(lambda questions: [answer], {}, [fact])[0] == {"lab_guest": guest}
+    entry = HostEntry(0, "", 100, {"lab_guest": guest})
+    assert entry.is_virtual_machine == (guest is not None and "KVM" in guest)
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-detect-virt") is None, reason="no systemd-detect-virt here"
+)
+def test_this_machine_is_what_systemd_says() -> None:
+    virt = subprocess.run(
+        ["systemd-detect-virt", "--vm"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    here = campaign.parse("netbench: 1\nname: e\n", "e.yaml")
+    with WorkerPool(here) as pool:
+        entry = read_host(here, pool, "here")
+    assert entry.facts["emulated"] == {"qemu": "QEMU TCG", "bochs": "Bochs"}.get(virt, "no")
+    assert entry.is_emulated == (virt in ("qemu", "bochs"))
+    assert entry.facts["lab_guest"] == "no"
+    assert not entry.is_virtual_machine

@@ -141,7 +141,6 @@ def holding(
 
 
 FOUR = "sysctl.net.ipv4"
-TRIALS = 40
 ALL_FOUR, ALL_SIX = f"{FOUR}.conf.all.forwarding", "sysctl.net.ipv6.conf.all.forwarding"
 # What is done before, a setting and its level.
 ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -170,10 +169,6 @@ MOVED = {
 }
 
 
-def ends_by_itself(held: Any, worker: Worker, journal: list[Any]) -> None:
-    held.undo()
-
-
 def loses_its_controller(held: Any, worker: Worker, journal: list[Any]) -> None:
     worker.abandon()
     with suppress(ChildProcessError):
@@ -196,12 +191,14 @@ def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
         second.close()
 
 
-@pytest.mark.parametrize("end", [ends_by_itself, loses_its_controller, is_killed])
+@pytest.mark.parametrize("end", [loses_its_controller, is_killed])
 @pytest.mark.parametrize("row", ROWS)
 def test_what_moves_along_comes_back(
     interface: str, row: str, end: Callable[[Any, Worker, list[Any]], None]
 ) -> None:
-    """The first time all around the setting is looked at, the second time what moved then."""
+    """The first time all around the setting is looked at, and the campaign puts it back itself; the
+    second time what moved then.
+    """
     prepare, name, level = ROWS[row]
     if row == "scheduler" and not (QUEUE / "scheduler").is_file():
         pytest.skip("no loop device here")
@@ -268,53 +265,43 @@ NEW_SECRET = "fd00" + 6 * ":0000" + ":0008"
 FADING = f"{LASTING} valid_lft 2000 preferred_lft 1000"
 ABOVE = "address add fd00:4::1/64 dev up1 nodad"
 
-# What is done before, a setting and its level, and why it is refused; "": it is put back.
 LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([LASTING], OFF, "1", "fd00:1::1/64"),
-    ([LASTING], OFF_ALL, "1", "fd00:1::1/64"),
     ([LASTING], "mtu", "1200", "IPv6, with"),
-    ([FADING], OFF, "1", "fd00:1::1/64"),
+    ([FADING], OFF_ALL, "1", "fd00:1::1/64"),
     ([FADING], "mtu", "1300", ""),
-    ([FADING], f"{SIX}.all.{ROUTER}", "1", ""),
+    ([FADING, ROUTE], f"{SIX}.all.{ROUTER}", "1", ""),
     ([ROUTE], OFF, "1", "routes6"),
     ([ROUTE], OFF_ALL, "1", "routes6"),
-    ([ROUTE], f"{SIX}.all.{ROUTER}", "1", ""),
     ([f"{ROUTE} proto ra"], f"{SIX}.all.{ROUTER}", "1", ""),
     ([f"-6 route add default via fe80::8 dev {ONE} proto ra"], f"{SIX}.all.{ROUTER}", "1", ""),
     ([advertise], f"{SIX}.all.{ROUTER}", "1", "router advertised"),
     ([advertise], f"{SIX}.{OTHER}.{ROUTER}", "1", "router advertised"),
     ([advertise], f"{SIX}.default.{ROUTER}", "1", ""),
     ([advertise, lambda: write(IPV6 / ONE / "accept_ra", "2")], f"{SIX}.all.{ROUTER}", "1", ""),
-    ([advertise], OFF, "1", "routes6"),
     ([above, ABOVE], OFF, "1", ""),
     ([above, ABOVE], OFF_ALL, "1", "fd00:4::1/64 address"),
     ([above, ABOVE], "mtu", "1200", "IPv6, with"),
-    ([f"{HOPS} {BOTH} {ONE}"], OFF, "1", "routes6"),
     ([above, f"{HOPS} {BOTH} up0"], OFF, "1", ""),
     ([above, f"{HOPS} {BOTH} up0"], OFF_ALL, "1", "multipath6"),
     ([above, f"route add 10.5.0.0/16 nexthop dev {ONE} nexthop dev up0"], "mtu", "1300", ""),
     ([f"{ROUTE} mtu 1400"], "mtu", "1300", "mtu 1400"),
-    ([f"{ROUTE} mtu 1400"], "mtu", "1450", ""),
     ([f"{ROUTE} mtu 1500"], "mtu", "9000", ""),
     ([f"{ROUTE} mtu lock 1400"], "mtu", "1300", ""),
     ([lambda: SECRET.write_text("fd00::7")], "mtu", "1300", ""),
     ([lambda: SECRET.write_text("fd00::7")], OFF, "1", "addr_gen_mode"),
-    ([lambda: SECRET.write_text("fd00::7"), mode_0], OFF, "1", ""),
     ([lambda: SECRET.write_text("fd00::7"), mode_0], f"{SIX}.{ONE}.stable_secret", NEW_SECRET, ""),
     ([], "mtu", "1200", "IPv6, with"),  # neigh/, a token and more go with it
     ([lambda: write(IPV6 / ONE / "addr_gen_mode", "1")], OFF, "1", "addr_gen_mode"),
-    *(([], f"{SIX}.{ONE}.addr_gen_mode", mode, "addresses, or a stable_secret") for mode in "123"),
+    ([], f"{SIX}.{ONE}.addr_gen_mode", "3", "addresses, or a stable_secret"),
 ]
 
 
-@pytest.mark.parametrize("end", [ends_by_itself, is_killed])
 @pytest.mark.parametrize(
     "row", LASTS, ids=[f"{i} {row[1]} {row[2]}" for i, row in enumerate(LASTS)]
 )
 def test_what_would_be_lost_is_refused_before_and_nothing_else(
-    veth: str,
-    row: tuple[list[str | Callable[[], object]], str, str, str],
-    end: Callable[[Any, Worker, list[Any]], None],
+    veth: str, row: tuple[list[str | Callable[[], object]], str, str, str]
 ) -> None:
     prepare, name, level, refused = row
     for step in prepare:
@@ -325,7 +312,7 @@ def test_what_would_be_lost_is_refused_before_and_nothing_else(
         with why:
             held.hold(parsed([{}, {name: level}, {}]))
             assert host() != before
-        end(held, worker, journal)
+        is_killed(held, worker, journal)
         assert {k: v for k, v in host().items() if v != before.get(k)} == {}
         assert outstanding(journal, "here") == []
 
@@ -402,20 +389,19 @@ def test_a_trial_whose_undo_is_interrupted_is_undone_with_its_layer(
 
 def test_what_others_change_meanwhile_is_left(interface: str) -> None:
     """Also where a client holds what it does not change."""
-    redirects, dsack, sack = (
-        IPV4 / name for name in ("conf/all/accept_redirects", "tcp_dsack", "tcp_sack")
-    )
+    names = ("conf/all/accept_redirects", "tcp_dsack", "tcp_sack")
+    redirects, dsack, sack = files = [IPV4 / name for name in names]
     undo = write(redirects, "0")
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
         worker.operate("file", (str(sack),), hold=True)
-        target = ("file", str(IPV4 / "ip_forward"))
-        worker.operate("neighbours", target, hold=True)
-        worker.operate(*target[:1], target[1:], "1", hold=True)
+        forward = str(IPV4 / "ip_forward")
+        worker.operate("neighbours", ("file", forward), hold=True)
+        worker.operate("file", forward, "1", hold=True)
         for file in (dsack, sack):
             file.write_text("0")
         worker.undo()
-        assert [file.read_text() for file in (redirects, dsack, sack)] == ["0\n"] * 3
+        assert [file.read_text() for file in files] == ["0\n"] * 3
     finally:
         worker.close()
         undo()
@@ -423,7 +409,8 @@ def test_what_others_change_meanwhile_is_left(interface: str) -> None:
             file.write_text("1")
 
 
-def test_what_root_changes_within_a_trial_stays(interface: str) -> None:
+@pytest.mark.parametrize("trials", [10, pytest.param(60, marks=pytest.mark.slow)])
+def test_what_root_changes_within_a_trial_stays(interface: str, trials: int) -> None:
     """At any time of it; what the kernel moves along comes back nevertheless."""
     redirects, timeout = IPV4 / "conf/all/accept_redirects", IPV4 / "tcp_fin_timeout"
     level = parsed([{}, {f"{FOUR}.ip_forward": "1"}, {}])
@@ -435,9 +422,9 @@ def test_what_root_changes_within_a_trial_stays(interface: str) -> None:
         held.hold(level)
         took = time.monotonic() - began
         held.undo()
-        for i in range(TRIALS):
+        for i in range(trials):
             fresh = holder(held.place, worker, journal)
-            root = threading.Timer(took * i / TRIALS, timeout.write_text, (f"{100 + i}",))
+            root = threading.Timer(took * i / trials, timeout.write_text, (f"{100 + i}",))
             root.start()
             moved = fresh.hold(level).moved
             root.join()
@@ -450,7 +437,6 @@ def test_what_root_changes_within_a_trial_stays(interface: str) -> None:
     ("step", "name", "value", "refused"),
     [
         (LASTING, "mtu", "1200", "IPv6, with"),
-        (LASTING, "mtu", "1300", ""),
         (f"route add 10.5.0.0/16 dev {ONE}", "flags", "0x1002", "routes4"),
         (f"route add 10.5.0.0/16 dev {ONE}", "flags", "0x1103", ""),
         (LASTING, "flags", "0x1002", "fd00:1::1/64"),
@@ -460,8 +446,7 @@ def test_what_files_of_an_interface_would_lose_is_refused(
     veth: str, step: str, name: str, value: str, refused: str
 ) -> None:
     out("ip", *step.split())
-    before = host()
-    worker = helper()
+    before, worker = host(), helper()
     try:
         with pytest.raises(EngineError, match=refused) if refused else nullcontext():
             worker.operate("file", f"/sys/class/net/{veth}/{name}", value, hold=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from netbench.engine import build_native
 from tests.support.paths import ROOT
@@ -18,9 +23,32 @@ def hook(name: str, folder: Path) -> Path:
     return made
 
 
-def dynamic_worker(folder: Path) -> Path:
-    """A worker into which a library can be loaded; not optimised, which takes less time to build."""
-    command = build_native.worker_command(folder / "worker")
-    left_out = ("-static", "-O2", "-g")
-    subprocess.run([w for w in command if w not in left_out], cwd=ROOT, check=True)
-    return folder / "worker"
+def objects(factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The object file of each C file of the worker, compiled once for all processes of the tests;
+    not optimised, which takes less time.
+    """
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
+    folder.mkdir(exist_ok=True)
+    command = build_native.worker_command(Path())[:-2]
+    sources = [word for word in command if word.endswith(".c")]
+    flags = [w for w in command if w not in ("-static", "-Wl,--strip-debug", "-O2", "-g", *sources)]
+    made = {source: folder / f"{source.replace('/', '-')}.o" for source in sources}
+
+    def compiled(source: str) -> None:
+        if not made[source].exists():
+            argv = [*flags, "-c", source, "-o", made[source]]
+            subprocess.run(argv, cwd=ROOT, check=True)
+
+    with (folder / "lock").open("w") as lock, ThreadPoolExecutor(2) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        list(pool.map(compiled, sources))
+    return made
+
+
+def dynamic_worker(factory: pytest.TempPathFactory) -> Path:
+    """A worker into which a library can be loaded."""
+    made = factory.mktemp("dynamic") / "worker"
+    argv = [*build_native.compiler(), *objects(factory).values(), "-pthread", "-o", made]
+    subprocess.run(argv, check=True)
+    return made

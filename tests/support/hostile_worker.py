@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from netbench.engine import frames
@@ -62,6 +61,11 @@ def sent(
     return lambda given, _: frames.frame(kind, given if tag is None else tag, payload)
 
 
+def added(odd: bytes) -> Callable[[int, bytes], bytes]:
+    """The real result, and more."""
+    return lambda tag, real: frames.frame(Frame.RESULT, tag, real + odd)
+
+
 def raw(data: bytes) -> Callable[[int, bytes], bytes]:
     return lambda tag, _: data
 
@@ -84,11 +88,7 @@ def forever(
 
 def once(make: Callable[[int, bytes], bytes]) -> Callable[..., Iterator[bytes]]:
     """What the attack sends first; then the real worker goes on."""
-
-    def pieces(tag: int, payload: bytes) -> Iterator[bytes]:
-        yield make(tag, payload)
-
-    return pieces
+    return lambda tag, payload: iter([make(tag, payload)])
 
 
 def drip(make: Callable[[int, bytes], bytes]) -> Callable[..., Iterator[bytes]]:
@@ -130,86 +130,71 @@ def retimed(kind: Frame, clock: Callable[[int, int], int]) -> Callable[[int, byt
     return spoil
 
 
-@dataclass(frozen=True)
-class Behaviour:
-    """What a worker does in place of its own frame of kind `on` (or, of a kind that controllers
-    send, in place of passing it on): `pieces` gets that frame's tag and payload.
-    """
-
-    on: Frame
-    pieces: Callable[[int, bytes], Iterator[bytes]]
+# What a worker does in place of its own frame of that kind (or, of a kind that controllers send, in
+# place of passing it on): it gets that frame's tag and payload.
+Behaviour = tuple[Frame, Callable[[int, bytes], Iterator[bytes]]]
 
 
 SAMPLE = numbers("flow", "bytes", 0, 1, 7)
 LENGTHS = next(key for key in ROWS if key[1] == "splice_out")
 WINDOW = b"".join(numbers("flow", "bytes", edge, 10**9 * (2 - edge), 7) for edge in range(2))
 HEARTBEAT = frames.frame(Frame.HEARTBEAT, 0)
-EDGE = struct.pack("=II", 1, 0)
 
-BEHAVIOURS = {
-    "hello without end": Behaviour(Frame.HELLO, drip(sent(Frame.HELLO, bytes(FRAME_MAX)))),
-    "heartbeats in place of a hello": Behaviour(Frame.HELLO, forever(raw(HEARTBEAT), 0.5)),
-    "hello of a huge length": Behaviour(Frame.HELLO, once(raw(HEADER.pack(2**32 - 1, 1, 0)))),
-    "hello and no more": Behaviour(Frame.HELLO, leave),
-    "noise on standard error": Behaviour(Frame.HELLO, complain),
-    "no answer to a job": Behaviour(Frame.JOB, forever(raw(HEARTBEAT), 0.5)),
-    "a port of no number": Behaviour(
-        Frame.READY, once(sent(Frame.READY, numbers("", "port", 0, 0)))
+ODD = {
+    "a silence in words": text(ROWS["", "silence"], b"x"),
+    "a silence of no number": numbers("", "silence", 0, 0),
+    "3,000 lengths": numbers(*LENGTHS, 0, 0, *range(3000)),
+    "an edge that is none": numbers("", "port", 9, 0, 5),
+    "streams that come and go": numbers("flow", "bytes", 1, 2**62, 5, 5),
+    "a readback at three edges": b"".join(numbers("", "resident", edge, 0, 5) for edge in range(3)),
+}
+HEARTBEATS = forever(raw(HEARTBEAT), 0.5)
+GARBAGE = text(0, b"cpu x-y z,0-9999999999\n\xff: (1) -1 9e999\n" * 9)
+SAMPLED = text(ROWS["", "congestion"], bytes(1000))
+
+BEHAVIOURS: dict[str, Behaviour] = {
+    "hello without end": (Frame.HELLO, drip(sent(Frame.HELLO, bytes(FRAME_MAX)))),
+    "heartbeats in place of a hello": (Frame.HELLO, HEARTBEATS),
+    "hello of a huge length": (Frame.HELLO, once(raw(HEADER.pack(2**32 - 1, 1, 0)))),
+    "hello and no more": (Frame.HELLO, leave),
+    "noise on standard error": (Frame.HELLO, complain),
+    "no answer to a job": (Frame.JOB, HEARTBEATS),
+    "a port of no number": (Frame.READY, once(sent(Frame.READY, numbers("", "port", 0, 0)))),
+    "no port": (Frame.READY, once(sent(Frame.READY))),
+    "the end at go": (Frame.GO, leave),
+    "edges without end": (Frame.GO, forever(sent(Frame.EDGE, struct.pack("=II", 3, 0)))),
+    "large stale frames without end": (
+        Frame.GO,
+        forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000)),
     ),
-    "no port": Behaviour(Frame.READY, once(sent(Frame.READY))),
-    "the end at go": Behaviour(Frame.GO, leave),
-    "edges without end": Behaviour(Frame.GO, forever(sent(Frame.EDGE, struct.pack("=II", 3, 0)))),
-    "large stale frames without end": Behaviour(
-        Frame.GO, forever(sent(Frame.RESULT, bytes(FRAME_MAX), 60000))
+    "samples without end": (Frame.GO, forever(sent(Frame.SAMPLES, SAMPLED))),
+    "heartbeats in place of a run": (Frame.GO, HEARTBEATS),
+    "noise in place of frames": (Frame.GO, forever(raw(b"\xff" * 4096))),
+    "a result in one byte a second": (Frame.RESULT, drip(sent(Frame.RESULT, bytes(FRAME_MAX)))),
+    "a window that closes before it opens": (Frame.RESULT, once(sent(Frame.RESULT, WINDOW))),
+    "a clock that jumps by days in a window": (
+        Frame.RESULT,
+        once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * DAYS)),
     ),
-    "samples without end": Behaviour(
-        Frame.GO, forever(sent(Frame.SAMPLES, text(ROWS["", "congestion"], bytes(1000))))
+    "samples that run backwards": (
+        Frame.SAMPLES,
+        once(retimed(Frame.SAMPLES, lambda _, ns: 2**62 - ns)),
     ),
-    "heartbeats in place of a run": Behaviour(Frame.GO, forever(raw(HEARTBEAT), 0.5)),
-    "noise in place of frames": Behaviour(Frame.GO, forever(raw(b"\xff" * 4096))),
-    "a result in one byte a second": Behaviour(
-        Frame.RESULT, drip(sent(Frame.RESULT, bytes(FRAME_MAX)))
-    ),
-    "a window that closes before it opens": Behaviour(
-        Frame.RESULT, once(sent(Frame.RESULT, WINDOW))
-    ),
-    "a clock that jumps by days in a window": Behaviour(
-        Frame.RESULT, once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * DAYS))
-    ),
-    "samples that run backwards": Behaviour(
-        Frame.SAMPLES, once(retimed(Frame.SAMPLES, lambda _, ns: 2**62 - ns))
-    ),
-    "an empty result": Behaviour(Frame.RESULT, once(sent(Frame.RESULT))),
-    "a row that is not there": Behaviour(
+    "an empty result": (Frame.RESULT, once(sent(Frame.RESULT))),
+    "a row that is not there": (
         Frame.RESULT,
         once(sent(Frame.RESULT, VECTOR.pack(60000, 0, 0, 0, 0, 0))),
     ),
-    **{
-        f"{name} in a result": Behaviour(
-            Frame.RESULT, once(lambda tag, real, odd=odd: sent(Frame.RESULT, real + odd)(tag, b""))
-        )
-        for name, odd in {
-            "a silence in words": text(ROWS["", "silence"], b"x"),
-            "a silence of no number": numbers("", "silence", 0, 0),
-            "3,000 lengths": numbers(*LENGTHS, 0, 0, *range(3000)),
-            "an edge that is none": numbers("", "port", 9, 0, 5),
-            "streams that come and go": numbers("flow", "bytes", 1, 2**62, 5, 5),
-            "a readback at three edges": b"".join(
-                numbers("", "resident", edge, 0, 5) for edge in range(3)
-            ),
-        }.items()
-    },
-    "an error of another size": Behaviour(Frame.RESULT, once(sent(Frame.ERROR, b"no"))),
-    "errors without end": Behaviour(
-        Frame.RESULT, forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576)))
+    **{f"{name} in a result": (Frame.RESULT, once(added(odd))) for name, odd in ODD.items()},
+    "an error of another size": (Frame.RESULT, once(sent(Frame.ERROR, b"no"))),
+    "errors without end": (
+        Frame.RESULT,
+        forever(sent(Frame.ERROR, struct.pack("=II576s", 3, 5, b"o" * 576))),
     ),
-    "an operation's answer in numbers": Behaviour(Frame.OP_DONE, once(sent(Frame.OP_DONE, SAMPLE))),
-    "samples before there is a run": Behaviour(Frame.OP_DONE, once(sent(Frame.SAMPLES, SAMPLE, 0))),
-    "words in answer to all questions": Behaviour(
-        Frame.OP_DONE,
-        once(sent(Frame.OP_DONE, text(0, b"cpu x-y z,0-9999999999\n\xff: (1) -1 9e999\n" * 9))),
-    ),
-    "heartbeats after goodbye": Behaviour(Frame.BYE, forever(raw(HEARTBEAT), 0.5)),
+    "an operation's answer in numbers": (Frame.OP_DONE, once(sent(Frame.OP_DONE, SAMPLE))),
+    "samples before there is a run": (Frame.OP_DONE, once(sent(Frame.SAMPLES, SAMPLE, 0))),
+    "words in answer to all questions": (Frame.OP_DONE, once(sent(Frame.OP_DONE, GARBAGE))),
+    "heartbeats after goodbye": (Frame.BYE, HEARTBEATS),
 }
 
 
@@ -239,10 +224,10 @@ class Proxy:
                     self._pass(source, *frame)
 
     def _pass(self, source: int, kind: Frame, tag: int, payload: bytes) -> None:
-        own = Frame.HELLO if source == self._out else None
-        if kind is self._behaviour.on and (kind is not Frame.HELLO or own):
+        on, pieces = self._behaviour
+        if kind is on and (kind is not Frame.HELLO or source == self._out):
             self._marker.touch()
-            for piece in self._behaviour.pieces(tag, payload):
+            for piece in pieces(tag, payload):
                 _write(1, piece)
         else:
             _write(1 if source == self._out else self._in, frames.frame(kind, tag, payload))

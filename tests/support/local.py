@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from netbench.__main__ import _outcome
@@ -46,3 +46,11 @@ def call(*words: str | Path | bytes) -> subprocess.CompletedProcess[str]:
 def netbench_argv(words: Sequence[str | Path]) -> list[str]:
     """The command line as a process of its own."""
     return [sys.executable, "-m", "netbench", *map(str, words)]
+
+
+@contextlib.contextmanager
+def loopback_mtu(size: int) -> Iterator[None]:
+    """Packets of that size on the loopback."""
+    out("ip", "link", "set", "lo", "mtu", str(size))
+    yield
+    out("ip", "link", "set", "lo", "mtu", "65536")

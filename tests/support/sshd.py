@@ -13,8 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,20 +23,13 @@ import pytest
 from netbench.hosts import shell
 from netbench.hosts.shell import Session
 from netbench.hosts.ssh.channel import SshChannel
+from tests.support.local import out
+from tests.support.running import wait_for
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")
 USER, UID = "bench", 47110
 
 needs_sshd = pytest.mark.skipif(SSHD is None, reason="needs openssh-server")
-
-
-def until(true: Callable[[], Any], seconds: float = 10) -> Any:
-    """Wait for a predicate; its value."""
-    deadline = time.monotonic() + seconds
-    while not (value := true()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
-    return value
 
 
 def sudo_setup(bed: Bed, rule: str, worker: Path | None = None) -> str:
@@ -59,11 +51,8 @@ def sudo_setup(bed: Bed, rule: str, worker: Path | None = None) -> str:
 
 def keygen(file: Path, *options: str) -> Path:
     """A key pair without a passphrase, unless options say otherwise."""
-    passphrase = [] if "-N" in options else ["-N", ""]
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", *passphrase, "-C", file.name, "-f", file, *options],
-        check=True,
-    )
+    words = [*(() if "-N" in options else ("-N", "")), "-C", file.name, "-f", str(file), *options]
+    out("ssh-keygen", "-q", "-t", "ed25519", *words)
     return file
 
 
@@ -114,23 +103,19 @@ class Server:
         """
         found = []
         for entry in Path("/proc").glob("[0-9]*/exe"):
-            try:
+            with contextlib.suppress(OSError):  # it has ended
                 target = os.readlink(entry)
-            except OSError:
-                continue
-            if f"{self.home}/" in target and "/netbench" in target:
-                found.append(int(entry.parent.name))
+                if f"{self.home}/" in target and "/netbench" in target:
+                    found.append(int(entry.parent.name))
         return found
 
     def sessions(self) -> list[int]:
         """sshd's children, one a connection (and its unprivileged halves), each before its own."""
         children: dict[int, list[int]] = {}
         for status in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(rest[1]), []).append(pid)
+            with contextlib.suppress(OSError):  # it has ended
+                parent = status.read_text().rpartition(")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(status.parent.name))
         found = [self.child.pid]
         for pid in found:
             found += children.get(pid, ())
@@ -233,7 +218,7 @@ class Bed:
             )
         server = Server(folder, port, child)
         self.servers.append(server)
-        until(lambda: speaks_ssh(port) or child.poll() is not None, 60)
+        wait_for(lambda: speaks_ssh(port) or child.poll() is not None)
         assert child.poll() is None, server.log
         return server
 

@@ -18,9 +18,15 @@ import numpy as np
 from netbench.result.codec import SCHEMA
 
 Record = dict[str, Any]
+HEAD: Record = {
+    **{"schema": SCHEMA, "run": 1, "cell": "all", "pair": "a>b", "block": 0, "boot": 0},
+    **{"factors": {}, "status": "ok", "reason": "", "started": "2026-03-01T12:00:00.000000Z"},
+}
+"""The keys that each record of an ok run has."""
 TICKS = 100
 CPUS = 4
 SECOND = 10**9
+BUFFERS = ("send_buffer", "receive_buffer")
 HOST_SETTINGS = ("tso", "gso", "gro", "sg", "mtu")
 STEPS = {
     "readwrite": (18.0, 0.80, 0.70),
@@ -229,7 +235,11 @@ class Synth:
         """Buffers and congestion control, and what is swept beyond the transfer: settings of both
         hosts, or of the side they name.
         """
-        found = self._buffers(factors)
+        size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
+        buffer = {"asked": size, "read": 2 * size if size else 131072}
+        cubic = {"asked": "cubic", "read": "cubic"}
+        sender, receiver = ({key: buffer, "congestion": cubic} for key in BUFFERS)
+        found: Record = {"sender": sender, "receiver": receiver, "moved": {}}
         for key, level in factors.items():
             side, dot, name = key.partition(".")
             if dot and side in found:
@@ -239,23 +249,13 @@ class Synth:
                     held[key] = {"asked": level, "read": level}
         return found
 
-    def _buffers(self, factors: Mapping[str, str]) -> Record:
-        size = {"32K": 32768, "64K": 65536, "128K": 131072}.get(factors.get("socket_buffer", ""))
-        buffer = {"asked": size, "read": 2 * size if size else 131072}
-        cubic = {"congestion": {"asked": "cubic", "read": "cubic"}}
-        ends = {"sender": {"send_buffer": buffer}, "receiver": {"receive_buffer": buffer}}
-        return {side: notes | cubic for side, notes in ends.items()} | {"moved": {}}
-
     def _proof(self, factors: Mapping[str, str], moved: float) -> Record:
         calls = int(moved / 65536)
-        name = {"sendfile": "sendfile_calls", "splice": "splice_calls", "zerocopy": "copied"}.get(
-            factors.get("send", ""), "write_calls"
-        )
+        names = {"sendfile": "sendfile_calls", "splice": "splice_calls", "zerocopy": "copied"}
+        name = names.get(factors.get("send", ""), "write_calls")
         sent = [[0], [0], [0]] if name == "copied" else [[12], [12 + calls], [13 + calls]]
-        return {
-            "sender": {name: sent},
-            "receiver": {"read_calls": [[90], [90 + calls], [94 + calls]]},
-        }
+        received = {"read_calls": [[90], [90 + calls], [94 + calls]]}
+        return {"sender": {name: sent}, "receiver": received}
 
     def plan(self) -> Record:
         cells = self.cells()

@@ -18,7 +18,7 @@ from netbench.read.derive import demand, metrics_of
 from netbench.read.metrics import METRICS, describe
 from netbench.result.files import EngineRow
 from netbench.result.record import parse_record
-from tests.support.record_head import HEAD
+from tests.support.synthetic import HEAD
 
 # Throughput 10^6 bit/s, then utilisation in % of one CPU and service demand in µs/KB of sender and
 # receiver: netperf 2.4.2's own output in the post "Much improved sosend_*() functions",

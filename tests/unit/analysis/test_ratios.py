@@ -13,7 +13,7 @@ from netbench.base.json_lines import to_line
 from netbench.read.derive import metrics_of
 from netbench.read.metrics import METRICS, RATIOS
 from netbench.result.record import parse_record
-from tests.support.record_head import HEAD
+from tests.support.synthetic import HEAD
 
 TICKS = {"a": 100, "b": 100}
 
