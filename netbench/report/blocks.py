@@ -127,7 +127,8 @@ class Finding:
     """One answer of a result: a sentence and what it is drawn from.
 
     `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
-    `margin` to both sides.
+    `margin` to both sides. `head`: of one comparison its change and interval; `of`: what is
+    compared.
     """
 
     sentence: str
@@ -135,6 +136,8 @@ class Finding:
     unit: str = ""
     reference: float | None = None
     margin: float = 0.0
+    head: tuple[str, str] = ("", "")
+    of: str = ""
 
 
 @dataclass(frozen=True)

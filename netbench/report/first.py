@@ -19,7 +19,7 @@ from netbench.report.numbers import share
 from netbench.report.phrases import fixed, title
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
-from netbench.stats.words import signed
+from netbench.stats.words import in_short
 
 LINES, WIDTH = 45, 80
 CELLS, COMPARISONS = 10, 12  # that have a line each
@@ -145,12 +145,6 @@ def _where(c: Comparison, apart: Collection[str], several: bool) -> str:
 
 
 def _words(c: Comparison) -> tuple[str, str, str]:
-    """A change in percent or, where it is large, as a ratio; its interval; and the verdict."""
-    if math.isnan(c.ratio):
-        return "", c.why, c.verdict
-    doubt = ", in doubt" if c.flags else ""
-    if not 0.5 < c.ratio < 2:
-        interval = "" if math.isnan(c.low) else f"({c.low:.3g} to {c.high:.3g})"
-        return f"{c.ratio:.3g}x", interval or c.why, c.verdict + doubt
-    interval = "" if math.isnan(c.low) else f"({signed(c.low)} to {signed(c.high)}%)"
-    return f"{signed(c.ratio)}%", interval or c.why, c.verdict + doubt
+    """A change, its interval or why there is none, and the verdict."""
+    change, interval = in_short(c.ratio, c.low, c.high)
+    return change, interval or c.why, f"{c.verdict}{', in doubt' if c.flags else ''}"

@@ -125,6 +125,8 @@ def _card(finding: Finding) -> dict[str, Any]:
 
     return {
         "sentence": finding.sentence,
+        "head": finding.head,
+        "of": finding.of,
         "verdict": verdict,
         "symbol": SYMBOLS.get(verdict, "◆"),
         "spans": [bar(span) for span in spans],

@@ -18,7 +18,7 @@ from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, percent, signed
+from netbench.stats.words import bounds, change, in_short, percent, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -104,8 +104,14 @@ def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Fi
     spans = (
         Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
     )
-    margin = family[0].margin
-    return Finding(told, tuple(spans), "%", 0.0, percent(1 + (margin or 0.0)))
+    first, *more = family
+    head, of = ("", ""), ""
+    if not more:
+        head, place = in_short(first.ratio, first.low, first.high), where(first, several)
+        named = f"{describe(first.metric).title}, {' against '.join(first.names)}"
+        of = f"{named}, {place}" if place else named
+    margin = percent(1 + (first.margin or 0.0))
+    return Finding(told, tuple(spans), "%", 0.0, margin, head, of)
 
 
 def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:

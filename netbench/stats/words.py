@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 MOST = 900  # percent; above, a change is given as a factor
 TIMES = 2.0  # from this factor on a ratio is also given as "n times"
 
@@ -58,3 +60,16 @@ def bounds(low: float, high: float) -> str:
     if b <= 0:
         return f"{_digits(-b)} to {_digits(-a)}% less"
     return f"{_digits(-a)}% less to {more}"
+
+
+def in_short(ratio: float, low: float, high: float) -> tuple[str, str]:
+    """A change and its interval, in percent or, where it is large, as ratios: `+5.1%`, `(+2.0 to
+    +8.3%)`; `3.33x`, `(3.03 to 3.67)`; "" for what is not known.
+    """
+    if math.isnan(ratio):
+        return "", ""
+    if 1 / TIMES < ratio < TIMES:
+        change, interval = f"{signed(ratio)}%", f"({signed(low)} to {signed(high)}%)"
+    else:
+        change, interval = f"{ratio:.3g}x", f"({low:.3g} to {high:.3g})"
+    return change, "" if math.isnan(low) else interval
