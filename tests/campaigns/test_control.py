@@ -58,11 +58,10 @@ def test_a_campaign_that_was_killed_goes_on_with_its_control(result: Path) -> No
     for kept in (at, at + 1):  # right before a run of the control, and right after it
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(lines[:kept]))
-        done = call("resume", result)
-        assert done.returncode == 0, done.stderr
-        assert [(r["cell"], r["block"]) for r in stored_records(result)] == places
-    assert call("resume", result).returncode == 0
-    assert len(stored_records(result)) == len(whole)
+        for _ in range(2):  # the second finds nothing to do
+            done = call("resume", result)
+            assert done.returncode == 0, done.stderr
+            assert [(r["cell"], r["block"]) for r in stored_records(result)] == places
 
 
 def test_its_report_averages_none_of_it(result: Path) -> None:

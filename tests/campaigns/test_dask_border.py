@@ -39,7 +39,6 @@ def test_parts_on_this_machine_open_no_port_for_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("tcp://127.0.0.1:9", "tcp://127.0.0.1:9 is not tls://"),
         ("127.0.0.1:9", "127.0.0.1:9 is not tls://"),
         ("tls://127.0.0.1:9", "no files are named for tls://127.0.0.1:9"),
     ],
@@ -52,6 +51,5 @@ def test_a_scheduler_without_certificates_is_refused(
     done = call("run", tmp_path / "fleet.yaml", "--engine", "dask", "--scheduler", address)
     assert done.returncode == 2
     told = " ".join(done.stderr.split())
-    assert said in told
-    assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in told
-    assert "--insecure" in told
+    for part in (said, "DASK_DISTRIBUTED__COMM__TLS__CA_FILE", "--insecure"):
+        assert part in told

@@ -67,17 +67,6 @@ def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path
     assert facts["sink_free"].endswith(" GiB")
 
 
-def test_a_sink_in_memory_is_synced_at_once(tmp_path: Path) -> None:
-    shared = Path("/dev/shm/netbench-test-sink")
-    text = f"transfer: {{sink: {{file: {shared}, overwrite: on}}, bytes: 1M, fsync: window}}\n"
-    try:
-        (record,) = run(text, tmp_path / "r")
-    finally:
-        shared.unlink(missing_ok=True)
-    assert record["status"] == "ok"
-    assert record["receiver"]["sink_dirty"] == [0, 0]
-
-
 def test_dd_forces_its_file_past_the_page_cache_to_the_disk(disk: Path, tmp_path: Path) -> None:
     text = (
         f"transfer: {{send: readwrite, source: zero, sink: {{file: {disk}/copied}}, bytes: 1M,"
@@ -90,18 +79,10 @@ def test_dd_forces_its_file_past_the_page_cache_to_the_disk(disk: Path, tmp_path
     assert "dd cannot do this cell: it forces its file" in found["after"]["reason"]
 
 
-SENDS = [
-    name
-    for name, one in local().send.items()
-    if one.has("from_file") and one.has("delivers") and not one.row.why
-]
-
-
-RECEIVES = [
-    name
-    for name, one in local().receive.items()
-    if one.has("to_file") and one.has("delivers") and not one.row.why
-]
+SENDS, RECEIVES = (
+    [n for n, one in known.items() if one.has(flag) and one.has("delivers") and not one.row.why]
+    for known, flag in ((local().send, "from_file"), (local().receive, "to_file"))
+)
 
 
 def test_cells_whose_method_cannot_do_direct_io_are_unsupported(disk: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -34,7 +33,16 @@ from tests.support.running import Running, resumed, stored_records, wait_for
 VERBS = "check plan run resume watch report list transfer meter schema compare export restore lab".split()
 HEAVY = (
     *("pandas", "matplotlib", "fabric", "paramiko", "numpy", "scipy", "pydantic", "cffi", "rich"),
-    *("yaml", "netbench.model", "dataclasses", "tempfile", "fractions", "datetime"),
+    *(
+        "dask",
+        "distributed",
+        "yaml",
+        "netbench.model",
+        "dataclasses",
+        "tempfile",
+        "fractions",
+        "datetime",
+    ),
 )
 
 
@@ -61,18 +69,14 @@ def test_help_has_80_columns(netbench: Command, verb: str) -> None:
     assert long_lines(done.stdout) == []
     assert f"netbench {verb}" in done.stdout
     assert verb or all(f"\n    {each}" in done.stdout for each in VERBS)
-
-
-def test_version(netbench: Command) -> None:
-    done = netbench("--version")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (done.returncode, done.stdout) == (0, f"netbench {project['version']}\n")
+    assert netbench("--version").stdout == f"netbench {project['version']}\n"
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_help_and_version_import_nothing_heavy(option: str) -> None:
+def test_help_and_version_import_nothing_heavy() -> None:
     code = (
-        f"import sys; from netbench.__main__ import main; main([{option!r}])\n"
+        "import sys; from netbench.__main__ import main\n"
+        "for words in (['--help'], ['--version'], ['run', '--help']): main(words)\n"
         f"print(*[m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -82,11 +86,9 @@ def test_help_and_version_import_nothing_heavy(option: str) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        *(("nonsense", ""), ("", ""), ("run", ""), ("list nonsense", "")),
-        *(("run missing.yaml", ""), ("report nowhere", "")),
+        *(("nonsense", ""), ("", ""), ("run missing.yaml", ""), ("report nowhere", "")),
         ("report", "--index DIR"),
         ("report --index results latest", "leave out a result"),
-        ("report --index results --json", "leave out --json"),
         ("report --index no-such-folder", "no such folder"),
     ],
 )
@@ -173,17 +175,15 @@ def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -
 
 
 def test_the_report_shows_the_throughput_of_the_records(netbench: Command, result: Path) -> None:
-    records = stored_records(result)
-    mine = [r["receiver"] for r in records if r["cell"] == "send=write"]
+    ends = [r["receiver"] for r in stored_records(result) if r["cell"] == "send=write"]
     by_hand = [
         8 * (sum(r["flow"]["bytes"][1]) - sum(r["flow"]["bytes"][0])) / (end - begin)
-        for r in mine
+        for r in ends
         for begin, end in [r["time_ns"]]
     ]
-    text = netbench("report", result, "--json").stdout
     mean = sum(by_hand) / len(by_hand)
-    numbers = [float(n) for n in re.findall(r"\d+\.\d+", text)]
-    assert any(abs(n - mean) < 1e-6 * mean for n in numbers)
+    numbers = re.findall(r"\d+\.\d+", netbench("report", result, "--json").stdout)
+    assert any(abs(float(n) - mean) < 1e-6 * mean for n in numbers)
 
 
 def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> None:
@@ -222,28 +222,15 @@ def test_transfer_measures_one_cell_and_leaves_nothing(netbench: Command, tmp_pa
     assert sorted(tmp_path.iterdir()) == [source]
 
 
-def test_a_transfer_that_fails_exits_1_with_the_reason(netbench: Command) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = netbench("transfer", f"port={taken.getsockname()[1]}", "duration=50ms", "warmup=0s")
-    assert done.returncode == 1
-    assert "is taken: Address already in use; widen the range" in done.stderr
-
-
 def test_a_path_that_cannot_be_read_is_one_line_and_exits_2(
     netbench: Command, result: Path, tmp_path: Path
 ) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(result, copy)
+    copy = shutil.copytree(result, tmp_path / "copy")
     (copy / "records.jsonl").unlink()
     (copy / "records.jsonl").mkdir()
     for verb in ("report", "resume"):
         done = netbench(verb, copy)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    done = netbench("report", result, "--html", "no/such/folder/r.html")
-    assert (done.returncode, (tmp_path / "no").exists()) == (2, False)
-    assert "cannot write no/such/folder/r.html: No such file or directory" in done.stderr
 
 
 def test_meter_shows_each_cpu(netbench: Command) -> None:
@@ -292,7 +279,7 @@ def is_there(pid: int) -> bool:
 @pytest.mark.parametrize(
     "signum",
     # a terminal that closes is among the faults
-    [signal.SIGINT, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)],
+    [signal.SIGINT, signal.SIGTERM],
 )
 def test_an_interrupt_keeps_all_records_and_resume_goes_on(running: Running, signum: int) -> None:
     running.await_records(3)
@@ -329,7 +316,6 @@ def test_an_interrupt_in_an_exec_does_not_end_it_by_the_signal(tmp_path: Path) -
         ("signal.signal(signal.SIGCHLD, signal.SIG_IGN)", ""),
         ("os.mkdir('gone'), os.chdir('gone'), os.rmdir('../gone')", "go to another: `cd`"),
         ("resource.setrlimit(resource.RLIMIT_AS, (1 << 30,) * 2)", "`ulimit -v unlimited`"),
-        ("resource.setrlimit(resource.RLIMIT_DATA, (1 << 30,) * 2)", "`ulimit -d unlimited`"),
     ],
 )
 def test_what_a_parent_hands_on_hangs_nothing(tmp_path: Path, before: str, says: str) -> None:
@@ -380,7 +366,7 @@ def test_a_killed_controller_loses_only_the_run_in_flight(running: Running) -> N
     assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"
 
 
-def test_latest_is_the_newest_result_and_the_first_of_the_list(
+def test_latest_is_the_newest_result_and_a_page_and_a_list_have_all(
     netbench: Command, result: Path, tmp_path: Path
 ) -> None:
     for name in ("b/20260101T000000Z-aaaaaa", "a/20260301T000000Z-bbbbbb", "c/20260201T000000Z-cc"):
@@ -392,28 +378,17 @@ def test_latest_is_the_newest_result_and_the_first_of_the_list(
     (tmp_path / rows[0]["folder"] / "records.jsonl").write_text("{}\n")
     done = netbench("report", "latest")
     assert (done.returncode, rows[0]["folder"] in done.stderr) == (1, True)
+    done = netbench("report", "--index", "results")
+    assert (done.returncode, done.stdout) == (0, "results/index.html\n")
+    assert "records.jsonl:1" in (tmp_path / "results" / "index.html").read_text()
+    told = netbench("list", "results").stdout
+    assert all(word in told for word in ("unreadable", "finished", "results/b/20260101T000000Z-aa"))
+    first, *_, last = json.loads(netbench("list", "results", "--json").stdout)
+    assert (first["status"], last["status"]) == ("unreadable", "finished")
+    assert last["finding"]
+    assert "records.jsonl:1" in first["why"]
     (tmp_path / "results").rename(tmp_path / "elsewhere")
     done = netbench("report", "latest", "--results", "elsewhere")
     assert (done.returncode, "elsewhere/a/" in done.stderr) == (1, True)
     done = netbench("compare", "elsewhere/b/20260101T000000Z-aaaaaa", "latest")
     assert (done.returncode, "no results below results" in done.stderr) == (2, True)
-
-
-def test_a_page_of_all_results(netbench: Command, result: Path, tmp_path: Path) -> None:
-    shutil.copytree(result, tmp_path / "results" / "a" / "20260101T000000Z-aaaaaa")
-    damaged = shutil.copytree(result, tmp_path / "results" / "b" / "20260301T000000Z-bbbbbb")
-    (damaged / "records.jsonl").write_text("{}\n")
-    done = netbench("report", "--index", "results")
-    assert (done.returncode, done.stdout) == (0, "results/index.html\n")
-    page = (tmp_path / "results" / "index.html").read_text()
-    assert "records.jsonl:1" in page
-    done = netbench("list", "results")
-    assert "unreadable" in done.stdout
-    assert "finished" in done.stdout
-    assert "results/a/20260101T000000Z-aaaaaa" in done.stdout
-    first, second = json.loads(netbench("list", "results", "--json").stdout)
-    assert (first["status"], second["status"]) == ("unreadable", "finished")
-    assert second["finding"]
-    assert "records.jsonl:1" in first["why"]
-    done = netbench("list", "results", "--results", str(damaged / "plan.json"))
-    assert (done.returncode, "is a file" in done.stderr) == (2, True)

@@ -289,9 +289,3 @@ def test_run_plain_prints_lines_on_a_terminal_too(on_terminal: OnTerminal, tmp_p
     assert screen.end() == 0
     assert "\x1b" not in screen.seen.decode()
     assert "6 cells, at least 24 runs" in screen.text
-
-
-def test_a_short_transfer_shows_no_second() -> None:
-    done = call("transfer", "duration=200ms", "congestion=cubic", "--json")
-    assert done.stderr == ""
-    assert json.loads(done.stdout)

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,47 +175,6 @@ def test_a_run_with_the_toys_moves_data_and_returns_their_counters(toys: Path) -
         assert run["calls"] >= 1_000_001 // 65536
         assert run["corked"] == more * 1_000_001
         assert run["syscr"] > 0
-
-
-REFUSED = """
-from tests.support.engine_pair import open_pair
-from netbench.engine.worker import Worker
-from netbench.base.errors import EngineError
-worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
-answer = []
-with open_pair(worker, worker) as pair:
-    table = pair.sender.catalogue
-    option = table.send["toy"].options[0]
-    good = {"role": "send", "method": "toy", "streams": 1, "chunk": 10, "duration": 10}
-    for options, extra in ((good, 2), ({**good, "method": "write"}, 1)):
-        values = {**Worker.values(pair.sender, options), option.id: extra}
-        pair.sender.values = lambda *a, _v=values: _v
-        try:
-            pair.sender.prepare(options)
-            answer.append("taken")
-        except EngineError as error:
-            answer.append(str(error))
-"""
-
-
-@pytest.mark.slow
-def test_an_option_belongs_to_its_method_and_is_checked(toys: Path) -> None:
-    """Its bounds hold, and another method's job does not take it."""
-    answer = python(toys, REFUSED)
-    assert isinstance(answer, list)
-    assert "more is 2; it must be between 0 and 1" in answer[0]
-    assert "belongs to another method" in answer[1]
-
-
-def test_a_diff_that_does_not_apply_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A document that has fallen behind the code fails here, not at a contributor's."""
-    stale = blocks("adding-a-method.md", "diff")[0].replace(" \trow(null) \\", " \trow(nothing) \\")
-    patched: Callable[..., list[str]] = lambda *_: [stale]  # noqa: E731
-    monkeypatch.setitem(globals(), "blocks", patched)
-    with pytest.raises(subprocess.CalledProcessError):
-        copied(tmp_path, "adding-a-method.md")
 
 
 SECTION = """

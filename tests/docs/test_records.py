@@ -37,13 +37,10 @@ def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) 
     assert read(tmp_path / name)
 
 
-def test_the_readings_of_noise(tmp_path: Path) -> None:
+def test_the_readings_of_noise_and_profile_runs(tmp_path: Path) -> None:
     (tmp_path / "noise.jsonl").write_text(example("samples/noise.jsonl").replace("\n", "") + "\n")
     (entry,) = read_noise(tmp_path / "noise.jsonl")
     assert entry.kernel == ("snd", "rcv")
-
-
-def test_profile_runs(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     line = example("profiles/").replace("\n", "") + "\n"
     (tmp_path / "profiles" / "runs.jsonl").write_text(line)

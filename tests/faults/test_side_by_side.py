@@ -163,30 +163,6 @@ def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
 
 
 @pytest.mark.slow
-def test_a_campaign_whose_controller_was_killed_goes_on_in_the_same_order(
-    begin: Begin, four: Lab
-) -> None:
-    sweep = "sweep: {chunk: [16K, 32K, 64K]}\nrepeat: {min: 4, max: 4}\n"
-    text = f"overlap: kernel\n{PAIRED.replace('200ms', '20ms')}{sweep}"
-    whole = begin(four, text)
-    assert whole.end()[0] == 0
-    killed = begin(four, text)
-    killed.await_records(9)
-    kill(killed.process.pid)
-    killed.process.communicate()
-    done = call("resume", killed.folder)
-    assert done.returncode == 0, done.stderr
-
-    def waves(records: list[Record]) -> list[tuple[int, str]]:
-        return list(dict.fromkeys((r["block"], r["cell"]) for r in records if r["status"] == "ok"))
-
-    assert waves(killed.records()) == waves(whole.records())
-    assert sorted((r["block"], r["cell"], r["pair"]) for r in killed.records()) == sorted(
-        (r["block"], r["cell"], r["pair"]) for r in whole.records()
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_ctrl_c_at_any_line_ends_the_campaign_and_puts_back(four: Lab, tmp_path: Path) -> None:
     """At lines of the main thread: an instant that is drawn from the time hardly ever lies where

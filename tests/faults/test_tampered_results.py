@@ -184,10 +184,8 @@ TOUCH = "[/bin/sh, -c, 'touch PLACE/evil']"
 LINKED = "netbench is a symbolic link"
 TAMPERINGS = {
     "a line added": journal(lambda dead, old: [*old, dead.evil()]),
-    "a line added before all others": journal(lambda dead, old: [dead.evil(), *old]),
     "a line changed": journal(lambda dead, old: [each.replace(b"mended", b"evil") for each in old]),
     "a line removed from the middle": journal(lambda dead, old: [old[0], *old[2:]]),
-    "lines that are none": journal(lambda dead, old: [b"[]\n"]),
     "another host": host("{here: {ssh: evil.example}}"),
     "a boot.command": host(f"{{here: {{ssh: nowhere, boot: {{command: {TOUCH}}}}}}}"),
     "a command": host(f"{{here: local}}\ncommand: {{x: {{apply: {TOUCH}, read: [x], undo: [x]}}}}"),
@@ -212,7 +210,7 @@ TAMPERINGS = {
     "a state folder that is a link": Tampering(relinked, LINKED, False, LINKED, 1),
     **{
         f"{name} that is a link": Tampering(link(name), "a symbolic link")
-        for name in ("plan.json", "facts.json", "records.jsonl", "journal.jsonl", "samples")
+        for name in ("plan.json", "records.jsonl", "journal.jsonl", "samples")
     },
 }
 
@@ -237,7 +235,7 @@ def test_what_was_tampered_with_is_named_and_not_acted_on(
     assert dead.happened("mended") == (verb == "restore" and row.mends)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 20, 10_000])
+@pytest.mark.parametrize("cut", [1, 10_000])
 def test_a_copy_of_the_journal_that_a_crash_has_cut_is_brought_up_to_date(
     dead: Dead, cut: int
 ) -> None:
@@ -249,14 +247,13 @@ def test_a_copy_of_the_journal_that_a_crash_has_cut_is_brought_up_to_date(
     assert dead.run("restore").stdout.startswith("nothing is left to put back")
 
 
-@pytest.mark.parametrize("name", ["moved", "a result \x1b[31m of mine", "x" * 200])
-def test_a_result_that_was_moved_is_one_still(dead: Dead, name: str) -> None:
-    moved = Dead(dead.folder.rename(dead.place / name))
+def test_a_result_that_was_moved_is_one_still(dead: Dead) -> None:
+    moved = Dead(dead.folder.rename(dead.place / "a result \x1b[31m of mine"))
     done = moved.run("resume")
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("how", ["--all", "ID", "gone", "R"])
+@pytest.mark.parametrize("how", ["--all", "gone", "R"])
 def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     dead: Dead, how: str
 ) -> None:
@@ -395,9 +392,7 @@ def test_a_disk_of_the_state_that_fills_up_ends_the_campaign_before_a_change(
     assert SACK.read_text() == before
 
 
-@pytest.mark.parametrize(
-    "umask", [0, 0o077, *(pytest.param(usual, marks=pytest.mark.slow) for usual in (0o002, 0o022))]
-)
+@pytest.mark.parametrize("umask", [0, 0o077])
 def test_others_may_write_nothing_of_a_result_and_read_nothing_of_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
 ) -> None:

@@ -164,9 +164,8 @@ def test_light_and_dark(browser: Browser, page: Path) -> None:
     assert paper() == light
 
 
-@pytest.mark.parametrize("which", ["page", "large"])
-def test_print_cuts_no_table(browser: Browser, which: str, request: pytest.FixtureRequest) -> None:
-    browser.open(request.getfixturevalue(which), "#run-2")
+def test_print_cuts_no_table(browser: Browser, large: Path) -> None:
+    browser.open(large, "#run-2")
     browser.click("#run-2 summary")
     browser.size(718)  # A4 less margins of 1 cm, at 96 dots an inch
     browser.media("dark", "print")

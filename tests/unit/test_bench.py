@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -10,9 +9,7 @@ from typing import Any
 
 import pytest
 
-import netbench
-from tests.support.paths import SAMPLE
-from tools.bench import comparisons, orchestration
+from tools.bench import orchestration
 from tools.bench.table import Part, Row
 
 
@@ -25,11 +22,8 @@ def test_overhead_is_from_a_window_s_closing_to_the_next_one_s_opening_less_the_
     windows = [(0, 50_000_000), (68_000_000, 118_500_000), (135_500_000, 185_500_000)]
     records = [record(number, *window) for number, window in enumerate(windows, 1)]
     assert orchestration.overheads(records, 10_000_000) == [8.0, 7.0]
-
-
-def test_a_failed_run_is_no_measurement() -> None:
     with pytest.raises(RuntimeError, match="run 2 is failed: no"):
-        orchestration.overheads([record(1, 0, 1), record(2, 2, 3, "failed")], 0)
+        orchestration.overheads([records[0], record(2, 2, 3, "failed")], 0)
 
 
 def test_what_a_loop_costs_is_less_than_the_longer_side_measured() -> None:
@@ -51,9 +45,6 @@ def test_only_gaps_between_different_levels_are_toggled() -> None:
     levels = [("on", 0), ("off", 90), ("off", 170), ("on", 265)]
     records = [toggled(number, *level) for number, level in enumerate(levels, 1)]
     assert orchestration.toggles(records) == [30.0, 35.0]
-
-
-def test_a_level_that_was_not_read_back_is_no_toggle() -> None:
     with pytest.raises(RuntimeError, match="run 2 does not show tso: off on both hosts"):
         orchestration.toggles([toggled(1, "on", 0), toggled(2, "off", 90, read="on")])
 
@@ -74,54 +65,19 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
-def test_a_bench_of_some_parts_judges_these_alone(bench: ModuleType) -> None:
+def test_a_bench_of_some_parts_judges_these_alone_and_replaces_their_sections(
+    bench: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = bench.ROOT / "docs" / "performance.md"
+    assert bench.main(["peers", "nosuch"]) == 2
+    assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
+    assert not page.exists()
     assert bench.main(["watch"]) == 1
     assert bench.main(["peers"]) == 0, "though another misses its budget"
     assert bench.main(["peers", "watch"]) == 1
-    written = (bench.ROOT / "docs" / "performance.md").read_text()
+    written = page.read_text()
     assert written.count("Not measured yet.") == len(bench.PARTS) - 2
     assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
-
-
-def test_a_part_replaces_its_own_section_alone(bench: ModuleType) -> None:
-    """Whatever another part measured long ago, elsewhere, stays as it is."""
-    page = bench.ROOT / "docs" / "performance.md"
-    bench.main(["peers", "watch"])
-    mended = page.read_text().replace("| a | 1 |", "| a | of another day |")
-    page.write_text(mended)
+    page.write_text(written.replace("| a | 1 |", "| a | of another day |"))
     bench.main(["watch"])
-    before, after = (re.split("(?=<!-- part: )", text) for text in (mended, page.read_text()))
-    changed = [i for i, text in enumerate(after) if text != before[i]]
-    assert changed == [1 + bench.PARTS.index("watch")]
     assert page.read_text().count("of another day") == 1
-
-
-def test_a_bench_measures_nothing_when_a_part_is_unknown(
-    bench: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert bench.main(["peers", "nosuch"]) == 2
-    assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
-    assert not (bench.ROOT / "docs" / "performance.md").exists()
-
-
-def test_comparisons_become_rows() -> None:
-    """Those of the sample: each row has the means of its own cells, and is judged by its own
-    interval.
-    """
-    results = netbench.load(SAMPLE)
-    found = results.compare("send", "sendfile", "throughput")
-    means = results.runs.groupby(["send", "pin"], observed=True)["throughput"].mean()
-    least = float(found["low"].median())
-
-    def judged(budget: comparisons.Budget | None) -> list[bool | None]:
-        rows = comparisons.rows(
-            results, "send", "sendfile", "throughput", lambda levels: levels["pin"], budget
-        )
-        assert [row.what for row in rows] == [*found["pin"]]
-        for row in rows:
-            assert row.ours == f"{means['readwrite', row.what]:.4g} Gb/s"
-            assert row.peer == f"send sendfile: {means['sendfile', row.what]:.4g} Gb/s"
-        return [row.holds for row in rows]
-
-    assert judged(None) == [None] * len(found)
-    assert judged(comparisons.low_at_least(least)) == [*(found["low"] >= least)]

@@ -61,42 +61,15 @@ CASES = {
         [standing("write", BASE), standing("splice", SAME), standing("mmap", LESS)],
         {"write": "", "splice": "converged", "mmap": ""},
     ),
-    "a value of 0 has no ratio, whatever the other metric says": Case(
-        [standing("write", (10.0, 0.0, 20.0), BASE), standing("splice", SAME, SAME)],
-        {"write": "", "splice": ""},
-        Repeat(3, 9, precision=0.05, metrics=BOTH),
-    ),
-    "a metric that only one has is not judged": Case(
-        [standing("write", BASE), standing("splice", SAME, WILD)],
-        {"write": "converged", "splice": "converged"},
-        Repeat(3, 9, precision=0.05, metrics=BOTH),
-    ),
-    "blocks that only one has do not count": Case(
-        [standing("write", BASE), standing("splice", SAME, first=1)],
-        {"write": "", "splice": ""},
-    ),
     "two comparisons are judged at half the error share: not 28.3%": Case(
         [standing("write", LEVEL), standing("splice", SWUNG), standing("mmap", LEVEL)],
         {"write": "max", "splice": "max", "mmap": "converged"},
         Repeat(3, 3, precision=0.283),
     ),
-    "boots that were not asked for are never enough": Case(
-        [
-            replace(standing("write", LEVEL * 2), boots={3: 1, 4: 1, 5: 1}),
-            replace(standing("splice", LEVEL * 2), boots={3: 1, 4: 1, 5: 1}),
-        ],
-        {"write": "", "splice": ""},
-    ),
     "equal levels have no verdict without a margin": Case(
         [standing("write", LEVEL), standing("splice", LEVEL)],
         {"write": "", "splice": ""},
         Repeat(3, 9, until="verdict"),
-    ),
-    "nor within one that is too small": Case(
-        [standing("write", LEVEL), standing("splice", SWUNG)],
-        {"write": "", "splice": ""},
-        Repeat(3, 9, until="verdict"),
-        Compare("send", "write", 0.05),
     ),
     "equal within the margin is a verdict": Case(
         [standing("write", LEVEL), standing("splice", LEVEL)],
@@ -296,13 +269,8 @@ def test_cells_close_as_a_second_writing_of_the_rule_says() -> None:
         closed = closings(cells, ["send"], COMPARE, repeat)
         assert closed == expected(cells, repeat), f"seed {seed}"
         outcomes.update(closed.values())
-    assert min(outcomes[reason] for reason in ("converged", "max", "failed", "")) > 20, outcomes
-
-
-def test_without_compare_they_close_as_it_says_too() -> None:
-    for seed in range(250):
-        cells, repeat = drawn(random.Random(seed))
         said = {key: cell.closed or alone(cell, repeat) for key, cell in cells.items()}
         ran = {k: has_all(c, c.runs, repeat) for k, c in cells.items()}
         said = {key: reason or ("max" if ran[key] else "") for key, reason in said.items()}
-        assert closings(cells, ["send"], None, repeat) == said, f"seed {seed}"
+        assert closings(cells, ["send"], None, repeat) == said, f"seed {seed}, without compare"
+    assert min(outcomes[reason] for reason in ("converged", "max", "failed", "")) > 20, outcomes

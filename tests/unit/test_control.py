@@ -66,14 +66,6 @@ def test_a_control_is_the_baseline_in_all_but_its_name() -> None:
     assert found.compare.control
 
 
-def test_a_control_is_shuffled_into_each_block() -> None:
-    plan = Plan(parse(FOUR))
-    blocks = [[run.unit.cell.id for run in runs(plan, n)] for n in range(60)]
-    assert {block.index("chunk=2K,control") for block in blocks} == set(range(5))
-    first = sum(block.index("chunk=2K") < block.index("chunk=2K,control") for block in blocks)
-    assert 0 < first < 60
-
-
 def test_the_control_of_a_kernel_is_in_the_boots_of_its_baseline() -> None:
     text = (
         "sweep: {kernel: [a, b, c, d]}\ncompare: {factor: kernel, baseline: b}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -176,13 +175,3 @@ def test_parts_are_not_run_where_others_may_exchange_them(
     for link in (theirs / "link", tmp_path / "link"):
         with pytest.raises(PlaceError, match="may exchange it") if owner else nullcontext():
             dask_engine._prepared(link / "1", ours)  # type: ignore[arg-type]
-
-
-def test_help_imports_nothing_of_dask() -> None:
-    code = (
-        "import sys, netbench.__main__ as m; m.main(['--help']); m.main(['run', '--help']);"
-        " sys.exit(' '.join({'dask', 'distributed', 'netbench.fleet.dask_engine'} & sys.modules.keys()) or None)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "--engine" in done.stdout

@@ -104,29 +104,6 @@ def test_a_damaged_line_is_an_error_that_names_it_or_an_entry_still(line: bytes)
         assert parse_entry(to_line(entry_json(entry)), WHERE) == entry
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
-def test_a_key_that_is_missing_is_named(kind: str) -> None:
-    for key in set(RAW[kind]) - {"time", "kind", "machine", "netns", "undo", "look"}:
-        with pytest.raises(
-            StoreError, match=rf"^{WHERE}: not an entry .*\({key}: Field required\)"
-        ):
-            parse_entry(damage.without(RAW[kind], (key,)), WHERE)
-
-
-@pytest.mark.parametrize(
-    ("path", "value", "why"),
-    [
-        ("kind", "chance", "unknown kind 'chance'; kinds: change, restored, "),
-        ("number", "7", "number: Input should be a valid integer, found '7'"),
-        ("target", "eth0", "target: Input should be a valid array, found 'eth0'"),
-        ("undone", 1, "undone: Unexpected keyword argument"),
-    ],
-)
-def test_a_wrong_value_is_named(path: str, value: object, why: str) -> None:
-    with pytest.raises(StoreError, match=rf"^{WHERE}: .*docs/records.md says \({why}"):
-        parse_entry(damage.replaced(RAW["change"], (path,), value), WHERE)
-
-
 def test_a_journal_names_the_line(tmp_path: Path) -> None:
     file = tmp_path / "journal.jsonl"
     file.write_bytes(to_line(RAW["back"]) + b'{"time":"","kind":"back"}\n' + b"{unfinished")

@@ -48,33 +48,23 @@ def test_builds_of_a_commit_share_their_objects_and_differ_in_addresses(
     assert [line.rpartition("-")[2].split()[0] for line in heard.said] == layouts
 
 
-def test_a_layout_is_built_once_and_the_same_again(repository: Repository, tmp_path: Path) -> None:
-    second = kernel(repository, layouts=2).each[1]
-    place = build(second, Lines().told)
-    (image,) = place.glob("tar-install/boot/vmlinuz-*")
-    whole, made = image.read_bytes(), links(tmp_path)
-    again = Lines()
-    assert build(second, again.told) == place
-    assert (again.said, links(tmp_path)) == ([], made)
-    image.write_bytes(b"")
-    assert build(second, again.told) == place
-    assert image.read_bytes() == whole
-
-
-def test_the_tree_s_own_order_comes_back_after_a_shuffled_one(
+def test_a_layout_is_built_once_and_the_same_again_and_the_tree_s_own_order_comes_back(
     repository: Repository, tmp_path: Path
 ) -> None:
-    first, second = kernel(repository, layouts=2).each
-    place = build(first, Lines().told)
-    (image,) = place.glob("tar-install/boot/vmlinuz-*")
-    whole = image.read_bytes()
-    build(second, Lines().told)
-    image.write_bytes(b"")
-    build(first, Lines().told)
-    assert image.read_bytes() == whole
+    layouts = kernel(repository, layouts=2).each
+    places = [build(each, Lines().told) for each in layouts]
+    images = [next(place.glob("tar-install/boot/vmlinuz-*")) for place in places]
+    whole, made, again = [image.read_bytes() for image in images], links(tmp_path), Lines()
+    assert [build(each, again.told) for each in layouts] == places
+    assert (again.said, links(tmp_path)) == ([], made)
+    for image in images:
+        image.write_bytes(b"")
+    for at in (1, 0):
+        build(layouts[at], again.told)
+        assert images[at].read_bytes() == whole[at]
     repository.commit("int segments = 2;\n", "v2")
-    places = [build(kernel(repository, rev), Lines().told) for rev in ("v1", "v2")]
-    one, other = ([name for _, name in symbols(place)] for place in places)
+    later = build(kernel(repository, "v2"), Lines().told)
+    one, other = ([name for _, name in symbols(place)] for place in (places[0], later))
     assert one == other
 
 

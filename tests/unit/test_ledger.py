@@ -85,7 +85,6 @@ def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
     [
         (("refused", "refused"), True),
         (("refused", "unsupported"), True),
-        (("unsupported", "unsupported"), False),
         (("refused", "ok"), False),
         (("refused",), False),
     ],
@@ -188,20 +187,6 @@ repeat: {min: 4, boots: 2, max: 30}
 def booted(run: int, cell: str, block: int, status: Status = "ok", reason: str = "") -> Record:
     unbooted = record(run, (cell, "h>h"), block, 10 + block / 10, status, reason)
     return replace(unbooted, boot=block // 2 + 1)
-
-
-def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
-    plan, book = in_boots()
-    assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
-    run = 0
-    for block in range(8):
-        for unit in plan.wanted(block, book.is_open, ()):
-            run += 1
-            fate: tuple[Status, str] = ("failed", "reset") if run == 5 else ("ok", "")
-            book.add(booted(run, unit.cell.id, block, *fate))
-        assert not book.finished
-        book.next_block()
-    assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
 
 
 def in_boots() -> tuple[Plan, Ledger]:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from netbench.base.errors import StoreError
 from netbench.result.codec import SCHEMA
 from netbench.result.files import read_facts, read_noise, read_plan
 from tests.support import damage
@@ -80,22 +79,3 @@ def test_what_is_damaged_is_an_error_that_names_the_file_or_is_read_still(
     tmp_path: Path, name: str, data: st.DataObject
 ) -> None:
     check(tmp_path / name, data.draw(damage.damaged(FILES[name][1])))
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "why"),
-    [
-        ("plan.json", "cells.0.factors", r"cells.0.factors: Field required"),
-        ("plan.json", "repeat.min", r"repeat.min: Field required"),
-        ("plan.json", "schema", r"expected schema 2"),
-        ("facts.json", "hosts.here.0.boot_id", r"hosts.here.0.boot_id: Field required"),
-        ("facts.json", "hosts.here.0", r"hosts.here: Tuple should have at least 1"),
-        ("noise.jsonl", "ns", r"ns: Field required"),
-    ],
-)
-def test_what_is_missing_is_named(tmp_path: Path, name: str, path: str, why: str) -> None:
-    read, whole = FILES[name]
-    keys = tuple(int(key) if key.isdecimal() else key for key in path.split("."))
-    file = written(tmp_path / name, damage.without(whole, keys))
-    with pytest.raises(StoreError, match=rf"^{file}:.*{why}"):
-        read(file)

@@ -17,26 +17,6 @@ def factors(campaign: Campaign, *names: str) -> set[tuple[str, ...]]:
     return {tuple(cell.factors[name] for name in names) for cell in campaign.cells}
 
 
-def test_sosend_crosses_buffers_with_tso_and_sends_a_buffer_a_message() -> None:
-    campaign = load(SOSEND, catalogue=catalogue())
-    assert factors(campaign, "socket_buffer", "tso") == {
-        (b, t) for b in ("32K", "64K", "128K") for t in ("on", "off")
-    }
-    for cell in campaign.cells:
-        t = cell.transfer
-        assert (
-            t.chunk
-            == t.send_buffer
-            == t.receive_buffer
-            == int(cell.factors["socket_buffer"].removesuffix("K")) * 1024
-        )
-        assert t.source.kind in ("file", "files")
-        assert cell.settings["tso"].written == cell.factors["tso"]
-        assert len(cell.settings) == 1
-    assert (campaign.repeat.confidence, campaign.repeat.precision) == (0.95, 0.025)
-    assert {"rusage", "procstat"} <= set(campaign.meters)
-
-
 def test_sosend_runs_in_a_lab_with_nothing_but_a_set() -> None:
     campaign = load(SOSEND, ["lab=netns"], catalogue())
     assert campaign.lab == Lab("netns")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,14 +28,6 @@ def store(tmp_path: Path) -> Store:
     made = Store.create(tmp_path / "results", "name", "netbench: 1\n", {"cells": []})
     made.lock()
     return made
-
-
-def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
-    names = sorted(path.name for path in store.path.iterdir())
-    files = "campaign.yaml id journal.jsonl log.txt plan.json records.jsonl samples"
-    assert names == files.split()
-    assert sorted(store.path.parent.iterdir()) == [store.path]
-    assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
 
 
 def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path: Path) -> None:
@@ -151,22 +140,3 @@ def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
         fill()
     assert (page_disk / "journal.jsonl").read_text().endswith("\n")
     assert store.journal.entries() == [Restored((n,), "h") for n in range(next(numbers) - 1)]
-
-
-def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
-    code = (
-        "import sys; from pathlib import Path; from netbench.base.errors import StoreError\n"
-        "from netbench.result.store import Store\n"
-        "try: Store.open(Path(sys.argv[1])).lock()\n"
-        "except StoreError as e: print(e); sys.exit(3)\n"
-    )
-    argv = [sys.executable, "-c", code, store.path]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "is in use by another netbench" in done.stdout
-
-
-def test_samples_appear_whole(store: Store) -> None:
-    store.samples(7, [{"ns": 1}, {"ns": 2}])
-    assert (store.path / "samples" / "000007.jsonl").read_text() == '{"ns":1}\n{"ns":2}\n'
-    assert len(list((store.path / "samples").iterdir())) == 1

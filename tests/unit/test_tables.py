@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from netbench import load
-from netbench.base.errors import PlaceError, ReportError, RequestError
+from netbench.base.errors import ReportError, RequestError
 from netbench.read.cells import metric_order
 from netbench.report.source import Source
 from netbench.tables.database import TABLES, Database
@@ -171,20 +171,6 @@ def test_csv_holds_the_table_and_no_formula(made: Path, tmp_path: Path) -> None:
     assert {row["reason"] for row in rows} == {"", "'=cut"}
 
 
-def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) -> None:
-    file = tmp_path / "runs.parquet"
-    file.write_text("old")
-    with pytest.raises(RequestError, match=r"\.parquet or \.csv"):
-        write_table([made], "runs", tmp_path / "runs.xlsx")
-    blocked = tmp_path / "blocked"
-    blocked.write_text("a file, where a folder is needed")
-    with pytest.raises(PlaceError, match="choose another place"):
-        write_table([made], "runs", blocked / "runs.parquet")
-    assert file.read_text() == "old"
-    write_table([made], "runs", file)
-    assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
-
-
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
     lines = list(benchstat([result]))
@@ -243,27 +229,11 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
         otava([Source.of(path) for path in (late, SAMPLE)])
 
 
-def test_a_query_makes_only_the_tables_that_it_names(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    make = Database.make
-    monkeypatch.setattr(
-        Database, "make", lambda self, table: (asked.append(table), make(self, table))
-    )
-    with Database([Source.of(made)]) as database:
-        answer = database.query("SELECT 1; SELECT count(*) AS n FROM Runs WHERE status = 'ok'")
-    assert (answer.columns, asked) == (["n"], ["runs"])
-    assert answer.rows == [((tables_of(made)["runs"]["status"] == "ok").sum(),)]
-
-
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
         ("selec 1", 'syntax error at or near "selec"'),
-        ("SELECT nothing FROM runs", "nothing"),
         ("SELECT now()", "cast it"),
-        ("", "holds no statement"),
         ("; -- nothing", "holds no statement"),
         ("INSTALL spatial; LOAD spatial", "spatial"),
     ],

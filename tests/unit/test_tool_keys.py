@@ -37,11 +37,9 @@ def line(*argv: str) -> str:
 
 FIRST, SECOND = line("sh", "-c", "echo 1"), line("/bin/sh", "-c", "echo 2")
 WRITTEN = [
-    ([FIRST], ["sh"]),
     (["none", SECOND, FIRST], ["none", "sh", "sh-2"]),
     ([FIRST, SECOND, line("sh")], ["sh", "sh-2", "sh-3"]),
     ([line("/opt/iperf3", "-c"), "iperf3"], ["iperf3-2", "iperf3"]),
-    (["mine", line("mine")], ["mine", "mine-2"]),
     ([line("none")], ["none-2"]),
     ([line("'a b'", "'1, 2'")], ["a b"]),
 ]  # fmt: skip
@@ -69,12 +67,6 @@ compare: {{factor: tool, baseline: sh-2, control: false}}
 """
     ids = [cell.id for cell in parse(text, "t.yaml").cells if "sh" in cell.id]
     assert ids == ["tool=sh,streams=1", "tool=sh,streams=2", "tool=sh-2,streams=1,chunk=4K"]
-
-
-def test_a_tool_that_no_cell_uses_is_legal() -> None:
-    read = parse(HEAD + MINE, "t.yaml")
-    assert list(read.tools) == ["mine"]
-    assert not read.cells[0].transfer.tool.external
 
 
 def test_its_metrics_can_be_those_that_close_cells() -> None:

@@ -70,24 +70,6 @@ def test_each_lost_worker_of_a_host_is_waited_for(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_waits_for_every_thread_that_talks_to_a_worker() -> None:
-    """Two threads that read from one worker would take each other's answers."""
-    done = list[str]()
-
-    def act(host: str) -> None:
-        if host == "a":
-            time.sleep(0.1)
-            os.kill(os.getpid(), signal.SIGINT)  # to the main thread, as a terminal does
-        time.sleep(0.3)
-        done.append(host)
-
-    with WorkerPool(campaign.parse(PAIRS, "p.yaml")) as pool:
-        with pytest.raises(KeyboardInterrupt):
-            pool.each(act)
-        assert sorted(done) == ["a", "b", "c", "d"]
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_not_held_up_by_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "INTERRUPT_SECONDS", 0.1)
     never, once, ended = threading.Event(), threading.Lock(), list[str]()
