@@ -203,28 +203,6 @@ def test_verification_finds_what_was_changed_on_the_way(
     assert all(r["reason"].startswith("verify: what arrived is not what was sent") for r in found)
 
 
-NO_TAHOE = "set congestion control: tahoe: No such file or directory"
-
-
-@pytest.mark.parametrize(
-    ("setting", "level", "said"),
-    [
-        ("sweep: {qdisc: [fq, pfifo_fast]}", "error", NO_TAHOE),
-        ("sweep: {sysctl.net.ipv4.tcp_sack: [0, 1]}", "ok", "cannot be known before"),
-    ],
-)
-def test_a_congestion_control_that_is_not_there_is_an_error_of_check(
-    setting: str, level: str, said: str
-) -> None:
-    """A sysctl may allow it, a qdisc does not."""
-    text = f"{BASE}transfer: {{congestion: tahoe}}\n{setting}\n"
-    found = campaign.parse(text, "c.yaml")
-    with WorkerPool(found) as pool:
-        (only,) = [one for one in check(found, pool) if NO_TAHOE in one.what]
-    assert only.level == level
-    assert only.what.startswith(said)
-
-
 def barred() -> str:
     """A congestion control that only CAP_NET_ADMIN may choose."""
     kernel = Path("/proc/sys/net/ipv4")

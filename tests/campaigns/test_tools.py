@@ -54,13 +54,13 @@ def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:
     assert runs.loc["iperf3", "sender_cpu.rusage"] == pytest.approx(own, rel=0.3, abs=0.1)
 
 
-@pytest.mark.parametrize("how", ["hold", "close", "talk"])
+@pytest.mark.parametrize("how", ["close", "talk"])
 def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str) -> None:
     user = {"user": 1234, "group": 1234, "extra_groups": []} if os.geteuid() == 0 else {}
     argv = ["/usr/bin/python3", "-c", (ROOT / "tests/support/knock.py").read_text(), how]
     first = external_tool.FIRST_PORT
     with subprocess.Popen([*argv, str(first), str(first + 9)], **user) as other:
-        text = BASE.replace("1}", "2}") + "transfer: {duration: 1s, warmup: 0s, tool: iperf3}\n"
+        text = BASE.replace("1}", "2}") + "transfer: {duration: 300ms, warmup: 0s, tool: iperf3}\n"
         _, found = run(text, tmp_path)
         other.kill()
     for record in found:

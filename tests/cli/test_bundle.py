@@ -63,7 +63,7 @@ def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> Non
     result, other = made(tmp_path), made(tmp_path, "20260302T000000Z-def456")
     file = tmp_path / "of a result.zip"
     assert call("bundle", result, "--output", file).returncode == 0
-    for form in ((), ("--letter",), ("--json",)):
+    for form in ((), ("--json",)):
         assert call("report", file, *form).stdout == call("report", result, *form).stdout
     assert call("compare", file).stdout == call("compare", result).stdout
     two = call("compare", file, other)

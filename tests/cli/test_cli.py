@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -245,18 +244,10 @@ def test_meter_shows_each_cpu(netbench: Command) -> None:
 
 
 def test_schema_accepts_our_campaigns_and_refuses_a_wrong_one(netbench: Command) -> None:
-    schema = json.loads(netbench("schema").stdout)
+    check = jsonschema.Draft202012Validator(json.loads(netbench("schema").stdout))
     for file in sorted((ROOT / "campaigns").glob("*.yaml")):
-        jsonschema.validate(yaml.safe_load(file.read_text()), schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"netbench": 1, "name": "x", "transfr": {}}, schema)
-
-
-def test_a_closed_pipe_is_not_an_error(result: Path) -> None:
-    command = shlex.join(netbench_argv(["report", result, "--json"]))
-    script = f"{command} | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+        check.validate(yaml.safe_load(file.read_text()))
+    assert not check.is_valid({"netbench": 1, "name": "x", "transfr": {}})
 
 
 LONG = SMALL.replace("60ms", "150ms").replace("{min: 2, max: 2}", "{min: 6, max: 6}")

@@ -46,6 +46,7 @@ def test_each_dead_link_and_each_lost_page_fails_the_build(tmp_path: Path) -> No
     assert [said for said in told if said not in built.stderr] == []
 
 
+@pytest.mark.slow  # the whole site takes a minute; a small one is above
 def test_no_page_fetches_anything(site: Path) -> None:
     for page in site.rglob("*.html"):
         tags = re.findall(r"<(?:link|script|img|iframe|source)\b[^>]*>", page.read_text())

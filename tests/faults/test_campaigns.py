@@ -22,10 +22,9 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import StoreError, WorkerLost
+from netbench.base.errors import StoreError
 from netbench.engine.own_engine import local as own_catalogue
 from netbench.engine.worker import Worker
-from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
 from netbench.run import conductor
@@ -45,7 +44,6 @@ from tests.support.running import (
     resumed,
     run,
     sabotage,
-    stored_records,
     worker_pid,
 )
 from tests.support.screen import Screen
@@ -124,47 +122,6 @@ def test_an_interrupted_worker_undoes_its_changes() -> None:
     worker.interrupt()
     worker.clear_interrupt()
     worker.undo()
-    worker.close()
-
-
-def test_rejected_connections_change_nothing_and_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three who know no token: one says nonsense, one says nothing, and one resets its connection,
-    perhaps before it is accepted. They come while the receiver waits for its sender.
-    """
-    guests: list[socket.socket] = []
-    honest = Worker.prepare
-
-    def prepare(self: Worker, options: Any) -> Any:
-        if options["role"] == "send" and "ask" not in options:
-            for words in (b"GET / HTTP/1.0\r\nHost: netbench\r\n\r\n", b"", b""):
-                guests.append(socket.create_connection(("127.0.0.1", PORT)))
-                guests[-1].sendall(words)
-            linger = struct.pack("ii", 1, 0)
-            guests[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            guests.pop().close()
-        return honest(self, options)
-
-    monkeypatch.setattr(Worker, "prepare", prepare)
-    record, *_ = run(f"transfer: {{port: {PORT}, duration: 300ms, warmup: 20ms}}\n", tmp_path)
-    for guest in guests:
-        guest.close()
-    assert record["status"] == "ok", record["reason"]
-    assert record["receiver"]["rejected_connections"] in (2, 3)
-
-
-def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is stopped, and the order is larger than what a pipe holds."""
-    monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
-    channel = LocalChannel("here")
-    worker = Worker(channel.start_helper(), "here")
-    os.kill(worker.hello.pid, signal.SIGSTOP)
-    with pytest.raises(
-        WorkerLost, match=r"here: .*writing to it failed \(it has not read its input for 0.2 s\)"
-    ):
-        worker.operate("exec", ["echo", "x" * (1 << 20)])
-    os.kill(worker.hello.pid, signal.SIGKILL)
     worker.close()
 
 
@@ -308,14 +265,6 @@ def test_a_closed_pipe_does_not_change_the_exit_status(tmp_path: Path) -> None:
             stream.close()
         assert campaign.process.wait(60) == 1, "of the port that is taken"
     assert sum(r["status"] == "ok" for r in campaign.records()) == 10
-
-
-def test_closed_standard_streams_change_nothing(tmp_path: Path) -> None:
-    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
-    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
-    assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
-    (folder,) = tmp_path.glob("results/f/*")
-    assert [r["status"] for r in stored_records(folder)] == ["ok"]
 
 
 def test_an_answer_on_a_full_disk_is_an_error() -> None:

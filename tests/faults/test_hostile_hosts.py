@@ -182,17 +182,13 @@ def test_each_behaviour_has_its_message() -> None:
 
 # One row of each kind; the others are as slow as they are many.
 QUICK = (
-    "hello without end",
     "hello of a huge length",
     "noise on standard error",
-    "no port",
     "edges without end",
     "samples without end",
     "a silence in words in a result",
-    "a readback at three edges in a result",
     "a clock that jumps by days in a window",
     "words in answer to all questions",
-    "heartbeats after goodbye",
 )
 
 
@@ -257,9 +253,7 @@ SHELLS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", rows(SHELLS, ("lines without end", "an answer without end", "the end"))
-)
+@pytest.mark.parametrize("name", rows(SHELLS, ("an answer without end", "the end")))
 def test_a_hostile_login_shell_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
     script, says = SHELLS[name]
     folder = place.folder / re.sub(r"\W+", "-", f"shell {name}")

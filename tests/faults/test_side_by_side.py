@@ -115,7 +115,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     """So does a controller that resumes it, without the hosts of that pair."""
     soon = with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     text = f"overlap: kernel\nsettings: {{tso: off}}\n{PAIRED}"
-    campaign = begin(own, f"{text}repeat: {{min: 40, max: 40}}\n", soon, watch=False)
+    campaign = begin(own, f"{text}repeat: {{min: 15, max: 15}}\n", soon, watch=False)
     campaign.await_records(2)
     host = own.hosts["d"]
     kill(*processes(host, "sshd"), *processes(host, "worker-"))
@@ -141,7 +141,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     records = campaign.records()[len(before) :]
     assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
     ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]
-    assert len(ok) == 40
+    assert len(ok) == 15
 
 
 def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(

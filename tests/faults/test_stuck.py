@@ -152,21 +152,6 @@ def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
     assert not held()
 
 
-def test_movers_that_are_told_to_exit_are_replaced(tmp_path: Path) -> None:
-    """SIGTERM is what `systemctl stop` and KillUserProcesses send. Of helpers: the next test."""
-    text = HEAD + "transfer: {duration: 2s, warmup: 0s, congestion: cubic}\n"
-    campaign = Running(tmp_path, tmp_path / "r", text)
-    wait_for(held, lambda: campaign.process.poll() is None)
-    time.sleep(0.5)  # into the run: nothing outside shows when its window is open
-    os.kill(campaign.workers("\0mover\0")[0], signal.SIGTERM)
-    code, said = campaign.end()
-    assert code == 0, said
-    first, second = campaign.records()
-    assert (first["status"], second["status"]) == ("interrupted", "ok")
-    assert "the worker is gone: a signal told it to exit" in first["reason"]
-    assert not held()
-
-
 @pytest.mark.parametrize(
     ("where", "what", "role"),
     [(Runner, "_measure", ""), (transfer, "verify", ""), (transfer, "verify", "sender")],

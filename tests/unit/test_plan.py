@@ -136,15 +136,6 @@ def test_each_round_of_profiles_has_each_due_unit_once_in_an_order_of_its_own() 
     assert list(plan.profiles(due, None, 4)) == list(plan.profiles(due, None, 4))
 
 
-def test_profiles_of_a_kernel_are_of_its_cells() -> None:
-    made = make({"kernel": ["old", "new"], "send": ["a", "b"]}, profile=ProfileSpec("all"))
-    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in made.cells)
-    plan = Plan(replace(made, cells=cells))
-    due = {(unit.key, 0) for unit in plan.units}
-    steps = [step for step in plan.profiles(due, "new", 1) if isinstance(step, ProfileRun)]
-    assert sorted(step.unit.cell.id for step in steps) == ["kernel=new,send=a", "kernel=new,send=b"]
-
-
 def test_the_order_of_a_campaign_of_one_pair_is_that_of_earlier_versions() -> None:
     """Else `resume` would refuse their results."""
     plan = Plan(make({"x": [str(i) for i in range(8)]}))
@@ -190,15 +181,11 @@ def test_plan_in_words_says_rounds_and_cuts_what_is_long() -> None:
     hosts = [f"n{n}" for n in range(40)]
     pairs = " ".join(f"{a}>{b}" for a in hosts for b in hosts if a < b)
     told = plan_text(Plan(of_pairs(pairs, {"x": ["1", "2"]}, verify=False)))
-    assert "n0 to n1," in told
     assert " and 772 more" in " ".join(told.split())
     rounds = len(Plan(of_pairs(pairs, {})).rounds)
     assert f"\n{rounds} rounds of 20 pairs at most side by side" in told
-    assert "if hosts turn out to share a kernel" in told
     assert f"  and {2 * rounds - 40} more" in told
     assert len(told.splitlines()) < 100
-    alone = plan_text(Plan(make({"x": ["1", "2"]})))
-    assert "round" not in alone
 
 
 def test_every_step_of_a_wave_comes_before_the_next_kind() -> None:
@@ -217,19 +204,6 @@ def test_hosts_that_are_found_on_one_kernel_are_in_rounds_of_their_own() -> None
     assert len(Plan(local).rounds) == 2, "all of them are this machine"
     for kind, number in (("netns", 2), ("qemu", 1)):
         assert len(Plan(replace(plan.campaign, lab=Lab(kind))).rounds) == number
-
-
-def test_cells_have_rounds_of_their_own_where_overlap_is_swept() -> None:
-    made = of_pairs("a>b c>d", {"overlap": ["none", "round", "kernel"]})
-    cells = tuple(replace(cell, overlap=cell.factors["overlap"]) for cell in made.cells)
-    plan = Plan(replace(made, cells=cells), dict.fromkeys("abcd", "one"))
-    assert sorted(waves(plan)) == [
-        ("overlap=kernel", ["a>b", "c>d"]),
-        ("overlap=none", ["a>b"]),
-        ("overlap=none", ["c>d"]),
-        ("overlap=round", ["a>b"]),
-        ("overlap=round", ["c>d"]),
-    ]
 
 
 def test_estimated_time_counts_warmup_duration_blocks_and_profiles_and_overlap_once() -> None:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,10 +24,8 @@ from netbench.plan.plan import Apply, Plan, Run, Unit
 from netbench.result.record import Record
 from netbench.run.check import check_overlap
 from netbench.run.ends import Measurement
-from netbench.run.run_history import profiles_due
 from netbench.run.runner import Runner, StartGate
 from tests.support.running import wait_for
-from tests.support.synthetic import Synth
 from tests.unit.conftest import PAIRS, Pressing
 
 # --- the gate ---
@@ -119,22 +116,6 @@ def test_an_interrupt_while_runs_begin_lets_none_wait_for_one_that_never_does(
         side_by_side([partial(run, "a>b"), partial(run, "c>d")], told.set)
     assert sorted(passed) == ["a>b", "c>d"]
     assert told.is_set()
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_after_an_error_ends_what_still_waits() -> None:
-    told, heard = threading.Event(), list[bool]()
-
-    def fail() -> None:
-        raise ValueError
-
-    def press() -> None:
-        os.kill(os.getpid(), signal.SIGINT)  # to the main thread, as a terminal does
-        heard.append(told.wait(60))
-
-    with pytest.raises(KeyboardInterrupt):
-        side_by_side([fail, press], told.set)
-    assert heard == [True]
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -331,20 +312,3 @@ def test_pairs_side_by_side_on_one_kernel_do_not_set_what_is_of_all_of_it(
     found = list(check_overlap(campaign.parse(PAIRS + more, "w.yaml")))
     assert bool(found) == refused
     assert all(one.level == "error" for one in found)
-
-
-def test_no_profile_run_is_due_on_a_pair_that_was_given_up(tmp_path: Path) -> None:
-    def losing(record: dict[str, Any]) -> dict[str, Any]:
-        if (record["pair"], record["block"]) != ("c>d", 1):
-            return record
-        kept = {"run", "cell", "pair", "block", "boot", "factors", "started", "schema"}
-        failed = {"status": "failed", "reason": "lost: d: no route to host"}
-        return {key: value for key, value in record.items() if key in kept} | failed
-
-    synth = Synth({"send": ("readwrite",)}, pairs=("a>b", "c>d"), runs=2, edit=losing)
-    made = synth.write(tmp_path / "w" / "R")
-    sweep = "sweep: {send: [readwrite]}\nprofile: {cells: all, runs: 1}\n"
-    plan = Plan(campaign.parse(f"{PAIRS}{sweep}", "c.yaml"))
-    store = SimpleNamespace(path=made, profile_runs=list)
-    (cell,) = {unit.cell.id for unit in plan.units}
-    assert profiles_due(store, plan) == {((cell, "a>b"), 0)}  # type: ignore[arg-type]
