@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import netbench
 from netbench import campaign, load
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
@@ -25,6 +26,7 @@ from netbench.run.worker_pool import WorkerPool
 from netbench.settings.setting import fields
 from tests.conftest import SMALL
 from tests.support.engine_pair import WORKER
+from tests.support.local import call
 from tests.support.running import run_whole as run
 from tests.support.running import sabotage, stored_records, wait_for, worker_pid
 
@@ -301,3 +303,62 @@ def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> N
     assert len(windows) == 2, "one before each block"
     runs = load(conclusion.path).runs
     assert runs["system_cpu.procstat"].notna().all()
+
+
+# A control: its records, what is left of it after a kill, and its report
+
+
+TEXT = """\
+netbench: 1
+name: c
+transfer: {duration: 20ms, warmup: 0ms, congestion: cubic}
+sweep: {chunk: [16K, 32K, 64K, 128K]}
+repeat: {min: 3, max: 3}
+compare: {factor: chunk, baseline: 32K}
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("results")
+    conclusion = conductor.start(campaign.parse(TEXT, "c.yaml"), results)
+    assert (conclusion.why, conclusion.exit_code) == ("done", 0)
+    return conclusion.path
+
+
+def test_its_records_have_the_factors_of_the_baseline_and_say_what_they_are(result: Path) -> None:
+    records = stored_records(result)
+    mine = [r for r in records if r["cell"].endswith(",control")]
+    assert [r["block"] for r in mine] == [0, 1, 2]
+    for record in mine:
+        assert record["cell"] == "chunk=32K,control"
+        assert record["factors"] == {"chunk": "32K"}
+        assert record["control"] is True
+        assert record["status"] == "ok"
+    assert len(records) == 15
+    assert not any("control" in r for r in records if r not in mine)
+    planned = json.loads((result / "plan.json").read_text())
+    assert planned["compare"]["control"] is True
+    assert planned["runs_total"] == len(records)
+    assert planned["order"] == [r["cell"] for r in records if r["block"] == 0]
+
+
+def test_a_campaign_that_was_killed_goes_on_with_its_control(result: Path) -> None:
+    whole = stored_records(result)
+    places = [(r["cell"], r["block"]) for r in whole]
+    at = next(n for n, r in enumerate(whole) if r["block"] == 1 and r.get("control"))
+    file = result / "records.jsonl"
+    for kept in (at, at + 1):  # right before a run of the control, and right after it
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(lines[:kept]))
+        for _ in range(2):  # the second finds nothing to do
+            done = call("resume", result)
+            assert done.returncode == 0, done.stderr
+            assert [(r["cell"], r["block"]) for r in stored_records(result)] == places
+
+
+def test_its_report_averages_none_of_it(result: Path) -> None:
+    found = netbench.load(result)
+    assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
+    told = " ".join(call("report", result).stdout.split())
+    assert "12 runs and 3 of 1 control" in told

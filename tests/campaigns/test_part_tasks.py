@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from netbench.base.errors import RequestError, StoreError
 from netbench.fleet import part_task
 from netbench.fleet.part_task import CAMPAIGN, RUN, STOP, PartTask, is_leased, run_part, write_state
+from tests.support.local import call, netbench_argv
 from tests.support.running import stored_records, wait_for
 
 TEXT = """\
@@ -114,3 +116,49 @@ def test_a_controller_keeps_the_lease_when_its_task_is_gone(
 def test_another_version_of_netbench_is_refused(task: PartTask) -> None:
     with pytest.raises(RequestError, match="install the same version"):
         run_part(replace(task, version="0.0.0"))
+
+
+# Nobody but whoever runs a campaign in parts runs code by it
+
+
+TEXT_OF_BORDER = """\
+netbench: 1
+name: fleet
+verify: off
+transfer: {duration: 100ms, warmup: 2ms, congestion: reno}
+repeat: {min: 600, max: 600}
+"""
+
+
+def test_parts_on_this_machine_open_no_port_for_tasks(tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(TEXT_OF_BORDER)
+    argv = netbench_argv(["run", "fleet.yaml", "--engine", "dask", "--parts", "1"])
+    with subprocess.Popen(argv, cwd=tmp_path, start_new_session=True) as run:
+        try:
+            records = "results/fleet/*-parts/1/fleet/*/records.jsonl"
+            wait_for(lambda: any(tmp_path.glob(records)), lambda: run.poll() is None, 120)
+            said = subprocess.run(["ss", "-Hltnp"], check=True, capture_output=True, text=True)
+            assert f"pid={run.pid}," not in said.stdout
+            assert b"distributed" not in Path(f"/proc/{run.pid}/maps").read_bytes()
+        finally:
+            os.killpg(run.pid, signal.SIGINT)
+            assert run.wait(60) == 130
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("127.0.0.1:9", "127.0.0.1:9 is not tls://"),
+        ("tls://127.0.0.1:9", "no files are named for tls://127.0.0.1:9"),
+    ],
+)
+def test_a_scheduler_without_certificates_is_refused(
+    tmp_path: Path, address: str, said: str
+) -> None:
+    pytest.importorskip("distributed")
+    (tmp_path / "fleet.yaml").write_text(TEXT_OF_BORDER)
+    done = call("run", tmp_path / "fleet.yaml", "--engine", "dask", "--scheduler", address)
+    assert done.returncode == 2
+    told = " ".join(done.stderr.split())
+    for part in (said, "DASK_DISTRIBUTED__COMM__TLS__CA_FILE", "--insecure"):
+        assert part in told

@@ -127,31 +127,6 @@ def test_the_skeleton_compiles(tmp_path: Path, document: str, place: str) -> Non
         subprocess.run(["cc", *STRICT, f"-I{tmp_path}/native/include", str(source)], check=True)
 
 
-CATALOGUE = """
-from netbench.engine.own_engine import local
-c = local()
-def say(row): return [row.name, row.type, row.unit, row.per, sorted(row.flags)]
-m, t = c.send["toy"], c.meters["toyio"]
-answer = {"method": say(m.row), "options": [say(o) for o in m.options], "proofs": [say(p) for p in m.counters],
-          "meter": say(t.row), "counters": [say(n) for n in t.counters], "why": [m.row.why, t.row.why]}
-"""
-
-
-@pytest.mark.slow  # they build the engine
-def test_the_toys_are_in_the_catalogue(toys: Path) -> None:
-    answer = python(toys, CATALOGUE)
-    assert isinstance(answer, dict)
-    assert answer["method"] == ["toy", "count", "", "run", ["delivers", "from_memory"]]
-    assert answer["options"] == [["more", "flag", "", "run", ["user"]]]
-    assert answer["proofs"] == [
-        ["send_calls", "count", "calls", "stream", ["must_move"]],
-        ["corked_bytes", "count", "bytes", "stream", []],
-    ]
-    assert answer["meter"][0] == "toyio"
-    assert [counter[0] for counter in answer["counters"]] == ["rchar", "wchar", "syscr", "syscw"]
-    assert answer["why"] == ["", ""]
-
-
 RUN = """
 from tests.support.engine_pair import open_pair
 worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)

@@ -23,13 +23,11 @@ import pytest
 
 from netbench import campaign
 from netbench.base.errors import StoreError
-from netbench.engine.own_engine import local as own_catalogue
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.check import check
-from netbench.run.check_ends import stream_buffers
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from tests.support.hooks import hook
@@ -328,23 +326,6 @@ def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> 
     assert len(errors) == refused, errors
     if refused:
         assert "streams: the buffers of 128 streams need " in errors[0]
-
-
-@pytest.mark.parametrize(
-    ("transfer", "kib"),
-    [
-        ("chunk: 512K, send: vmsplice", (8192, 64)),  # 16 of them, and one of read
-        ("chunk: 512K, send: write, receive: vmsplice", (512, 128)),  # two halves
-        ("send: vmsplice, receive: vmsplice, queue_depth: 3", (192, 128)),  # which is the sender's
-    ],
-)
-def test_a_stream_counts_as_many_buffers_as_its_method_has(
-    transfer: str, kib: tuple[int, int]
-) -> None:
-    cell = campaign.parse(BASE + f"transfer: {{{transfer}, {SHORT}}}\n", "f.yaml").cells[0]
-    known, moved = own_catalogue(), cell.transfer
-    sizes = stream_buffers(moved, known.send[moved.send], known.receive[moved.receive])
-    assert sizes == tuple(1024 * size for size in kib)
 
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:

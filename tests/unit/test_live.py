@@ -91,15 +91,6 @@ def test_no_line_is_wider_and_no_view_higher_than_the_terminal(
         assert text.endswith(NOTE)
 
 
-def test_all_of_a_view_is_there_where_there_is_no_limit(many: Overview) -> None:
-    text = "\n".join(render(many, 200))
-    assert "… and" not in text
-    for c in many.findings.comparisons:
-        assert re.search(rf"^{c.level} +{c.context['pin']} +.*throughput +{c.verdict}", text, re.M)
-    assert "line 8" in text
-    assert "line 0" in text
-
-
 def test_cells_that_failed_or_are_open_come_first() -> None:
     lines = render(view(last="refused"), 100, 12)
     assert any("refused" in line and line.startswith("sendfile") for line in lines), lines

@@ -1,4 +1,4 @@
-"""What is written for other programs, read by these: benchstat, ministat and Otava, which are
+"""What is written for other programs, read by these: benchstat and ministat, which are
 fetched from outside. Slow.
 """
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,16 +18,6 @@ from tests.support.synthetic import Synth
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 BENCHSTAT = "golang.org/x/perf/cmd/benchstat@v0.0.0-20230113213139-801c7ef9e5c5"
-OTAVA = "apache-otava==0.8.0"
-OTAVA_YAML = """\
-tests:
-  netbench:
-    type: csv
-    file: {file}
-    time_column: time
-    attributes: [commit, result]
-    metrics: {{rate: {{column: "throughput[send=sendfile]"}}}}
-"""
 
 
 def made(folder: Path, rates: list[float]) -> list[Path]:
@@ -82,23 +71,3 @@ def test_ministat_finds_the_change(tmp_path: Path) -> None:
             rel=1e-3,
         )
     assert "Difference at 95.0% confidence" in told
-
-
-def test_otava_finds_the_change(tmp_path: Path) -> None:
-    paths = made(tmp_path, [20.0, 20.0, 20.0, 15.0, 15.0, 15.0])
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    fetched(str(tmp_path / "venv" / "bin" / "pip"), "install", "-q", OTAVA)
-    api.export_text(paths, "otava", tmp_path / "means.csv")
-    (tmp_path / "otava.yaml").write_text(OTAVA_YAML.format(file=tmp_path / "means.csv"))
-    told = subprocess.run(
-        [str(tmp_path / "venv" / "bin" / "otava"), "analyze", "netbench", "--since", "2020-01-01"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OTAVA_CONFIG": str(tmp_path / "otava.yaml")},
-    ).stdout
-    lines = told.splitlines()
-    (at,) = [i for i, line in enumerate(lines) if re.search(r"-2\d\.\d%", line)]
-    assert "r3" in "".join(lines[:at])
-    assert "r3" not in "".join(lines[at:])
-    assert "r4" in "".join(lines[at:])

@@ -1,21 +1,30 @@
-"""Waiting for hosts that are lost."""
+"""Workers of a campaign: waiting for hosts that are lost, interrupts, and limits."""
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from netbench import campaign
 from netbench.base.errors import HostError, HostGone
+from netbench.engine import frames
+from netbench.engine.binding import Frame
+from netbench.engine.connection import Connection
 from netbench.hosts.host_channel import Channel
 from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Host
 from netbench.run import worker_pool
+from netbench.run.conductor import Conductor
 from netbench.run.worker_pool import WorkerPool
 from tests.unit.conftest import PAIRS, Pressing
 
@@ -117,3 +126,103 @@ def test_an_interrupt_while_threads_are_started_waits_for_what_they_do(
         with pressing(), pytest.raises(KeyboardInterrupt):
             pool.each(act)
         assert sorted(done) == ["a", "b", "c", "d"]
+
+
+# Ctrl-C in the middle of what a worker sends or is sent
+
+
+ANSWER = frames.frame(Frame.UNDONE, 1, b"all")
+
+
+class Interrupted:
+    """A stream during whose calls the user presses Ctrl-C: bytes have moved by then."""
+
+    def __init__(self) -> None:
+        self.chunks = [ANSWER[:7], ANSWER[7:]]
+        self.written = b""
+        self.pressed = False
+
+    def _press(self) -> None:
+        if not self.pressed:
+            self.pressed = True
+            signal.raise_signal(signal.SIGINT)
+
+    def read(self, timeout: float) -> bytes:
+        chunk = self.chunks.pop(0)
+        self._press()
+        return chunk
+
+    def write(self, data: bytes) -> None:
+        self.written += data[:5]
+        self._press()
+        self.written += data[5:]
+
+    def finish(self, timeout: float) -> int | None:
+        return 0
+
+    def complaint(self) -> str:
+        return ""
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_loses_nothing_of_what_was_read() -> None:
+    connection = Connection(Interrupted(), "h")
+    with pytest.raises(KeyboardInterrupt):
+        connection.next_frame(time.monotonic() + 5)
+    assert connection.next_frame(time.monotonic() + 5) == (Frame.UNDONE, 1, b"all")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_leaves_no_half_of_a_frame() -> None:
+    stream = Interrupted()
+    connection = Connection(stream, "h")
+    with pytest.raises(KeyboardInterrupt):
+        connection.write(ANSWER)
+    connection.write(ANSWER)
+    assert stream.written == ANSWER + ANSWER
+
+
+# The limit of open files, as a fleet needs it. Each case is a process of its own
+
+
+PROGRAM = """\
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+from netbench import campaign
+from netbench.run.worker_pool import WorkerPool
+WorkerPool(campaign.parse("netbench: 1\\nname: p\\nhosts: {{a: local}}\\n", "p.yaml")).close()
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard", "left"), [(256, 1024, 1024), (1024, 1 << 17, 1 << 16)])
+def test_the_limit_is_raised_as_far_as_the_hard_one_lets_it(
+    soft: int, hard: int, left: int
+) -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    hard = hard if most == resource.RLIM_INFINITY else min(hard, most)
+    argv = [sys.executable, "-c", PROGRAM.format(soft=soft, hard=hard)]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    assert list(map(int, said)) == [min(left, hard), hard]
+
+
+# The campaign's limit
+
+
+def test_what_the_limit_interrupts_is_interrupted_before_settings_are_put_back() -> None:
+    """An interrupt that came afterwards would end that."""
+    begun, done = threading.Event(), list[str]()
+
+    def interrupt(reason: object) -> None:
+        begun.set()
+        time.sleep(0.2)
+        done.append("interrupted")
+
+    conductor: Any = SimpleNamespace(
+        _campaign=SimpleNamespace(limit=1),
+        _begun=time.monotonic(),
+        _pool=SimpleNamespace(interrupt=interrupt),
+    )
+    with Conductor._limited(conductor):
+        assert begun.wait(60)
+    assert done == ["interrupted"]
