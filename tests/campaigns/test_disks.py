@@ -21,7 +21,7 @@ from netbench.run.worker_pool import WorkerPool
 from tests.support.disks import ext4_on
 from tests.support.local import out
 from tests.support.needs import needs
-from tests.support.running import BASE, run, stored_records
+from tests.support.running import BASE, stored_records
 
 MIB = 1 << 20
 
@@ -65,18 +65,6 @@ def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path
     assert "sectors of 512" in facts["sink_disk"]
     assert any(f"scheduler {word.strip('[]')}" in facts["sink_disk"] for word in scheduler.split())
     assert facts["sink_free"].endswith(" GiB")
-
-
-def test_dd_forces_its_file_past_the_page_cache_to_the_disk(disk: Path, tmp_path: Path) -> None:
-    text = (
-        f"transfer: {{send: readwrite, source: zero, sink: {{file: {disk}/copied}}, bytes: 1M,"
-        " tool: dd, direct: on}\nsweep: {fsync: [window, after]}\n"
-    )
-    found = {one["factors"]["fsync"]: one for one in run(text, tmp_path / "r")}
-    assert found["window"]["status"] == "ok", found["window"]["reason"]
-    assert (disk / "copied").stat().st_size == MIB
-    assert found["after"]["status"] == "unsupported"
-    assert "dd cannot do this cell: it forces its file" in found["after"]["reason"]
 
 
 SENDS, RECEIVES = (

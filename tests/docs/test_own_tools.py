@@ -121,7 +121,6 @@ def in_this_process(folder: Path, script: str) -> subprocess.CompletedProcess[st
 @pytest.mark.parametrize(
     ("way", "gates", "status"),
     [
-        pytest.param(run, "throughput>-99%", 1, marks=pytest.mark.slow, id="falls"),
         pytest.param(in_this_process, "throughput>-99%", 1, id="falls in this process"),
     ],
 )

@@ -72,7 +72,6 @@ def stop(runner: Runner) -> None:
 
 
 MID_RUN = {
-    "a sender that is killed": (kill("sender"), "interrupted", "gone"),
     "a receiver that is killed": (kill("receiver"), "interrupted", "gone"),
     "connections that are reset": (reset, "failed", "look at the other side's error"),
     "a worker that breaks the protocol": (

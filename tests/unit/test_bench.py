@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tools.bench import orchestration
-from tools.bench.table import Part, Row
 
 
 def record(run: int, opened: int, closed: int, status: str = "ok") -> dict[str, Any]:
@@ -47,37 +43,3 @@ def test_only_gaps_between_different_levels_are_toggled() -> None:
     assert orchestration.toggles(records) == [30.0, 35.0]
     with pytest.raises(RuntimeError, match="run 2 does not show tso: off on both hosts"):
         orchestration.toggles([toggled(1, "on", 0), toggled(2, "off", 90, read="on")])
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The bench in an empty folder; `watch` misses its budget there, and the others hold theirs."""
-    made = import_module("tools.bench.__main__")
-    (tmp_path / "docs").mkdir()
-    monkeypatch.setattr(made, "ROOT", tmp_path)
-
-    def part(module: str) -> SimpleNamespace:
-        holds = module != "tools.bench.watch"
-        rows = (Row("a", "1", "2", "0.5", "at most 1", holds),)
-        return SimpleNamespace(measure=lambda: Part(module, "How.", rows, ()))
-
-    monkeypatch.setattr(made, "import_module", part)
-    return made
-
-
-def test_a_bench_of_some_parts_judges_these_alone_and_replaces_their_sections(
-    bench: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = bench.ROOT / "docs" / "performance.md"
-    assert bench.main(["peers", "nosuch"]) == 2
-    assert "no part 'nosuch'; there are peers, " in capsys.readouterr().err
-    assert not page.exists()
-    assert bench.main(["watch"]) == 1
-    assert bench.main(["peers"]) == 0, "though another misses its budget"
-    assert bench.main(["peers", "watch"]) == 1
-    written = page.read_text()
-    assert written.count("Not measured yet.") == len(bench.PARTS) - 2
-    assert (written.count("| holds |"), written.count("| **missed** |")) == (1, 1)
-    page.write_text(written.replace("| a | 1 |", "| a | of another day |"))
-    bench.main(["watch"])
-    assert page.read_text().count("of another day") == 1

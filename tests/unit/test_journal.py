@@ -34,27 +34,17 @@ from netbench.result.journal import (
     parse_entry,
 )
 from tests.support import damage
-from tests.support.damage import texts
 
 WHERE = "r/journal.jsonl:3"
 TIME = "2026-03-01T12:00:00.123456Z"
-numbers = st.integers(0, 2**64 - 1)
-words = st.lists(texts, max_size=3).map(tuple)
+NUMBER = st.integers(0, 2**64 - 1)
+NUMBERS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(("number", "device", "inode"), NUMBER),
+    "numbers": st.lists(NUMBER, max_size=3).map(tuple),
+}
 entries: st.SearchStrategy[Entry] = st.one_of(
-    st.builds(
-        *(Change, numbers, texts, texts, texts, texts, words, st.none() | texts, texts),
-        *(words, words),
-    ),
-    st.builds(Restored, st.lists(numbers, max_size=3).map(tuple), texts),
-    st.builds(LeftChanged, texts, st.dictionaries(texts, st.tuples(texts, texts), max_size=2)),
-    st.builds(MadeSink, texts, texts, texts, numbers, numbers),
-    st.builds(Ended, st.sampled_from(["done", "limit", "interrupted", "lost"])),
-    st.builds(OriginalKernel, texts, texts, texts, texts),
-    st.builds(ModulesShown, texts, texts, st.booleans()),
-    st.builds(ModulesHidden, texts, texts),
-    st.builds(BootBegun, numbers, texts, texts, texts, texts),
-    st.builds(Booted, numbers, texts, texts, texts),
-    st.builds(Back, texts, texts),
+    st.builds(kind, **{f.name: NUMBERS[f.name] for f in fields(kind) if f.name in NUMBERS})
+    for kind in ENTRIES.values()
 )
 EXAMPLES: dict[str, Entry] = {
     "change": Change(7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m")),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from netbench.base.errors import StoreError
 from netbench.base.json_lines import to_line
 from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
 from netbench.result.store import Store
-from tests.support.disks import tmpfs_on
-from tests.support.needs import needs
 
 
 def record(run: int, reason: str = "") -> Record:
@@ -105,26 +100,3 @@ def test_a_line_cut_short_by_a_kill_is_dropped_and_the_rest_kept(
     assert [r.run for r in again.records()] == [*[1, 2][: lines - 1], 3]
     again.journal.write(MadeSink("/three", "h", "b", 1, 2))
     assert [sink.path for sink in again.journal.all(MadeSink)] == ["/one", "/three"]
-
-
-@pytest.fixture
-@needs("root")
-def page_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one page."""
-    with tmpfs_on(tmp_path / "disk", "4k") as folder:
-        yield folder
-
-
-def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
-    store, numbers = Store(page_disk), itertools.count()
-    (page_disk / "journal.jsonl").touch()
-
-    def fill() -> None:
-        while True:
-            store.journal.write(Restored((next(numbers),), "h"))
-
-    why = r"journal\.jsonl: No space left on device; free some space there"
-    with pytest.raises(StoreError, match=why):
-        fill()
-    assert (page_disk / "journal.jsonl").read_text().endswith("\n")
-    assert store.journal.entries() == [Restored((n,), "h") for n in range(next(numbers) - 1)]
