@@ -197,23 +197,6 @@ def test_a_kill_loses_the_run_in_flight_alone(folder: Path, seed: int) -> None:
     assert f"part {part}/4: its controller was killed; it goes on" in said
 
 
-def test_ctrl_c_reaches_all_parts_and_resume_goes_on(folder: Path) -> None:
-    dask = Dask(folder)
-    for part in range(1, PARTS + 1):
-        dask.await_records(part, 2)
-    os.killpg(dask.process.pid, signal.SIGINT)  # as a terminal does
-    code, merged, said = dask.end()
-    assert code == 130, said
-    assert len(stored_records(merged)) >= 2 * PARTS
-    assert not any(map(is_leased, dask.owns()))
-    results = [result for own in dask.owns() for result in own.glob("fleet/*")]
-    for result in results:
-        assert str(result) in "".join(said.split("\n")) or f"{result.name}" in said
-        netbench("resume", result, "--plain", folder=folder)
-    netbench("merge", *results, "again", folder=folder)
-    assert whole(stored_records(folder / "again"))
-
-
 def tls_files(folder: Path) -> dict[str, str]:
     """Dask's configuration of new TLS files, as variables of the environment."""
     made = pytest.importorskip("distributed").Security.temporary()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 from tests.support.local import call
@@ -63,11 +61,3 @@ def test_a_form_s_option_may_be_anywhere(
     done = call("export", *(places.get(word, word) for word in words))
     assert (done.returncode, done.stderr) == (0, "")
     assert file.read_text().count("BenchmarkRun") == 6
-
-
-def test_export_writes_what_the_name_says(made: Path, tmp_path: Path) -> None:
-    assert call("export", made, tmp_path / "runs.parquet").returncode == 0
-    assert pyarrow.parquet.read_table(tmp_path / "runs.parquet").num_rows == 6
-    assert call("export", made, "--table", "facts", tmp_path / "facts.csv").returncode == 0
-    with (tmp_path / "facts.csv").open(newline="") as opened:
-        assert {row["fact"] for row in csv.DictReader(opened)} >= {"kernel"}
