@@ -371,6 +371,7 @@ class Campaign:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)  # hosts by name
     links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
     part: Part | None = None
+    auto: tuple[str, ...] = ()  # keys of its transfer that a pilot finds before it begins
     text: str = ""
     source: str = ""
     warnings: tuple[str, ...] = field(default=())

@@ -22,7 +22,7 @@ from netbench.campaign.messages import listed, nearest
 from netbench.campaign.problems import Problems
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.statistics import RepeatKeys, why_no_metric
-from netbench.campaign.schema.transfer import transfer_model
+from netbench.campaign.schema.transfer import AUTO, transfer_model
 from netbench.campaign.settings import is_costly
 from netbench.campaign.tools import captured_by, own_tools, resolve_tool
 from netbench.campaign.tree import Table, find
@@ -72,9 +72,12 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         problems.add(("sweep",), f"expected names that differ in more than case: {alike[0]}")
     settings = _settings(file, reader)
     _bounds(base, factors, problems)
+    auto = _auto(base, factors)
     _useless_sets(tree, factors, problems)
     context = cell_checks.Context(catalogue, hosts, pairs, _alone(file, hosts, pairs), settings)
     built = _cells(file, base, factors, reader, context)
+    if any(cell.transfer.duration == AUTO for cell in built):
+        problems.add(("transfer", "duration"), "expected times in sweep and include, got auto")
     if len(built) * len(pairs) > PAIRS_MAX:
         each = f"{len(built)} cells, each of {len(pairs)} pairs"
         problems.add(("pairs",), f"expected at most {PAIRS_MAX} pairs in all cells, got {each}")
@@ -116,6 +119,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         warnings=tuple(problems.warnings),
         groups=names.groups,
         links=links,
+        auto=auto,
     )
 
 
@@ -167,6 +171,15 @@ def _bounds(
     for key, other in BOUNDS.items():
         if key in factors and other in base and key not in base:
             problems.add(("sweep", key), f"expected duration or bytes, got transfer.{other} too")
+
+
+def _auto(base: dict[str, Any], factors: Collection[str]) -> tuple[str, ...]:
+    """The keys of transfer that a pilot finds; `base` gets what stands for them until then."""
+    if base.get("duration") != AUTO:
+        return ()
+    free = {"duration": 10**9} | ({} if "warmup" in {*base, *factors} else {"warmup": 2 * 10**8})
+    base.update(free)
+    return tuple(free)
 
 
 def _useless_sets(tree: Table, factors: Mapping[str, list[Level]], problems: Problems) -> None:

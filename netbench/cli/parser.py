@@ -23,6 +23,11 @@ VERBS = {
     ),
     "plan": ("cli.plan", "cells, order and estimated time; touches no host"),
     "run": ("cli.run", "run a campaign; prints its summary and last the result folder"),
+    "ab": (
+        "cli.ab",
+        "before and after a change: every block has runs of both, with the change made and undone"
+        " between them",
+    ),
     "resume": ("cli.resume", "continue a campaign where it stopped, in the same order"),
     "merge": (
         "fleet.merge_verb",

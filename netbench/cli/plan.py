@@ -62,6 +62,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     yield ""
     yield from _boots(plan) if plan.boots else [_repetition(plan)]
     yield f"between {format_duration(least)} and {format_duration(most)}"
+    if campaign.auto:
+        yield "with windows of 1 s: `duration: auto` is found when the campaign begins"
     yield from ("", "first block:")
     waves = list(_first_block(plan))
     shown = waves if len(campaign.pairs) == 1 else waves[:WAVES_SHOWN]

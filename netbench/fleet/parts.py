@@ -90,9 +90,13 @@ def part_of(campaign: Campaign, number: int, of: int) -> Campaign:
 
 
 def refuse_alone(campaign: Campaign, parts: int) -> None:
-    """Refuse parts where cells want one pair at a time: no part knows when another runs. Errors:
-    RequestError.
+    """Refuse parts where cells want one pair at a time, as no part knows when another runs, or a
+    time that each would find for itself. Errors: RequestError.
     """
+    if campaign.auto:
+        raise RequestError(
+            f"{campaign.name}: `duration: auto` would be another time in each part; write a time"
+        )
     if parts > 1 and any(campaign.overlap_of(cell) == "none" for cell in campaign.cells):
         raise RequestError(
             f"{campaign.name}: `overlap: none` runs one pair at a time, and parts do not wait for"

@@ -189,6 +189,8 @@ def line_of(kind: Any, value: Mapping[str, Any], what: str) -> bytes:
 
 def to_json(value: Any) -> Any:
     """A frozen dataclass as a JSON object; any other value as JSON."""
+    if value is None or isinstance(value, str | int | float):  # most are
+        return value
     if is_dataclass(value):
         raw: dict[str, Any] = {}
         kind: Any = type(value)

@@ -167,6 +167,7 @@ class PlanFile(JsonObject):
         PlannedPart | None, "which part of the campaign it is; null where it is all of it"
     ] = None
     parts: Annotated[tuple[MergedPart, ...], "the parts that the result was merged from"] = ()
+    pilot: Annotated[str, "how `duration: auto` was found"] = ""
 
 
 @dataclass(frozen=True)

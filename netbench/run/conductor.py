@@ -88,9 +88,17 @@ def start(
     plan = Plan(campaign)
     with WorkerPool(campaign, channels) as pool:
         refuse_errors(check(campaign, pool), progress)
+        refuse_busy(pool)
+        pilot = ""
+        if campaign.auto:
+            from netbench.run.pilot import with_window
+
+            campaign, pilot = with_window(campaign, pool)
+            progress.say(pilot)
+            plan = Plan(campaign)
         plan = replace(plan, boot_ids=pool.boot_ids())
         planned = plan_json(plan) | {"rows": codec.to_json(described(_rows(pool, campaign)))}
-        refuse_busy(pool)
+        planned["pilot"] = pilot
         store = Store.create(results, campaign.name, campaign.text, planned)
         store.lock()
         try:

@@ -32,8 +32,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "report": {"base", "facts", "model", "read", "result", "stats"},
     "tables": {"base", "facts", "read", "report", "result"},
     "results": {"base", "read", "report", "tables"},
-    "run": {"base", "engine", "facts", "hosts", "model", "plan", "read", "result", "settings"}
-    | {"stats", "tools"},
+    "run": {"base", "campaign.load", "engine", "facts", "hosts", "model", "plan", "read", "result"}
+    | {"settings", "stats", "tools"},
     "live": {"base", "campaign", "model", "plan", "read", "report", "result"} | {"run", "stats"},
     "templates": {"base"},
     "listing": {"engine", "model", "report", "run", "settings"},

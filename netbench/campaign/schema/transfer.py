@@ -23,6 +23,7 @@ from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
 
 STREAMS_MAX = 1024
 FSYNC = ("none", "window", "after")
+AUTO = 0  # a duration that a pilot finds
 SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
 """Keys that were written and what they mean; options of methods by their word."""
@@ -135,7 +136,11 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         "rate": _Key(kinds.keyword({"none": None}, rate), "offered load per pair", "1Gb/s", "none"),
         "ip": _Key(kinds.enumerated({"4": 4, "6": 6}), "IP version", 6, "4"),
         "duration": _Key(
-            time("duration", SHORTEST_WINDOW), "length of the measured window", "30s", "10s"
+            kinds.keyword({"auto": AUTO}, time("duration", SHORTEST_WINDOW)),
+            "length of the measured window; auto: the length that tells most a second, by a pilot"
+            " of the baseline",
+            "30s",
+            "10s",
         ),
         "bytes": _Key(
             size("bytes", 1), "bytes to move, over all streams, instead of a duration", "16G"

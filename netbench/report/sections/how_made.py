@@ -48,6 +48,7 @@ def method(source: Source) -> Section:
         ),
         *_boots(source),
         _rule(source),
+        *([f"{plan.pilot}."] if plan.pilot else []),
         f"{at}{why if widened != repeat.confidence else ''}{_followed(source, widened)}.",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
         *(_tool(name, lines) for name, lines in plan.tools.items()),

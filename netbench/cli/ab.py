@@ -1,0 +1,73 @@
+"""`ab`: before and after a change, as a campaign whose blocks have both."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+from dataclasses import replace
+
+from netbench import api
+from netbench.base.errors import RequestError
+from netbench.cli.run import say_summary
+from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
+
+FACTOR, BEFORE, AFTER = "change", "before", "after"
+_SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
+
+
+def run(options: argparse.Namespace) -> int:
+    side = f"{options.side}." if options.side else ""
+    options.sets += [f"{path}={json.dumps(value)}" for path, value in _keys(options, side)]
+    campaign = load_campaign(options)
+    about = campaign.about or f"Before and after `{options.change}`."
+    conclusion = api.start(replace(campaign, about=about), options.results, plain=options.plain)
+    say_summary(conclusion.path)
+    return conclusion.exit_code
+
+
+def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
+    """What the campaign gets beside what its file says: a setting of its own whose level is known
+    by a mark on the host. Errors: RequestError.
+    """
+    digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
+    mark = f"/run/netbench.change-{digest}-$(stat -Lc %i /proc/self/ns/net)"
+    save, undo = f"echo {AFTER}", options.undo
+    if undo is None:
+        found = _SYSCTL.fullmatch(" ".join(options.change.split()))
+        if not found:
+            raise RequestError(
+                f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
+            )
+        save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat {mark})"'
+    command = {
+        "apply": ["sh", "-c", f"{save} > {mark} && {{ {options.change}\n}}"],
+        "read": ["sh", "-c", f"if [ -e {mark} ]; then echo {AFTER}; else echo {BEFORE}; fi"],
+        "undo": ["sh", "-c", f"{{ {undo}\n}} && rm {mark}"],
+    }
+    return [
+        (f"command.{FACTOR}", command),
+        (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),
+        ("compare", {"factor": f"{side}{FACTOR}", "baseline": BEFORE}),
+    ]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_campaign(parser)
+    parser.add_argument(
+        "--change",
+        required=True,
+        metavar="CMD",
+        help="a line of the shell that makes the change, as root on the hosts",
+    )
+    parser.add_argument(
+        "--undo",
+        metavar="CMD",
+        help="the one that takes it back; not needed for `sysctl -w NAME=VALUE`",
+    )
+    parser.add_argument(
+        "--side", choices=("sender", "receiver"), help="on this host alone (default: on both)"
+    )
+    add_results(parser, "where result folders go")
+    add_plain(parser)

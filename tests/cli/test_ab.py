@@ -1,0 +1,84 @@
+"""`ab`: before and after a change, on hosts of a lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netbench.lab.lab import Lab
+from tests.support.labs import ON_LABS, RECOVERY_SECONDS, head, inside, made_lab
+from tests.support.local import call, netbench_argv
+from tests.support.running import stored_records, wait_for
+
+pytestmark = ON_LABS
+NAME = "net.ipv4.tcp_rmem"
+CHANGE = f"sysctl -w {NAME}='4096 8192 16384'"
+TEXT = """\
+transfer: {chunk: 64K, congestion: cubic, duration: 60ms, warmup: 20ms}
+repeat: {min: 6, max: 6}
+"""
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Lab]:
+    with made_lab("nbab") as lab:
+        yield lab
+
+
+def buffers(here: Lab) -> list[str]:
+    return [inside(host, f"sysctl -n {NAME}") for host in here.hosts.values()]
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        (CHANGE, ["--side", "receiver"]),
+        (f"{CHANGE} && true", ["--undo", f"sysctl -w {NAME}='BEFORE'"]),
+    ],
+    ids=["a sysctl", "a command and its undo"],
+)
+def test_a_change_is_made_and_undone_in_each_block_and_judged(
+    here: Lab, tmp_path: Path, change: str, more: list[str]
+) -> None:
+    before = buffers(here)
+    more = [word.replace("BEFORE", before[0].strip()) for word in more]
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    done = call("ab", tmp_path / "c.yaml", "--change", change, *more, "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert buffers(here) == before
+    path = Path(done.stdout.splitlines()[-1])
+    records = stored_records(path)
+    assert {tuple(r["factors"].values()) for r in records} == {("before",), ("after",)}
+    assert [r["status"] for r in records] == ["ok"] * 12
+    blocks = [{r["block"] for r in records if "after" in r["factors"].values()}]
+    assert blocks == [set(range(6))]
+    told = json.loads(call("report", path, "--json").stdout)
+    (found,) = (c for c in told["comparisons"] if c["metric"] == "throughput")
+    assert (found["level"], found["verdict"]) == ("after", "worse")
+
+
+def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> None:
+    before = buffers(here)
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT.replace("60ms", "20s"))
+    words = ["ab", str(tmp_path / "c.yaml"), "--change", CHANGE, "--results", str(tmp_path)]
+    with subprocess.Popen(netbench_argv(words), stderr=subprocess.DEVNULL) as process:
+        wait_for(lambda: buffers(here) != before, lambda: process.poll() is None, 60)
+        os.kill(process.pid, 9)
+    wait_for(lambda: buffers(here) == before, seconds=RECOVERY_SECONDS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["ethtool -K eth0 tso off", "sysctl -w a.b=1 c.d=2", "sysctl -w a.b=1; sysctl -w c.d=2"],
+)
+def test_what_nothing_undoes_is_refused(tmp_path: Path, change: str) -> None:
+    (tmp_path / "c.yaml").write_text("netbench: 1\nname: c\n" + TEXT)
+    done = call("ab", tmp_path / "c.yaml", "--change", change)
+    assert done.returncode == 2
+    assert "nothing is known that undoes" in done.stderr
+    assert "--undo" in done.stderr
