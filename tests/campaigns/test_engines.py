@@ -178,25 +178,6 @@ def test_dask_gives_the_records_of_one_run(folder: Path, expected: list[tuple[An
     assert all(f"part {n}/4: run 1:" in said for n in range(1, PARTS + 1))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_kill_loses_the_run_in_flight_alone(folder: Path, seed: int) -> None:
-    draw = random.Random(f"controller {seed}")
-    part = draw.randint(1, PARTS)
-    dask = Dask(folder)
-    dask.await_records(part, draw.randint(0, 3 * RUNS))
-    wait_for(lambda: len(dask.holders(part)) == 2, seconds=240)
-    time.sleep(draw.uniform(0, 0.2))  # an instant within a run
-    _, controller = dask.holders(part)
-    os.kill(controller, signal.SIGKILL)
-    code, merged, said = dask.end()
-    assert code == 0, said
-    records = stored_records(merged)
-    assert whole(records)
-    lost = [r for r in records if r["status"] != "ok"]
-    assert len(lost) <= 1, "an interrupted run leaves a record, a killed one none"
-    assert f"part {part}/4: its controller was killed; it goes on" in said
-
-
 def tls_files(folder: Path) -> dict[str, str]:
     """Dask's configuration of new TLS files, as variables of the environment."""
     made = pytest.importorskip("distributed").Security.temporary()

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -25,7 +26,7 @@ import yaml
 from netbench import campaign
 from netbench.__main__ import SAME_SECONDS
 from netbench.plan.plan import Plan
-from tests.support.local import SMALL, Command, netbench_argv
+from tests.support.local import SMALL, Command, call, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
 from tests.support.running import Running, resumed, stored_records, wait_for
 
@@ -73,10 +74,12 @@ def test_help_has_80_columns(netbench: Command, verb: str) -> None:
 
 
 def test_help_and_version_import_nothing_heavy() -> None:
+    """Nor does the help of what may use Dask import that."""
     code = (
-        "import sys; from netbench.__main__ import main\n"
-        "for words in (['--help'], ['--version'], ['run', '--help']): main(words)\n"
-        f"print(*[m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
+        "import sys; from netbench.__main__ import main; main(['--help']); main(['--version'])\n"
+        f"heavy = [m for m in {HEAVY} if m in sys.modules]; main(['run', '--help'])\n"
+        "heavy += {'dask', 'distributed', 'netbench.fleet.dask_engine'} & sys.modules.keys()\n"
+        "print(*heavy, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (done.stdout != "", done.stderr.strip()) == (True, "")
@@ -383,3 +386,85 @@ def test_latest_is_the_newest_result_and_a_page_and_a_list_have_all(
     assert (done.returncode, "elsewhere/a/" in done.stderr) == (1, True)
     done = netbench("compare", "elsewhere/b/20260101T000000Z-aaaaaa", "latest")
     assert (done.returncode, "no results below results" in done.stderr) == (2, True)
+
+
+# Input that must end as a plain error with exit status 2. A new case is one row: what the message
+# says, a campaign file, and the words of the command
+
+
+TOP = "netbench: 1\nname: x\n"
+PLAN = ("plan", "c.yaml")
+DEEP = ".".join(["a"] * 3000)
+LONG_NAME = "a" * 300
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file, a command line, and what standard error says about them."""
+
+    says: str
+    file: str = ""
+    words: Sequence[str | bytes] = PLAN
+    without: Sequence[str] = field(default=())
+
+
+CASES = {
+    # --set PATH=VALUE
+    "a path of 3,000 steps": Bad("at most 32 levels", "", (*PLAN, "--set", f"{DEEP}=1")),
+    "3,000 steps below an item": Bad(
+        "at most 32 levels", "include: [{}]\n", (*PLAN, "--set", f"include.0.{DEEP}=1")
+    ),
+    "a transfer with 3,000 steps": Bad("at most 32 levels", "", ("transfer", f"{DEEP}=1")),
+    "a key that is not UTF-8": Bad("U+DCFF", "", (*PLAN, "--set", b"a\xff=1")),
+    "a transfer's key that is not UTF-8": Bad("U+DCFF", "", ("transfer", b"a\xff=1")),
+    "a key that moves the cursor": Bad(
+        "U+001B", "", (*PLAN, "--set", "a\x1b[2J=1"), without=["\x1b"]
+    ),
+    # times and names
+    "a transfer of 1 ns": Bad(
+        "duration: expected a time of at least 1ms", "", ("transfer", "duration=1ns")
+    ),
+    "a folder of results with a name of 300 letters": Bad(
+        "File name too long; give a shorter name",
+        "transfer: {duration: 10ms, warmup: 0}\nrepeat: {min: 1, max: 1}\n",
+        ("run", "c.yaml", "--results", LONG_NAME),
+        without=["make it writable"],
+    ),
+    # characters that make a text look like another one
+    "a text that turns the writing": Bad(
+        "3: expected text, got the control character U+202E",
+        'about: "abc \u202e def"\n',
+        without=["\u202e"],
+    ),
+    # rows of include, levels and keys
+    "a row that --set of a factor has left without its level": Bad(
+        "include[0]: this matches no cell",
+        "sweep: {send: [write], chunk: [1K, 2K]}\ninclude: [{chunk: 1K, streams: 2}]\n",
+        (*PLAN, "--set", "sweep.chunk=[4K]"),
+    ),
+    "a transfer with a setting": Bad("did you mean 'settings.mtu'?", "", ("transfer", "mtu=9000")),
+    "the latest of no results": Bad("no results below results", "", ("report", "latest")),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_bad_input_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Bad
+) -> None:
+    (tmp_path / "c.yaml").write_text(TOP + case.file)
+    monkeypatch.chdir(tmp_path)
+    done = call(*case.words)
+    message = " ".join(done.stderr.split())
+    assert (done.returncode, done.stdout) == (2, ""), message
+    assert case.says in message
+    assert [part for part in ("defect", *case.without) if part in message] == []
+    assert not (tmp_path / "results").exists()
+
+
+def test_letters_of_other_scripts_are_text(tmp_path: Path) -> None:
+    about = "שלום, μs, 中文, सहयोग, 👩‍🔬"
+    (tmp_path / "c.yaml").write_text(f"{TOP}about: {about}\n")
+    done = subprocess.run(
+        netbench_argv(PLAN), cwd=tmp_path, capture_output=True, check=True, text=True
+    )
+    assert about in done.stdout
