@@ -422,7 +422,7 @@ CASES = {
     ),
     # times and names
     "a transfer of 1 ns": Bad(
-        "duration: expected a time of at least 1ms", "", ("transfer", "duration=1ns")
+        "duration: expected auto or a time of at least 1ms", "", ("transfer", "duration=1ns")
     ),
     "a folder of results with a name of 300 letters": Bad(
         "File name too long; give a shorter name",

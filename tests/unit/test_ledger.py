@@ -106,30 +106,6 @@ def test_a_block_under_way_is_taken_up_where_it_stopped_and_an_interrupted_run_a
     assert book.open_keys == [WRITE, SENDFILE]
 
 
-def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -> None:
-    book = ledger()
-    for n in range(FAILURES_IN_A_ROW):
-        assert book.is_open(WRITE)
-        book.add(record(2 * n + 1, WRITE, n, 0, "failed", "no route"))
-        book.add(
-            record(2 * n + 2, SENDFILE, n, 10 + n * 5, "failed" if n == 1 else "ok", "no route")
-        )
-    assert not book.is_open(WRITE)
-    assert book.is_open(SENDFILE)
-    assert book.failed
-
-
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [("unsupported", "no splice"), ("refused", "tso reads off"), ("failed", "verify: differs")],
-)
-def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> None:
-    book = ledger()
-    book.add(record(1, WRITE, 0, 0, status, reason))
-    assert not book.is_open(WRITE)
-    assert book.is_open(SENDFILE)
-
-
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
     extra = "compare: {factor: send, baseline: write}\ninclude: [{send: write, chunk: 8K}, {send: sendfile, chunk: 64K}]\n"
     book = ledger(TEXT + extra)
