@@ -25,10 +25,11 @@ NOTE = "Ctrl-C ends watching"
 
 
 def view(cautions: tuple[str, ...] = ("something " * 30,), word: str = "") -> Overview:
-    """The sample as `watch` shows it, with other cautions and a longer log."""
+    """The sample as if it ran still, with other cautions and a longer log."""
     shown = snapshot(SAMPLE)
     shown.findings.cautions = cautions
-    return replace(shown, log=tuple(f"{now()} line {number}{word}" for number in range(9)))
+    log = tuple(f"{now()} line {number}{word}" for number in range(9))
+    return replace(shown, state="running", log=log)
 
 
 @pytest.fixture(scope="module")
