@@ -12,12 +12,9 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.engine.own_engine import local
 from netbench.read.load import load
 from netbench.result.files import read_facts
 from netbench.run import conductor
-from netbench.run.check import check
-from netbench.run.worker_pool import WorkerPool
 from tests.support.disks import ext4_on
 from tests.support.local import out
 from tests.support.needs import needs
@@ -65,44 +62,3 @@ def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path
     assert "sectors of 512" in facts["sink_disk"]
     assert any(f"scheduler {word.strip('[]')}" in facts["sink_disk"] for word in scheduler.split())
     assert facts["sink_free"].endswith(" GiB")
-
-
-SENDS, RECEIVES = (
-    [n for n, one in known.items() if one.has(flag) and one.has("delivers") and not one.row.why]
-    for known, flag in ((local().send, "from_file"), (local().receive, "to_file"))
-)
-
-
-def test_cells_whose_method_cannot_do_direct_io_are_unsupported(disk: Path, tmp_path: Path) -> None:
-    """Every method from a file, and every method to one: with the reason, and the others run."""
-    text = (
-        f"transfer: {{send: readwrite, receive: read, source: {{file: {disk}/in}}, bytes: 300001,"
-        f" sink: {{file: {disk}/out}}, congestion: cubic, direct: on}}\nverify: on\n"
-        f"sweep: {{send: [{', '.join(SENDS)}], receive: [{', '.join(RECEIVES)}]}}\n"
-    )
-    either = [
-        f"  - {{send: {send}, receive: {receive}}}\n"
-        for send in SENDS
-        for receive in RECEIVES
-        if send != "readwrite" and receive != "read"
-    ]
-    text += f"exclude:\n{''.join(either)}"
-    text = BASE.replace("verify: off\n", "") + text
-    made = campaign.parse(text, "f.yaml")
-    with WorkerPool(made) as pool:
-        found = [str(one) for one in check(made, pool) if "O_DIRECT" in one.what]
-    assert any(
-        one.startswith("warning: here: sendfile cannot send from a file that is open with")
-        for one in found
-    )
-    records = stored_records(conductor.start(made, tmp_path / "r").path)
-    assert len(records) == len(SENDS) + len(RECEIVES) - 1
-    for record in records:
-        send, receive = record["factors"]["send"], record["factors"]["receive"]
-        able = local().send[send].has("direct"), local().receive[receive].has("direct")
-        if all(able):
-            assert record["status"] == "ok", record["reason"]
-        else:
-            assert record["status"] == "unsupported"
-            assert f"{receive if able[0] else send} cannot " in record["reason"]
-            assert "O_DIRECT" in record["reason"]

@@ -93,13 +93,6 @@ def test_a_redacted_bundle_can_be_reported_and_one_of_a_file_that_is_no_utf_8_is
         assert (refused.returncode, "is not a result folder" in refused.stderr) == (2, True)
 
 
-def test_a_full_disk_leaves_no_half_bundle(tmp_path: Path) -> None:
-    done = call("bundle", made(tmp_path), "--output", "/dev/full/bundle.zip")
-    assert done.returncode == 2
-    assert "cannot write /dev/full/bundle.zip" in done.stderr
-    assert "--output" in done.stderr
-
-
 # `query` and `export` as a user runs them
 
 
