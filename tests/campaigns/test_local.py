@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,12 @@ from netbench.model import Campaign
 from netbench.report.build import build
 from netbench.run import conductor
 from netbench.run.check import check
-from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.setting import fields
 from tests.conftest import SMALL
 from tests.support.engine_pair import WORKER
 from tests.support.local import call
 from tests.support.running import run_whole as run
-from tests.support.running import sabotage, stored_records, wait_for, worker_pid
+from tests.support.running import stored_records
 
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
@@ -128,44 +124,6 @@ def test_null_counts_steps_and_has_no_throughput_and_rate_holds_the_offered_load
     (reached,) = runs[runs["rate"].notna()]["throughput"]
     # Never above; below it where the machine gave the sender no CPU at the window's end.
     assert 0.1 < reached < 0.21
-
-
-def cpus_of_threads(pid: int) -> list[str]:
-    """The CPUs on which each thread of a process may run; of those that end meanwhile nothing."""
-    found = []
-    for status in Path(f"/proc/{pid}/task").glob("*/status"):
-        with contextlib.suppress(OSError):
-            found.append(fields(status.read_text())["Cpus_allowed_list"])
-    return found
-
-
-CPUS = sorted(os.sched_getaffinity(0))
-
-
-def test_pinned_flows_run_where_they_were_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thread of each worker may run on each CPU of a list, as the kernel says; and /proc/stat is
-    kept for every CPU.
-    """
-    seen: list[str] = []
-
-    def is_on_them(pid: int) -> bool:
-        return {*map(str, CPUS)} <= set(cpus_of_threads(pid))
-
-    def look(runner: Runner) -> None:
-        for role in ("sender", "receiver"):
-            wait_for(partial(is_on_them, worker_pid(runner, role)))
-            seen.append(role)
-
-    sabotage(monkeypatch, look, 0.1)
-    pin = f"pin: {{sender: {CPUS}, receiver: {CPUS}}}"
-    transfer = f"transfer: {{{pin}, streams: {len(CPUS)}, {SHORT.replace('60ms', '1s')}}}\n"
-    conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
-    assert seen == ["sender", "receiver"]
-    lines = lines_of(conclusion.path)
-    edges = {line["edge"]: line["procstat"]["cpu_system"] for line in lines if "procstat" in line}
-    assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
 
 
 def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:

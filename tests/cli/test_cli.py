@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
@@ -154,26 +153,6 @@ def test_check_says_what_it_found_and_once_what_holds_for_many_hosts(
     engines = [row for row in found["findings"] if row["what"].startswith("engine ")]
     assert {row["level"] for row in engines} == {"ok"}
     assert sorted(row["host"] for row in engines) == sorted(f"h{n}" for n in range(1, 13))
-
-
-def test_report_in_every_form(netbench: Command, result: Path, tmp_path: Path) -> None:
-    done = netbench("report", result, "--html", "r.html", "--markdown", "r.md", "--csv", "r.csv")
-    assert done.returncode == 0
-    assert long_lines(done.stdout) == []
-    page = (tmp_path / "r.html").read_text()
-    assert "<html" in page
-    assert not re.search(r"(src|href)=.https?://", page), "self-contained"
-    with (tmp_path / "r.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == "cell pair send metric unit n mean low high precision status".split()
-    assert {row["cell"] for row in rows} == {"send=write", "send=sendfile"}
-    throughput = [row for row in rows if row["metric"] == "throughput"]
-    assert len(throughput) == 2
-    for row in throughput:  # two runs have no interval
-        assert (row["low"], row["high"], row["unit"]) == ("", "", "Gb/s")
-        assert float(row["mean"]) > 0
-    assert (tmp_path / "r.md").read_text().startswith("#")
-    json.loads(netbench("report", result, "--json").stdout)
 
 
 def test_the_report_shows_the_throughput_of_the_records(netbench: Command, result: Path) -> None:

@@ -19,8 +19,8 @@ import pytest
 
 from netbench import campaign
 from netbench.base.cancel import aside, side_by_side
-from netbench.base.errors import HostGone, Lost, SettingRefused, WorkerLost
-from netbench.plan.plan import Apply, Plan, Run, Unit
+from netbench.base.errors import HostGone, Lost, WorkerLost
+from netbench.plan.plan import Plan, Run, Unit
 from netbench.result.record import Record
 from netbench.run.check import check_overlap
 from netbench.run.ends import Measurement
@@ -247,28 +247,6 @@ def test_of_a_pair_that_is_given_up_only_units_that_are_open_have_failed() -> No
     executed._recorder.keep_unmeasured = lambda unit, *_: failed.append(unit.cell.id)
     executed.execute(next(plan.block(0, lambda key: True)))
     assert failed == ["chunk=32K"]
-
-
-@pytest.mark.parametrize(
-    ("error", "reached"),
-    [(None, 1), (SettingRefused("mtu: no"), 1), (WorkerLost("here: killed"), 0)],
-)
-def test_hosts_that_are_lost_after_a_step_was_done_are_waited_for_anew(
-    error: Exception | None, reached: int
-) -> None:
-    said = list[str]()
-    one = "netbench: 1\nname: u\nhosts: {here: local}\nsettings: {mtu: 1400}\n"
-    plan = Plan(campaign.parse(one, "u.yaml"))
-
-    def enter(unit: object) -> None:
-        if error:
-            raise error
-
-    executed = runner(plan, reached=lambda: said.append("reached"), enter=enter)
-    lost = isinstance(error, WorkerLost)
-    with pytest.raises(WorkerLost, match="3 times in a row") if lost else nullcontext():
-        executed.execute([Apply(*plan.units)])
-    assert said == ["reached"] * reached
 
 
 @pytest.mark.timeout(20)
