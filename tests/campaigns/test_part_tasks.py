@@ -1,4 +1,6 @@
-"""A part as an engine's task: killed, it goes on from its records, and never twice at once."""
+"""A part as an engine's task: killed, it goes on from its records, and never twice at once. And what
+the engine makes of what Dask says.
+"""
 
 from __future__ import annotations
 

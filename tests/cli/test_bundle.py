@@ -1,4 +1,4 @@
-"""One archive of a result, which `report` and `compare` read as they read a folder."""
+"""One archive of a result, which `report` and `compare` read as they read a folder; tables of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The page on tools of one's own is true: its scripts and its campaign run as they stand."""
+"""Pages are true: on tools of one's own, on CI, on the five experiments. What they show runs as it
+stands.
+"""
 
 from __future__ import annotations
 

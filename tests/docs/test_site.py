@@ -64,32 +64,6 @@ def test_every_generated_part_is_on_a_page() -> None:
     assert sorted(PLACE.findall(text)) == sorted(GENERATED)
 
 
-def test_the_reference_names_everything_that_the_code_knows() -> None:
-    from netbench.campaign import json_schema
-    from netbench.engine.own_engine import local
-    from netbench.facts.registry import FACTS
-    from netbench.read.cautions.rule import rules
-    from netbench.read.metrics import METRICS
-    from netbench.result.journal import ENTRIES
-    from netbench.settings.named import known
-    from tools.docs.reference import GENERATED
-
-    expected = {
-        "campaign-keys": json_schema()["properties"],
-        "cautions": [kind for rule in rules() for kind in rule.kinds or (rule.name,)],
-        "facts": [fact.name for fact in FACTS],
-        "meters": local().meters,
-        "receive-methods": local().receive,
-        "send-methods": local().send,
-        "metrics": METRICS,
-        "journal-entries": ENTRIES,
-        "settings": known(),
-    }
-    for name, names in expected.items():
-        text = GENERATED[name]()
-        assert [each for each in names if each not in text] == [], name
-
-
 def test_the_safety_page_names_tests_that_there_are() -> None:
     page = (ROOT / "docs/explanation/safety.md").read_text()
     tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))

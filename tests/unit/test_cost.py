@@ -1,4 +1,4 @@
-"""What bookkeeping costs does not grow with the campaign."""
+"""What bookkeeping costs does not grow with the campaign; the arithmetic of the bench."""
 
 from __future__ import annotations
 

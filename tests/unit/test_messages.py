@@ -1,4 +1,4 @@
-"""The tool that lists every message."""
+"""Texts: the tool that lists every message, long ones of others, and names that are taken."""
 
 from __future__ import annotations
 

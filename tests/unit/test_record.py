@@ -1,4 +1,6 @@
-"""Records: what is written is read back, and a damaged line is an error that names it."""
+"""Records, plans and facts: what is written is read back, what is damaged is an error that names it,
+and the examples of docs/records.md are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a new user does first: README.md's lines, and the Makefile behind them."""
+"""What a new user does first: README.md's lines, and the Makefile behind them. And how long the
+lines of the project are.
+"""
 
 from __future__ import annotations
 

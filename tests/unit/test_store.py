@@ -1,4 +1,4 @@
-"""Result folders: whole or not at all, append-only, nothing lost but the run in flight."""
+"""Result folders and files: whole or not at all, append-only, nothing lost but the run in flight."""
 
 from __future__ import annotations
 

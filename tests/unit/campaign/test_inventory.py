@@ -211,10 +211,8 @@ def test_problems_of_both_files_are_told_at_once(tmp_path: Path) -> None:
 # Pairs by topology, groups and links
 
 
-H_OF_PAIRS = "netbench: 1\nname: x\n"
 RACKS = (
-    H_OF_PAIRS
-    + "hosts:\n  n[1-3]: local\n  m[1-2]: local\ngroups:\n  rack1: n[1-3]\n  rack2: [m1, m2]\n"
+    H + "hosts:\n  n[1-3]: local\n  m[1-2]: local\ngroups:\n  rack1: n[1-3]\n  rack2: [m1, m2]\n"
 )
 HOSTS = st.integers(2, 24).map(lambda n: [f"n{i}" for i in range(n)])
 
