@@ -322,12 +322,14 @@ class Worker:
         scope: int = 0,
         seconds: float = 0.0,
         restore: bool = False,
+        look: Iterable[str] = (),
     ) -> tuple[str, str | None]:
         """One operation on the host: (what was read before, what is read after a change). Lists
         are argv. `restore`: the value was read once, and is written as an undo does.
 
-        What is held in a scope (0 to 255, none below one that is held) is undone together with all
-        scopes above it. `seconds`: how long the answer may take; 0: ANSWER_SECONDS.
+        What is held in a scope (from 1, none below one that is held) is undone together with all
+        scopes above it; `look` prints the same after an `undo` as before. `seconds`: how long the
+        answer may take; 0: ANSWER_SECONDS.
         """
         arguments = _arguments_of(op, target)
         if value is not None:
@@ -338,6 +340,8 @@ class Worker:
             arguments["restore"] = 1
         if undo:
             arguments["undo"] = "\0".join(undo)
+            if look:
+                arguments["look"] = "\0".join(look)
         if scope:
             arguments["scope"] = scope
         self._holds = self._holds or hold or bool(undo)

@@ -127,6 +127,11 @@ class Store:
             raise no_result(path)
         return Store(path, campaign_state.find(path))
 
+    @property
+    def identity(self) -> str:
+        """The ID of the campaign's state; "" where it has none."""
+        return self.state.path.name if self.state else ""
+
     def lock(self) -> None:
         """Take the campaign and its folder for this process, cut off lines that a kill left
         unfinished, and bring the copy of the journal up to date.

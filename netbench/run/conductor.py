@@ -179,7 +179,7 @@ class Conductor:
         self._say = partial(_say, store, progress)
         self._recorder = Recorder(store, plan, _rows(pool, campaign), progress)
         locks = HostLocks(campaign, pool, result_name(campaign, store), progress.say)
-        self._held = HeldSettings(campaign, pool, locks, store.journal, self._say)
+        self._held = HeldSettings(campaign, pool, locks, store.journal, self._say, store.identity)
         self._idle = IdleCounts(campaign, pool, store.note)
         self._runner = Runner(
             plan,

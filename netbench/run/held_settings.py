@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -26,13 +26,12 @@ from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find
-from netbench.settings.put_back import put_back
-from netbench.settings.scope import HostSettings, Levels, layers
+from netbench.settings.put_back import There, all_of, put_back
+from netbench.settings.scope import BEYOND, HostSettings, Levels, hold_all, layers, undo_from
 from netbench.settings.setting import Operation
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
 """The campaign's own change of every host, along with which nothing moves."""
-OWN_SCOPE, NAMED_SCOPE = 0, 1  # of the worker: the campaign's own settings, those that it names
 
 Read = dict[SideName, Mapping[str, str]]
 """What each side's settings read: side -> setting -> level."""
@@ -90,8 +89,11 @@ class HeldSettings:
         locks: HostLocks,
         journal: Journal,
         say: Callable[[str], None] = lambda line: None,
+        identity: str = "",
     ) -> None:
+        """`identity`: of the campaign's state, by which workers know what they have undone."""
         self._campaign = campaign
+        self._identity = identity
         self._pool = pool
         self._locks = locks
         self._journal = journal
@@ -101,43 +103,49 @@ class HeldSettings:
         self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._learnt: dict[str, dict[Operation, str]] = {}  # by host
         self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
-        self._number_lock = threading.Lock()
+        self._number_lock, self._taking = threading.Lock(), threading.Lock()
         self._last_change = journal.last_number(Change)
 
     def claim(self) -> None:
         """Lock every host, and put back what an earlier worker of this campaign left. Errors:
         HostBusy; EngineError; Lost.
-
-        Hosts of one kernel take turns: what the second finds there the first has set, and the
-        first is the last to put back what it found.
         """
-        order = reversed(self._restore_order(self._campaign.roles))
-        self._in_turns({host: self._pool.holder(host).hello.boot_id for host in order}, self.of)
+        boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
+        self._each_kernel(boots, self._take_over)
 
-    def _in_turns(self, kernels: Mapping[str, str], act: Callable[[str], object]) -> None:
-        """Do something on many hosts at the same time, and on those of one kernel in this order;
-        `kernels`: of each host. The first error ends the turns of its kernel, and is raised.
+    def _each_kernel(
+        self, boots: Mapping[str, str], act: Callable[[Sequence[str]], object]
+    ) -> None:
+        """Do something for the hosts of each kernel, many kernels at the same time; `boots`: of
+        each host. The first error is raised when all are done.
         """
         mates: dict[str, list[str]] = {}
-        for host, kernel in kernels.items():
-            mates.setdefault(kernel, []).append(host)
-        groups = {hosts[0]: hosts for hosts in mates.values()}
-
-        def take_turns(first: str) -> None:
-            for host in groups[first]:
-                act(host)
-
-        self._pool.each(take_turns, groups)
+        for host in self._restore_order(boots):
+            mates.setdefault(boots[host], []).append(host)
+        by_first = {hosts[0]: hosts for hosts in mates.values()}
+        self._pool.each(lambda first: act(by_first[first]), by_first)
 
     def of(self, host: str) -> HostSettings:
         """A host's settings. A worker that is new has locked the host first, has put back what the
         one before left, and holds the campaign's own. Errors: as claim.
         """
+        if not self._is_held(host):
+            with self._taking:
+                self._take_over([host, *self._lost_beside(host)])
+        return self._hosts[host].named
+
+    def _is_held(self, host: str) -> bool:
         held = self._hosts.get(host)
-        if held is None or held.worker is not self._pool.holder(host):
-            held = self._take_over(host)
-            self._hold_own(host, held.own)
-        return held.named
+        return held is not None and held.worker is self._pool.holder(host)
+
+    def _lost_beside(self, host: str) -> list[str]:
+        """Other hosts of a host's kernel whose workers were lost, too, and can be had again."""
+        boots, lost = self._pool.boot_ids(), []
+        for other in self._hosts:
+            if other != host and boots.get(other) == boots[host]:
+                with suppress(Lost):
+                    lost += [] if self._is_held(other) else [other]
+        return lost
 
     def described(self, entries: Mapping[str, HostEntry]) -> dict[str, HostEntry]:
         """Entries of facts.json with what of the campaign's own is not held there, and why."""
@@ -172,15 +180,24 @@ class HeldSettings:
         notes: dict[SideName, dict[str, SettingNote]] = {}
         moved: dict[str, tuple[str, str]] = {}
         wanted = levels_of(self._campaign, unit)
-        for one in reversed(wanted):  # what a receiver holds may need what its sender holds
-            self.of(one.host).release(one.layers)
-        for one in wanted:
-            held = self.of(one.host).hold(one.layers)
+        hosts = [(self.of(one.host), one.layers) for one in wanted]
+        found = hold_all(hosts, self._beside(unit, [host for host, _ in hosts]))
+        for one, held in zip(wanted, found, strict=True):
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
             asked = ChainMap(*map(dict, one.layers))
             read = {key: SettingNote(asked[key].value, level) for key, level in held.levels.items()}
             notes |= dict.fromkeys(one.sides, read)
         self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
+
+    def _beside(self, unit: Unit, hosts: Sequence[HostSettings]) -> list[HostSettings]:
+        """Other hosts of their kernels. Where pairs run there at the same time, none: what is of a
+        whole kernel is not set then.
+        """
+        if self._campaign.overlap_of(unit.cell) == "kernel":
+            return []
+        boots = {host.boot_id for host in hosts}
+        others = [held.named for held in list(self._hosts.values())]
+        return [each for each in others if each.boot_id in boots and each not in hosts]
 
     def note(self, unit: Unit, record: Record) -> Record:
         """A run's record with the unit's settings: asked, read before the run, and read otherwise
@@ -225,31 +242,60 @@ class HeldSettings:
 
     # --- there and back ---
 
-    def _take_over(self, host: str) -> _Held:
-        """Lock a host, and put back what an earlier worker left. Errors: as claim."""
-        worker = self._pool.holder(host)
-        self._locks.lock(host)
-        boot_id = worker.hello.boot_id
-        changes, elsewhere = self._left(host, worker)
-        for line in elsewhere:
-            self._locks.say(line)
-        for _ in put_back(worker, boot_id, changes, self._journal.write):
+    def _take_over(self, hosts: Sequence[str]) -> None:
+        """Lock hosts of one kernel whose workers are new, and put back what earlier ones left.
+        Errors: as claim.
+        """
+        hosts = [host for host in hosts if not self._is_held(host)]
+        there, left = {}, list[Change]()
+        for host in hosts:
+            worker = self._pool.holder(host)
+            self._locks.lock(host)
+            there[host] = There(worker, worker.hello.boot_id)
+            changes, elsewhere = self._left(host, worker)
+            left += changes
+            for line in elsewhere:
+                self._locks.say(line)
+        self._undo_above(there, left)
+        for _ in put_back(there, left, self._journal.write, self._identity):
             pass
+        for host in hosts:
+            self._find(host, *there[host])
+        for host in hosts:
+            self._hosts[host] = self._new(host, *there[host])
+            self._hold_own(host, self._hosts[host].own)
+
+    def _undo_above(self, there: Mapping[str, There], left: Sequence[Change]) -> None:
+        """Undo what living workers hold above changes of lost ones on their kernel."""
+        boots = {each.boot_id for each in there.values()}
+        low = min((change.number for change in left), default=BEYOND)
+        living = [
+            held.named
+            for host, held in self._hosts.items()
+            if host not in there and held.named.boot_id in boots and not held.worker.lost
+        ]
+        undo_from(living, dict.fromkeys(boots, low))
+
+    def _find(self, host: str, worker: Worker, boot_id: str) -> None:
+        """Read what a host is found with in this boot, before anything of it is changed."""
         if self._pool.has_helper(host) and self._found.get(host, ("", ""))[0] != boot_id:
             try:
                 text = worker.operate(neighbours.OP, neighbours.ALL)[0]
                 self._found[host] = boot_id, text
             except EngineError as error:
                 self._say(f"{host}: what it is left with is not compared at the end: {error}")
+
+    def _new(self, host: str, worker: Worker, boot_id: str) -> _Held:
+        if self._identity and self._pool.has_helper(host):
+            worker.operate("undone", (self._identity, "0"), "begin")
         place = context_of(self._campaign, host, worker)
         learnt = self._learnt.setdefault(host, {NO_METRICS: ""})
         commands, write = self._campaign.commands, self._journal.write
         own, named = (
-            HostSettings(place, commands, write, self._next_change, boot_id, scope, learnt)
-            for scope in (OWN_SCOPE, NAMED_SCOPE)
+            HostSettings(place, commands, write, self._next_change, boot_id, learnt, self._identity)
+            for _ in range(2)
         )
-        self._hosts[host] = _Held(worker, own, named)
-        return self._hosts[host]
+        return _Held(worker, own, named)
 
     def _hold_own(self, host: str, settings: HostSettings) -> None:
         if self._pool.has_helper(host):
@@ -259,22 +305,21 @@ class HeldSettings:
                 self._refused[host] = str(error)
 
     def restore(self) -> None:
-        """Put back everything, on every host, many at the same time; of hosts that share a kernel
-        the last claimed first: receivers, then senders. By the journal what a worker held that is
-        lost. Errors: EngineError, Lost or TimeoutError of the first thing that could not be; others
-        are put back.
+        """Put back everything, on every host, many kernels at the same time; by the journal what a
+        worker held that is lost. Errors: EngineError, Lost or TimeoutError of the first thing that
+        could not be; others are put back.
         """
-        boot_ids = self._pool.boot_ids()
-        order = self._restore_order(self._hosts)
+        known = self._pool.boot_ids()
+        boots = {host: known.get(host, host) for host in self._hosts}
         failed: dict[str, EngineError | Lost | TimeoutError] = {}
 
-        def restore(host: str) -> None:
+        def restore(hosts: Sequence[str]) -> None:
             try:
-                self._restore(host)
+                self._restore(hosts)
             except (EngineError, Lost, TimeoutError) as error:
-                failed[host] = error
+                failed.update(dict.fromkeys(hosts, error))
 
-        self._in_turns({host: boot_ids.get(host, host) for host in order}, restore)
+        self._each_kernel(boots, restore)
         for host in self._restore_order(self._found.keys() - failed.keys()):
             try:
                 self._look(host)
@@ -282,6 +327,10 @@ class HeldSettings:
                 self._say(f"{error}; so what {host} is left with was not compared")
         for host in self._restore_order(failed):
             raise failed[host]
+        for host, held in self._hosts.items() if self._identity else ():
+            if self._pool.has_helper(host):
+                with suppress(EngineError, Lost, TimeoutError):  # it goes with the next boot
+                    held.worker.operate("undone", (self._identity, "0"), "end")
 
     def _look(self, host: str) -> None:
         """Compare a host with how it was found, and say what no setting accounts for, once. Errors:
@@ -307,23 +356,32 @@ class HeldSettings:
         roles = self._campaign.roles
         return sorted(hosts, key=lambda host: (roles[host], host))
 
-    def _restore(self, host: str) -> None:
-        held = self._hosts[host]
-        if self._pool.is_current(host, held.worker):
-            try:
-                held.named.undo()
-                held.own.undo()
-            except (Lost, TimeoutError):
+    def _restore(self, hosts: Sequence[str]) -> None:
+        """Put back what hosts of one kernel hold. Errors: as restore."""
+        held = [self._hosts[h] for h in hosts if self._pool.is_current(h, self._hosts[h].worker)]
+        failed: list[EngineError] = []
+        try:
+            for settings in ([each.named for each in held], [each.own for each in held]):
+                try:
+                    undo_from(settings, dict.fromkeys((each.boot_id for each in settings), 0))
+                except EngineError as error:
+                    failed.append(error)
+        except (Lost, TimeoutError):
+            for host in hosts:
                 self._pool.dismiss_holder(host)
+        if failed:
+            raise all_of(failed)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                if self._left(host, held.worker)[0]:
-                    self._take_over(host)
+                left = [h for h in hosts if self._left(h, self._hosts[h].worker)[0]]
+                if left:
+                    self._take_over(left)
                 return
             except WorkerLost as error:
                 if attempt == ATTEMPTS:
                     raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
-                self._pool.dismiss_holder(host)
+                for host in hosts:
+                    self._pool.dismiss_holder(host)
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
         is_local = self._campaign.hosts[host].ssh is None

@@ -15,7 +15,7 @@ from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 
 
 def restore(
@@ -43,18 +43,19 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
         boots = boots_of(campaign, pool, journal, store.note)
         locks = HostLocks(campaign, pool, result_name(campaign, store))
         failed: list[NetbenchError] = []
+        there: dict[str, There] = {}
+        changes: list[Change] = []
 
-        def put_settings_back(host: str) -> None:
+        def take(host: str) -> None:
             locks.lock(host)
             worker = pool.helper(host)
             boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
-            changes, elsewhere = journal.here(host, boot_id, is_local)
-            for line in put_back(worker, boot_id, changes, journal.write):
-                lines.append(f"{host}: {line}")
+            here, elsewhere = journal.here(host, boot_id, is_local)
+            there[host] = There(worker, boot_id)
+            changes.extend(here)
             if elsewhere:
                 raise HostError("\n".join(elsewhere))
 
-        receivers_first = sorted(left, key=lambda host: campaign.roles[host])
         acts: list[Callable[[], None]] = []
         if boots:
 
@@ -69,7 +70,17 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
                 lines.extend(boots.back())
 
             acts += [lambda: lines.extend(boots.finish_boots()), boot_back]
-        acts += [partial(put_settings_back, host) for host in receivers_first]
+
+        def put_settings_back() -> None:
+            """Those of all hosts of a kernel together: they have one stack."""
+            for boot_id in {each.boot_id for each in there.values()}:
+                mates = {name: each for name, each in there.items() if each.boot_id == boot_id}
+                mine = [change for change in changes if change.host in mates]
+                lines.extend(put_back(mates, mine, journal.write, store.identity))
+            for each in there.values():
+                each.worker.operate("undone", (store.identity, "0"), "end")
+
+        acts += [*(partial(take, host) for host in left), put_settings_back]
         for act in acts:
             try:
                 act()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError
 from netbench.result.journal import Change, Restored
@@ -13,35 +14,69 @@ from netbench.settings.setting import Worker
 ROUNDS = 4
 
 
-def put_back(
-    worker: Worker, boot_id: str, changes: Sequence[Change], write: Callable[[Restored], None]
-) -> Iterator[str]:
-    """Undo changes of a journal on their host, the last first. Gives what was done, and writes
-    `Restored` for each.
+class There(NamedTuple):
+    """A host: the worker that changes it, and the boot that it is in."""
 
-    Errors: EngineError with what could not be put back, once all others are.
+    worker: Worker
+    boot_id: str
+
+
+def put_back(
+    hosts: Mapping[str, There],
+    changes: Sequence[Change],
+    write: Callable[[Restored], None],
+    campaign: str = "",
+) -> Iterator[str]:
+    """Undo changes of a journal on their hosts, the last first: hosts of one kernel have one stack.
+    Gives what was done. `campaign`: by which its workers know what they have undone themselves.
+
+    A change is `Restored` once all above it are: what is below one that stays may be moved by its
+    undo. Errors: EngineError with what could not be put back, once all others are.
     """
-    done = _undone_by_worker(worker, boot_id, changes)
-    for change, now in done.items():
-        write(Restored((change.number,), change.host))
-        what = f"{change.before.strip()!r} only while a program had moved it, which is undone"
-        yield f"{change}: taken for undone: it reads {now.strip()!r}, and read {what}"
-    left, before = [change for change in changes if change not in done], len(changes) + 1
-    failed: list[EngineError] = []
-    while len(left) < before:  # some cannot be before the others are
-        before, failed, again = len(left), [], []
-        for change in left:
+    pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
+    undone = _undone(hosts, pending, campaign)
+    done: set[int] = set()
+    failed: dict[int, EngineError] = {}
+    while True:
+        before, failed, moved = failed, {}, False
+        for change in list(pending):
+            if change.number in done and not moved:
+                continue
             try:
-                line = f"{change}: {_put_back(worker, boot_id, change)}"
-            except EngineError as error:
-                failed.append(error)
-                again.append(change)
-            else:
-                write(Restored((change.number,), change.host))
-                yield line
-        left = again
+                what = _put_back(*hosts[change.host], change, change.number in undone)
+            except EngineError as error:  # it may have needed that others are before it
+                failed[change.number] = error
+                continue
+            moved = moved or change.number in before
+            if change.number not in done:
+                yield f"{change.host}: {change}: {what}"
+            done.add(change.number)
+            while pending and pending[0].number in done:
+                last = pending.popleft()
+                write(Restored((last.number,), last.host))
+        if not failed or (before and len(failed) >= len(before)):
+            break
     if failed:
-        raise all_of(failed)
+        raise all_of(list(failed.values()))
+
+
+def _undone(hosts: Mapping[str, There], changes: Sequence[Change], campaign: str) -> set[int]:
+    """The changes that workers have undone, down to the first that they have not."""
+    if not campaign or not changes:
+        return set()
+    least = changes[-1].number
+    said = {n for there in hosts.values() for n in undone_by(there.worker, campaign, least)}
+    stays = next((change.number for change in changes if change.number not in said), 0)
+    return {number for number in said if number > stays}
+
+
+def undone_by(worker: Worker, campaign: str, least: int) -> set[int]:
+    """Of the changes of a campaign from a number on those that workers say to have undone, there,
+    in this boot.
+    """
+    if not campaign:
+        return set()
+    return set(map(int, worker.operate("undone", (campaign, str(least)))[0].split()))
 
 
 def all_of(errors: Sequence[EngineError]) -> EngineError:
@@ -53,43 +88,21 @@ def all_of(errors: Sequence[EngineError]) -> EngineError:
     )
 
 
-def _undone_by_worker(
-    worker: Worker, boot_id: str, changes: Sequence[Change]
-) -> Mapping[Change, str]:
-    """Of changes by programs, and of files, those that a worker has undone and that read otherwise
-    than before, with what they read: a program that ran before them had moved them. Where what a
-    program changed reads as before, which is another level than its own, all that was set after it
-    is undone, but for what reads as it was set.
-    """
-    now: dict[Change, str] = {}
-    for change in changes if any(each.look for each in changes[1:]) else ():
-        with suppress(EngineError):  # it may need what is undone
-            if change.boot_id == boot_id and (source := _source(change)):
-                now[change] = worker.operate(change.op, source)[0]
-    ends = [at for at, each in enumerate(changes) if each.look and now.get(each) == each.before]
-    return {
-        each: now[each]
-        for each in changes[: max(ends, default=0)]
-        if each in now
-        and (each.look or each.op == "file")
-        and now[each] != each.before
-        and now[each].split() != (each.value or "").split()
-    }
-
-
 def _source(change: Change) -> tuple[str, ...]:
     """What is asked for what it changed; nothing of a program that nothing reads."""
     return change.look or (() if change.undo else change.target)
 
 
-def _put_back(worker: Worker, boot_id: str, change: Change) -> str:
-    """Undo one change; what was done. A worker that lost its controller may have undone it already:
-    nothing is done twice.
-    """
+def _put_back(worker: Worker, boot_id: str, change: Change, undone: bool) -> str:
+    """Undo one change; what was done."""
+    if undone:
+        return "undone by its worker"
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
+    if change.boot_id != boot_id and now is not None and now.strip() != change.value:
+        return "gone, the host was booted since"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.model import Command, SettingLevel
@@ -19,10 +20,10 @@ from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
-from netbench.settings.put_back import all_of, put_back
+from netbench.settings.put_back import all_of, undone_by
 from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
-AROUND, CHANGED = 254, 255  # the worker's last scopes, for the trial of a change
+BEYOND = 2**32  # all numbers of changes
 READY_SECONDS = 20.0
 READY_PAUSE = 0.02
 Levels = Mapping[str, SettingLevel]
@@ -60,15 +61,10 @@ def layers(
 
 @dataclass
 class Layer:
-    """What was applied: levels, the changes that were made, and what else moved with them. `scope`:
-    the worker's, above which it has one for each change by a program, so that each is looked at
-    once it is undone, and what is below it is not.
-    """
+    """What was applied: levels, the changes that were made, and what else moved with them."""
 
     levels: Levels
-    scope: int
     changes: list[Change] = field(default_factory=list)
-    programs: dict[int, Change] = field(default_factory=dict)
     moved: Moved = field(default_factory=dict)
 
 
@@ -82,8 +78,9 @@ class Held:
 
 class HostSettings:
     """The settings of one host. `write` gets journal entries; `number` gives each change of the
-    campaign its own; `first_scope` is the worker's scope of layer 0. `learnt`: of operations that
-    were done what moves along with them, as the target `only` of `neighbours` takes it.
+    campaign its own, from 1, which is its scope in the worker. `learnt`: of operations that were
+    done what moves along with them, as the target `only` of `neighbours` takes it. `campaign`: as
+    of put_back.
     """
 
     def __init__(
@@ -93,78 +90,90 @@ class HostSettings:
         write: Write,
         number: Callable[[], int],
         boot_id: str,
-        first_scope: int = 0,
         learnt: dict[Operation, str] | None = None,
+        campaign: str = "",
     ) -> None:
         self.place = place
+        self.boot_id = boot_id
         self._commands = commands
         self._write = write
         self._number = number
-        self._boot_id = boot_id
-        self._first_scope = first_scope
         self._held: list[Layer] = []
         self._learnt = {} if learnt is None else learnt
+        self._campaign = campaign
 
     def hold(self, wanted: Sequence[Levels]) -> Held:
-        """Bring the host to these layers.
+        """Bring the host to these layers. Errors: as hold_all."""
+        return hold_all([(self, wanted)])[0]
 
-        What is held already and reads otherwise by now is applied anew. Errors: SettingRefused
-        where the host does not take a level (then the layers below are held, and nothing of this
-        one), or does not have all of them together (then nothing is held); those of losing the
-        worker.
-        """
-        self.place.forget()
-        same = self._common(wanted)
-        read = self._bring(wanted, same)
-        if same and self._differing(read):
-            read = self._bring(wanted, 0)
-        for key, level in self._differing(read).items():
-            self.undo()
-            raise SettingRefused(
-                f"{self.place.host}: {key} was set to {level}, but reads {read[key]} once the other"
-                " settings are applied; remove one of them"
-            )
+    def undo(self) -> None:
+        """Put back all that is held. Errors: EngineError when something could not be."""
+        undo_from([self], {self.boot_id: 0})
+
+    def held(self) -> Held:
+        """What is held reads now, and what moved with it. Errors: as read_again."""
         moved = {name: values for layer in self._held for name, values in layer.moved.items()}
-        return Held(read, moved)
+        return Held(self.read_again(), moved)
 
-    def release(self, wanted: Sequence[Levels]) -> None:
-        """Undo what is held beyond what it has in common with these layers. Errors: as undo."""
-        self.undo(self._common(wanted))
-
-    def _bring(self, wanted: Sequence[Levels], same: int) -> dict[str, str]:
-        """Hold these layers, of which `same` are held already; what every setting reads then.
-        Errors: as `hold`.
+    def add_layer(self, levels: Levels) -> None:
+        """Hold one layer more. Errors: SettingRefused where the host does not take a level, then
+        nothing of the layer is held.
         """
-        self.undo(same)
-        for scope in range(same, len(wanted)):
-            self._held.append(Layer(dict(wanted[scope]), self._top() + 1))
+        self._held.append(Layer(dict(levels)))
+        try:
+            self._apply(len(self._held) - 1)
+        except SettingRefused:
+            last = len(self._held) - 1
             try:
-                self._apply(scope)
-            except SettingRefused:
-                self.undo(scope)
-                raise
-        return self._read()
+                undo_from([self], {self.boot_id: self.first_of(last)})
+            finally:
+                self.cut(last)
+            raise
 
-    def _top(self) -> int:
-        """The worker's scope that was begun last."""
-        begun = (max([layer.scope, *layer.programs]) for layer in self._held)
-        return max(begun, default=self._first_scope - 1)
+    def size(self) -> int:
+        """How many layers are held."""
+        return len(self._held)
+
+    def numbers(self) -> list[int]:
+        """Of all changes that are held."""
+        return [change.number for layer in self._held for change in layer.changes]
+
+    def first_of(self, layer: int) -> int:
+        """The number of the first change that is held from a layer on, or beyond all numbers."""
+        changes = (change.number for held in self._held[layer:] for change in held.changes)
+        return min(changes, default=BEYOND)
+
+    def cut(self, layer: int) -> None:
+        """Layers from this one on are undone."""
+        del self._held[layer:]
+
+    def undo_run(self, numbers: Sequence[int], below: bool) -> EngineError | None:
+        """Undo changes that lie on each other, the last first, with all that is held above them;
+        what could not be. `below`: one above them stays, so that these are not known to be back.
+        """
+        failed = None
+        try:
+            self.place.worker.undo(numbers[-1])
+        except EngineError as error:
+            failed = error
+            undone = undone_by(self.place.worker, self._campaign, numbers[-1])
+            stays = next((number for number in numbers if number not in undone), 0)
+            numbers = [number for number in numbers if number > stays]
+        self.place.forget()
+        if numbers and not below:
+            self._write(Restored(tuple(reversed(numbers)), self.place.host))
+        return failed
+
+    def forget(self, first: int) -> None:
+        """What was changed from this number on is undone, and with it its layers."""
+        gone = (any(each.number >= first for each in layer.changes) for layer in self._held)
+        self.cut(next((at for at, is_gone in enumerate(gone) if is_gone), len(self._held)))
 
     def read_again(self) -> dict[str, str]:
         """What every setting that is held reads now. Errors: SettingRefused when it
         cannot be read.
         """
         self.place.forget()
-        return self._read()
-
-    def _levels(self) -> dict[str, SettingLevel]:
-        return {key: level for layer in self._held for key, level in layer.levels.items()}
-
-    def _differing(self, read: Mapping[str, str]) -> dict[str, SettingLevel]:
-        """Settings that do not read as they are wanted, and their levels."""
-        return {key: level for key, level in self._levels().items() if level.value != read[key]}
-
-    def _read(self) -> dict[str, str]:
         read = {}
         for key, level in self._levels().items():
             setting, what = self._setting(key)
@@ -172,32 +181,14 @@ class HostSettings:
                 read[key] = setting.reading(what, level.value, self.place)
         return read
 
-    def undo(self, scope: int = 0) -> None:
-        """Put back what layers from `scope` on have changed. Errors: EngineError when something
-        could not be.
-        """
-        gone = self._held[scope:]
-        changes = [change for layer in gone for change in layer.changes]
-        del self._held[scope:]
-        if not changes:
-            return
-        failed, left = list[EngineError](), list[EngineError]()
-        programs = [each for layer in gone for each in layer.programs.items()]
-        for at, change in reversed(programs):
-            with _kept(failed):
-                self.place.worker.undo(at)
-            with _kept(left):  # what its program leaves; one that failed is not undone yet
-                list(put_back(self.place.worker, self._boot_id, [change], self._write))
-        with _kept(failed):
-            self.place.worker.undo(gone[0].scope)
-        self.place.forget()
-        done = tuple(change.number for change in changes if not change.look)
-        if done and not failed:
-            self._write(Restored(done, self.place.host))
-        if errors := [*failed, *left]:
-            raise all_of(errors)
+    def _levels(self) -> dict[str, SettingLevel]:
+        return {key: level for layer in self._held for key, level in layer.levels.items()}
 
-    def _common(self, wanted: Sequence[Levels]) -> int:
+    def differing(self, read: Mapping[str, str]) -> dict[str, SettingLevel]:
+        """Settings that do not read as they are wanted, and their levels."""
+        return {key: level for key, level in self._levels().items() if level.value != read[key]}
+
+    def common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""
         for i, (held, asked) in enumerate(zip(self._held, wanted, strict=False)):
             if held.levels != asked:
@@ -251,13 +242,13 @@ class HostSettings:
         before = worker.operate(neighbours.OP, only)[0] if along else ""
         if along:
             self._journal(self._change(Operation(neighbours.OP, only), key, before), scope)
-            worker.operate(neighbours.OP, only, hold=True, scope=self._top())
-        change, layer = self._change(operation, key), self._held[scope]
+            scope_along = self._held[scope].changes[-1].number
+            worker.operate(neighbours.OP, only, hold=True, scope=scope_along)
+        change = self._change(operation, key)
         if change.look:
-            change = replace(change, value=layer.levels[key].value)
-            layer.programs[self._top() + 1] = change
+            change = replace(change, value=self._held[scope].levels[key].value)
         self._journal(change, scope)
-        self._make(operation, self._top())
+        self._make(operation, change.number)
         if not along:
             return {}
         return difference(parse(before), parse(worker.operate(neighbours.OP, only)[0]))
@@ -270,6 +261,7 @@ class HostSettings:
             hold=operation.value is not None,
             undo=operation.undo,
             scope=scope,
+            look=operation.look,
         )
         self.place.forget()  # whatever it moved along
 
@@ -292,12 +284,13 @@ class HostSettings:
             trial.append(self._change(operation, key))
             for change in trial:
                 self._journal(change, scope)
-            worker.operate(neighbours.OP, target, hold=True, scope=AROUND)
+            around, changed = (change.number for change in trial)
+            worker.operate(neighbours.OP, target, hold=True, scope=around)
             try:
-                self._make(operation, CHANGED)
+                self._make(operation, changed)
                 moved = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
                 with suppress(EngineError):  # it may need what is around it
-                    worker.undo(CHANGED)
+                    worker.undo(changed)
                 after = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
             finally:
                 self._end_trial(operation, trial, self._held[scope].changes)
@@ -320,7 +313,7 @@ class HostSettings:
         self, operation: Operation, trial: Sequence[Change], changes: list[Change]
     ) -> None:
         """Errors: ValueError where the trial could not be put back: it stays in the journal."""
-        self.place.worker.undo(AROUND)
+        self.place.worker.undo(trial[0].number)
         self.place.forget()
         del changes[-len(trial) :]
         if (now := self.place.read(operation.op, *operation.target)) != trial[-1].before:
@@ -336,7 +329,7 @@ class HostSettings:
         return Change(
             number=self._number(),
             host=self.place.host,
-            boot_id=self._boot_id,
+            boot_id=self.boot_id,
             setting=key,
             op=operation.op,
             target=tuple(operation.target),
@@ -362,13 +355,86 @@ class HostSettings:
             time.sleep(READY_PAUSE)
 
 
-@contextmanager
-def _kept(errors: list[EngineError]) -> Iterator[None]:
-    """What cannot be undone does not keep what is below it."""
+def undo_from(hosts: Sequence[HostSettings], first: Mapping[str, int]) -> None:
+    """Undo, the last first, what hosts have changed from a number on; `first`: by the boot id of
+    their kernel, as hosts of one kernel have one stack. Errors: EngineError with what could not be,
+    once all else is.
+    """
+    order: list[tuple[str, int, HostSettings]] = []
+    for host in hosts:
+        low = first.get(host.boot_id, BEYOND)
+        order += [(host.boot_id, -n, host) for n in host.numbers() if n >= low]
+    order.sort(key=lambda each: each[:2])
+    failed: dict[str, list[EngineError]] = {}
     try:
-        yield
-    except EngineError as error:
-        errors.append(error)
+        for host, run in groupby(order, key=lambda each: each[2]):
+            numbers = [-number for _, number, _ in run]
+            if error := host.undo_run(numbers, host.boot_id in failed):
+                failed.setdefault(host.boot_id, []).append(error)
+    finally:
+        for host in hosts:
+            host.forget(first.get(host.boot_id, BEYOND))
+    if failed:
+        raise all_of([error for errors in failed.values() for error in errors])
+
+
+Wanted = Sequence[tuple[HostSettings, Sequence[Levels]]]
+"""Hosts, and the layers that each is to hold."""
+
+
+def hold_all(wanted: Wanted, beside: Sequence[HostSettings] = ()) -> list[Held]:
+    """Bring hosts to layers, the first layer of all, then the next, so that what stays lies below
+    what changes. `beside`: other hosts on their kernels: what they have changed above what is
+    undone here is undone with it.
+
+    What is held already and reads otherwise by now is applied anew. Errors: SettingRefused where a
+    host does not take a level (then nothing of its layer is held), or does not have all of them
+    together (then nothing is held); EngineError; those of losing a worker.
+    """
+    kept = _bring(wanted, beside, [host.common(layers) for host, layers in wanted])
+    held = [host.held() for host, _ in wanted]
+    if kept and any(_differing(wanted, held)):
+        _bring(wanted, beside, [0] * len(wanted))
+        held = [host.held() for host, _ in wanted]
+    for host, key, level, read in _differing(wanted, held):
+        undo_from([*(host for host, _ in wanted), *beside], dict.fromkeys(_boots(wanted), 0))
+        raise SettingRefused(
+            f"{host.place.host}: {key} was set to {level}, but reads {read} once the other"
+            " settings are applied; remove one of them"
+        )
+    return held
+
+
+def _boots(wanted: Wanted) -> list[str]:
+    return [host.boot_id for host, _ in wanted]
+
+
+def _bring(wanted: Wanted, beside: Sequence[HostSettings], same: Sequence[int]) -> bool:
+    """Hold these layers, of which so many are held already; whether some were kept."""
+    first: dict[str, int] = {}
+    for (host, _), keep in zip(wanted, same, strict=True):
+        host.place.forget()
+        first[host.boot_id] = min(first.get(host.boot_id, BEYOND), host.first_of(keep))
+    try:
+        undo_from([*(host for host, _ in wanted), *beside], first)
+    finally:
+        for (host, _), keep in zip(wanted, same, strict=True):
+            host.cut(keep)
+    kept = any(host.size() for host, _ in wanted)
+    for at in range(max(len(layers) for _, layers in wanted)):
+        for host, layers in wanted:
+            if at == host.size() < len(layers):
+                host.add_layer(layers[at])
+    return kept
+
+
+def _differing(
+    wanted: Wanted, held: Sequence[Held]
+) -> Iterator[tuple[HostSettings, str, SettingLevel, str]]:
+    """Settings that do not read as they are wanted, their levels, and what they read."""
+    for (host, _), found in zip(wanted, held, strict=True):
+        for key, level in host.differing(found.levels).items():
+            yield host, key, level, found.levels[key]
 
 
 @contextmanager

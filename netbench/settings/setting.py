@@ -31,6 +31,7 @@ class Worker(Protocol):
         undo: Iterable[str] = (),
         scope: int = 0,
         *,
+        look: Iterable[str] = (),
         restore: bool = False,
     ) -> tuple[str, str | None]: ...
 

@@ -21,7 +21,7 @@ from netbench.kernels.boot.machine import Machine
 from netbench.model import Host
 from netbench.result.journal import Change, Restored
 from netbench.run import single_meter
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 from tests.support.engine_pair import HELPER
 from tests.support.running import process_state, wait_for
 from tests.support.this_machine import ThisMachine
@@ -37,7 +37,7 @@ def helper() -> Iterator[Worker]:
 
 
 @pytest.mark.parametrize(
-    ("reads", "said"), [("changed", "undone by "), ("original", "is as it was")]
+    ("reads", "said"), [("changed", "undone by "), ("original", "gone, the host was booted since")]
 )
 def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
     tmp_path: Path, helper: Worker, reads: str, said: str
@@ -46,10 +46,10 @@ def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
     file = tmp_path / "file"
     file.write_text(f"{reads}\n")
     did, undo = (("sh", "-c", f"echo {word} > {file}") for word in ("changed", "original"))
-    mine = ("mine", "exec", did, None, "original\n", undo, ("cat", str(file)))
+    mine = ("mine", "exec", did, "changed", "original\n", undo, ("cat", str(file)))
     change = Change(1, "here", "another boot", *mine)
     written: list[Restored] = []
-    (line,) = put_back(helper, helper.hello.boot_id, [change], written.append)
+    (line,) = put_back({"here": There(helper, helper.hello.boot_id)}, [change], written.append)
     assert said in line
     assert file.read_text() == "original\n"
     assert written == [Restored((1,), "here")]
@@ -57,7 +57,7 @@ def test_after_a_reboot_what_a_program_changed_is_compared_and_undone(
 
 def test_after_a_reboot_what_the_kernel_held_is_gone(helper: Worker) -> None:
     change = Change(1, "here", "another boot", "sysctl.x", "file", ("/proc/sys/x",), "1", "0")
-    (line,) = put_back(helper, helper.hello.boot_id, [change], lambda _: None)
+    (line,) = put_back({"here": There(helper, helper.hello.boot_id)}, [change], lambda _: None)
     assert line.endswith("gone, the host was booted since")
 
 
@@ -145,5 +145,7 @@ def test_a_mounts_folder_goes_where_nothing_is_mounted_any_more() -> None:
     change = Change(1, "here", "boot", "nfs", "mount", ("/run/x",), "h:/srv on", "none\n")
     worker = create_autospec(Worker, instance=True)
     worker.operate.side_effect = [("none\n", None), ("none\n", "none\n")]
-    assert list(put_back(worker, "boot", [change], lambda _: None)) == [f"{change}: put back"]
+    assert list(put_back({"here": There(worker, "boot")}, [change], lambda _: None)) == [
+        f"here: {change}: put back"
+    ]
     worker.operate.assert_called_with("mount", ("/run/x",), "none\n", restore=True)

@@ -37,7 +37,7 @@ from netbench.run.check import check
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import known
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 from tests.support.local import call
 from tests.support.running import stored_records
 from tests.support.sshd import (
@@ -531,7 +531,7 @@ def test_what_the_file_lists_is_done_and_what_it_does_not_is_not(bed: Bed) -> No
         before = worker.operate("features", LINK)[0]
         worker.operate("features", LINK, "rx-gro on\n")
         change = Change(1, "snd", "boot", "gro", "features", (LINK,), None, before)
-        assert list(put_back(worker, "boot", [change], lambda entry: None))
+        assert list(put_back({"here": There(worker, "boot")}, [change], lambda entry: None))
         assert worker.operate("features", LINK)[0] == before
         assert (mtu(), mtu(OTHER)) == ("1400", "1500")
 

@@ -26,8 +26,8 @@ from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
 from netbench.model import Host
 from netbench.run.worker_pool import open_channel
-from netbench.settings.put_back import put_back
-from netbench.settings.scope import AROUND, CHANGED, HostSettings
+from netbench.settings.put_back import There, put_back
+from netbench.settings.scope import HostSettings
 from netbench.settings.setting import SettingContext
 from tests.settings.test_settings import holder, parsed
 from tests.support.engine_pair import HELPER
@@ -185,7 +185,13 @@ def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
     worker.abandon()
     second = helper()
     try:
-        list(put_back(second, second.hello.boot_id, outstanding(journal, "here"), journal.append))
+        list(
+            put_back(
+                {"here": There(second, second.hello.boot_id)},
+                outstanding(journal, "here"),
+                journal.append,
+            )
+        )
     finally:
         second.close()
 
@@ -370,15 +376,16 @@ def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) ->
     assert "here was not left as it was: net.ipv4.tcp_dsack" in " ".join(report.split())
 
 
-@pytest.mark.parametrize("at", [AROUND, CHANGED])
-def test_a_trial_that_is_interrupted_is_undone_with_its_layer(
-    interface: str, monkeypatch: pytest.MonkeyPatch, at: int
+@pytest.mark.parametrize("steps", [1, 2], ids=["its change", "and what is around it"])
+def test_a_trial_whose_undo_is_interrupted_is_undone_with_its_layer(
+    interface: str, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """By the journal alone later, what was around it in the campaign would be put back for good."""
-    honest = Worker.undo
+    honest, left = Worker.undo, [None] * steps
 
     def undo(self: Worker, scope: int = 0) -> None:
-        if scope >= at:
+        if left:
+            left.pop()
             raise KeyboardInterrupt
         honest(self, scope)
 

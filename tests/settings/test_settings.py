@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +22,19 @@ from netbench import campaign
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.model import Command, Host, SettingLevel
-from netbench.result.journal import Change
+from netbench.result.journal import Change, LeftChanged
 from netbench.run import conductor
 from netbench.run.worker_pool import open_channel
 from netbench.settings.named import find, known, parse_level, side_of
 from netbench.settings.neighbours import OP
-from netbench.settings.put_back import put_back
+from netbench.settings.put_back import There, put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
 from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
 from tests.support.unfinished import outstanding
 
+NAME, NUMBERS = secrets.token_hex(16), count(1)
 ENDS = {"is undone": 0, "was undone by its worker": 1, "was left by its worker": 2}
 """How what is held comes back."""
 
@@ -69,10 +72,20 @@ def holder(
     journal: list[Any],
     commands: dict[str, Command] | None = None,
 ) -> HostSettings:
-    numbers = iter(range(1, 1000))
+    """Its worker says what it has undone, under the name NAME."""
+    worker.operate("undone", (NAME, "0"), "begin")
+    boot_id = worker.hello.boot_id
     return HostSettings(
-        place, commands or {}, journal.append, lambda: next(numbers), worker.hello.boot_id
+        place, commands or {}, journal.append, NUMBERS.__next__, boot_id, None, NAME
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    yield
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    worker.operate("undone", (NAME, "0"), "end")
+    worker.close()
 
 
 def parsed(written: Sequence[Mapping[str, str]]) -> list[Levels]:
@@ -224,7 +237,9 @@ def by_journal(journal: list[Any]) -> list[str]:
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
         left = outstanding(journal, "here")
-        return list(put_back(worker, worker.hello.boot_id, left, journal.append))
+        return list(
+            put_back({"here": There(worker, worker.hello.boot_id)}, left, journal.append, NAME)
+        )
     finally:
         worker.close()
 
@@ -278,11 +293,21 @@ def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
     journal = []
     held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
     held.hold(parsed([{}, {}, {"mine": "three"}]))
-    with pytest.raises(EngineError, match="true leaves it changed"):
+    with pytest.raises(
+        EngineError,
+        match="reads 'three' after the undo, but was 'one'; what undoes it leaves it changed",
+    ):
         held.undo()
     assert asked(outstanding(journal, "here")) == ["mine"]
     with pytest.raises(EngineError, match="true leaves it changed"):
-        list(put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), journal.append))
+        list(
+            put_back(
+                {"here": There(worker, worker.hello.boot_id)},
+                outstanding(journal, "here"),
+                journal.append,
+                NAME,
+            )
+        )
 
 
 def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:
@@ -297,7 +322,7 @@ def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_
     held.hold(parsed([{"mtu": "1400"}, {"odd": "x"}, {"tso": "off", "qdisc": "pfifo_fast"}]))
     kill(first)
     assert state(interface) != before
-    for left in (["qdisc", "tso", "odd", "mtu"], ["odd"]):
+    for left in (["qdisc", "tso", "odd", "mtu"], ["odd", "mtu"]):
         assert asked(outstanding(journal, "here")) == left
         with pytest.raises(EngineError, match=r"rmdir: .*nothing"):
             by_journal(journal)
@@ -322,9 +347,14 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
     worker.undo()
     assert not folder.exists()
     lines = list(
-        put_back(worker, worker.hello.boot_id, outstanding(journal, "here"), journal.append)
+        put_back(
+            {"here": There(worker, worker.hello.boot_id)},
+            outstanding(journal, "here"),
+            journal.append,
+            NAME,
+        )
     )
-    assert [line.rpartition(": ")[2] for line in lines] == ["is as it was"]
+    assert [line.rpartition(": ")[2] for line in lines] == ["undone by its worker"]
 
 
 class Driver:
@@ -584,7 +614,7 @@ def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end
     again = Worker(open_channel(Host("here")).start_helper(), "here")
     left = outstanding(journal, "here")
     assert bool(left) == (end != ENDS["is undone"])
-    list(put_back(again, again.hello.boot_id, left, journal.append))
+    list(put_back({"here": There(again, again.hello.boot_id)}, left, journal.append, NAME))
     again.close()
     assert {file: file.read_text() for file in before} == before
     assert outstanding(journal, "here") == []
@@ -606,3 +636,93 @@ def test_what_a_program_leaves_does_not_keep_what_is_below_it(tmp_path: Path) ->
     assert (fin.read_text(), file.read_text()) == (before, "new\n")
     assert "stuck" in {change.setting for change in outstanding(journal, "here")}
     worker.close()
+
+
+class Files:
+    """Two hosts of one kernel, as those of a lab: of `tuned`, a program that moves `moved`, too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tuned, self.moved = folder / "tuned", folder / "moved"
+        self.before = {self.tuned: "balanced\n", self.moved: "madvise\n"}
+        for file, text in self.before.items():
+            file.write_text(text)
+        also = f"[ $0 = fast ] && echo always > {self.moved} || echo madvise > {self.moved}"
+        self.commands = {}
+        for name, file, more in (("tuned", self.tuned, f"; {also}"), ("moved", self.moved, "")):
+            write = (
+                "sh",
+                "-c",
+                f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}",
+                "{level}",
+            )
+            self.commands[name] = Command(write, ("cat", str(file)), write)
+
+    def text(self) -> str:
+        return json.dumps(
+            {
+                n: {"apply": c.apply, "read": c.read, "undo": c.undo}
+                for n, c in self.commands.items()
+            }
+        )
+
+    def read(self) -> dict[Path, str]:
+        return {file: file.read_text() for file in self.before}
+
+
+TWO = """\
+netbench: 1
+name: two
+hosts: {{snd: local, rcv: local}}
+command: {command}
+transfer: {{duration: 20ms, warmup: 0, sample: 0, congestion: cubic}}
+settings: {{receiver.moved: never}}
+sweep: {{sender.tuned: [fast, balanced]}}
+order: {{seed: 2}}
+repeat: {{min: 2, max: 2}}
+verify: off
+"""
+
+
+def test_hosts_of_one_kernel_have_one_stack(tmp_path: Path) -> None:
+    """What one holds all the time lies below what the other changes with each cell."""
+    files = Files(tmp_path)
+    text = TWO.format(command=files.text())
+    done = conductor.start(campaign.parse(text, "two.yaml"), tmp_path / "r")
+    found = stored_records(done.path)
+    assert sorted(r["status"] for r in found) == ["ok", "ok", "refused"]
+    (why,) = (r["reason"] for r in found if r["reason"])
+    assert "moved was set to never, but reads always once the other settings" in why
+    assert files.read() == files.before
+    journal = conductor.Store.open(done.path).journal
+    assert not journal.left()
+    assert not [line for line in journal.entries() if isinstance(line, LeftChanged)]
+
+
+@pytest.mark.parametrize("lost", ["both", "upper", "lower"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, 0], ids=["killed", "without a controller"])
+def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
+    tmp_path: Path, lost: str, how: int
+) -> None:
+    """Helpers that undo by themselves wait for each other."""
+    files, journal = Files(tmp_path), list[Any]()
+    pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+    for host, level in zip(pair, ({"tuned": "fast"}, {"moved": "never"}), strict=True):
+        place = SettingContext(host, pair[host], ADDRESS)
+        holder(place, pair[host], journal, files.commands).hold(parsed([level]))
+    assert files.read() == {files.tuned: "fast\n", files.moved: "never\n"}
+    for host, worker in pair.items():
+        if how and lost in (host, "both"):
+            os.kill(worker.hello.pid, how)
+    for worker in pair.values():
+        worker.abandon()
+    for worker in pair.values():
+        with suppress(ChildProcessError):
+            os.waitpid(worker.hello.pid, 0)
+        worker.close()
+    there = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
+    left = sorted((*outstanding(journal, "lower"), *outstanding(journal, "upper")), key=str)
+    hosts = {host: There(worker, worker.hello.boot_id) for host, worker in there.items()}
+    list(put_back(hosts, left, journal.append, NAME))
+    for worker in there.values():
+        worker.close()
+    assert files.read() == files.before

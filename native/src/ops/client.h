@@ -14,7 +14,7 @@ struct nb_op_request {
 	const char *kind;
 	const struct nb_op *op;	 /* of that kind */
 	struct nb_target target; /* its words NULL: there is none, as of `undo` */
-	struct nb_target undo;
+	struct nb_target undo, look;
 	const char *value; /* NULL: only read */
 	uint64_t hold;
 	uint64_t restore;
@@ -66,19 +66,26 @@ struct nb_undo_entry;
 /* Scopes nest: nothing is held in a scope while one above it holds something. 0, or a negative
  * code. */
 int nb_undo_check_scope(const struct nb_undo_entry *top, uint32_t scope, struct nb_error *error);
-/* Push what undoes an operation, as a copy: `value` is what its target reads now. Refused where the
- * stack would have more than NB_UNDO_ENTRIES, or texts of more than NB_UNDO_BYTES. */
+/* Push what undoes an operation, as a copy: `value` is what its target reads now or, of a program,
+ * `look`, which may have no words. Refused where the stack would have more than NB_UNDO_ENTRIES, or
+ * texts of more than NB_UNDO_BYTES. */
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
-		 const struct nb_target *target, const char *value, struct nb_error *error);
+		 const struct nb_target *target, const struct nb_target *look, const char *value,
+		 struct nb_error *error);
 /* Note what is held beside the last entry (an operation with `keep`), right before its change is
  * made and right after: when it is undone, what others have changed since is left. */
 void nb_undo_note(struct nb_undo_entry *top, int is_after);
 /* Pop the last entry without undoing it. */
 void nb_undo_release(struct nb_undo_entry **stack);
+/* From now on write into this open file which scope is held, "+SCOPE PID", and is undone, "-SCOPE".
+ * What reads it later knows what nobody has undone, where this process is no more. */
+void nb_undo_log(int fd);
 /*
  * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
  * did. What fails is tried again once the rest is undone, as it may have needed that. Reports the
  * last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
+ * Scope 0 is all of it, without a controller: scopes of other processes that are above are waited
+ * for, by their common log.
  */
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error);

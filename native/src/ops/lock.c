@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #include "../clock.h"
-#include "op.h"
+#include "../wire.h"
+#include "client.h"
 
 enum { HOLDER_MAX = 60, ATTEMPTS = 1000, HINTS = 16 };
 
@@ -160,14 +161,14 @@ static int open_folder(void)
 	return fd < 0 ? enter_tmp() : fd;
 }
 
-/* The lock's file: a descriptor, or -1 with errno. */
-static int open_file(const struct lock_request *request, int flags)
+/* A file there: a descriptor, or -1 with errno. */
+static int open_file(const char *name, int flags)
 {
 	int folder = open_folder(), fd;
 
 	if (folder < 0)
 		return -1;
-	fd = openat(folder, request->file, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+	fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
 	close(folder);
 	return fd;
 }
@@ -270,7 +271,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 			       "'%.70s' is not a valid lock holder", holder);
 	if ((status = name_file(&request)))
 		return status;
-	fd = open_file(&request, O_CREAT);
+	fd = open_file(request.file, O_CREAT);
 	if (fd < 0) {
 		if (!geteuid())
 			return fail_lock(&request);
@@ -300,7 +301,7 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 		return read_hints(text);
 	if ((status = name_file(&request)))
 		return status;
-	fd = open_file(&request, 0);
+	fd = open_file(request.file, 0);
 	if (fd < 0)
 		strcpy(request.found, unlocked);
 	else if (look(&request, fd) < 0)
@@ -322,4 +323,61 @@ const struct nb_op nb_op_lock = {
 	.lasting = 1,
 	.get = get_lock,
 	.set = set_lock,
+};
+
+/* The name of a campaign's log, by the 32 digits that its journal is known by. 0, or a negative
+ * code. */
+static int name_log(const struct nb_target *target, char name[64], struct nb_error *error)
+{
+	const char *campaign = nb_target_word(target, 0);
+
+	snprintf(name, 64, "undone-%.32s", campaign);
+	return strlen(campaign) == 32 && strspn(campaign, "0123456789abcdef") == 32
+		       ? 0
+		       : nb_fail(error, NB_ERR_REQUEST, "undone", NB_SAME_VERSION,
+				 "'%.40s' is no campaign", campaign);
+}
+
+static int get_undone(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	unsigned long least = strtoul(nb_target_word(target, 1), NULL, 10), number;
+	char name[64], line[32];
+	int status = name_log(target, name, error), fd = status ? -1 : open_file(name, 0);
+	FILE *log = fd < 0 ? NULL : fdopen(fd, "r");
+
+	while (log && fgets(line, sizeof(line), log))
+		if (sscanf(line, "-%lu", &number) == 1 && number >= least)
+			fprintf(text, "%lu\n", number);
+	if (log)
+		fclose(log);
+	return status;
+}
+
+static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
+{
+	char name[64];
+	int status = name_log(target, name, error), folder = status ? -1 : open_folder();
+	int fd = -1, begins = !strcmp(value, "begin");
+
+	if (status)
+		return status;
+	if (folder >= 0 && begins)
+		fd = open_file(name, O_CREAT | O_APPEND);
+	if (folder < 0 || (begins ? fd < 0 : unlinkat(folder, name, 0) && errno != ENOENT))
+		status = nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
+				       "what was undone there");
+	if (folder >= 0)
+		close(folder);
+	nb_undo_log(fd);
+	return status;
+}
+
+const struct nb_op nb_op_undone = {
+	.name = "undone",
+	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
+		 "number on; takes `begin` and `end` of what this one adds",
+	.words = 2,
+	.lasting = 1,
+	.get = get_undone,
+	.set = set_undone,
 };

@@ -10,7 +10,7 @@
 
 #include "fail.h"
 
-enum { NB_OP_TEXT = 1 << 20, NB_OP_SCOPES = 256 };
+enum { NB_OP_TEXT = 1 << 20 };
 
 /* What an operation acts on: words separated by NUL, with an end behind the last. */
 struct nb_target {

@@ -97,6 +97,18 @@ static void answer_text(struct nb_writer *answer, enum reading reading, const ch
 	nb_put_text(answer, nb_row_of(&nb_op_arguments[NB_OP_VALUE]), reading, text, strlen(text));
 }
 
+/* A program that failed has changed nothing that is its own to undo, unless it was stopped, or what
+ * is looked at reads otherwise. */
+static int has_changed_nothing(const struct nb_op *op, const struct nb_target *look,
+			       const char *before, const struct nb_error *error)
+{
+	char *now = look->words ? nb_op_read(op, look, NULL) : NULL;
+	int same = look->words ? now && !strcmp(now, before) : error->error != ETIMEDOUT;
+
+	free(now);
+	return same;
+}
+
 /* Read, or run the program; what is held is held before it is changed: a change that fails half-way
  * is undone too. NULL with the error filled. */
 static char *read_before(const struct nb_op_request *request, struct nb_undo_entry **stack,
@@ -105,19 +117,25 @@ static char *read_before(const struct nb_op_request *request, struct nb_undo_ent
 	const struct nb_op *op = request->op;
 	int holds = request->hold && (request->value || op->keep) && !op->lasting;
 	int undone = request->undo.words != NULL;
-	char *text;
+	const struct nb_target *look = &request->look;
+	char *text, *before;
 
 	if ((holds || undone) && nb_undo_check_scope(*stack, request->scope, error))
 		return NULL;
-	if (undone && nb_undo_push(stack, request->scope, op, &request->undo, "", error))
+	text = undone && look->words ? nb_op_read(op, look, error) : NULL;
+	if (undone && ((look->words && !text) ||
+		       nb_undo_push(stack, request->scope, op, &request->undo, look,
+				    text ? text : "", error))) {
+		free(text);
 		return NULL;
+	}
+	before = text;
 	text = nb_op_read(op, &request->target, error);
-	/* A program that failed has changed nothing that is its own to undo; one that was stopped
-	 * may have. */
-	if (!text && undone && error->error != ETIMEDOUT)
+	if (!text && undone && has_changed_nothing(op, look, before, error))
 		nb_undo_release(stack);
+	free(before);
 	if (text && holds && !undone &&
-	    nb_undo_push(stack, request->scope, op, &request->target, text, error)) {
+	    nb_undo_push(stack, request->scope, op, &request->target, look, text, error)) {
 		free(text);
 		text = NULL;
 	}

@@ -20,6 +20,7 @@
 	row(interface) \
 	row(route) \
 	row(lock) \
+	row(undone) \
 	row(neighbours) \
 	row(worker) \
 	row(mount) \
@@ -46,10 +47,12 @@ const struct nb_field nb_op_arguments[] = {
 			  AT(value) },
 	{ "hold", "restore what was there when the controller asks or is gone", .type = NB_FLAG,
 	  .maximum = 1, AT(hold) },
-	{ "scope", "what is held there is undone with all scopes above it",
-	  .maximum = NB_OP_SCOPES - 1, AT(scope) },
+	{ "scope", "what is held there is undone with all scopes above it", .maximum = UINT32_MAX,
+	  AT(scope) },
 	{ "undo", "program and arguments that undo an exec", .type = NB_TEXT, .flags = NB_LIST,
 	  AT(undo) },
+	{ "look", "program and arguments that print the same after it", .type = NB_TEXT,
+	  .flags = NB_LIST, AT(look) },
 	{ "ask", "only whether the host allows it: nothing is done", .type = NB_FLAG, .maximum = 1,
 	  AT(ask) },
 	{ "restore", "write what was read once, as an undo does", .type = NB_FLAG, .maximum = 1,

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../clock.h"
+#include "../proc_text.h"
 #include "../wire.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
 	const struct nb_op *op;
 	struct nb_target target; /* its words are this entry's */
-	char *value;		 /* that `get` read before the change */
+	struct nb_target look;	 /* likewise, of a program */
+	char *value;		 /* that `get`, or `look`, read before the change */
 	char *after;		 /* of what is held beside a change: what it read after that */
 	int armed;		 /* `value` is what of it the change has moved, or its undo may */
 	uint32_t scope;
@@ -24,13 +29,65 @@ static void free_entry(struct nb_undo_entry *entry)
 	if (!entry)
 		return;
 	free((char *)entry->target.words);
+	free((char *)entry->look.words);
 	free(entry->value);
 	free(entry->after);
 	free(entry);
 }
 
+static int log_file = -1;
+
+void nb_undo_log(int fd)
+{
+	if (log_file >= 0)
+		close(log_file);
+	log_file = fd;
+}
+
+/* Scopes count up, so the line of one is told by its number. */
+static int is_undone(const char *log, unsigned int scope)
+{
+	char line[16];
+
+	snprintf(line, sizeof(line), "\n-%u\n", scope);
+	return strstr(log, line) != NULL;
+}
+
+/* Whether another process, which lives, holds a scope above this one. */
+static int is_below(uint32_t scope)
+{
+	char path[32], *log = malloc(NB_OP_TEXT);
+	unsigned int above;
+	int pid, below = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
+	if (log && nb_read_file(path, log, NB_OP_TEXT) > 0)
+		for (const char *at = log; !below && *at; at += strcspn(at, "\n"), at += *at > 0)
+			below = sscanf(at, "+%u %d", &above, &pid) == 2 && above > scope &&
+				pid != getpid() && !kill(pid, 0) && !is_undone(at, above);
+	free(log);
+	return below;
+}
+
+/* Processes that change one kernel have one stack: who came last undoes first. One that undoes
+ * nothing for long, since its controller is still there or it is stopped, is not waited for. */
+static void await_turn(uint32_t scope)
+{
+	enum { TRIES = 600, PAUSE_NS = 10000000 };
+	off_t size = 0, now;
+
+	for (int i = 0; log_file >= 0 && i < TRIES && is_below(scope); i++) {
+		now = lseek(log_file, 0, SEEK_END);
+		i = now == size ? i : 0;
+		size = now;
+		nb_heartbeat();
+		nb_sleep(PAUSE_NS);
+	}
+}
+
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
-		 const struct nb_target *target, const char *value, struct nb_error *error)
+		 const struct nb_target *target, const struct nb_target *look, const char *value,
+		 struct nb_error *error)
 {
 	size_t number = (*stack ? (*stack)->number : 0) + 1;
 	size_t bytes = (*stack ? (*stack)->bytes : 0) + target->length + strlen(value);
@@ -51,11 +108,15 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 		entry->bytes = bytes;
 		entry->target = (struct nb_target){ nb_text_copy(target->words, target->length),
 						    target->length };
+		if (look->words)
+			entry->look = (struct nb_target){ nb_text_copy(look->words, look->length),
+							  look->length };
 		entry->value = nb_text_copy(value, strlen(value));
 		entry->before = *stack;
 	}
-	if (entry && entry->target.words && entry->value) {
+	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
 		*stack = entry;
+		dprintf(log_file, "+%u %d\n", scope, (int)getpid());
 		return 0;
 	}
 	free_entry(entry);
@@ -67,6 +128,7 @@ void nb_undo_release(struct nb_undo_entry **stack)
 	struct nb_undo_entry *entry = *stack;
 
 	*stack = entry->before;
+	dprintf(log_file, "-%u\n", entry->scope);
 	free_entry(entry);
 }
 
@@ -94,7 +156,9 @@ static int fail_difference(const struct nb_undo_entry *entry, const char *now,
 	const char *key = nb_target_word(&entry->target, 1);
 
 	return nb_fail(error, NB_ERR_SYSTEM, "undo",
-		       "another program has changed it since: restore it by hand",
+		       entry->op->words ? "another program has changed it since: restore it by hand"
+					: "what undoes it leaves it changed: put it back by hand, "
+					  "then `restore` sees that",
 		       "%s %.60s%s%.20s reads '%.*s' after the undo, but was '%.*s'",
 		       entry->op->name, entry->target.words, *key ? " " : "", key, shown(reads),
 		       reads, shown(was), was);
@@ -183,7 +247,13 @@ static int undo_one(const struct nb_undo_entry *entry, const struct nb_client *c
 		status = restore(entry, client, &was, &now, error);
 	} else {
 		now = nb_op_read(entry->op, &entry->target, error);
-		status = now ? 0 : -(int)error->code;
+		if (now && entry->look.words) {
+			free(now);
+			now = nb_op_read(entry->op, &entry->look, error);
+		}
+		status = !now ? -(int)error->code : 0;
+		if (now && entry->look.words && strcmp(now, entry->value) != 0)
+			status = fail_difference(entry, now, error);
 	}
 	deed.before = was;
 	deed.after = entry->op->set && !status ? now : NULL;
@@ -306,7 +376,7 @@ static int repeat(const struct nb_undo_entry *entry, const char *changed, int fa
 
 /* Undo a list of entries in its order. Returns how many failed and may be tried again, which are
  * *again then; a program is run once, and counted in *lost. *error is the last one's. */
-static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end,
+static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end, int alone,
 		       struct nb_undo_entry **again, size_t *lost, const struct nb_client *client,
 		       struct nb_error *error)
 {
@@ -317,6 +387,8 @@ static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *e
 
 	*again = NULL;
 	while ((entry = list) != end) {
+		if (alone)
+			await_turn(entry->scope);
 		changed = arm(entry);
 		failed = undo_one(entry, client, error) != 0;
 		if (changed)
@@ -330,6 +402,8 @@ static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *e
 			failures++;
 		} else {
 			*lost += (size_t)failed;
+			if (!failed)
+				dprintf(log_file, "-%u\n", entry->scope);
 			free_entry(entry);
 		}
 		nb_heartbeat();
@@ -348,12 +422,15 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	while (end && end->scope >= scope)
 		end = end->before;
 	*stack = end;
-	while ((failures = undo_all(list, end, &list, &lost, client, error)) && failures < before) {
+	while ((failures = undo_all(list, end, !scope, &list, &lost, client, error)) &&
+	       failures < before) {
 		before = failures;
 		end = NULL;
 	}
-	while (list)
-		nb_undo_release(&list);
+	while ((end = list)) {
+		list = list->before;
+		free_entry((struct nb_undo_entry *)end);
+	}
 	failures += lost;
 	if (failures > 1)
 		add_count(error, failures - 1);
