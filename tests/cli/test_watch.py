@@ -212,7 +212,7 @@ def test_run_shows_the_same_view_until_ctrl_c(on_terminal: OnTerminal, tmp_path:
     assert "throughput Gb/s" in screen.text
     screen.press("\x03")
     printed = screen.process.communicate(timeout=60)[0].decode()
-    assert screen.end() == 130
+    assert screen.end() == 130, screen.text
     assert screen.is_echoing()
     assert not screen.display.cursor.hidden
     assert "Traceback" not in screen.seen.decode()
