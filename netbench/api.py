@@ -357,7 +357,7 @@ def compare(
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
-    from netbench.report.question import of_factor, of_turns, of_two
+    from netbench.report.question import of_factor, of_results
     from netbench.report.source import Source
 
     if other is not None and (factor is not None or baseline is not None):
@@ -381,11 +381,9 @@ def compare(
         raise RequestError(
             f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
         )
-    if abab:
-        return of_turns(sources, within, chosen, parsed)
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
-    return of_two(sources[0], sources[1], within, chosen, parsed, history, force)
+    return of_results(sources, within, chosen, parsed, history, force)
 
 
 def power(campaign: Campaign, result: Path) -> Outlook:

@@ -19,7 +19,7 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.units import count, format_duration
 from netbench.live.standing import RANK, STATES, Overview
 from netbench.read.shown_levels import shown
-from netbench.report.numbers import column_parts, joined, number, share
+from netbench.report.numbers import column_parts, joined, share
 from netbench.run.progress import unit_of
 from netbench.stats.closing import reached
 from netbench.stats.intervals import Interval
@@ -28,7 +28,6 @@ from netbench.stats.words import bounds, signed
 if TYPE_CHECKING:
     from netbench.stats.comparison import Comparison
 
-BARS = "▁▂▃▄▅▆▇█"
 STYLES = dict.fromkeys(("unsupported", "max", "unstable", "interrupted"), "yellow")
 STYLES |= dict.fromkeys(("failed", "refused", "worse"), "bold red")
 STYLES |= dict.fromkeys(("converged", "equivalent", "better"), "green")
@@ -60,14 +59,10 @@ class _Part:
 
 
 def render(
-    view: Overview,
-    width: int = 80,
-    height: int | None = None,
-    colour: bool = False,
-    note: str = "",
+    view: Overview, width: int = 80, height: int | None = None, colour: bool = False, note: str = ""
 ) -> list[str]:
     """The lines of an overview, `height` of them at most; None: all that there is to say."""
-    head, foot = list(_head(view, width)), [_text(note, "dim")] if note else []
+    head, foot = list(_head(view)), [_text(note, "dim")] if note else []
     parts = [_cells(view), _comparisons(view), _cautions(view, width), _log(view)]
     rooms = [len(part.rows) for part in parts]
     if height is not None:
@@ -116,10 +111,10 @@ def _text(words: str, style: str = "") -> Text:
     return Text(escape_controls(" ".join(words.splitlines())), style)
 
 
-def _head(view: Overview, width: int) -> Iterator[Text]:
-    """The campaign, how far it is, and its throughput."""
-    is_well = view.state in ("running", "done")
-    state = Text(STATES[view.state], "bold green" if is_well else "bold red")
+def _head(view: Overview) -> Iterator[Text]:
+    """The campaign, and how far it is."""
+    colour = "green" if view.state in ("running", "done") else "red"
+    state = Text(STATES[view.state], f"bold {colour}")
     left = "" if view.left is None else f", about {format_duration(view.left)} left"
     cells = f"{count(len(view.cells), 'cell')}: {_in_words(view.statuses)}"
     yield Text.assemble(_text(view.plan.campaign.name, "bold"), "  ", state, f"{left}  {cells}")
@@ -130,13 +125,6 @@ def _head(view: Overview, width: int) -> Iterator[Text]:
     block = count(ledger.block, "block") if is_done else f"block {ledger.block + 1}"
     done = f"{ledger.counts['ok']} of {runs} runs" + (f" ({bad})" if bad else "")
     yield _text("; ".join(filter(None, (done, block, view.boot, view.last))))
-    recent = list(ledger.recent)[-max(8, width - 60) :]
-    if len(recent) > 1:
-        low, high = min(recent), max(recent)
-        step = (high - low) / len(BARS) or 1.0
-        bars = "".join(BARS[min(int((value - low) / step), len(BARS) - 1)] for value in recent)
-        title = f"throughput, Gb/s, last {len(recent)} runs: "
-        yield Text.assemble(f"{title}{number(low)} ", (bars, "cyan"), f" {number(high)}")
 
 
 def _cells(view: Overview) -> _Part:
@@ -207,11 +195,8 @@ def _verdict(c: Comparison) -> tuple[Text, Text, Text]:
     if not c.ratio > 0:
         return Text("no verdict"), Text("-"), _text(c.why)
     verdict = Text(c.verdict + "?" * bool(c.flags), STYLES.get(c.verdict, ""))
-    return (
-        verdict,
-        Text(f"{signed(c.ratio)}%"),
-        _text(bounds(c.low, c.high) if c.low > 0 else c.why),
-    )
+    interval = bounds(c.low, c.high) if c.low > 0 else c.why
+    return verdict, Text(f"{signed(c.ratio)}%"), _text(interval)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]:
@@ -231,16 +216,9 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]
 def _cautions(view: Overview, width: int) -> _Part:
     """Runs that are not ok, and what else is in doubt."""
     bad = [f"run {each.run}: {each.cell}: {each.status}: {each.reason}" for each in view.ledger.bad]
-    rows = [
-        Text(line, "yellow")
-        for words in (*reversed(bad), *view.findings.cautions)
-        for line in textwrap.wrap(
-            " ".join(escape_controls(words).split()),
-            width,
-            initial_indent="! ",
-            subsequent_indent="  ",
-        )
-    ]
+    every = (escape_controls(words).split() for words in (*reversed(bad), *view.findings.cautions))
+    folded = textwrap.TextWrapper(width, initial_indent="! ", subsequent_indent="  ")
+    rows = [Text(line, "yellow") for words in every for line in folded.wrap(" ".join(words))]
     return _Part([Text("cautions", "dim")], rows, "line")
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from netbench.live.findings import Findings
-from netbench.plan.plan import Plan, Unit
+from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Ledger
 from netbench.run.progress import unit_of
 from netbench.stats.closing import most, reached
 from netbench.stats.intervals import Interval
+
+if TYPE_CHECKING:  # it imports pandas, a quarter of what a campaign would take to start
+    from netbench.stats.comparison import Comparison
 
 RANK = "failed refused open unsupported interrupted unstable max converged".split()
 """Statuses of cells: those that somebody may have to act on first."""
@@ -36,6 +39,55 @@ COMPARED = (
     *("high", "verdict", "why", "sentence"),
 )
 """What JSON has of a comparison."""
+FIRST_SECONDS = 4.0  # a campaign that is over by then has a report
+
+
+class Findings:
+    """What runs show so far, as the report would say it now: comparisons in the metrics of
+    `repeat`, cautions, and the statuses of cells. It reads the whole result, and is done seldom.
+    """
+
+    def __init__(self, folder: Path, share: float) -> None:
+        """`share`: of the time, that looking may take."""
+        self.comparisons: tuple[Comparison, ...] = ()
+        self.cautions: tuple[str, ...] = ()
+        self.statuses: Mapping[Key, str] = {}
+        self.seconds = 0.0
+        """What the last look took."""
+        self._folder, self._share = folder, share
+        self._due = time.monotonic() + FIRST_SECONDS
+
+    def look(self, at_once: bool = False) -> None:
+        """Compute all of it anew where that is due. Errors: ReportError, StoreError."""
+        begun = time.monotonic()
+        if begun < self._due and not at_once:
+            return
+        import scipy.special  # noqa: F401  # once, which is no time of looking
+
+        import netbench.report.source  # noqa: F401
+
+        begun = time.monotonic()
+        try:
+            self._read()
+        finally:
+            now = time.monotonic()
+            self.seconds = now - begun
+            self._due = now + self.seconds / self._share
+
+    def leave(self, why: str) -> None:
+        """Show no more than `why`: what was found grows old."""
+        self.comparisons, self.statuses, self.cautions = (), {}, (why,)
+        self._due = math.inf
+
+    def _read(self) -> None:
+        from netbench.report.source import Source
+
+        source = Source.of(self._folder)
+        by_metric = source.comparisons
+        metrics = source.result.repeat.metrics
+        self.comparisons = tuple(c for name in metrics for c in by_metric.get(name, ()))
+        self.cautions = tuple(f"{c.kind}: {c.what}" for c in source.cautions)
+        self.statuses = {(c.cell, c.pair): c.status for c in source.cells}
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from pathlib import Path
 from netbench.base.errors import NetbenchError
 from netbench.base.names import shell_word
 from netbench.base.terminal import Painter, is_drawable
-from netbench.live.findings import Findings
-from netbench.live.standing import Overview
+from netbench.live.standing import Findings, Overview
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
 from netbench.run.ledger import Ledger

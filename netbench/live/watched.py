@@ -20,10 +20,9 @@ from netbench.base.opening import read_inside
 from netbench.base.terminal import Painter
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
-from netbench.live.findings import Findings
 from netbench.live.locked import is_locked
 from netbench.live.screen import render
-from netbench.live.standing import Overview
+from netbench.live.standing import Findings, Overview
 from netbench.model import Campaign
 from netbench.plan.plan import Plan
 from netbench.result.files import PlanFile, read_plan

@@ -23,9 +23,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +36,9 @@ import pandas as pd
 from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import open_file, walk
 from netbench.base.units import count, listed
-from netbench.model import Repeat
 from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
 from netbench.read.load import load
-from netbench.read.matching import NAMED, A, B, Match, Matching, differences, match
+from netbench.read.matching import NAMED, A, B, Match, differences, match
 from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
@@ -47,8 +48,6 @@ from netbench.stats.intervals import Numbers, means_of, sequential_confidence, w
 from netbench.stats.pairs import Series, by_unit
 
 STATES = (A, B)
-
-
 FEWEST = 2  # earlier results that have a spread
 
 
@@ -148,36 +147,104 @@ def _records(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def independent(
-    a: Result,
-    b: Result,
-    matches: Sequence[Match],
-    metric: str,
-    margin: float | None = None,
-    history: History | None = None,
-) -> list[Comparison]:
-    """B against A in one metric, a comparison a match: one family. The metric must be in both.
-
-    history: earlier results. What fewer than FEWEST of them have stays without a verdict.
+@dataclass(frozen=True)
+class States:
+    """Campaigns of two states, as many of each, in the order of time: two results, or more in
+    turns. `order`: the states in that order, `A B A B`; `alternate`: whether each two in succession
+    hold one of each. `cells`: those that all have, as matches of the first A and the first B, each
+    with its place in every campaign, in the order of `all`.
     """
+
+    a: tuple[Result, ...]
+    b: tuple[Result, ...]
+    order: str
+    alternate: bool
+    cells: Sequence[tuple[Match, Sequence[Place]]]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[Result, ...]:
+        return (*self.a, *self.b)
+
+
+def states(a: Sequence[Result], b: Sequence[Result]) -> States:
+    """The campaigns of A and of B in the order in which they began; those without a start come
+    first.
+    """
+    begun = [
+        (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
+        for state, each in zip(STATES, (a, b), strict=True)
+        for result in each
+    ]
+    in_time = sorted(begun, key=lambda each: each[0].value)
+    names = [state for _, state, _ in in_time]
+    known = not any(pd.isna(start) for start, *_ in begun)
+    alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
+    mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
+    first = match(mine[0], others[0])
+    notes, more = list(first.notes), list[Mapping[Place, Place]]()
+    for result in (*mine[1:], *others[1:]):
+        found = match(mine[0], result)
+        of_a = Counter(m.a for m in found.matches)
+        more.append({m.a: m.b for m in found.matches if of_a[m.a] == 1})
+        notes += [f"{result.path}: {note}" for note in found.notes]
+    half = len(mine) - 1
+    cells = [
+        (m, (m.a, *(at[m.a] for at in more[:half]), m.b, *(at[m.a] for at in more[half:])))
+        for m in first.matches
+        if all(m.a in at for at in more)
+    ]
+    return States(mine, others, " ".join(names), alternate, cells, tuple(notes))
+
+
+def compare_states(
+    taken: States, metric: str, margin: float | None = None, history: History | None = None
+) -> list[Comparison]:
+    """B against A in one metric, a comparison a cell: one family. The metric must be in all.
+
+    history: of two results, earlier ones. What fewer than FEWEST of them have stays without a
+    verdict.
+    """
+    pairs, is_two = len(taken.a), len(taken.all) == 2
     repeat = max(
-        (a.repeat, b.repeat),
+        (result.repeat for result in taken.all),
         key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
     )
-    empty = _empty(b, metric, repeat, margin).but(unit="run", against=0, earlier=0)
-    earlier = history.levels(a, metric) if history else {}
-    base, mine = (by_place(result.ok, metric) for result in (a, b))
-    base_lost, lost = map(_failed, (a, b))
+    empty = Comparison(RESULT, B, A, {}, "", metric, 0, CAMPAIGN, confidence=repeat.confidence)
+    empty = empty.but(margin=margin, better=taken.a[0].describe(metric).better)
+    if is_two:
+        empty = empty.but(unit="run", against=0, earlier=0)
+    ok = [by_place(result.ok, metric) for result in taken.all]
+    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in taken.all]
+
+    def of_state(
+        runs: Sequence[Mapping[Place, Series]], places: Sequence[Place], state: str
+    ) -> Series | None:
+        """The runs of a cell in the campaigns of a state; of several, each as if it were a boot."""
+        first = STATES.index(state) * pairs
+        there = [(i, runs[i].get(places[i])) for i in range(first, first + pairs)]
+        known = [(i, series) for i, series in there if series is not None]
+        if not known or is_two:
+            return known[0][1] if known else None
+        return Series(
+            np.concatenate([series.block for _, series in known]),
+            np.concatenate([np.full(len(series.values), i) for i, series in known]),
+            np.concatenate([series.values for _, series in known]),
+        )
+
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),
-            mine.get(m.b),
-            base.get(m.a),
-            (lost.get(m.b), base_lost.get(m.a)),
+            of_state(ok, places, B),
+            of_state(ok, places, A),
+            (of_state(lost, places, B), of_state(lost, places, A)),
             m.a,
         )
-        for m in matches
+        for m, places in taken.cells
     ]
+    if not is_two:
+        return compared(family, repeat, partial(_in_turns, taken))
+    earlier = history.levels(taken.a[0], metric) if history else {}
     return compared(
         family,
         repeat,
@@ -187,14 +254,19 @@ def independent(
     )
 
 
-def _failed(result: Result) -> Mapping[Place, Series]:
-    """The failed runs of a result, with values of 0."""
-    return by_place(result.failed.assign(failed=0.0), "failed")
-
-
-def _empty(result: Result, metric: str, repeat: Repeat, margin: float | None) -> Comparison:
-    c = Comparison(RESULT, B, A, {}, "", metric, 0, CAMPAIGN, confidence=repeat.confidence)
-    return c.but(margin=margin, better=result.describe(metric).better)
+def _in_turns(taken: States, sides: Sides) -> Comparison:
+    """One comparison of states in turns without its interval."""
+    pairs = len(taken.a)
+    filled, found = log_differences(sides, 1, {at: at % pairs for at in range(2 * pairs)})
+    filled = filled.but(unit=CAMPAIGN)
+    if filled.why:
+        return filled
+    if filled.n < 2:
+        return filled.but(why=f"{filled.n} pairs of campaigns have no interval")
+    if not taken.alternate:
+        why = f"the campaigns took no turns ({taken.order})"
+        return filled.but(ratio=math.exp(found.mean()), why=why)
+    return estimated(filled, found)
 
 
 def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
@@ -242,105 +314,3 @@ def _told(c: Comparison) -> Comparison:
         known = f", and {count(c.earlier, 'earlier result')} has no spread" if c.earlier else ""
         why = f"one campaign each cannot tell a change from what two campaigns differ by{known}"
     return c.but(verdict="inconclusive", unsettled=why)
-
-
-@dataclass(frozen=True)
-class Turns:
-    """Campaigns of two states, each in the order of time. `order`: the states in that order, `A B A
-    B`; `alternate`: whether each two in succession hold one of each.
-    """
-
-    a: tuple[Result, ...]
-    b: tuple[Result, ...]
-    order: str
-    alternate: bool
-
-    @property
-    def all(self) -> tuple[Result, ...]:
-        return (*self.a, *self.b)
-
-
-def turns(a: Sequence[Result], b: Sequence[Result]) -> Turns:
-    """The campaigns of A and of B, as many of each, in the order in which they began; those without
-    a start come first.
-    """
-    begun = [
-        (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
-        for state, each in zip(STATES, (a, b), strict=True)
-        for result in each
-    ]
-    known = not any(pd.isna(start) for start, *_ in begun)
-    in_time = sorted(begun, key=lambda each: each[0].value)
-    names = [state for _, state, _ in in_time]
-    alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
-    mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
-    return Turns(mine, others, " ".join(names), alternate)
-
-
-def matched(taken: Turns) -> tuple[Matching, list[Mapping[Place, Place]]]:
-    """The cells that all campaigns have, as matches of the first A and the first B, and for each
-    campaign, in the order of `all`, which of its cells each cell of the first A is.
-    """
-    first, rest = taken.all[0], taken.all[1:]
-    whole = match(first, taken.b[0])
-    places: list[Mapping[Place, Place]] = []
-    notes = list(whole.notes)
-    for result in rest:
-        found = match(first, result)
-        of_a = [m.a for m in found.matches]
-        places.append({m.a: m.b for m in found.matches if of_a.count(m.a) == 1})
-        notes += [] if result is taken.b[0] else [f"{result.path}: {n}" for n in found.notes]
-    common = tuple(m for m in whole.matches if all(m.a in each for each in places))
-    return Matching(common, tuple(notes)), [{m.a: m.a for m in common}, *places]
-
-
-def in_turns(
-    taken: Turns,
-    matches: Sequence[Match],
-    places: Sequence[Mapping[Place, Place]],
-    metric: str,
-    margin: float | None = None,
-) -> list[Comparison]:
-    """B against A in one metric, a comparison a match: one family. The metric must be in all."""
-    pairs = len(taken.a)
-    order = {at: at % pairs for at in range(2 * pairs)}
-    repeat = max((result.repeat for result in taken.all), key=lambda r: r.confidence)
-    runs = [by_place(result.ok, metric) for result in taken.all]
-    lost = [_failed(result) for result in taken.all]
-    empty = _empty(taken.a[0], metric, repeat, margin)
-
-    def of_state(cells: Sequence[Mapping[Place, Series]], m: Match, state: str) -> Series | None:
-        """The runs of a cell in the campaigns of a state, each as if it were a boot."""
-        first = STATES.index(state) * pairs
-        each = [(i, cells[i].get(places[i][m.a])) for i in range(first, first + pairs)]
-        known = [(i, series) for i, series in each if series is not None]
-        if not known:
-            return None
-        return Series(
-            np.concatenate([series.block for _, series in known]),
-            np.concatenate([np.full(len(series.values), i) for i, series in known]),
-            np.concatenate([series.values for _, series in known]),
-        )
-
-    def estimate(sides: Sides) -> Comparison:
-        filled, found = log_differences(sides, 1, order)
-        filled = filled.but(unit=CAMPAIGN)
-        if filled.why:
-            return filled
-        if filled.n < 2:
-            return filled.but(why=f"{filled.n} pairs of campaigns have no interval")
-        if not taken.alternate:
-            why = f"the campaigns took no turns ({taken.order})"
-            return filled.but(ratio=math.exp(found.mean()), why=why)
-        return estimated(filled, found)
-
-    family = [
-        Sides(
-            empty.but(context=m.context, pair=m.pair),
-            of_state(runs, m, B),
-            of_state(runs, m, A),
-            (of_state(lost, m, B), of_state(lost, m, A)),
-        )
-        for m in matches
-    ]
-    return compared(family, repeat, estimate)

@@ -27,7 +27,7 @@ from netbench.read.counters import (
     where,
     window_seconds,
 )
-from netbench.read.ratio_table import BYTES, RATIOS, WINDOW, Ratio
+from netbench.read.metrics import BYTES, RATIOS, WINDOW, Ratio
 from netbench.read.soak import SOAK, cpus_busy, pinned_busy, slower
 from netbench.result.record import SIDES, Record, SideCounters
 

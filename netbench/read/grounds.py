@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from netbench.read import offered
 from netbench.read.cells import CellResult
 from netbench.read.meter_choice import LEAST
-from netbench.read.ratio_table import RATIOS
+from netbench.read.metrics import RATIOS
 from netbench.read.result import Result
 from netbench.stats.comparison import NO_VERDICT, SURE, Comparison
 

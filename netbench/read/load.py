@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,6 @@ ROUND = "round"
 """A column of campaigns of several pairs."""
 TOGETHER = 64 << 20
 """Bytes of lines whose runs are taken in together."""
-_ByCell = TypeVar("_ByCell", bound=tuple[str, ...])
-_Total = TypeVar("_Total")
 
 
 def load(path: Path | str, observe: Callable[[Runs], None] = lambda runs: None) -> Result:
@@ -93,8 +91,9 @@ class _Reader:
     def __init__(self, plan: PlanFile, hosts: Hosts, observe: Callable[[Runs], None]) -> None:
         self.plan, self.hosts, self.observe = plan, hosts, observe
         self.columns, self.readbacks = _RunColumns(), ReadbackTally()
-        self.counted: dict[tuple[Stratum, Epoch], tuple[Totals, list[npt.NDArray[np.int64]]]] = {}
-        # of the ok runs of an epoch: their counters, and their rows
+        self.counted: dict[
+            tuple[Stratum, Epoch, bool], tuple[Totals, list[npt.NDArray[np.int64]]]
+        ] = {}  # of the ok runs of an epoch, or of their controls: their counters, and their rows
         self.seen: set[int] = set()
         self.accounts, self.declared = accounts_of(plan.rows), Declared(plan.rows)
         self.known = {"cell": {cell.cell for cell in plan.cells}, "pair": set(plan.pairs)}
@@ -130,7 +129,8 @@ class _Reader:
                     metrics.pop(name, None)  # there is a caution (cautions/runs.py)
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
-            self.readbacks.add(runs)
+            if record.cell not in self.controls:
+                self.readbacks.add(runs)
             self.observe(runs)
 
     def _count(self, runs: Runs) -> dict[int, str]:
@@ -142,7 +142,8 @@ class _Reader:
         if runs.rows[-1] >= self.last_row.get(place, 0):
             self.last_row[place] = int(runs.rows[-1])
             self.latest[place] = epoch
-        totals, rows = self.counted.setdefault((place, epoch), (Totals(self.declared), []))
+        key = place, epoch, runs.record.cell in self.controls
+        totals, rows = self.counted.setdefault(key, (Totals(self.declared), []))
         rows.append(runs.rows)
         return totals.add(runs.record)
 
@@ -155,21 +156,17 @@ class _Reader:
         return sender == receiver or here.boot_id == there.boot_id
 
     def _pooled(self) -> list[Totals]:
-        """The counters of epochs that are pooled; the runs of the others are marked."""
+        """The counters of epochs that are pooled, but for controls; the runs of the others are
+        marked.
+        """
         pooled = []
-        for (place, epoch), (totals, parts) in self.counted.items():
+        for (place, epoch, is_control), (totals, parts) in self.counted.items():
             why = self.epochs.describe(place[0], epoch, self.latest.get(place, epoch))
-            if not why:
+            if not why and not is_control:
                 pooled.append(totals)
             for rows in parts if why else ():
                 self.columns.exclude(rows, why)
         return pooled
-
-    def _without_controls(
-        self, totals: Iterable[Mapping[_ByCell, _Total]]
-    ) -> dict[_ByCell, _Total]:
-        """Totals by keys that begin with a cell, those of controls left out."""
-        return {k: v for each in totals for k, v in each.items() if k[0] not in self.controls}
 
     def result(self, folder: Path, truncated: bool) -> Result:
         """All that was taken in, with what the other files of the folder say."""
@@ -191,13 +188,13 @@ class _Reader:
             control_runs=runs[of_control].reset_index(drop=True),
             meters=meters,
             contradicted=contradicted,
-            proofs=self._without_controls(totals.proofs for totals in pooled),
-            readbacks=[r for r in self.readbacks.readbacks() if r.cell not in self.controls],
-            moved=self._without_controls([self.readbacks.moved()]),
+            proofs={k: v for totals in pooled for k, v in totals.proofs.items()},
+            readbacks=self.readbacks.readbacks(),
+            moved=self.readbacks.moved(),
             noise=noise,
             # in the last boot in which a pair ran, else in the first of all
             shared={p: self.shared(p, self.last_boot.get(p, 0)) for p in self.plan.pairs},
-            used=self._without_controls(totals.used for totals in pooled),
+            used={k: v for totals in pooled for k, v in totals.used.items()},
             asked=campaign.asked,
             units=self.units,
             truncated=truncated,

@@ -4,8 +4,8 @@ two differ in besides: facts of their hosts, and keys of their campaigns.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from netbench.base.units import listed
@@ -60,54 +60,45 @@ def match(a: Result, b: Result) -> Matching:
     pairs, notes = pairs_of(a, b)
     common = [name for name in a.swept if name in b.swept]
     own = {A: [n for n in a.swept if n not in common], B: [n for n in b.swept if n not in common]}
-    sides = {A: _by_levels(a, common), B: _by_levels(b, common)}
+    there: dict[str, list[PlannedCell]] = {}  # the cells that the other campaign's words allow
     for name, other, mine, against in ((A, B, a, b), (B, A, b, a)):
-        groups = sides[name]
-        for factor in own[name]:
-            level = _written(against, factor)
-            assumed = f"{other} does not say its level, so that each is compared with its one cell"
-            if level:
-                assumed = f"{other} was run with {level}"
+        levels = {factor: _written(against, factor) for factor in own[name]}
+        for factor, level in levels.items():
+            assumed = f"{other} was run with {level}"
+            if not level:
+                assumed = f"{other} does not say its level: each is compared with its one cell"
             notes.append(f"{factor} was swept in {name} alone; {assumed}")
-            for key, group in groups.items():
-                groups[key] = [c for c in group if c.factors.get(factor) == level] or group
-        kept = [cell for group in groups.values() for cell in group]
-        if left_out := [cell.cell for cell in mine.cells if cell not in kept]:
-            notes.append(
-                f"left out of {name}: {listed(left_out, NAMED)}: the other was run with another"
-                " level"
-            )
+        there[name] = [
+            cell
+            for cell in mine.cells
+            if all(level in (None, cell.factors.get(n, level)) for n, level in levels.items())
+        ]
+    alike: dict[tuple[str, ...], list[PlannedCell]] = {}
+    for y in there[B]:
+        alike.setdefault(tuple(y.factors.get(n, "") for n in common), []).append(y)
+    found = [
+        (x, y) for x in there[A] for y in alike.get(tuple(x.factors.get(n, "") for n in common), ())
+    ]
+    times = [Counter(cell.cell for cell in each) for each in zip(*found, strict=True)]
+    kept = [
+        (x, y) for x, y in found if x.cell == y.cell or min(times[0][x.cell], times[1][y.cell]) == 1
+    ]
     matches: list[Match] = []
-    for key in (key for key in sides[A] if key in sides[B]):
-        groups_of = sides[A][key], sides[B][key]
-        cells = list(itertools.product(*groups_of))
-        if min(map(len, groups_of)) > 1:  # those of one id
-            cells = [(x, y) for x, y in cells if x.cell == y.cell]
-            both = dict.fromkeys(cell.cell for group in groups_of for cell in group)
-            if left_out := [cell for cell in both if cell not in {x.cell for x, _ in cells}]:
-                notes.append(
-                    f"left out: {listed(left_out, NAMED)}, of which several could be meant"
-                )
-        for x, y in cells:
-            context = {name: x.factors.get(name, "") for name in common}
-            for side, cell in ((A, x), (B, y)):
-                context |= {
-                    f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors
-                }
-            notes += _attached(x, y, {*common, *own[A], *own[B]})
-            matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
-    for name, other in ((A, B), (B, A)):
-        apart = [group for key, group in sides[name].items() if key not in sides[other]]
-        if alone := [cell.cell for group in apart for cell in group]:
+    for x, y in kept:
+        context = {name: x.factors.get(name, "") for name in common}
+        for side, cell in ((A, x), (B, y)):
+            context |= {f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors}
+        notes += _attached(x, y, {*common, *own[A], *own[B]})
+        matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
+    for at, (name, result) in enumerate(((A, a), (B, b))):
+        used = {both[at].cell for both in kept}
+        alone = [cell.cell for cell in result.cells if cell.cell not in used]
+        several = [cell for cell in alone if times and cell in times[at]]
+        if several:
+            notes.append(f"left out: {listed(several, NAMED)}, of which several could be meant")
+        if alone := [cell for cell in alone if cell not in several]:
             notes.append(f"only in {name}: {listed(alone, NAMED)}")
     return Matching(tuple(matches), tuple(notes))
-
-
-def _by_levels(result: Result, factors: Sequence[str]) -> dict[tuple[str, ...], list[PlannedCell]]:
-    groups: dict[tuple[str, ...], list[PlannedCell]] = {}
-    for cell in result.cells:
-        groups.setdefault(tuple(cell.factors.get(n, "") for n in factors), []).append(cell)
-    return groups
 
 
 def _attached(x: PlannedCell, y: PlannedCell, swept: Collection[str]) -> Iterator[str]:

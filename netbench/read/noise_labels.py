@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from netbench.base.units import listed
 from netbench.result.files import NoiseEntry
 
 BUSY = ("user", "nice", "system")  # what processes use; interrupts may be the transfer's own
@@ -16,6 +15,33 @@ OTHERS = 0.1  # CPUs that something else may use before it is said
 STOLEN = 0.01
 SPREAD = 0.1  # of the frequency
 PROTOCOLS = "Tcp TcpExt Ip IpExt Udp Icmp Ip6 Udp6 Icmp6".split()
+KINDS = {
+    "load": (
+        "Something else used CPUs",
+        "stop what else runs there (`top`), and keep its timers and updates still",
+    ),
+    "steal": (
+        "The hypervisor took CPU time",
+        "a machine of its own, or one whose CPUs are not shared with other guests",
+    ),
+    "clock": (
+        "CPU clocks changed or were throttled",
+        "set governor to performance and turbo to off; look at the cooling",
+    ),
+    "link": (
+        "The link went down or came up",
+        "look at cable, transceiver and switch port; some settings reset the link too",
+    ),
+    "nic": (
+        "Packets were dropped, paused or damaged",
+        "look at rings, flow control and cabling (`ethtool -S`)",
+    ),
+    "tcp": (
+        "Segments or packets were lost, late or refused",
+        "look for drops on the way (`nstat`), other traffic, short queues",
+    ),
+    "irqbalance": ("irqbalance started or stopped", "keep it off during a campaign"),
+}  # the gravest first
 
 
 @dataclass(frozen=True)
@@ -73,15 +99,17 @@ def _cpu(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
         yield Sign("steal", "steal", stolen / ticks / seconds)
 
 
-def mean_load(entries: Iterable[NoiseEntry], ticks: Callable[[str], int]) -> float:
-    """CPUs that others used on the host where it was most, the mean of its blocks; 0 where that was
-    never enough to be said.
+def seen(
+    entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
+) -> Iterator[tuple[Sequence[str], int, Sign]]:
+    """Every sign of the entries: whom it concerns (everybody on the kernel, or the host whose
+    network it is), and in which block.
     """
-    of_host: dict[str, list[float]] = {}
     for entry in entries:
-        loads = [sign.amount for sign in signs(entry, ticks(entry.host)) if sign.kind == "load"]
-        of_host.setdefault(entry.host, []).append(sum(loads))
-    return max((sum(loads) / len(loads) for loads in of_host.values()), default=0.0)
+        for sign in signs(entry, ticks(entry.host)):
+            of_kernel = sign.kind in ("load", "steal", "clock", "irqbalance")
+            whole = of_kernel or sign.name.startswith("softnet.")
+            yield (whole and entry.kernel) or (entry.host,), entry.block, sign
 
 
 def foreign_loads(
@@ -89,19 +117,11 @@ def foreign_loads(
 ) -> dict[tuple[str, int], float]:
     """CPUs that others used on the kernel of a host in a block, where that is enough to be said."""
     return {
-        (host, entry.block): sign.amount
-        for entry in entries
-        for sign in signs(entry, ticks(entry.host))
+        (host, block): sign.amount
+        for hosts, block, sign in seen(entries, ticks)
         if sign.kind == "load"
-        for host in hosts_of(entry, sign)
+        for host in hosts
     }
-
-
-def hosts_of(entry: NoiseEntry, sign: Sign) -> Sequence[str]:
-    """Whom a sign concerns: everybody on the kernel, or the host whose network it is."""
-    of_kernel = sign.kind in ("load", "steal", "clock", "irqbalance")
-    whole = of_kernel or sign.name.startswith("softnet.")
-    return (whole and entry.kernel) or (entry.host,)
 
 
 def labels(
@@ -109,95 +129,10 @@ def labels(
 ) -> dict[tuple[str, int], list[str]]:
     """What a block's runs are labelled with: (host, block) -> words."""
     words_of: dict[tuple[str, int], list[str]] = {}
-    for entry in entries:
-        for sign in signs(entry, ticks.get(entry.host, 100)):
-            for host in hosts_of(entry, sign):
-                words_of.setdefault((host, entry.block), []).append(f"{host}: {in_words(sign)}")
+    for hosts, block, sign in seen(entries, lambda host: ticks.get(host, 100)):
+        for host in hosts:
+            words_of.setdefault((host, block), []).append(f"{host}: {in_words(sign)}")
     return words_of
-
-
-@dataclass(frozen=True)
-class Disturbance:
-    """One kind of sign over a campaign: on which hosts, in which blocks, in words."""
-
-    hosts: frozenset[str]
-    blocks: tuple[int, ...]
-    what: str
-    evidence: str
-    remedy: str
-
-
-KINDS = {
-    "load": (
-        "Something else used CPUs",
-        "stop what else runs there (`top`), and keep its timers and updates still",
-    ),
-    "steal": (
-        "The hypervisor took CPU time",
-        "a machine of its own, or one whose CPUs are not shared with other guests",
-    ),
-    "clock": (
-        "CPU clocks changed or were throttled",
-        "set governor to performance and turbo to off; look at the cooling",
-    ),
-    "link": (
-        "The link went down or came up",
-        "look at cable, transceiver and switch port; some settings reset the link too",
-    ),
-    "nic": (
-        "Packets were dropped, paused or damaged",
-        "look at rings, flow control and cabling (`ethtool -S`)",
-    ),
-    "tcp": (
-        "Segments or packets were lost, late or refused",
-        "look for drops on the way (`nstat`), other traffic, short queues",
-    ),
-    "irqbalance": ("irqbalance started or stopped", "keep it off during a campaign"),
-}  # the gravest first
-COUNTERS_SAID = 6  # of a kind; the rest are counted
-BLOCKS_SAID = 8
-
-
-def disturbances(
-    entries: Iterable[NoiseEntry], ticks: Callable[[str], int]
-) -> Iterator[Disturbance]:
-    """Everything that the entries show, a kind and place at a time, the gravest kinds first."""
-    by_place: dict[tuple[str, tuple[str, ...]], dict[str, dict[int, Sign]]] = {}
-    for entry in entries:
-        for sign in signs(entry, ticks(entry.host)):
-            place = sign.kind, tuple(hosts_of(entry, sign))
-            by_place.setdefault(place, {}).setdefault(sign.name, {})[entry.block] = sign
-    for (kind, hosts), by_name in sorted(
-        by_place.items(), key=lambda item: list(KINDS).index(item[0][0])
-    ):
-        blocks = tuple(sorted({block for of_name in by_name.values() for block in of_name}))
-        what, remedy = KINDS[kind]
-        ranked = sorted(
-            by_name.items(), key=lambda item: -max(sign.amount for sign in item[1].values())
-        )
-        evidence = listed([_moved(name, of_name) for name, of_name in ranked], COUNTERS_SAID)
-        told = f"{what} on {' and '.join(hosts)} in {_blocks(blocks)}"
-        yield Disturbance(frozenset(hosts), blocks, told, evidence, remedy)
-
-
-def _blocks(blocks: Sequence[int]) -> str:
-    if len(blocks) == 1:
-        return f"block {blocks[0]}"
-    first = ", ".join(map(str, blocks[:BLOCKS_SAID]))
-    return f"{len(blocks)} blocks ({first}{', ...' if len(blocks) > BLOCKS_SAID else ''})"
-
-
-def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
-    """A counter over its blocks: `rx_dropped 120, most in block 4 (80)`."""
-    worst = max(by_block, key=lambda block: by_block[block].amount)
-    sign = by_block[worst]
-    if sign.words:
-        return f"{name}: {sign.words} (block {worst})"
-    if sign.kind in ("load", "steal"):
-        return f"{in_words(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
-    total = sum(one.amount for one in by_block.values())
-    most = f", most in block {worst} ({sign.amount:.0f})" if len(by_block) > 1 else ""
-    return f"{name} {total:.0f}{most}"
 
 
 def in_words(sign: Sign) -> str:

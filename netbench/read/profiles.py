@@ -256,11 +256,8 @@ def difference(
     def change(name: str, *costs: Sequence[float]) -> Change:
         (a, b), profiles = (np.asarray(each, dtype=float) for each in costs), (before, after)
         counted = sum(_variance(*each) for each in zip(profiles, (a, b), strict=True))
-        half, n, moved = (
-            normal * math.sqrt(counted),
-            min(len(a), len(b)),
-            float(b.mean() - a.mean()),
-        )
+        half, moved = normal * math.sqrt(counted), float(b.mean() - a.mean())
+        n = min(len(a), len(b))
         if n > 1:
             error, freedom = welch_error(a, b)
             half = max(half, t_quantile(freedom, confidence) * error)

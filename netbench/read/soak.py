@@ -24,15 +24,7 @@ from netbench.read.counters import Number, delta, either, steady, where, window_
 from netbench.result.record import SideCounters
 
 SOAK = "soak"
-COUNTERS = (
-    "taken_ns",
-    "switched_ns",
-    "stalled_ns",
-    "quanta",
-    "worked_ns",
-    "stolen_ns",
-    "cpus",
-)
+COUNTERS = ("taken_ns", "switched_ns", "stalled_ns", "quanta", "worked_ns", "stolen_ns", "cpus")
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load

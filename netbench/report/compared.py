@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from netbench.base.units import listed
-from netbench.read.campaigns import History, Turns
+from netbench.read.campaigns import History, States
 from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.matching import NAMED, A, Difference
 from netbench.read.result import Result
@@ -70,7 +70,7 @@ class Compared:
     history: History | None = None
     forced: bool = False
     controls: Families = field(default_factory=dict)
-    turns: Turns | None = None
+    turns: States | None = None
 
     @cached_property
     def outcomes(self) -> list[Outcome]:

@@ -34,9 +34,9 @@ def outcomes(source: Source) -> dict[str, list[Outcome]]:
         name = f"{c.factor}={shown(c.level)} against {shown(c.baseline)}"
         state = FAIL if c.verdict == "worse" else PASS if c.verdict in SURE else SKIP
         why = (c.why or c.unsettled or "inconclusive") if state == SKIP else ""
-        name, told = _line(f"{name} {place}"), _line(sentence(c, source.result))
-        outcome = Outcome(name, state, _line(why), told)
-        by_metric.setdefault(_line(c.metric), []).append(outcome)
+        name, told = one_line(f"{name} {place}"), one_line(sentence(c, source.result))
+        outcome = Outcome(name, state, one_line(why), told)
+        by_metric.setdefault(one_line(c.metric), []).append(outcome)
     return by_metric
 
 
@@ -62,6 +62,6 @@ def render(report: Report) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """Words from outside on one line."""
     return " ".join(escape_controls(text).split())

@@ -15,12 +15,12 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
-from netbench.read.totals import copied
 from netbench.report.blocks import Column, Table, keyed, tabled
 from netbench.report.build import Report
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.phrases import control_lines, fixed, releases, title, where
+from netbench.report.sections.proof_and_settings import COPIED, counters
 from netbench.report.source import Source
 from netbench.report.text import block_lines
 from netbench.stats import power
@@ -162,14 +162,11 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
 
 
 def _copied(source: Source) -> str:
-    """What zero-copy methods copied after all, by side."""
-    sums: dict[tuple[str, str], tuple[float, float]] = {}
-    counted = copied(source.result.proofs, source.result.plan.rows)
-    for (_, _, side), (part, whole, what) in counted.items():
-        before = sums.get((side, what), (0.0, 0.0))
-        sums[side, what] = before[0] + part, before[1] + whole
+    """What methods that spare a copy copied after all, by side."""
     told = [
-        f"{side} {part:,.0f} of {all_:,.0f} {what}" for (side, what), (part, all_) in sums.items()
+        f"{side} {method} {each.total:,.0f} of {each.whole:,.0f} {each.proof.part_of or 'bytes'}"
+        for (side, method, name), each in counters(source).items()
+        if name in COPIED and each.whole
     ]
     return f"Copied by the kernel after all: {'; '.join(told)}." if told else ""
 

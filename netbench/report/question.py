@@ -1,19 +1,18 @@
-"""What `compare` is asked: two levels of one result, two results, or two states measured in turns;
-with its answer.
-"""
+"""What `compare` is asked: levels of one result, or results of two states; with its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
 from netbench.read import campaigns, matching, offered
-from netbench.read.campaigns import find
 from netbench.read.cells import metric_order
+from netbench.read.compare import Place
 from netbench.read.gates import Gate
-from netbench.read.grounds import grounded, with_processes
+from netbench.read.grounds import Side, grounded, with_processes
 from netbench.read.matching import NAMED
 from netbench.read.offered import METRIC
 from netbench.report.compared import Compared
@@ -56,7 +55,7 @@ def of_factor(
             f"{result.path}: {chosen} has no level {base!r}; its levels: {', '.join(levels)}"
         )
     within = own.margin if margin is None and own else margin
-    named = _named(metrics, gates)
+    named = {*metrics, *(gate.metric for gate in gates)}
 
     def compare(name: str) -> list[Comparison]:
         return source.compare(chosen, base, name, within, free=name not in named)
@@ -75,111 +74,73 @@ def of_factor(
     )
 
 
-def of_two(
-    a: Source,
-    b: Source,
+def of_results(
+    sources: Sequence[Source],
     margin: float | None = None,
     metrics: Sequence[str] = (),
     gates: Sequence[Gate] = (),
     history: Path | None = None,
     force: bool = False,
 ) -> Compared:
-    """Two results, cell by cell. history: a folder with earlier results; force: gates are judged
-    without. Errors: ReportError where they have no cell or not the metric in common.
+    """Results of two states, A and B in turns, cell by cell: two, or two at least of each. Of two,
+    history: a folder with earlier results; force: gates are judged without. Errors: ReportError
+    where they have no cell or not the metric in common.
     """
-    cells = matching.match(a.result, b.result)
-    if not cells.matches:
-        raise _unmatched(f"{a.result.path} and {b.result.path}", cells)
-    named = _named(metrics, gates)
-    free = [
-        m
-        for m in cells.matches
-        if not (offered.holds(a.result, a.at[m.a]) and offered.holds(b.result, b.at[m.b]))
-    ]
-    earlier = find(history, a.result, b.result) if history else None
-
-    def compare(name: str) -> list[Comparison]:
-        matches = free if name == METRIC and name not in named else cells.matches
-        family = campaigns.independent(a.result, b.result, matches, name, margin, earlier)
-        return [
-            grounded(c, [(b.result, b.at[m.b])], [(a.result, a.at[m.a])])
-            for c, m in zip(family, matches, strict=True)
-        ]
-
-    shown = {name: compare(name) for name in _metrics([a, b], metrics, gates)}
-    rates = f"A: {a.offered or 'no rate.'} B: {b.offered or 'no rate.'}"
-    return Compared(
-        f"{b.result.name} (B) compared with {a.result.name} (A)",
-        {matching.A: a.result, matching.B: b.result},
-        with_processes(a.result, shown, compare),
-        gates,
-        (*cells.notes, *(earlier.notes if earlier else ())),
-        matching.differences(a.result, b.result),
-        tuple(metrics),
-        a.offered if a.offered == b.offered else rates,
-        tuple(changes_of_results(a, b, cells.matches)),
-        earlier,
-        force,
-    )
-
-
-def _unmatched(results: str, cells: matching.Matching) -> ReportError:
-    why = "; ".join(cells.notes) or "their factors have no level in common"
-    return ReportError(f"{results} have no cell in common: {why}")
-
-
-def of_turns(
-    sources: Sequence[Source],
-    margin: float | None = None,
-    metrics: Sequence[str] = (),
-    gates: Sequence[Gate] = (),
-) -> Compared:
-    """Two states measured in turns, A B A B: campaigns of both, two at least of each. Errors:
-    ReportError where they have no cell or not the metric in common.
-    """
+    taken = campaigns.states(*([s.result for s in sources[at::2]] for at in (0, 1)))
+    results, half = taken.all, len(taken.a)
+    (a, *_), (b, *_) = taken.a, taken.b
+    if not taken.cells:
+        paths = [str(source.result.path) for source in sources]
+        which = " and ".join(paths) if half == 1 else f"the {len(paths)} results"
+        why = "; ".join(taken.notes) or "their factors have no level in common"
+        raise ReportError(f"{which} have no cell in common: {why}")
     by_path = {source.result.path: source for source in sources}
-    taken = campaigns.turns(*([s.result for s in sources[at::2]] for at in (0, 1)))
-    cells, places = campaigns.matched(taken)
-    if not cells.matches:
-        raise _unmatched(f"the {len(sources)} results", cells)
-    named = _named(metrics, gates)
-    ordered = [by_path[r.path] for r in taken.all]
-    sides = {
-        m.a: [(s.result, s.at[there[m.a]]) for s, there in zip(ordered, places, strict=True)]
-        for m in cells.matches
-    }
-    free = [m for m in cells.matches if not all(offered.holds(*side) for side in sides[m.a])]
+    ordered = [by_path[result.path] for result in results]
+    named = {*metrics, *(gate.metric for gate in gates)}
+
+    def sides(places: Sequence[Place]) -> list[Side]:
+        return [(s.result, s.at[place]) for s, place in zip(ordered, places, strict=True)]
+
+    free = replace(
+        taken,
+        cells=[c for c in taken.cells if not all(offered.holds(*side) for side in sides(c[1]))],
+    )
+    earlier = campaigns.find(history, a, b) if history else None
 
     def compare(name: str) -> list[Comparison]:
-        matches = free if name == METRIC and name not in named else cells.matches
-        family = campaigns.in_turns(taken, matches, places, name, margin)
-        half = len(taken.a)
-        return [
-            grounded(c, sides[m.a][half:], sides[m.a][:half])
-            for c, m in zip(family, matches, strict=True)
-        ]
+        mine = free if name == METRIC and name not in named else taken
+        family = campaigns.compare_states(mine, name, margin, earlier)
+        each = [sides(places) for _, places in mine.cells]
+        return [grounded(c, of[half:], of[:half]) for c, of in zip(family, each, strict=True)]
 
     shown = {name: compare(name) for name in _metrics(sources, metrics, gates)}
-    a, b = taken.a[0], taken.b[0]
     numbered = {
         f"{state}{number if number > 1 else ''}": result  # A, B, A2, B2 and so on
         for number, pair in enumerate(zip(taken.a, taken.b, strict=True), 1)
         for state, result in zip(campaigns.STATES, pair, strict=True)
     }
+    rates = {name: by_path[result.path].offered for name, result in numbered.items()}
+    told = " ".join(f"{name}: {rate or 'no rate.'}" for name, rate in rates.items())
+    (first, *_), (other, *_) = (ordered[at:] for at in (0, half))
+    matches = [m for m, _ in taken.cells]
     return Compared(
-        f"{b.name} (B) compared with {a.name} (A), {len(taken.a)} campaigns of each",
+        f"{b.name} (B) compared with {a.name} (A)"
+        + (f", {half} campaigns of each" if half > 1 else ""),
         numbered,
         with_processes(a, shown, compare),
         gates,
-        (*cells.notes, *_changed(taken)),
+        (*taken.notes, *_changed(taken), *(earlier.notes if earlier else ())),
         matching.differences(a, b),
         tuple(metrics),
-        " ".join(dict.fromkeys(s.offered for s in sources if s.offered)),
-        turns=taken,
+        told if len({*rates.values()}) > 1 else ordered[0].offered,
+        tuple(changes_of_results(first, other, matches)) if half == 1 else (),
+        earlier,
+        force,
+        turns=taken if half > 1 else None,
     )
 
 
-def _changed(taken: campaigns.Turns) -> Iterator[str]:
+def _changed(taken: campaigns.States) -> Iterator[str]:
     """What campaigns of one state differ in: it is part of the spread."""
     for state, (first, *others) in zip(campaigns.STATES, (taken.a, taken.b), strict=True):
         for other in others:
@@ -189,11 +150,6 @@ def _changed(taken: campaigns.Turns) -> Iterator[str]:
                     f"{other.path} differs from the first {state} in {listed(names, NAMED)}, though"
                     " they are to be one state"
                 )
-
-
-def _named(metrics: Sequence[str], gates: Sequence[Gate]) -> set[str]:
-    """The metrics that were asked for by name."""
-    return {*metrics, *(gate.metric for gate in gates)}
 
 
 def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Gate]) -> list[str]:

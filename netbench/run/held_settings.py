@@ -111,11 +111,9 @@ class HeldSettings:
         HostBusy; EngineError; Lost.
         """
         boots = {host: self._pool.holder(host).hello.boot_id for host in self._campaign.roles}
-        self._each_kernel(boots, self._take_over)
+        self._each_kernel(boots, self._begin_on)
 
-    def _each_kernel(
-        self, boots: Mapping[str, str], act: Callable[[Sequence[str]], object]
-    ) -> None:
+    def _each_kernel(self, boots: Mapping[str, str], act: Callable[[Sequence[str]], None]) -> None:
         """Do something for the hosts of each kernel, many kernels at the same time; `boots`: of
         each host. The first error is raised when all are done.
         """
@@ -131,8 +129,14 @@ class HeldSettings:
         """
         if not self._is_held(host):
             with self._taking:
-                self._take_over([host, *self._lost_beside(host)])
+                self._begin_on([host, *self._lost_beside(host)])
         return self._hosts[host].named
+
+    def _begin_on(self, hosts: Sequence[str]) -> None:
+        new = [host for host in hosts if not self._is_held(host)]
+        self._take_over(new)
+        for host in new:
+            self._hold_own(host, self._hosts[host].own)
 
     def _is_held(self, host: str) -> bool:
         held = self._hosts.get(host)
@@ -246,12 +250,10 @@ class HeldSettings:
         """Lock hosts of one kernel whose workers are new, and put back what earlier ones left.
         Errors: as claim.
         """
-        hosts = [host for host in hosts if not self._is_held(host)]
-        there, left = {}, list[Change]()
-        for host in hosts:
-            worker = self._pool.holder(host)
+        workers, left = {host: self._pool.holder(host) for host in hosts}, list[Change]()
+        there = {host: There(worker, worker.hello.boot_id) for host, worker in workers.items()}
+        for host, worker in workers.items():
             self._locks.lock(host)
-            there[host] = There(worker, worker.hello.boot_id)
             changes, elsewhere = self._left(host, worker)
             left += changes
             for line in elsewhere:
@@ -259,11 +261,9 @@ class HeldSettings:
         self._undo_above(there, left)
         for _ in put_back(there, left, self._journal.write, self._identity):
             pass
-        for host in hosts:
-            self._find(host, *there[host])
-        for host in hosts:
-            self._hosts[host] = self._new(host, *there[host])
-            self._hold_own(host, self._hosts[host].own)
+        for host, worker in workers.items():
+            self._find(host, worker)
+            self._hosts[host] = self._new(host, worker)
 
     def _undo_above(self, there: Mapping[str, There], left: Sequence[Change]) -> None:
         """Undo what living workers hold above changes of lost ones on their kernel."""
@@ -276,8 +276,9 @@ class HeldSettings:
         ]
         undo_from(living, dict.fromkeys(boots, low))
 
-    def _find(self, host: str, worker: Worker, boot_id: str) -> None:
+    def _find(self, host: str, worker: Worker) -> None:
         """Read what a host is found with in this boot, before anything of it is changed."""
+        boot_id = worker.hello.boot_id
         if self._pool.has_helper(host) and self._found.get(host, ("", ""))[0] != boot_id:
             try:
                 text = worker.operate(neighbours.OP, neighbours.ALL)[0]
@@ -285,10 +286,10 @@ class HeldSettings:
             except EngineError as error:
                 self._say(f"{host}: what it is left with is not compared at the end: {error}")
 
-    def _new(self, host: str, worker: Worker, boot_id: str) -> _Held:
+    def _new(self, host: str, worker: Worker) -> _Held:
         if self._identity and self._pool.has_helper(host):
             worker.operate("undone", (self._identity, "0"), "begin")
-        place = context_of(self._campaign, host, worker)
+        place, boot_id = context_of(self._campaign, host, worker), worker.hello.boot_id
         learnt = self._learnt.setdefault(host, {NO_METRICS: ""})
         commands, write = self._campaign.commands, self._journal.write
         own, named = (

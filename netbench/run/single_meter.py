@@ -14,7 +14,7 @@ from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
 from netbench.model import NOTHING, Campaign, Host
-from netbench.read.ratio_table import ENERGY, ENERGY_COUNTED
+from netbench.read.metrics import ENERGY, ENERGY_COUNTED
 from netbench.read.soak import COUNTERS, SOAK
 from netbench.run import readings
 from netbench.run.worker_pool import WorkerPool, open_channel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from netbench.base.errors import EngineError
@@ -30,44 +31,42 @@ def put_back(
     """Undo changes of a journal on their hosts, the last first: hosts of one kernel have one stack.
     Gives what was done. `campaign`: by which its workers know what they have undone themselves.
 
-    A change is `Restored` once all above it are: what is below one that stays may be moved by its
-    undo. Errors: EngineError with what could not be put back, once all others are.
+    A change is `Restored` once all above it are: the undo of one that stays may move what is below.
+    Errors: EngineError with what could not be put back, once all others are.
     """
     pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
-    undone = _undone(hosts, pending, campaign)
-    done: set[int] = set()
+    least = pending[-1].number if pending else 0
+    undone = {n for there in hosts.values() for n in undone_by(there.worker, campaign, least)}
+    left = {c.number: _reads(hosts[c.host].worker, c) for c in pending if c.number in undone}
+    told: set[int] = set()
     failed: dict[int, EngineError] = {}
     while True:
-        before, failed, moved = failed, {}, False
+        before, failed = failed, {}
         for change in list(pending):
-            if change.number in done and not moved:
-                continue
+            number, (worker, boot_id) = change.number, hosts[change.host]
             try:
-                what = _put_back(*hosts[change.host], change, change.number in undone)
+                if number in left:
+                    what = _keep(worker, change, left[number])
+                else:
+                    below = any(each < number for each in left)
+                    what = _put_back(worker, boot_id, change, below)
             except EngineError as error:  # it may have needed that others are before it
-                failed[change.number] = error
+                failed[number] = error
                 continue
-            moved = moved or change.number in before
-            if change.number not in done:
+            if number not in told:
                 yield f"{change.host}: {change}: {what}"
-            done.add(change.number)
-            while pending and pending[0].number in done:
-                last = pending.popleft()
-                write(Restored((last.number,), last.host))
+            told.add(number)
+            if pending[0] is change:
+                pending.popleft()
+                write(Restored((number,), change.host))
+            else:
+                left[number] = _reads(worker, change)
+                if campaign:
+                    worker.operate("undone", (campaign, "0"), str(number))
         if not failed or (before and len(failed) >= len(before)):
             break
     if failed:
         raise all_of(list(failed.values()))
-
-
-def _undone(hosts: Mapping[str, There], changes: Sequence[Change], campaign: str) -> set[int]:
-    """The changes that workers have undone, down to the first that they have not."""
-    if not campaign or not changes:
-        return set()
-    least = changes[-1].number
-    said = {n for there in hosts.values() for n in undone_by(there.worker, campaign, least)}
-    stays = next((change.number for change in changes if change.number not in said), 0)
-    return {number for number in said if number > stays}
 
 
 def undone_by(worker: Worker, campaign: str, least: int) -> set[int]:
@@ -93,16 +92,39 @@ def _source(change: Change) -> tuple[str, ...]:
     return change.look or (() if change.undo else change.target)
 
 
-def _put_back(worker: Worker, boot_id: str, change: Change, undone: bool) -> str:
-    """Undo one change; what was done."""
-    if undone:
+def _reads(worker: Worker, change: Change) -> str | None:
+    """What it changed reads; None where nothing can be read."""
+    with suppress(EngineError):  # it may need what is undone
+        if source := _source(change):
+            return worker.operate(change.op, source)[0]
+    return None
+
+
+def _keep(worker: Worker, change: Change, left: str | None) -> str:
+    """See that what was undone still reads as it was left then: the undo of what lay above it,
+    which came later, may have moved it. What was done.
+    """
+    now = _reads(worker, change)
+    if left is None or now == left:
         return "undone by its worker"
+    if change.look:
+        what = f"{change} reads {now!r}, and read {left!r} once it was undone"
+        raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
+    worker.operate(change.op, change.target, left, restore=True)
+    return "put back again"
+
+
+def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
+    """Undo one change; what was done. `below`: what lay below it is undone already."""
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
-    if change.boot_id != boot_id and now is not None and now.strip() != change.value:
-        return "gone, the host was booted since"
+    if change.look and now is not None and now.strip() != change.value:  # is not there any more
+        if change.boot_id != boot_id:
+            return "gone, the host was booted since"
+        if below:
+            return f"gone with what was below it: it reads {now.strip()!r}"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:

@@ -12,7 +12,7 @@ the luck of two layouts: k builds of b boots have (apart + (between + within / r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,21 +114,6 @@ def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split
     apart = (whole - within) / ((total - float((sizes**2).sum()) / total) / (a - 1))
     deviations = math.sqrt(between), math.sqrt(within), a, math.sqrt(max(0.0, apart))
     return Split(b / a, total / b, mean, *deviations)
-
-
-def pooled(splits: Sequence[Split]) -> Split | None:
-    """The mean split of several cells of alike numbers of boots, relative to their means: `mean` is
-    1, deviations are fractions. None without any. Variances are averaged, not deviations.
-    """
-    known = [each for each in splits if each.mean]
-    if not known:
-        return None
-
-    def deviation(name: str) -> float:
-        return math.sqrt(float(np.mean([(getattr(s, name) / s.mean) ** 2 for s in known])))
-
-    parts = deviation("between"), deviation("within"), known[0].builds, deviation("apart")
-    return Split(known[0].boots, known[0].runs, 1.0, *parts)
 
 
 def without_boots(values: Numbers, boots: Places) -> Numbers:

@@ -274,10 +274,7 @@ def baseline_of(group: Mapping[Key, Mapping[str, str]], compare: Compare | None)
 
 
 def group_closings(
-    group: Mapping[Key, Standing],
-    compare: Compare | None,
-    target: Target,
-    order: Rounds,
+    group: Mapping[Key, Standing], compare: Compare | None, target: Target, order: Rounds
 ) -> dict[Key, str]:
     """`closings` of the cells that are compared with one baseline."""
     repeat = target.repeat

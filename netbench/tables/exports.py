@@ -18,6 +18,7 @@ from netbench.base.control_characters import escape_controls, spreadsheet_word
 from netbench.base.errors import RequestError
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.result import Result, counting
+from netbench.report.junit import one_line
 from netbench.report.label import label_of
 from netbench.report.source import Source
 from netbench.tables.table_frames import alike, kernels, result_id
@@ -44,7 +45,7 @@ def benchstat(results: Sequence[Result]) -> Iterator[str]:
         yield ""
         yield _comment("; ", f"{campaign}/{identity}, Linux {kernels(result)}", label_of(result))
         if len(results) > 1:
-            yield f"result: {_line(identity)}"
+            yield f"result: {one_line(identity)}"
         counted, factors = counting(result.runs), {each.cell: each.factors for each in result.cells}
         metrics = metric_order(result.metrics)
         units = [_unit(result, metric) for metric in metrics]
@@ -68,12 +69,8 @@ def _word(text: str) -> str:
     return re.sub(r"[\s%]", lambda found: f"%{ord(found[0]):02x}", escape_controls(text)) or "_"
 
 
-def _line(text: str) -> str:
-    return " ".join(escape_controls(text).split())
-
-
 def _comment(joined: str, *words: str) -> str:
-    return f"# {_line(joined.join(filter(None, words)))}"
+    return f"# {one_line(joined.join(filter(None, words)))}"
 
 
 def ministat(results: Sequence[Result]) -> Iterator[tuple[str, str]]:

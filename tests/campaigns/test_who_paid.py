@@ -13,8 +13,7 @@ import yaml
 
 from netbench import campaign, load
 from netbench.engine.own_engine import local
-from netbench.read.metrics import METRICS
-from netbench.read.ratio_table import RATIOS
+from netbench.read.metrics import METRICS, RATIOS
 from netbench.report.build import build
 from netbench.run import conductor
 from tests.support.running import stored_records

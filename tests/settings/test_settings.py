@@ -726,3 +726,58 @@ def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
     for worker in there.values():
         worker.close()
     assert files.read() == files.before
+
+
+def put_all_back(journal: list[Any], boot_id: str = "") -> list[str]:
+    """By a new helper, as `restore` does; what it did."""
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    try:
+        there = {"here": There(worker, boot_id or worker.hello.boot_id)}
+        return list(put_back(there, outstanding(journal, "here"), journal.append, NAME))
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("z", ["is moved by what is below", "is for itself"])
+@pytest.mark.parametrize("after", ["its worker", "a `restore` that failed, too"])
+def test_what_is_below_an_undo_that_failed_stays_as_it_was_left(
+    tmp_path: Path, z: str, after: str
+) -> None:
+    """An undo from the middle of the stack would set a level that was never there before."""
+    files, journal = Files(tmp_path), list[Any]()
+    fin, down = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), tmp_path / "down"
+    before = fin.read_text()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    file = files.moved if z == "is moved by what is below" else tmp_path / "z"
+    if file != files.moved:
+        file.write_text("a\n")
+    write = ("sh", "-c", f"[ ! -e {down} ] && echo $0 > {file}", "{level}")
+    commands = {**files.commands, "z": Command(write, ("cat", str(file)), write)}
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, commands)
+    sysctl = "sysctl.net.ipv4.tcp_fin_timeout"
+    held.hold(parsed([{"tuned": "fast", sysctl: "15"}, {"z": "b"}, {}]))
+    down.touch()
+    with pytest.raises(EngineError, match="exit status 1"):
+        held.undo()
+    worker.close()
+    if after != "its worker":
+        with pytest.raises(EngineError, match="exit status 1"):
+            put_all_back(journal)
+    down.unlink()
+    put_all_back(journal)
+    assert (files.read(), fin.read_text()) == (files.before, before)
+    assert outstanding(journal, "here") == []
+
+
+def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_path: Path) -> None:
+    """One that lies in a file; what it had moved in the kernel is gone, and so is what lay above."""
+    files, journal = Files(tmp_path), list[Any]()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    held = holder(SettingContext("here", worker, ADDRESS), worker, journal, files.commands)
+    held.hold(parsed([{"tuned": "fast"}, {"moved": "never"}, {}]))
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.close()
+    files.moved.write_text("madvise\n")
+    said = put_all_back(journal, "another boot")
+    assert [line.rpartition(": ")[2].partition(" ")[0] for line in said] == ["gone,", "undone"]
+    assert files.read() == files.before

@@ -163,12 +163,11 @@ def metrics() -> str:
 def cautions() -> str:
     """A table of every caution, the gravest first."""
     return table(
-        ("Caution", "When", "Looks at", "Remedy"),
+        ("Caution", "When", "Remedy"),
         [
             (
                 " ".join(code(kind) for kind in rule.kinds or (rule.name,)),
                 prose(rule.about),
-                prose(rule.reads),
                 prose(rule.remedy),
             )
             for rule in rules()

@@ -75,6 +75,13 @@ static int came_by_another(void)
 	return (user && strcmp(user, "root") != 0) || number_of("PKEXEC_UID", 0);
 }
 
+static uid_t account;
+
+uid_t nb_client_account(void)
+{
+	return account;
+}
+
 void nb_client_begin(struct nb_client *client, int in)
 {
 	struct stat made = find_maker(in);
@@ -86,6 +93,7 @@ void nb_client_begin(struct nb_client *client, int in)
 	if (!client->id) /* root by sudo from root */
 		client->id = made.st_uid;
 	client->by_sudo = client->id && !geteuid();
+	account = client->id;
 	if (!user && !client->by_sudo)
 		user = getenv("USER");
 	if (user)

@@ -38,6 +38,9 @@ struct nb_client {
  */
 void nb_client_begin(struct nb_client *client, int in);
 
+/* The account that the last client is of. */
+uid_t nb_client_account(void);
+
 /* A mover has no undo: it takes locks, which end with it, and otherwise only reads. */
 int nb_permit_mover(const struct nb_client *client, const struct nb_op_request *request,
 		    struct nb_error *error);
@@ -80,6 +83,8 @@ void nb_undo_release(struct nb_undo_entry **stack);
 /* From now on write into this open file which scope is held, "+SCOPE PID", and is undone, "-SCOPE".
  * What reads it later knows what nobody has undone, where this process is no more. */
 void nb_undo_log(int fd);
+/* A scope was undone, by whatever means. */
+void nb_undo_note_undone(uint32_t scope);
 /*
  * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
  * did. What fails is tried again once the rest is undone, as it may have needed that. Reports the

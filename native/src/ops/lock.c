@@ -331,7 +331,7 @@ static int name_log(const struct nb_target *target, char name[64], struct nb_err
 {
 	const char *campaign = nb_target_word(target, 0);
 
-	snprintf(name, 64, "undone-%.32s", campaign);
+	snprintf(name, 64, "undone-%u-%.32s", (unsigned int)nb_client_account(), campaign);
 	return strlen(campaign) == 32 && strspn(campaign, "0123456789abcdef") == 32
 		       ? 0
 		       : nb_fail(error, NB_ERR_REQUEST, "undone", NB_SAME_VERSION,
@@ -356,26 +356,34 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
 {
 	char name[64];
-	int status = name_log(target, name, error), folder = status ? -1 : open_folder();
-	int fd = -1, begins = !strcmp(value, "begin");
+	int status = name_log(target, name, error), ends = !strcmp(value, "end");
+	int fd = status ? -1 : open_file(name, O_APPEND | (ends ? 0 : O_CREAT));
+	int folder = ends && fd >= 0 ? open_folder() : -1;
 
 	if (status)
 		return status;
-	if (folder >= 0 && begins)
-		fd = open_file(name, O_CREAT | O_APPEND);
-	if (folder < 0 || (begins ? fd < 0 : unlinkat(folder, name, 0) && errno != ENOENT))
-		status = nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
-				       "what was undone there");
+	if (fd < 0 && !(ends && errno == ENOENT))
+		return nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
+				     "what was undone there");
+	if (strspn(value, "0123456789") == strlen(value)) {
+		nb_undo_log(fd);
+		nb_undo_note_undone((uint32_t)strtoul(value, NULL, 10));
+		return 0;
+	}
+	if (ends && folder >= 0)
+		unlinkat(folder, name, 0);
 	if (folder >= 0)
 		close(folder);
-	nb_undo_log(fd);
-	return status;
+	if (ends && fd >= 0)
+		close(fd);
+	nb_undo_log(ends ? -1 : fd);
+	return 0;
 }
 
 const struct nb_op nb_op_undone = {
 	.name = "undone",
 	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
-		 "number on; takes `begin` and `end` of what this one adds",
+		 "number on; takes `begin` and `end` of what this one adds, or a number",
 	.words = 2,
 	.lasting = 1,
 	.get = get_undone,

@@ -123,9 +123,9 @@ static char *read_before(const struct nb_op_request *request, struct nb_undo_ent
 	if ((holds || undone) && nb_undo_check_scope(*stack, request->scope, error))
 		return NULL;
 	text = undone && look->words ? nb_op_read(op, look, error) : NULL;
-	if (undone && ((look->words && !text) ||
-		       nb_undo_push(stack, request->scope, op, &request->undo, look,
-				    text ? text : "", error))) {
+	if (undone &&
+	    ((look->words && !text) || nb_undo_push(stack, request->scope, op, &request->undo, look,
+						    text ? text : "", error))) {
 		free(text);
 		return NULL;
 	}

@@ -44,6 +44,22 @@ void nb_undo_log(int fd)
 	log_file = fd;
 }
 
+static void note(char sign, uint32_t scope)
+{
+	char line[32];
+	int length = snprintf(line, sizeof(line), "%c%u %d", sign, scope, (int)getpid());
+
+	length = sign == '-' ? (int)strcspn(line, " ") : length;
+	line[length] = '\n';
+	if (log_file >= 0 && write(log_file, line, (size_t)length + 1) < 0)
+		return; /* then nobody knows of it, and it is looked at */
+}
+
+void nb_undo_note_undone(uint32_t scope)
+{
+	note('-', scope);
+}
+
 /* Scopes count up, so the line of one is told by its number. */
 static int is_undone(const char *log, unsigned int scope)
 {
@@ -116,7 +132,7 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 	}
 	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
 		*stack = entry;
-		dprintf(log_file, "+%u %d\n", scope, (int)getpid());
+		note('+', scope);
 		return 0;
 	}
 	free_entry(entry);
@@ -128,7 +144,7 @@ void nb_undo_release(struct nb_undo_entry **stack)
 	struct nb_undo_entry *entry = *stack;
 
 	*stack = entry->before;
-	dprintf(log_file, "-%u\n", entry->scope);
+	note('-', entry->scope);
 	free_entry(entry);
 }
 
@@ -403,7 +419,7 @@ static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *e
 		} else {
 			*lost += (size_t)failed;
 			if (!failed)
-				dprintf(log_file, "-%u\n", entry->scope);
+				note('-', entry->scope);
 			free_entry(entry);
 		}
 		nb_heartbeat();

@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import pandas as pd
-
-from netbench.base.units import listed, said_of
+from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
-from netbench.read.noise_labels import disturbances
 from netbench.read.stack import Runs
 from netbench.stats.by_boot import KERNEL
 
@@ -21,40 +18,7 @@ VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  #
 
 
 @caution(
-    230,
-    kinds=("emulated", "virtual_machine"),
-    reads="the facts `emulated` and `lab_guest`",
-    remedy="check functions and take differences between kernels with it; measure speed and cost on"
-    " hardware",
-)
-def no_hardware(evidence: Evidence) -> Cautions:
-    """A host's CPU is emulated by a program, or a host is a lab's guest under KVM: times and costs
-    are of no real machine, or of a virtual one.
-    """
-    for kind, pairs, what, fact in (
-        (
-            "emulated",
-            evidence.result.emulated,
-            "The CPU is emulated by a program. What was moved, refused and counted holds; times"
-            " and rates are of no real machine.",
-            "emulated",
-        ),
-        (
-            "virtual_machine",
-            evidence.result.virtual_machines,
-            "Guests of one machine under KVM: packets, interrupts and timers cost what they"
-            " cost in a virtual machine, and guests share the machine with the controller.",
-            "lab_guest",
-        ),
-    ):
-        if pairs:
-            yield Caution(what, pairs, f"the fact `{fact}`", kind=kind)
-
-
-@caution(
-    55,
-    reads="the fact `nic_driver`",
-    remedy="take differences of the stack from it; what a packet costs on a wire needs a card",
+    55, remedy="take differences of the stack from it; what a packet costs on a wire needs a card"
 )
 def virtual_link(evidence: Evidence) -> Cautions:
     """The data link is virtual: packets stay whole, up to 64 KiB with TSO, and meet no card."""
@@ -73,12 +37,7 @@ def virtual_link(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    205,
-    reads="`left_changed` of journal.jsonl",
-    remedy="find out what else changed it (another program, or the kernel along with a setting),"
-    " and put it back by hand where it matters",
-)
+@caution(205, remedy="find out what else changed it, and put it back by hand where it matters")
 def left_changed(evidence: Evidence) -> Cautions:
     """After everything was put back, sysctls of the network or of memory, or numbers of an
     interface, were not as before the first change, and no setting accounts for that.
@@ -92,12 +51,7 @@ def left_changed(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    110,
-    kinds=("facts",),
-    reads="facts.json, without facts that vary by nature and those that the campaign sweeps",
-    remedy="keep these facts equal, or sweep what changes them",
-)
+@caution(110, kinds=("facts",), remedy="keep these facts equal, or sweep what changes them")
 def changed_facts(evidence: Evidence) -> Cautions:
     """A fact that does not decide about pooling changed during the campaign."""
     result = evidence.result
@@ -136,12 +90,7 @@ def _may_change(name: str, swept: tuple[str, ...]) -> bool:
     return by_itself or of_swept or (KERNEL in swept and name.startswith(OF_KERNEL))
 
 
-@caution(
-    100,
-    reads="the facts that must match, of each kernel's last boot",
-    remedy="a comparison of these kernels includes all that: hold it equal by settings unless it is"
-    " intended",
-)
+@caution(100, remedy="hold it equal by settings: a comparison of these kernels includes all that")
 def kernels(evidence: Evidence) -> Cautions:
     """A host differs under two swept kernels in more than the kernel."""
     result = evidence.result
@@ -167,51 +116,13 @@ def kernels(evidence: Evidence) -> Cautions:
                 )
 
 
-@caution(
-    90,
-    kinds=("facts",),
-    reads="`engine` and `layout` of facts.json",
-    remedy="deploy one engine to all hosts",
-)
-def engines(evidence: Evidence) -> Cautions:
-    """The hosts ran different engines."""
-    last = {host: entries[-1] for host, entries in evidence.result.hosts.items() if entries}
-    engine_of = {host: f"{entry.engine} {entry.layout}" for host, entry in last.items()}
-    if len(set(engine_of.values())) > 1:
-        each = "; ".join(f"{host} {engine}" for host, engine in engine_of.items())
-        yield Caution("The hosts ran different engines.", tuple(engine_of), each, kind="facts")
-
-
-@caution(
-    60,
-    reads="samples/noise.jsonl: counters and gauges before and after each block",
-    remedy="stop what else runs; see the remedy of each kind of disturbance",
-)
-def noise(evidence: Evidence) -> Cautions:
-    """Something else used a host, its clock or its network during blocks."""
-    if not evidence.result.noise:
-        return
-    runs = pd.concat([evidence.result.runs, evidence.result.control_runs])
-    ends = runs["pair"].astype(str).str.split(">")
-    for disturbance in disturbances(evidence.result.noise, evidence.result.ticks):
-        on_host = ends.map(lambda names, hosts=disturbance.hosts: not hosts.isdisjoint(names))
-        labelled = int((on_host & runs["block"].isin(disturbance.blocks)).sum())
-        yield Caution(
-            f"{disturbance.what}; the {said_of(labelled, 'run', 'there are labelled, and count')}.",
-            tuple(sorted(disturbance.hosts)),
-            disturbance.evidence,
-            disturbance.remedy,
-        )
-
-
-def _beside(runs: Runs) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
-    if beside := {tuple(raw["concurrent"]) for raw in runs.said if raw["concurrent"]}:
-        yield runs.record.pair, beside
+def _beside(runs: Runs) -> Iterator[tuple[str, set[str]]]:
+    if others := {other for raw in runs.said for other in raw["concurrent"] or ()}:
+        yield runs.record.pair, others
 
 
 @caution(
     12,
-    reads="`concurrent` of records, boot ids of the hosts",
     remedy="overlap: round, in which no kernel is used twice, for CPU with softirq",
     observe=_beside,
 )
@@ -222,28 +133,22 @@ def side_by_side(evidence: Evidence) -> Cautions:
         pair: {kernel[host] for host in pair.split(">") if host in kernel}
         for pair in evidence.result.plan.pairs
     }
-    most = {
-        pair: max(
-            sum(not kernels_of[pair].isdisjoint(kernels_of.get(other, ())) for other in others)
-            for others in set().union(*beside)
-        )
+    where = tuple(
+        pair
         for pair, beside in evidence.saw.items()
-        if pair in kernels_of
-    }
-    if where := tuple(pair for pair, number in most.items() if number):
+        if any(kernels_of.get(pair, set()) & kernels_of.get(o, set()) for o in set().union(*beside))
+    )
+    if where:
         yield Caution(
-            "Pairs on one kernel ran side by side. Meters of the whole kernel (procstat,"
-            " cpuidle, soak, softirq, perf, psi, energy) would have counted all of them, and"
-            " were not read: CPU is that of the processes (rusage), without softirq work that"
-            " others did for them.",
+            "Pairs on one kernel ran side by side, so meters of the whole kernel were not read: CPU"
+            " is that of the processes (rusage), without softirq work that others did for them.",
             where,
-            f"equal boot ids; {max(most.values())} beside one of them at most",
+            "equal boot ids",
         )
 
 
 @caution(
     10,
-    reads="boot ids of the hosts of a pair",
     remedy="read system_cpu for the whole cost, by a meter of whole kernels (cpuidle, procstat,"
     " soak); two hosts tell the sides apart",
 )
@@ -253,8 +158,8 @@ def shared(evidence: Evidence) -> Cautions:
         meter = host_meter(evidence.result, "system_cpu")
         whole = f"read system_cpu (by {meter})" if meter else "add cpuidle or soak to `meters:`"
         yield Caution(
-            "Sender and receiver share one kernel: sender_cpu and receiver_cpu are those of"
-            " the processes (rusage), without softirq work that others did for them.",
+            "Sender and receiver share one kernel: CPU of a side is that of its process (rusage),"
+            " without softirq work that others did for it.",
             pairs,
             "equal boot ids",
             f"{whole} for the whole cost; two hosts tell the sides apart",

@@ -44,7 +44,6 @@ def _idle_shares(runs: Runs) -> Iterator[tuple[str, dict[int, float]]]:
 
 @caution(
     95,
-    reads="the idle windows in the records' counters of soak",
     remedy="keep other machines of the same hypervisor and other programs quiet, and repeat",
     observe=_idle_shares,
 )
@@ -56,18 +55,16 @@ def idle(evidence: Evidence) -> Cautions:
         by_window = {at: share for each in seen for at, share in each.items()}
         least, most = min(by_window.values(), default=0.0), max(by_window.values(), default=0.0)
         if most - least >= MOVED:
+            lost = f"between {least:.1%} and {most:.1%} of their time"
             yield Caution(
-                f"Idle CPUs of {host} lost between {least:.1%} and {most:.1%} of their time, which"
-                " soak subtracts.",
+                f"Idle CPUs of {host} lost {lost}, which soak subtracts.",
                 (host,),
                 f"{len(by_window)} idle windows between blocks",
             )
 
 
 @caution(
-    64,
-    reads=f"the columns NAME_cpu.METER and NAME_cpu.{LEAST} of the frame of runs",
-    remedy="longer runs (a meter that samples at clock ticks misses bursts), or the meter soak",
+    64, remedy="longer runs (a meter that samples at clock ticks misses bursts), or the meter soak"
 )
 def contradicted(evidence: Evidence) -> Cautions:
     """A meter of the whole host counted less CPU time than the measured processes used, which
@@ -104,8 +101,6 @@ def _out_of_cache(runs: Runs) -> Iterator[tuple[str, tuple[Place, list[float]]]]
 
 @caution(
     45,
-    reads="`resident`, `source_size`, `cache`, `disk.read_bytes` and `flow.bytes` of the sender; of"
-    " the receiver where it reads the source (NFS)",
     remedy="; ".join(f"{asked}: {remedy}" for asked, remedy in REMEDIES.items()),
     observe=_out_of_cache,
 )
@@ -170,7 +165,6 @@ def _windows(runs: Runs) -> Iterator[tuple[Place, float]]:
 
 @caution(
     30,
-    reads="`time_ns` of senders with `procstat`, CPU by procstat, and the fact `clock_ticks`",
     remedy="longer runs, the meter cpuidle, or the metrics by rusage, which count nanoseconds",
     observe=_windows,
 )
@@ -194,8 +188,7 @@ def resolution(evidence: Evidence) -> Cautions:
         worst = max(errors, key=errors.__getitem__)
         window = min(evidence.saw[worst])
         yield Caution(
-            "The measured window is short for the steps of /proc/stat: CPU by procstat of one run"
-            " is a rough estimate.",
+            "The window is short for the ticks of /proc/stat: CPU by procstat of a run is rough.",
             evidence.labels(errors),
             f"standard error of one run {errors[worst]:.0%} of what it reads, the most:"
             f" {window * 1e3:.3g} ms are {window * ticks:.2g} ticks of 1/{ticks} s",

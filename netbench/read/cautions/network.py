@@ -21,7 +21,6 @@ TCP_METRICS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
 @caution(
     200,
     kinds=("buffers", "setting"),
-    reads="`settings` of records; socket buffers read twice what was asked (socket(7))",
     remedy="raise net.core.wmem_max or rmem_max, or find out what else sets the option",
 )
 def read_back(evidence: Evidence) -> Cautions:
@@ -69,11 +68,7 @@ def _as_asked(r: Readback) -> bool:
     return r.asked.removesuffix(OR_DEFAULT) == r.read
 
 
-@caution(
-    80,
-    reads="`settings.sender.congestion` of records",
-    remedy="set transfer.congestion, or sweep it",
-)
+@caution(80, remedy="set transfer.congestion, or sweep it")
 def congestion(evidence: Evidence) -> Cautions:
     """Cells ran with bbr, or with different congestion control that is not a factor."""
     used: dict[str, set[str]] = {}
@@ -98,7 +93,6 @@ def congestion(evidence: Evidence) -> Cautions:
 
 @caution(
     75,
-    reads="the facts `tcp_no_metrics_save` and `tcp_metrics`, and `not_held` of facts.json",
     remedy="write `settings: {tcp_metrics: drop}`, which needs root or `sudo -n`; or as root on"
     " each host `sysctl net.ipv4.tcp_no_metrics_save=1 && ip tcp_metrics flush`",
 )
@@ -136,10 +130,7 @@ def _in_words(entry: HostEntry) -> str:
 
 
 @caution(
-    70,
-    reads="the metric `retransmits` of ok runs",
-    remedy="look for drops (`ethtool -S`, `nstat`), check flow control and ring sizes, or send less"
-    " with rate",
+    70, remedy="look for drops (`ethtool -S`, `nstat`), flow control and ring sizes, or send less"
 )
 def retransmits(evidence: Evidence) -> Cautions:
     """The sender retransmitted: the network may bound the transfer."""
@@ -172,7 +163,6 @@ def _rejected(runs: Runs) -> Iterator[tuple[str, int]]:
 
 @caution(
     20,
-    reads="`rejected_connections` of the receiver",
     remedy="find out what scans this network; set port: to a range that nothing else uses",
     observe=_rejected,
 )

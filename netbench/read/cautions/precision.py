@@ -25,9 +25,7 @@ PUBLISHED = (
 
 @caution(
     184,
-    reads="runs of cells that end in `,control` and of their baselines, in the metrics of `repeat`",
-    remedy="believe no difference of that size; find what a run leaves behind for the next one, or"
-    " what changes during the campaign; more and longer runs",
+    remedy="believe no difference of that size; find what a run leaves for the next; longer runs",
 )
 def control(evidence: Evidence) -> Cautions:
     """A control differs from its baseline, though both are the same: what is called a difference
@@ -53,7 +51,6 @@ def control(evidence: Evidence) -> Cautions:
 @caution(
     180,
     kinds=("unstable", "max", "interrupted"),
-    reads="the status of cells, and their intervals in the metrics of `repeat`",
     remedy="raise repeat.max, transfer.duration or limit; find what changes during the campaign",
 )
 def not_converged(evidence: Evidence) -> Cautions:
@@ -110,9 +107,7 @@ def _widest(evidence: Evidence, cells: Sequence[CellResult]) -> str:
 
 @caution(
     170,
-    reads="the metrics of `repeat`, by block or by boot in order of execution",
-    remedy="comparisons within blocks stand, means do not: warm the hosts up, fix clock speed and"
-    " cooling, repeat",
+    remedy="comparisons within blocks stand, means do not: warm up, fix clock speed and cooling",
 )
 def drift(evidence: Evidence) -> Cautions:
     """All cells together rise or fall by 1% or more over the campaign."""
@@ -140,9 +135,7 @@ def drift(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    160,
-    reads="the metrics of `repeat`, of each converged cell in order of execution",
-    remedy="the interval is too narrow: run longer or warm up longer, or find what switches",
+    160, remedy="the interval is too narrow: run longer or warm up longer, or find what switches"
 )
 def dependence(evidence: Evidence) -> Cautions:
     """Runs of a converged cell drift or follow each other."""
@@ -163,11 +156,7 @@ def dependence(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    140,
-    reads="the number of ok runs of each cell, where the run is the unit",
-    remedy=f"raise repeat.min to {ENOUGH_RUNS} or more",
-)
+@caution(140, remedy=f"raise repeat.min to {ENOUGH_RUNS} or more")
 def few(evidence: Evidence) -> Cautions:
     """A cell has fewer than 5 runs."""
     for low, high, what in (
@@ -183,11 +172,7 @@ def few(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    130,
-    reads="boot ids, the factor `kernel`, repeat.boots",
-    remedy=f"repeat.boots: {ENOUGH} or more",
-)
+@caution(130, remedy=f"repeat.boots: {ENOUGH} or more")
 def boots(evidence: Evidence) -> Cautions:
     """Each kernel was booted fewer than 4 times, or a host was rebooted in between."""
     result = evidence.result
@@ -226,11 +211,7 @@ def boots(evidence: Evidence) -> Cautions:
             )
 
 
-@caution(
-    125,
-    reads="the factor `kernel`, the builds of plan.json",
-    remedy="`builds: 4` of each kernel from git, or a list of builds",
-)
+@caution(125, remedy="`builds: 4` of each kernel from git, or a list of builds")
 def builds(evidence: Evidence) -> Cautions:
     """Compared kernels have one build each, or fewer than 4."""
     result = evidence.result

@@ -80,8 +80,8 @@ class Evidence:
 class Rule:
     """When a caution is due. `name`: one word; that of its cautions, unless `kinds` says otherwise.
     `severity`: its place in a report, the gravest, with the highest number, first. `about`: one
-    sentence, when it is reported and what that means. `reads`: keys of records or facts, columns of
-    the frame of runs. `remedy`: what a reader can do.
+    sentence, when it is reported and what that means. `remedy`: what a reader
+    can do.
 
     `report` yields the cautions that are due. `observe` sees each record once before, and yields
     what of it `report` shall have as `evidence.saw`: keys, each with a value.
@@ -90,7 +90,6 @@ class Rule:
     name: str
     severity: int
     about: str
-    reads: str
     remedy: str
     kinds: tuple[str, ...]
     report: Callable[[Evidence], Cautions]
@@ -103,7 +102,6 @@ _MARKED: list[Rule] = []
 def caution(
     severity: int,
     *,
-    reads: str,
     remedy: str,
     kinds: tuple[str, ...] = (),
     observe: Callable[[Runs], Iterable[tuple[Any, Any]]] | None = None,
@@ -112,7 +110,7 @@ def caution(
 
     def mark(report: Callable[[Evidence], Cautions]) -> Callable[[Evidence], Cautions]:
         said = " ".join((report.__doc__ or "").split())
-        _MARKED.append(Rule(report.__name__, severity, said, reads, remedy, kinds, report, observe))
+        _MARKED.append(Rule(report.__name__, severity, said, remedy, kinds, report, observe))
         return report
 
     return mark

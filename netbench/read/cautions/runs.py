@@ -26,26 +26,19 @@ REMEDIES = {
 }
 
 
-@caution(
-    240,
-    reads="whether records.jsonl ends with a newline",
-    remedy="resume the campaign: it repeats the run",
-)
+@caution(240, remedy="resume the campaign: it repeats the run")
 def truncated(evidence: Evidence) -> Cautions:
     """The last line of records.jsonl is incomplete, so that its run is left out."""
     if evidence.result.truncated:
         yield Caution(
-            "The last line of records.jsonl is incomplete and is left out: the controller was"
-            " killed while it wrote the line.",
+            "The last line of records.jsonl is incomplete, as a kill leaves it, and is left out.",
             evidence="one run is lost",
         )
 
 
 @caution(
     225,
-    reads="`status` of records, by the levels of factors (Fisher's exact test, Holm)",
-    remedy="see the reasons of the failed runs and log.txt, remove the cause and repeat; until then"
-    " trust only verdicts that say `even if`",
+    remedy="see the reasons and log.txt, and repeat; until then trust verdicts that say `even if`",
 )
 def failing_level(evidence: Evidence) -> Cautions:
     """A level's runs fail more often than those of the other levels of its factor: what is left of
@@ -65,7 +58,6 @@ def failing_level(evidence: Evidence) -> Cautions:
 @caution(
     220,
     kinds=tuple(REMEDIES),
-    reads="`status` and `reason` of records",
     remedy="; ".join(f"{status}: {remedy}" for status, remedy in REMEDIES.items()),
 )
 def bad_runs(evidence: Evidence) -> Cautions:
@@ -87,10 +79,7 @@ def bad_runs(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    210,
-    reads="`proof` of records, by the flags `must_move` and `must_not_move` of the counters",
-    remedy="do not read these cells as the cost of this method; `netbench check` says what the host"
-    " lacks",
+    210, remedy="do not read these cells as this method's cost; `netbench check` says what it lacks"
 )
 def mechanism(evidence: Evidence) -> Cautions:
     """A method's proof counters show that its mechanism was not used."""
@@ -107,11 +96,7 @@ def mechanism(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(
-    190,
-    reads="the metrics `throughput` and `steps` of ok runs",
-    remedy="see samples/, and the tool's pattern",
-)
+@caution(190, remedy="see samples/, and the tool's pattern")
 def missing(evidence: Evidence) -> Cautions:
     """An ok run moved data, but its throughput could not be computed."""
     runs = evidence.result.ok
@@ -136,7 +121,6 @@ def _units(runs: Runs) -> Iterator[tuple[str, str]]:
 
 @caution(
     195,
-    reads="`unit` of `captures` of records",
     remedy="let the tool print one unit in all runs, or match the number in another place",
     observe=_units,
 )
@@ -156,10 +140,7 @@ def units(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    155,
-    reads="`rate`, and the metrics `throughput` and `sent` of each ok run",
-    remedy="find what stood still then (`top`, other guests); a rate that link and hosts carry; a"
-    " window of a hundred chunks or more",
+    155, remedy="find what stood still then; lower the rate; use a window of 100 chunks or more"
 )
 def rate(evidence: Evidence) -> Cautions:
     """Runs moved over 2% less or more than their `rate` in the window of a side: their CPU is of
@@ -190,9 +171,7 @@ def rate(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    150,
-    reads="the metrics of `repeat`, of each cell; at a rate CPU too",
-    remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs",
+    150, remedy="look at what else ran then (plot of runs in order); a quieter host or longer runs"
 )
 def outlier(evidence: Evidence) -> Cautions:
     """A run lies far from the median of its cell, by NEAR at least; it counts like all others."""
@@ -221,9 +200,7 @@ def outlier(evidence: Evidence) -> Cautions:
 @caution(
     120,
     kinds=("facts",),
-    reads="facts.json, and in which run or boot its entries begin (read/epochs.py)",
-    remedy="the records are kept: to go on with them, restore these facts and resume; else run the"
-    " campaign anew",
+    remedy="restore these facts and resume, which counts them again; else run the campaign anew",
 )
 def not_pooled(evidence: Evidence) -> Cautions:
     """Facts that must match changed, so that ok runs made before are excluded."""
@@ -252,9 +229,7 @@ def _cuts(runs: Runs) -> Iterator[tuple[tuple[str, str], tuple[int, float]]]:
 
 @caution(
     40,
-    reads="`cut` of records: seconds by side",
-    remedy="look at the management link to the hosts; where data shares it, compare these runs with"
-    " the others",
+    remedy="look at the management link; where data shares it, compare these runs with others",
     observe=_cuts,
 )
 def cut(evidence: Evidence) -> Cautions:
@@ -275,12 +250,7 @@ def _whys(runs: Runs) -> Iterator[tuple[tuple[str, str], str]]:
         yield (runs.record.cell, runs.record.pair), runs.record.unverified
 
 
-@caution(
-    25,
-    reads="`unverified` of records",
-    remedy="a sink that keeps the data (discard, a file), or verify: off",
-    observe=_whys,
-)
+@caution(25, remedy="a sink that keeps the data (discard, a file), or verify: off", observe=_whys)
 def unverified(evidence: Evidence) -> Cautions:
     """`verify` was asked for, and what arrived could not be read again."""
     if evidence.saw:

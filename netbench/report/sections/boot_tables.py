@@ -16,7 +16,7 @@ from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, key
 from netbench.report.numbers import count
 from netbench.report.phrases import releases
 from netbench.report.source import Source
-from netbench.stats.by_boot import KERNEL, Split, pooled, split
+from netbench.stats.by_boot import KERNEL, Split, split
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8
@@ -39,16 +39,13 @@ def boots(source: Source) -> Section | None:
     if len(result.kernels) < 2 and not result.in_boots:
         return None
     blocks: list[Block] = [_booted(source)]
-    sentences: list[str] = []
+    splits: list[Split | None] = []
     for metric in (m for m in result.repeat.metrics if m in result.metrics):
         cells = list(_cells(source, metric))
         blocks += _tables(source, metric, cells)
-        splits = [cell.split for cell in cells if cell.split]
-        by_build = pooled([each for each in splits if each.builds > 1])
-        whole = by_build or pooled(splits)
-        if whole:
-            sentences.append(f"{metric}: {_differ(whole, bool(by_build))}")
-    return Section("boots", "Boots", (*blocks, Prose(tuple(sentences or [UNKNOWN]), bullets=True)))
+        splits += [cell.split for cell in cells]
+    unknown = () if any(splits) else (Prose((UNKNOWN,)),)
+    return Section("boots", "Boots", (*blocks, *unknown))
 
 
 def _booted(source: Source) -> Table:
@@ -153,21 +150,3 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
         "between [%]": percent(whole.between if whole else math.nan),
         "within [%]": percent(whole.within if whole else math.nan),
     }
-
-
-def _differ(whole: Split, of_builds: bool) -> str:
-    """What boots, builds and runs differ by."""
-    differ = f"boots differ by {_percent(whole.between)} of the mean"
-    if of_builds:
-        alone = math.isnan(whole.between)
-        own = "with the one boot of each" if alone else f"boots of one by {_percent(whole.between)}"
-        differ = f"builds differ by {_percent(whole.apart)} of the mean, {own}"
-    return (
-        f"{differ}, runs within a boot by {_percent(whole.within)} (standard deviations, over all"
-        " cells)."
-    )
-
-
-def _percent(fraction: float) -> str:
-    """Two digits: 0.00811 -> `0.81%`, 0.0145 -> `1.5%`."""
-    return f"{100 * fraction:.2f}%" if fraction < 0.00995 else f"{100 * fraction:.1f}%"

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
 from netbench.read.cells import CellResult
 from netbench.read.pivot import Pivot, pivots
-from netbench.read.totals import copied_shares
-from netbench.report.blocks import (
-    Block,
-    Column,
-    Plot,
-    Section,
-    Table,
-    Value,
-    keyed,
-    tabled,
-)
+from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.result.record import SIDES
 from netbench.stats.by_boot import BOOTED
 
 
@@ -114,21 +102,14 @@ def matrix(source: Source) -> Section | None:
         for pivot in made:
             if any(metric in cell.intervals for cell in pivot.cells.values()):
                 blocks.append(_pivoted(source, pivot, metric, is_first=not blocks))
-    if not blocks:
-        return None
-    blocks += [table for pivot in made for table in _copied(source, pivot)]
-    return Section("matrix", "Methods against each other", tuple(blocks))
-
-
-def _corner(pivot: Pivot, down: str) -> dict[Any, Value]:
-    return keyed([f"{pivot.down} \\ {pivot.across}"], down)
+    return Section("matrix", "Methods against each other", tuple(blocks)) if blocks else None
 
 
 def _pivoted(source: Source, pivot: Pivot, metric: str, is_first: bool) -> Table:
     """`is_first`: it says how to read it and those that follow."""
     rows = [
         {
-            **_corner(pivot, down),
+            **keyed([f"{pivot.down} \\ {pivot.across}"], down),
             **{Column(to): _value(pivot.cells.get((down, to)), metric) for to in pivot.columns},
         }
         for down in pivot.rows
@@ -157,26 +138,3 @@ def _value(cell: CellResult | None, metric: str) -> Value:
     if cell is None:
         return ""  # the plan has no such cell
     return cell.intervals.get(metric, None if cell.n else cell.status)
-
-
-def _copied(source: Source, pivot: Pivot) -> Iterator[Table]:
-    """What methods that spare a copy copied after all, side by side with what the others do not
-    say.
-    """
-    shares = copied_shares(source.result.proofs, source.result.plan.rows)
-    for side in SIDES:
-        by_levels = {
-            levels: f"{100 * shares[cell.cell, cell.pair, side]:.1f}"
-            for levels, cell in pivot.cells.items()
-            if (cell.cell, cell.pair, side) in shares
-        }
-        rows = [row for row in pivot.rows if any(row == down for down, _ in by_levels)]
-        across = [level for level in pivot.columns if any(level == to for _, to in by_levels)]
-        told = [
-            {**_corner(pivot, row), **{Column(to): by_levels.get((row, to)) for to in across}}
-            for row in rows
-        ]
-        if told:
-            named = [f"copied after all by the {side} [%]", *pivot.where(source.several)]
-            note = "Methods that do not count copies have no row and no column."
-            yield tabled(", ".join(named), told, note)

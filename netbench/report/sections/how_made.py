@@ -8,16 +8,7 @@ from dataclasses import replace
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import metric_order
 from netbench.read.shown_levels import shown
-from netbench.report.blocks import (
-    Block,
-    Cautions,
-    Prose,
-    Section,
-    Table,
-    keyed,
-    prose,
-    tabled,
-)
+from netbench.report.blocks import Block, Cautions, Prose, Section, Table, keyed, prose, tabled
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool

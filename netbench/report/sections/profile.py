@@ -9,12 +9,7 @@ from statistics import mean
 
 from netbench.base.units import count
 from netbench.read.matching import Match
-from netbench.read.profiles import (
-    ORDER,
-    CellProfile,
-    ProfileDifference,
-    difference,
-)
+from netbench.read.profiles import ORDER, CellProfile, ProfileDifference, difference
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, keyed, tabled
 from netbench.report.numbers import signed
 from netbench.report.source import Source

@@ -15,6 +15,8 @@ from netbench.report.blocks import Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 
 RULES = {MUST_MOVE: "must move", MUST_NOT_MOVE: "must stay 0"}
+COPIED = ("copied", "copied_bytes")
+"""What methods that spare a copy call what they copied after all."""
 FEW = 2
 Place = tuple[str, str]  # cell, pair
 
@@ -27,7 +29,7 @@ class _Counter:
     runs: int = 0
     broken: int = 0
     total: float = 0.0
-    whole: float = 0.0  # of the counter that it is a part of
+    whole: float = 0.0  # of what it is a part of: another counter, or all bytes
     per_run: list[float] = field(default_factory=list)
 
     def row(self) -> Row:
@@ -48,10 +50,10 @@ def proof(source: Source) -> Section | None:
     many runs its rule was kept (cautions say where it was not), and its share of what it is a part
     of. A second table has what splice(2) and sendfile(2) returned, by powers of two.
     """
-    counters = dict(sorted(_counters(source).items()))
-    if not counters:
+    counted = dict(sorted(counters(source).items()))
+    if not counted:
         return None
-    rows = ({**keyed("side method counter", *k), **c.row()} for k, c in counters.items())
+    rows = ({**keyed("side method counter", *k), **c.row()} for k, c in counted.items())
     note = (
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
@@ -59,7 +61,7 @@ def proof(source: Source) -> Section | None:
     return Section("proof", "Proof of mechanism", (tabled("", rows, note), *_lengths(source)))
 
 
-def _counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
+def counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
     """By side, method and counter."""
     proofs = source.result.proofs
     rows: dict[tuple[str, str, str], _Counter] = {}
@@ -72,10 +74,17 @@ def _counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
             row.runs += counted.runs
             row.broken += counted.broken
             row.total += counted.total
-            if meaning.part_of in meanings:
-                row.whole += proofs[cell, pair, side, meaning.part_of].total
+            whole = [meaning.part_of] if meaning.part_of in meanings else []
+            if name == "copied_bytes":
+                whole = [name, *(n for n, m in meanings.items() if _is_spared(n, m))]
+            row.whole += sum(proofs[cell, pair, side, each].total for each in whole)
             row.per_run.append(counted.total / counted.runs)
     return rows
+
+
+def _is_spared(name: str, meaning: Proof) -> bool:
+    """Whether a counter is of bytes that a method moved without a copy."""
+    return name.endswith("_bytes") and MUST_MOVE in meaning.flags
 
 
 def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Proof]]]:

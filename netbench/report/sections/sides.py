@@ -11,8 +11,7 @@ from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
 from netbench.read.derive import PAID_BY
 from netbench.read.meter_choice import SIDES_OF_CPU
-from netbench.read.metrics import describe
-from netbench.read.ratio_table import RATIOS
+from netbench.read.metrics import RATIOS, describe
 from netbench.read.shown_levels import NO_TOOL
 from netbench.read.soak import SOAK
 from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled

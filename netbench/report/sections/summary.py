@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from netbench.base.units import format_duration, listed
 from netbench.read import offered
 from netbench.read.cells import CellResult
-from netbench.read.grounds import host_meter
-from netbench.read.noise_labels import mean_load
 from netbench.read.pivot import COPIES, pivots
 from netbench.read.shown_levels import NO_TOOL, shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section
@@ -26,12 +24,10 @@ from netbench.report.phrases import (
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
-from netbench.stats.by_boot import KERNEL
 from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
 from netbench.stats.words import amount
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
-MUCH = 0.25  # of the least busy cell's CPUs, used by others
 NAMED = 4
 TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
@@ -55,8 +51,7 @@ def summary(source: Source) -> Section:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
         blocks.append(Prose(("No run has given a result.",)))
-    state = [_state(source), source.offered, fixed(result), _one_kernel(source)]
-    state += [*_loaded(source), *_warned(source)]
+    state = [_state(source), source.offered, fixed(result), *_warned(source)]
     blocks.append(Prose(tuple(filter(None, state))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
@@ -259,34 +254,6 @@ def _state(source: Source) -> str:
         f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
         " run to the start of the last."
     )
-
-
-def _one_kernel(source: Source) -> str:
-    """Which kernel it was, where the campaign names several and sweeps none."""
-    result = source.result
-    named = [name.partition(".")[2] for name in result.asked or {} if name.startswith("kernels.")]
-    if not named or KERNEL in result.factors:
-        return ""
-    entries = (entry for entries in result.hosts.values() for entry in entries)
-    there = dict.fromkeys(str(e.facts["kernel"]) for e in entries if e.facts.get("kernel"))
-    return (
-        f"All runs were made on {' and '.join(there) or 'the kernel that was there'}: `kernels`"
-        f" names {listed(named, NAMED, ', ')}, and no sweep has `kernel`."
-    )
-
-
-def _loaded(source: Source) -> Iterator[str]:
-    """What others used, where that is much of what a meter of whole hosts counted."""
-    result = source.result
-    measured = (cell.intervals.get("system_cpu") for cell in source.cells)
-    busy = [interval.mean for interval in measured if interval]
-    others = mean_load(result.noise, result.ticks)
-    meter = host_meter(source.result, "system_cpu")
-    if meter and busy and others > MUCH * min(busy):
-        yield (
-            f"Other programs used {others:.2f} CPUs meanwhile, and {meter} counts them too: what it"
-            " says of cells is blurred by them. Repeat it on quiet hosts."
-        )
 
 
 def _warned(source: Source) -> Iterator[str]:

@@ -17,15 +17,8 @@ from netbench.read.cells import CellResult, cells_of
 from netbench.read.load import load
 from netbench.read.result import Result
 from netbench.report.source import Source
-from netbench.stats.by_boot import (
-    half_width,
-    runs_a_boot,
-    split,
-    what_boots_buy,
-    without_boots,
-)
+from netbench.stats.by_boot import runs_a_boot, split, what_boots_buy
 from netbench.stats.closing import Standing, closings
-from netbench.stats.intervals import mean_interval
 from netbench.stats.series import instabilities, outliers
 from tests.support.synthetic import Record, Synth, failed, scaled
 
@@ -47,34 +40,6 @@ def drawn(
     ), at
 
 
-@pytest.mark.parametrize(("boots", "said"), [(2, 9.0), (3, 2.5), (4, 1.6), (8, 0.84)])
-def test_what_a_number_of_boots_is_worth(boots: int, said: float) -> None:
-    assert half_width(boots) == pytest.approx(
-        scipy.stats.t.ppf(0.975, boots - 1) / math.sqrt(boots)
-    )
-    assert half_width(boots) == pytest.approx(said, rel=0.03)
-    assert math.isnan(half_width(1))
-
-
-def test_mean_squares_are_scipys() -> None:
-    values, at = drawn(4, 5, 1.0, 0.5, 3)
-    groups = [values[at == boot] for boot in np.unique(at)]
-    ratio = scipy.stats.f_oneway(*groups).statistic
-    within = np.mean([group.var(ddof=1) for group in groups])
-    found = split(values, at)
-    assert found is not None
-    assert found.within == pytest.approx(math.sqrt(within))
-    assert found.between == pytest.approx(math.sqrt((ratio - 1) * within / 5))
-    assert (found.boots, found.runs, found.mean) == (4, 5, pytest.approx(values.mean()))
-
-
-def test_deviations_are_found_again() -> None:
-    found = split(*drawn(400, 6, 0.3, 0.9, 5))
-    assert found is not None
-    assert found.between == pytest.approx(0.3, rel=0.15)
-    assert found.within == pytest.approx(0.9, rel=0.05)
-
-
 def test_unequal_boots_are_no_bias() -> None:
     """Mean over draws of B - W over n: its expectation is between^2, however many runs a boot has."""
     rng, counts = RNG(8), np.array([2, 3, 9, 4, 2])
@@ -94,25 +59,6 @@ def test_what_cannot_be_split_is_not() -> None:
     alike = split(np.ones(6), np.array([1, 1, 2, 2, 3, 3]))
     assert alike is not None
     assert (alike.between, alike.within) == (0, 0)
-
-
-def test_values_without_their_boots() -> None:
-    values, at = drawn(5, 6, 50.0, 1.0, 1)
-    left = without_boots(values, at)
-    assert left.mean() == pytest.approx(values.mean())
-    assert [left[at == boot].mean() for boot in np.unique(at)] == pytest.approx([values.mean()] * 5)
-    assert instabilities(values)
-    assert not instabilities(left)
-    assert without_boots(values, np.ones(30, dtype=int)) is values
-
-
-def test_sound_boots_are_rarely_suspected() -> None:
-    alarms = 0
-    for seed in range(1500):
-        values, at = drawn(4, 4, 5.0, 1.0, seed)
-        left = without_boots(values, at)
-        alarms += bool(instabilities(left) or outliers(left))
-    assert alarms / 1500 <= 0.02
 
 
 # --- what is said before there is any data ---
@@ -255,65 +201,3 @@ def test_closing_by_ratios_of_boots(rounds: list[int], why: str) -> None:
         cells[f"kernel={level}", "a>b"] = standing
     repeat = Repeat(min=6, max=6, boots=3, precision=0.01)
     assert set(closings(cells, ["kernel"], Compare("kernel", "a"), repeat).values()) == {why}
-
-
-# --- coverage ---
-
-
-def shifts(between: float) -> dict[tuple[str, int], float]:
-    """What each cell meets in each boot, drawn when first asked for."""
-
-    class Drawn(dict[tuple[str, int], float]):
-        rng = RNG(11)
-
-        def __missing__(self, key: tuple[str, int]) -> float:
-            self[key] = 1 + between * self.rng.standard_normal()
-            return self[key]
-
-    return Drawn()
-
-
-CAMPAIGNS, BETWEEN, WITHIN = 2000, 0.02, 0.01
-NOISE = 3 * math.sqrt(0.95 * 0.05 / CAMPAIGNS)
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """As many campaigns as cells: 4 boots of each of two kernels, 3 runs a boot, each cell with
-    boots of its own.
-    """
-    met = shifts(BETWEEN)
-
-    def shifted(record: Record) -> Record:
-        scaled(record, met[record["factors"]["x"], record["boot"]])
-        for group in ("procstat", "tcp", "rusage"):
-            record["sender"].pop(group), record["receiver"].pop(group, None)
-        return {k: v for k, v in record.items() if k not in ("settings", "proof")}
-
-    factors = {"kernel": ("a", "b"), "x": tuple(map(str, range(CAMPAIGNS)))}
-    synth = Synth(
-        factors,
-        runs=12,
-        boots=4,
-        spread=WITHIN,
-        edit=shifted,
-        truth=lambda factors: (18.0, 0.5, 0.5),
-    )
-    return load(synth.write(tmp_path_factory.mktemp("r") / "r"))
-
-
-@pytest.mark.slow
-def test_intervals_over_boots_cover_the_mean(many: Result) -> None:
-    cells = [c for c in cells_of(many) if c.factors["kernel"] == "a"]
-    found = [c.intervals["throughput"] for c in cells]
-    assert {(c.unit, c.n, i.n) for c, i in zip(cells, found, strict=True)} == {("boot", 12, 4)}
-    covered = np.mean([i.low <= 18 <= i.high for i in found])
-    assert abs(covered - 0.95) <= NOISE
-    runs = many.ok[many.ok["kernel"] == "a"]
-    naive = [
-        mean_interval(each["throughput"].to_numpy(), 0.95)
-        for _, each in runs.groupby("cell", observed=True)
-    ]
-    assert (
-        np.mean([i.low <= 18 <= i.high for i in naive]) <= 0.8
-    )  # runs of one boot, taken for independent draws

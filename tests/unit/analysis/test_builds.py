@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from netbench.read.result import Result
 from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
-from netbench.stats.by_boot import Split, pooled, split, what_boots_buy
+from netbench.stats.by_boot import split, what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)
@@ -103,14 +102,6 @@ def test_what_has_no_builds_is_not_split() -> None:
     assert split(values[::3], boots[::3], builds=builds) is None, "one run a boot"
 
 
-def test_cells_are_split_together_relative_to_their_means() -> None:
-    one = Split(2, 3, 10.0, 0.5, 0.1, 2, 1.0)
-    both = pooled([one, Split(2, 3, 20.0, 1.0, 0.2, 2, 4.0)])
-    assert both
-    assert both.apart == pytest.approx(math.sqrt((0.1**2 + 0.2**2) / 2))
-    assert pooled([]) is None
-
-
 # --- comparisons and cells ---
 
 
@@ -169,24 +160,6 @@ def test_a_cell_whose_builds_lie_apart_has_not_converged(tmp_path: Path) -> None
     assert {c.status for c in cells_of(apart)} == {"max"}
     alike = made(tmp_path / "b", **asked)
     assert {c.status for c in cells_of(alike)} == {"converged"}
-
-
-@pytest.mark.slow
-def test_over_boots_layouts_would_be_taken_for_differences(tmp_path: Path) -> None:
-    """Equal kernels whose builds differ by 3%: an interval of 95% leaves 1 out in 5% of cases."""
-    wrong = {"build": 0, "boot": 0}
-    for seed in range(60):
-        result = made(
-            tmp_path / str(seed), factors={"kernel": ("base", "patched")}, apart=0.03, seed=seed,
-            spread=0.001, runs=16, boots=16, truth=lambda factors: (18.0, 0.5, 0.5),
-        )  # fmt: skip
-        for unit, runs in (("build", result.runs), ("boot", result.runs.drop(columns="build"))):
-            source = Source(replace(result, runs=runs))
-            (found,) = source.compare("kernel", "base", "throughput")
-            assert found.unit == unit
-            wrong[unit] += not found.low <= 1 <= found.high
-    assert wrong["build"] <= 8
-    assert wrong["boot"] >= 15
 
 
 # --- epochs ---

@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import scipy.stats
 
 from netbench.read.cells import CellResult, cells_of, tidy
 from netbench.read.load import load
 from netbench.report.numbers import joined, number, parts
-from netbench.stats.intervals import mean_interval
 from tests.support.synthetic import Record, Synth, failed, scaled
 
 ONE = {"send": ("sendfile",)}
@@ -22,15 +20,6 @@ ONE = {"send": ("sendfile",)}
 def only(folder: Path) -> CellResult:
     (found,) = cells_of(load(folder))
     return found
-
-
-def test_true_means_lie_within_most_intervals(tmp_path: Path) -> None:
-    synth = Synth(
-        factors={"send": ("sendfile",), "x": tuple(map(str, range(200)))}, runs=6, spread=0.03
-    )
-    found = [c.intervals["throughput"] for c in cells_of(load(synth.write(tmp_path / "r")))]
-    share = np.mean([i.low <= 33.0 <= i.high for i in found])
-    assert 0.90 <= share <= 0.99
 
 
 def test_means_are_those_of_the_records(tmp_path: Path) -> None:
@@ -148,13 +137,6 @@ def test_two_runs_are_shown_and_have_no_interval(tmp_path: Path) -> None:
     assert (found.known, found.n) == (False, 2)
     listed = ", ".join(map(number, found.runs))
     assert joined(parts(found)) == f"{number(found.mean)} ({listed})"
-
-
-def test_no_bound_is_beyond_what_the_runs_carry() -> None:
-    """One of forty runs was stalled."""
-    values = np.r_[np.full(39, 0.5) + np.linspace(0, 0.1, 39), 78.0]
-    bounded = mean_interval(values, 0.999).within(0, math.inf, (values.min(), values.max()))
-    assert 0 < bounded.low < bounded.mean < bounded.high <= 78
 
 
 def test_no_data_has_steps(tmp_path: Path) -> None:

@@ -67,10 +67,7 @@ def test_a_kernel_that_was_built_anew_is_another(tmp_path: Path) -> None:
     """Same release, same level, but the last two boots ran what was built in between."""
     result = made(tmp_path / "r", {key: {"kernel_build": "#2 SMP new"} for key in NEW[2:]})
     assert left_out(result) == set(NEW[:2])
-    assert set(result.runs["excluded"]) == {
-        "",
-        "snd: kernel_build was #1 SMP new, then #2 SMP new",
-    }
+    assert set(result.runs["excluded"]) == {"", "snd: kernel_build was #1 SMP new, then #2 SMP new"}
     assert [c.intervals["throughput"].n for c in cells_of(result)] == [4, 2]
     assert "4 of 16 ok runs" in warned(result)["facts"].what
 

@@ -105,20 +105,24 @@ def test_an_interval_holds_the_effect_of_a_host() -> None:
     assert held >= 16  # of intervals of 95%
 
 
-def test_many_outliers_do_not_hide_each_other() -> None:
-    slow = dict.fromkeys(names(12), -0.3)
-    o = drawn(every(names(60))[::7], 2, np.random.default_rng(9), slow)
-    assert found(o) == {(SENDER, name) for name in slow}
+SLOW = dict.fromkeys(names(12), -0.3)
 
 
-def test_one_odd_run_makes_no_slow_host() -> None:
-    o = drawn(bisection(names(40), 10), 1, np.random.default_rng(4))
-    o.mean[17] -= 0.6
-    assert found(o) == set()
-
-
-def test_a_ring_of_one_run_each_names_none() -> None:
-    assert found(drawn(ring(names(10)), 1, np.random.default_rng(1))) == set()
+@pytest.mark.parametrize(
+    ("pairs", "runs", "sends", "odd"),
+    [
+        pytest.param(every(names(60))[::7], 2, SLOW, None, id="many do not hide each other"),
+        pytest.param(bisection(names(40), 10), 1, {}, 17, id="one odd run makes no slow host"),
+        pytest.param(ring(names(10)), 1, {}, None, id="a ring of one run each names none"),
+    ],
+)
+def test_as_many_are_outlying_as_are_slow(
+    pairs: list[str], runs: int, sends: dict[str, float], odd: int | None
+) -> None:
+    o = drawn(pairs, runs, np.random.default_rng(9), sends)
+    if odd is not None:
+        o.mean[odd] -= 0.6
+    assert found(o) == {(SENDER, name) for name in sends}
 
 
 HUB, *OTHERS = names(20)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.campaigns import independent
+from netbench.read.campaigns import compare_states, states
 from netbench.read.gates import judge, parse
 from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
@@ -35,7 +35,7 @@ def written(folder: Path, text: str, **fields: object) -> Result:
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
-    return independent(a, b, match(a, b).matches, "throughput", margin)
+    return compare_states(states([a], [b]), "throughput", margin)
 
 
 def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:
@@ -134,7 +134,7 @@ def test_a_factor_that_one_alone_swept_is_at_the_level_that_the_other_wrote(tmp_
     assert found.matches[0].context == {"send": "readwrite", "A's pin": "apart"}
     said = "; ".join(found.notes)
     assert "pin was swept in A alone; B was run with apart" in said
-    assert "left out of A: send=readwrite,pin=none" in said
+    assert "only in A: send=readwrite,pin=none" in said
 
 
 def test_without_its_level_each_is_compared(tmp_path: Path) -> None:

@@ -77,13 +77,7 @@ def errors(minimum: int, maximum: int, widened: bool, confidence: float, cells: 
 
 @pytest.mark.parametrize("minimum", [3, 5, 10])
 @pytest.mark.parametrize(
-    ("confidence", "cells"),
-    [
-        (0.8, 4000),
-        (0.9, 8000),
-        (0.95, 8000),
-        (0.99, 20_000),
-    ],
+    ("confidence", "cells"), [(0.8, 4000), (0.9, 8000), (0.95, 8000), (0.99, 20_000)]
 )
 def test_the_error_of_stopped_intervals(minimum: int, confidence: float, cells: int) -> None:
     noise = 3 * math.sqrt(1 / (cells * (1 - confidence)))

@@ -56,17 +56,6 @@ def test_of_the_24_demands_20_are_the_printed_digits() -> None:
     assert max(apart.values()) < 0.000355
 
 
-@pytest.mark.parametrize(("row", "megabits", "busy", "expected"), SIDES, ids=[s[0] for s in SIDES])
-def test_service_demand_is_netperfs(
-    row: str, megabits: float, busy: float, expected: float
-) -> None:
-    found = demand(busy / 100, megabits / 1000)
-    rounding = 0.0005 + expected * (
-        0.005 / busy + 0.005 / megabits
-    )  # each of the three printed numbers is rounded
-    assert abs(found - expected) <= rounding
-
-
 def metrics(
     raw: dict[str, Any],
     ticks: dict[str, int],

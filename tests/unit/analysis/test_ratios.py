@@ -11,8 +11,7 @@ import pytest
 
 from netbench.base.json_lines import to_line
 from netbench.read.derive import metrics_of
-from netbench.read.metrics import METRICS
-from netbench.read.ratio_table import RATIOS
+from netbench.read.metrics import METRICS, RATIOS
 from netbench.result.record import parse_record
 from tests.support.record_head import HEAD
 

@@ -19,16 +19,10 @@ from tests.support.synthetic import Synth
 from tests.unit.report.test_profile_section import NO_SG, SG, more, store
 
 NUMBER = r"(\d[\d,]*(?:\.\d+)?)"
-EQUATION = re.compile(rf"{NUMBER} ?([-/×x*+−]) ?{NUMBER} = {NUMBER}(?![-\d])")
+EQUATION = re.compile(rf"{NUMBER}/{NUMBER} = {NUMBER}(?![-\d])")
 TIMES = re.compile(
     r"(\d+\.\d)% (more|less)(?: than(?:(?!% (?:more|less) than)[^()])*?)? \((\d+\.\d) times\)"
 )
-OPERATIONS = {
-    "/": lambda a, b: a / b,
-    "+": lambda a, b: a + b,
-    **dict.fromkeys("-−", lambda a, b: a - b),
-    **dict.fromkeys("×x*", lambda a, b: a * b),
-}
 
 
 def ends(word: str) -> tuple[float, float]:
@@ -40,8 +34,8 @@ def ends(word: str) -> tuple[float, float]:
 def equations(printed: str) -> Iterator[tuple[str, bool]]:
     """Each equation of a text, and whether it holds."""
     for found in EQUATION.finditer(printed):
-        a, operation, b, result = found.groups()
-        values = [OPERATIONS[operation](x, y) for x in ends(a) for y in ends(b)]
+        a, b, result = found.groups()
+        values = [x / y for x in ends(a) for y in ends(b)]
         low, high = ends(result)
         yield found[0], min(values) <= high and low <= max(values)
     for found in TIMES.finditer(printed):
@@ -56,9 +50,7 @@ def equations(printed: str) -> Iterator[tuple[str, bool]]:
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One run of a cell cost many times what the others did."""
     made = Synth(
-        factors={"sg": ("off", "on")},
-        compare={"factor": "sg", "baseline": "off"},
-        pairs=("a>b",),
+        factors={"sg": ("off", "on")}, compare={"factor": "sg", "baseline": "off"}, pairs=("a>b",)
     ).write(tmp_path_factory.mktemp("profiled") / "r")
     runs = [("sg=off", more(NO_SG, by)) for by in (0, 0, 9000)]
     return store(made, runs + [("sg=on", more(SG, by)) for by in (0, 50, 100)])
@@ -79,5 +71,5 @@ def test_printed_equations_hold(profiled: Path, at: Path | None) -> None:
 
 
 def test_equations_are_found_and_judged() -> None:
-    told = "2622/7085 = 0.23, 2622/7085 = 0.37; 1,000 × 3 = 3000. 66.0% less (2.9 times), 5.0% less (2.9 times)"
-    assert [holds for _, holds in equations(told)] == [False, True, True, True, False]
+    told = "2622/7085 = 0.23, 2622/7085 = 0.37. 66.0% less (2.9 times), 5.0% less (2.9 times)"
+    assert [holds for _, holds in equations(told)] == [False, True, True, False]

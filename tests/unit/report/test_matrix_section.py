@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from netbench.read.shown_levels import shown
-from netbench.read.totals import Total, copied_shares
 from netbench.report import csv, json, text
 from netbench.report.blocks import Prose, Table
 from netbench.report.build import Report, build
-from netbench.report.sections import cell_tables as section
-from netbench.result.files import EngineRow
 from tests.support.synthetic import Synth
 
 SENDS, RECEIVES = ("readwrite", "splice", "zerocopy"), ("read", "mmap", "vmsplice")
@@ -93,48 +90,3 @@ def test_a_long_name_of_a_cell_is_broken_at_its_commas() -> None:
         "source=/var/tmp/splice.in,sink=/var/tmp/splice.out (1",
         "other).",
     ]
-
-
-def row(kind: str, name: str, owner: str = "", about: str = "", *flags: str) -> EngineRow:
-    return EngineRow(kind, name, owner, flags=flags, about=about)
-
-
-ROWS = (
-    row("send", "lends"),
-    row("proof", "sends", "lends", "calls"),
-    row("proof", "completions", "lends", "sends that the kernel completed", "must_move"),
-    row("proof", "copied", "lends", "completions that say so", "must_not_move"),
-    row("receive", "maps"),
-    row("proof", "mapped_bytes", "maps", "bytes that came as pages", "must_move"),
-    row("proof", "copied_bytes", "maps", "bytes that did not", ""),
-    row("receive", "read"),
-    row("proof", "read_calls", "read", "calls", "must_move"),
-)
-COUNTED: list[tuple[str, dict[str, float], float | None]] = [
-    ("sender", {"sends": 9, "completions": 8, "copied": 2}, 0.25),
-    ("sender", {"sends": 9, "completions": 8, "copied": 0}, 0.0),
-    ("sender", {"sends": 0, "completions": 0, "copied": 0}, None),
-    ("receiver", {"mapped_bytes": 300, "copied_bytes": 100}, 0.25),
-    ("receiver", {"mapped_bytes": 0, "copied_bytes": 100}, 1.0),
-    ("receiver", {"read_calls": 7}, None),
-]
-
-
-@pytest.mark.parametrize(("side", "counted", "share"), COUNTED)
-def test_what_was_copied_is_a_share_of_what_a_method_counts(
-    side: str, counted: dict[str, float], share: float | None
-) -> None:
-    totals = {("c", "p", side, name): Total(1, total) for name, total in counted.items()}
-    assert copied_shares(totals, ROWS) == ({} if share is None else {("c", "p", side): share})
-
-
-def test_what_was_copied_stands_in_a_matrix_of_its_own(
-    report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows and columns of methods that count it; the others have none."""
-    place = "send=zerocopy,receive=read", "snd>rcv", "sender"
-    monkeypatch.setattr(section, "copied_shares", lambda *_: {place: 0.125})
-    *_, table = (b for b in section.matrix(report.source).blocks if isinstance(b, Table))  # type: ignore[union-attr]
-    assert table.title == "copied after all by the sender [%]"
-    assert [column.name for column in table.columns] == ["send \\ receive", "read"]
-    assert table.rows == (("zerocopy", "12.5"),)

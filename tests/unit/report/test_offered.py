@@ -15,29 +15,16 @@ from netbench.read import gates
 from netbench.read.grounds import MISSED, NO_RATE
 from netbench.report import html, junit, letter, text
 from netbench.report.build import Report, build
-from netbench.report.question import of_factor, of_two
+from netbench.report.question import of_factor, of_results
 from netbench.report.source import Source
 from netbench.stats.comparison import NO_VERDICT
 from tests.support.synthetic import Synth
-
-COMPARE = {"factor": "send", "baseline": "readwrite"}
-SENDS = {"send": ("readwrite", "sendfile")}
-TWO = ("snd>rcv",)
-
-
-def paced(factors: Mapping[str, str]) -> tuple[float, float, float]:
-    """1 Gb/s, where there is a rate; sendfile takes half the CPU."""
-    cost = 0.5 if factors["send"] == "sendfile" else 1.0
-    rate = 9.0 * (1.2 if cost < 1 else 1) if factors.get("rate") == "none" else 1.0
-    return rate, 0.4 * cost, 0.5 * cost
+from tests.unit.report.test_snapshots import SEND as COMPARE
+from tests.unit.report.test_snapshots import SENDS, TWO, paced, written
 
 
 def folder(made: Synth, at: Path, rate: str = "") -> Path:
-    made.write(at)
-    if rate:
-        with (at / "campaign.yaml").open("a") as file:
-            file.write(f"transfer: {{rate: {rate}}}\n")
-    return at
+    return written(made, f"transfer: {{rate: {rate}}}\n" if rate else "", at)
 
 
 def said(report: Report) -> str:
@@ -79,12 +66,7 @@ def test_a_cell_that_falls_short_of_its_rate_is_a_finding(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("rate", "moved", "why"),
-    [
-        ("1Gb/s", 1.0, ""),
-        ("", 1.0, NO_RATE),
-        ("1Gb/s", 0.97, MISSED),
-        ("1Gb/s", 1.03, MISSED),
-    ],
+    [("1Gb/s", 1.0, ""), ("", 1.0, NO_RATE), ("1Gb/s", 0.97, MISSED), ("1Gb/s", 1.03, MISSED)],
 )
 def test_raw_cpu_is_judged_at_a_rate_that_held(
     tmp_path: Path, rate: str, moved: float, why: str
@@ -124,7 +106,7 @@ def test_runs_far_from_their_rate_are_named(tmp_path: Path) -> None:
 def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> None:
     made = Synth(SENDS, spread=0.0004, pairs=TWO, truth=paced)
     a, b = (Source.of(folder(made, tmp_path / name, "1Gb/s")) for name in "ab")
-    for compared in (of_factor(a, "send"), of_two(a, b)):
+    for compared in (of_factor(a, "send"), of_results([a, b])):
         assert "throughput" not in compared.families
         assert {c.metric for family in compared.families.values() for c in family} >= {
             "sender_cpu",
@@ -132,4 +114,4 @@ def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> 
         }
         assert "fixed by rate: 1Gb/s" in compared.offered
     assert "throughput" in of_factor(a, "send", metrics=["throughput"]).families
-    assert "throughput" in of_two(a, b, metrics=["throughput"]).families
+    assert "throughput" in of_results([a, b], metrics=["throughput"]).families

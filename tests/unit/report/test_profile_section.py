@@ -140,25 +140,31 @@ def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
     assert run.others == pytest.approx(700 / (5000 + 700 + 2874))
 
 
-def test_softirq_work_counts_wherever_it_was_done(result: Path) -> None:
-    stacks = {
-        ("python", "x", "handle_softirqs_[k]", "tcp_v4_rcv_[k]"): 10,
-        ("ksoftirqd/0", "ret_from_fork_asm_[k]", "run_ksoftirqd_[k]"): 5,
-        ("python", "x", "ksys_read_[k]"): 3,
-    }
-    (cell,) = profiles_of(store(result, [("sg=off", stacks)])).cells
-    assert cell.totals == [pytest.approx(15)]
+SOFTIRQ = {
+    ("python", "x", "handle_softirqs_[k]", "tcp_v4_rcv_[k]"): 10,
+    ("ksoftirqd/0", "ret_from_fork_asm_[k]", "run_ksoftirqd_[k]"): 5,
+    ("python", "x", "ksys_read_[k]"): 3,
+}
 
 
-def test_the_cost_is_per_byte_that_moved(result: Path) -> None:
-    store(result, [("sg=off", {("sender", "f_[k]"): 100})])
+@pytest.mark.parametrize(
+    ("stacks", "moved", "cost"),
+    [
+        pytest.param(SOFTIRQ, (1, 1), 15, id="softirq work counts wherever it was done"),
+        pytest.param({("sender", "f_[k]"): 100}, (4, 2), 50, id="per byte: 4 GiB in 2 s"),
+    ],
+)
+def test_the_cost_is_the_transfers_per_byte(
+    result: Path, stacks: Folded, moved: tuple[int, int], cost: float
+) -> None:
+    store(result, [("sg=off", stacks)])
     file = result / PROFILES / "runs.jsonl"
     line = json.loads(file.read_text())
-    line["receiver"]["flow"]["bytes"] = [[GIB], [5 * GIB]]  # 4 GiB in 2 s
-    line["receiver"]["time_ns"] = [10 * SECOND, 12 * SECOND]
-    file.write_text(json.dumps(line) + "\n")  # 100 ticks in the one that was sampled
+    line["receiver"]["flow"]["bytes"] = [[GIB], [(1 + moved[0]) * GIB]]
+    line["receiver"]["time_ns"] = [10 * SECOND, (10 + moved[1]) * SECOND]
+    file.write_text(json.dumps(line) + "\n")
     (cell,) = profiles_of(result).cells
-    assert cell.totals == [pytest.approx(50)]
+    assert cell.totals == [pytest.approx(cost)]
 
 
 DAMAGES = {

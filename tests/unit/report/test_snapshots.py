@@ -146,11 +146,7 @@ def paced(factors: Mapping[str, str]) -> tuple[float, float, float]:
 METHODS = {"send": ("readwrite", "splice", "zerocopy"), "receive": ("read", "mmap", "vmsplice")}
 TSO = {"socket_buffer": ("32K", "64K", "128K"), "tso": ("on", "off")}
 PACED = Synth(
-    {**SENDS, "pin": ("none", "apart")},
-    spread=0.0004,
-    pairs=TWO,
-    compare=SEND,
-    truth=paced,
+    {**SENDS, "pin": ("none", "apart")}, spread=0.0004, pairs=TWO, compare=SEND, truth=paced
 )
 PROMISED = partial(Synth, LEVELS, spread=0.002)
 BOOTS = partial(Synth, KERNELS, runs=12, boots=4, pairs=TWO)
