@@ -188,6 +188,26 @@ def test_a_long_cut_of_the_management_link_interrupts_the_run_which_is_repeated(
     assert state(own) == before
 
 
+def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin: Begin) -> None:
+    before = state(pair)
+    text = "settings: {tso: off}\nsweep: {pin: [none, same]}\n" + SHORT.replace("200ms", "1s")
+    campaign = begin(pair, ONCE + text, with_values(run__transfer__SLACK_SECONDS=1.0))
+    in_flight(campaign, pair)
+    inside(pair.hosts["rcv"], "ip link set data0 down")
+    try:
+        campaign.await_records(1)
+    finally:
+        inside(pair.hosts["rcv"], "ip link set data0 up")
+    code, said = campaign.end()
+    assert code == 0, said
+    first, *others = campaign.records()
+    assert first["status"] == "failed"
+    assert "check the path between the data addresses" in first["reason"]
+    assert f"failed: {first['reason']}" in said
+    assert sorted(r["cell"] for r in others if r["status"] == "ok") == ["pin=none", "pin=same"]
+    assert state(pair) == before
+
+
 def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin) -> None:
     before = state(own)
     campaign = begin(
