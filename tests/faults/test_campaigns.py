@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import StoreError
+from netbench.base.errors import StoreError, WorkerLost
 from netbench.engine.worker import Worker
+from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
 from netbench.run import conductor
@@ -119,6 +120,20 @@ def test_an_interrupted_worker_undoes_its_changes() -> None:
     worker.interrupt()
     worker.clear_interrupt()
     worker.undo()
+    worker.close()
+
+
+def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped, and the order is larger than what a pipe holds."""
+    monkeypatch.setattr(local, "PATIENCE_SECONDS", 0.2)
+    channel = LocalChannel("here")
+    worker = Worker(channel.start_helper(), "here")
+    os.kill(worker.hello.pid, signal.SIGSTOP)
+    with pytest.raises(
+        WorkerLost, match=r"here: .*writing to it failed \(it has not read its input for 0.2 s\)"
+    ):
+        worker.operate("exec", ["echo", "x" * (1 << 20)])
+    os.kill(worker.hello.pid, signal.SIGKILL)
     worker.close()
 
 

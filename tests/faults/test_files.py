@@ -44,6 +44,11 @@ from tests.support.running import (
 )
 from tests.support.unfinished import unfinished
 
+FROM_FILE = [
+    name
+    for name, method in local().send.items()
+    if method.has("from_file") and method.has("delivers")
+]
 TO_FILE = [
     name
     for name, method in local().receive.items()
@@ -113,6 +118,26 @@ def test_a_source_that_may_not_be_read_is_refused_by_check_and_by_the_worker(
     record, *_ = run(text, tmp_path / "r", powerless)
     assert record["status"] == "failed"
     assert re.match(f"here: {says}", record["reason"]), "the path is cut, if anything is"
+
+
+def test_a_source_shorter_than_a_chunk_is_sent_repeatedly(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(b"x" * 1001)
+    short = f"transfer: {{source: {{file: {tmp_path}/short}}, chunk: 64K, {SHORT}}}\n"
+    for record in run(f"{short}sweep: {{send: [{', '.join(FROM_FILE)}]}}\n", tmp_path / "r"):
+        assert record["status"] == "ok", record
+        opening, closing = record["sender"]["flow"]["bytes"]
+        assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
+
+
+@pytest.mark.usefixtures("hasty")
+def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
+    disk = os.statvfs("/tmp")
+    size = disk.f_bavail * disk.f_frsize
+    source = f"send: sendfile, source: {{files: 2, size: {size}}}"
+    record, *_ = run(f"transfer: {{{source}, {SHORT}}}\n", tmp_path / "r")
+    assert record["status"] == "failed"
+    assert f"2 files of {size} bytes do not fit in /tmp: " in record["reason"]
+    assert "; free some space, or use fewer or smaller files" in record["reason"]
 
 
 # Sinks
