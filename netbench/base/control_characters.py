@@ -4,6 +4,7 @@ obey them, and bidirectional overrides show a line as another one.
 
 from __future__ import annotations
 
+import os
 import re
 
 _CONTROL = re.compile(
@@ -20,6 +21,11 @@ def escape_controls(text: str) -> str:
     if text.isprintable():  # which no control character is
         return text
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def in_utf8(text: str) -> str:
+    r"""A text with names of files, with what of these is no UTF-8 as `\xff`."""
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def spreadsheet_word(value: object) -> object:

@@ -165,7 +165,7 @@ class Profiles:
 
 def profiles_of(result: Path) -> Profiles:
     """The profiles of a result folder, as far as they can be read; never raises."""
-    runs: dict[tuple[str, str, ProfileSide], list[RunProfile]] = {}
+    runs: dict[tuple[str, str, ProfileSide, str], list[RunProfile]] = {}
     levels: dict[str, Mapping[str, str]] = {}
     faults, failed = list[str](), Counter[str]()
     try:
@@ -179,7 +179,8 @@ def profiles_of(result: Path) -> Profiles:
                     faults.append(str(error))
                     continue
                 if run:
-                    runs.setdefault((record.cell, record.pair, side), []).append(run)
+                    at = record.cell, record.pair, side, profile.unit
+                    runs.setdefault(at, []).append(run)
     except StoreError as error:
         faults.append(str(error))
     faults += [f"{units.count(n, 'profile run')} gave none: {why}" for why, n in failed.items()]

@@ -242,7 +242,7 @@ class Source:
         return [
             difference(bases[context(cell)], cell, self.result.repeat.confidence)
             for cell in cells
-            if cell.factors.get(factor) != baseline and context(cell) in bases
+            if cell.factors.get(factor, baseline) != baseline and context(cell) in bases
         ]
 
     @property

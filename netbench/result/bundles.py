@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from netbench.base.control_characters import in_utf8
 from netbench.base.errors import ReportError, StoreError
 from netbench.base.json_lines import pieces
 from netbench.base.opening import DEEPEST, files_inside, walk
@@ -24,6 +25,7 @@ SMALL, RATIO = 64 << 20, 100
 """A bundle of results unpacks to no more than so many bytes and so many times its size."""
 FILES, FOLDERS = 100_000, 2_000
 """And to no more than so many files and folders with files."""
+_LATEST = (2107, 12, 31, 23, 59, 58)  # that an archive can say
 _DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
     *(NotImplementedError, RuntimeError, IndexError, MemoryError),
@@ -40,7 +42,7 @@ def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
         replacing(file, "choose another place with --output") as draft,
         zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
-        archive.writestr(str(folder / ABOUT), about)
+        archive.writestr(in_utf8(str(folder / ABOUT)), in_utf8(about))
         for root, below in ((path, folder), (reports, folder / REPORTS)):
             for each in _files(root):
                 _add(archive, each, each.relative_to(root), below)
@@ -51,8 +53,8 @@ def _add(archive: zipfile.ZipFile, file: Path, name: Path, below: PurePosixPath)
     was found.
     """
     status = file.lstat()
-    when = max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0))
-    entry = zipfile.ZipInfo(str(below / name.as_posix()), when)
+    when = min(max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)), _LATEST)
+    entry = zipfile.ZipInfo(in_utf8(str(below / name.as_posix())), when)
     entry.compress_type, entry.external_attr = archive.compression, status.st_mode << 16
     with archive.open(entry, "w", force_zip64=True) as target:
         target.writelines(pieces(file, len(name.parts)))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from netbench.base.control_characters import in_utf8
 from netbench.read.cells import metric_order, tidy
 from netbench.read.load import ROUND
 from netbench.read.result import Result, in_one_unit
@@ -24,7 +25,7 @@ FACTS = ("host", "boot", "fact", "value", "why")
 
 def result_id(result: Result) -> tuple[str, str]:
     """What tells a result from others: its campaign, and the name of its folder."""
-    return result.name, result.path.name
+    return result.name, in_utf8(result.path.name)
 
 
 def kernels(result: Result) -> str:

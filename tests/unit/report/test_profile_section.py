@@ -107,6 +107,18 @@ def test_a_function_is_one_in_a_module_and_built_in(result: Path) -> None:
     assert ["[vdso]", "(user)", "0", "1", "+1", "±2"] in lines
 
 
+def test_runs_that_counted_ticks_and_cycles_are_two_profiles(result: Path) -> None:
+    """Of a host whose counters another program took, or a guest that was moved."""
+    kept = result / PROFILES
+    lines = []
+    for period in (1, 3_000_000):
+        shutil.rmtree(kept, ignore_errors=True)
+        store(result, [("sg=off", stacks_of(SG))], period=period)
+        lines.append((kept / "runs.jsonl").read_text())
+    (kept / "runs.jsonl").write_text("".join(lines))
+    assert [cell.unit for cell in profiles_of(result).cells] == ["ticks", "cycles"]
+
+
 @pytest.mark.parametrize("period", [1, 3_000_000], ids=["ticks", "cycles"])
 @pytest.mark.parametrize("runs", [1, 3])
 def test_few_samples_have_the_interval_of_a_count(result: Path, period: int, runs: int) -> None:
