@@ -12,16 +12,13 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
-from netbench.engine.own_engine import local
 from netbench.read.load import load
 from netbench.result.files import read_facts
 from netbench.run import conductor
-from netbench.run.check import check
-from netbench.run.worker_pool import WorkerPool
 from tests.support.disks import ext4_on
 from tests.support.local import out
 from tests.support.needs import needs
-from tests.support.running import BASE, run, stored_records
+from tests.support.running import BASE, stored_records
 
 MIB = 1 << 20
 
@@ -65,75 +62,3 @@ def test_a_record_and_facts_say_what_became_of_a_sink(disk: Path, tmp_path: Path
     assert "sectors of 512" in facts["sink_disk"]
     assert any(f"scheduler {word.strip('[]')}" in facts["sink_disk"] for word in scheduler.split())
     assert facts["sink_free"].endswith(" GiB")
-
-
-def test_a_sink_in_memory_is_synced_at_once(tmp_path: Path) -> None:
-    shared = Path("/dev/shm/netbench-test-sink")
-    text = f"transfer: {{sink: {{file: {shared}, overwrite: on}}, bytes: 1M, fsync: window}}\n"
-    try:
-        (record,) = run(text, tmp_path / "r")
-    finally:
-        shared.unlink(missing_ok=True)
-    assert record["status"] == "ok"
-    assert record["receiver"]["sink_dirty"] == [0, 0]
-
-
-def test_dd_forces_its_file_past_the_page_cache_to_the_disk(disk: Path, tmp_path: Path) -> None:
-    text = (
-        f"transfer: {{send: readwrite, source: zero, sink: {{file: {disk}/copied}}, bytes: 1M,"
-        " tool: dd, direct: on}\nsweep: {fsync: [window, after]}\n"
-    )
-    found = {one["factors"]["fsync"]: one for one in run(text, tmp_path / "r")}
-    assert found["window"]["status"] == "ok", found["window"]["reason"]
-    assert (disk / "copied").stat().st_size == MIB
-    assert found["after"]["status"] == "unsupported"
-    assert "dd cannot do this cell: it forces its file" in found["after"]["reason"]
-
-
-SENDS = [
-    name
-    for name, one in local().send.items()
-    if one.has("from_file") and one.has("delivers") and not one.row.why
-]
-
-
-RECEIVES = [
-    name
-    for name, one in local().receive.items()
-    if one.has("to_file") and one.has("delivers") and not one.row.why
-]
-
-
-def test_cells_whose_method_cannot_do_direct_io_are_unsupported(disk: Path, tmp_path: Path) -> None:
-    """Every method from a file, and every method to one: with the reason, and the others run."""
-    text = (
-        f"transfer: {{send: readwrite, receive: read, source: {{file: {disk}/in}}, bytes: 300001,"
-        f" sink: {{file: {disk}/out}}, congestion: cubic, direct: on}}\nverify: on\n"
-        f"sweep: {{send: [{', '.join(SENDS)}], receive: [{', '.join(RECEIVES)}]}}\n"
-    )
-    either = [
-        f"  - {{send: {send}, receive: {receive}}}\n"
-        for send in SENDS
-        for receive in RECEIVES
-        if send != "readwrite" and receive != "read"
-    ]
-    text += f"exclude:\n{''.join(either)}"
-    text = BASE.replace("verify: off\n", "") + text
-    made = campaign.parse(text, "f.yaml")
-    with WorkerPool(made) as pool:
-        found = [str(one) for one in check(made, pool) if "O_DIRECT" in one.what]
-    assert any(
-        one.startswith("warning: here: sendfile cannot send from a file that is open with")
-        for one in found
-    )
-    records = stored_records(conductor.start(made, tmp_path / "r").path)
-    assert len(records) == len(SENDS) + len(RECEIVES) - 1
-    for record in records:
-        send, receive = record["factors"]["send"], record["factors"]["receive"]
-        able = local().send[send].has("direct"), local().receive[receive].has("direct")
-        if all(able):
-            assert record["status"] == "ok", record["reason"]
-        else:
-            assert record["status"] == "unsupported"
-            assert f"{receive if able[0] else send} cannot " in record["reason"]
-            assert "O_DIRECT" in record["reason"]

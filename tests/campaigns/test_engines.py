@@ -97,7 +97,7 @@ def recipe(marker: str) -> str:
     """The block of the guide's shell code that has a text."""
     blocks = re.findall("```sh\\n(.*?)```", RECIPES, re.DOTALL)
     (found,) = [block for block in blocks if marker in block]
-    return str(found)
+    return str(found).replace("python -m", f"{sys.executable} -m")
 
 
 @pytest.fixture(scope="module")
@@ -111,18 +111,11 @@ def expected(text: str, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[
 
 @pytest.mark.skipif(not shutil.which("parallel"), reason="needs the Debian package parallel")
 def test_the_recipe_of_gnu_parallel(folder: Path, expected: list[tuple[Any, ...]]) -> None:
-    (folder / "part.sh").write_text(
-        recipe("# part.sh").replace("python -m", f"{sys.executable} -m")
-    )
-    commands = recipe("parallel --termseq").replace("python -m", f"{sys.executable} -m")
+    (folder / "part.sh").write_text(recipe("# part.sh"))
     environ = {**os.environ, "HOME": str(folder)}  # where parallel asks to be cited
+    argv = ["sh", "-ec", recipe("parallel --termseq")]
     done = subprocess.run(
-        ["sh", "-ec", commands],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environ,
+        argv, cwd=folder, capture_output=True, text=True, check=False, env=environ
     )
     assert done.returncode == 0, done.stderr
     merged = folder / done.stdout.splitlines()[-1]
@@ -135,12 +128,10 @@ class Dask:
     """A campaign on Dask, as a user starts it."""
 
     def __init__(self, folder: Path, *words: str, **environ: str) -> None:
-        argv = netbench_argv(
-            ["run", "fleet.yaml", "--engine", "dask", "--parts", str(PARTS), *words]
-        )
+        argv = ["run", "fleet.yaml", "--engine", "dask", "--parts", str(PARTS), *words]
         self._err = (folder / "stderr").open("w+")
         self.process = subprocess.Popen(
-            argv,
+            netbench_argv(argv),
             cwd=folder,
             env={**os.environ, **environ},
             stdout=subprocess.PIPE,
@@ -155,13 +146,16 @@ class Dask:
         found = list(self._folder.glob(f"results/fleet/*-parts/{part}"))
         return found[0] if found else None
 
-    def records(self, part: int) -> int:
-        own = self.own(part)
-        files = list(own.glob("fleet/[!.]*/records.jsonl")) if own else []
-        return len(stored_records(files[0].parent)) if files else 0
+    def owns(self) -> list[Path]:
+        return [own for part in range(1, PARTS + 1) if (own := self.own(part))]
 
     def await_records(self, part: int, number: int) -> None:
-        wait_for(lambda: self.records(part) >= number, lambda: self.process.poll() is None, 240)
+        def records() -> int:
+            own = self.own(part)
+            files = list(own.glob("fleet/[!.]*/records.jsonl")) if own else []
+            return len(stored_records(files[0].parent)) if files else 0
+
+        wait_for(lambda: records() >= number, lambda: self.process.poll() is None, 240)
 
     def holders(self, part: int) -> list[int]:
         """The task's process, and the controller's, by the lease."""
@@ -173,12 +167,8 @@ class Dask:
         """The exit status, the merged result, and what was said."""
         answer, _ = self.process.communicate(timeout=600)
         self._err.seek(0)
-        lines = answer.splitlines()
-        return (
-            self.process.returncode,
-            self._folder / (lines[-1] if lines else ""),
-            self._err.read(),
-        )
+        last = "".join(answer.splitlines()[-1:])
+        return self.process.returncode, self._folder / last, self._err.read()
 
 
 def test_dask_gives_the_records_of_one_run(folder: Path, expected: list[tuple[Any, ...]]) -> None:
@@ -186,43 +176,6 @@ def test_dask_gives_the_records_of_one_run(folder: Path, expected: list[tuple[An
     assert code == 0, said
     assert [timeless(record) for record in stored_records(merged)] == expected
     assert all(f"part {n}/4: run 1:" in said for n in range(1, PARTS + 1))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_kill_loses_the_run_in_flight_alone(folder: Path, seed: int) -> None:
-    draw = random.Random(f"controller {seed}")
-    part = draw.randint(1, PARTS)
-    dask = Dask(folder)
-    dask.await_records(part, draw.randint(0, 3 * RUNS))
-    wait_for(lambda: len(dask.holders(part)) == 2, seconds=240)
-    time.sleep(draw.uniform(0, 0.2))  # an instant within a run
-    _, controller = dask.holders(part)
-    os.kill(controller, signal.SIGKILL)
-    code, merged, said = dask.end()
-    assert code == 0, said
-    records = stored_records(merged)
-    assert whole(records)
-    lost = [r for r in records if r["status"] != "ok"]
-    assert len(lost) <= 1, "an interrupted run leaves a record, a killed one none"
-    assert f"part {part}/4: its controller was killed; it goes on" in said
-
-
-def test_ctrl_c_reaches_all_parts_and_resume_goes_on(folder: Path) -> None:
-    dask = Dask(folder)
-    for part in range(1, PARTS + 1):
-        dask.await_records(part, 2)
-    os.killpg(dask.process.pid, signal.SIGINT)  # as a terminal does
-    code, merged, said = dask.end()
-    assert code == 130, said
-    assert len(stored_records(merged)) >= 2 * PARTS
-    owns = [own for part in range(1, PARTS + 1) if (own := dask.own(part))]
-    assert not any(map(is_leased, owns))
-    results = [result for own in owns for result in own.glob("fleet/*")]
-    for result in results:
-        assert str(result) in "".join(said.split("\n")) or f"{result.name}" in said
-        netbench("resume", result, "--plain", folder=folder)
-    netbench("merge", *results, "again", folder=folder)
-    assert whole(stored_records(folder / "again"))
 
 
 def tls_files(folder: Path) -> dict[str, str]:
@@ -238,7 +191,7 @@ def tls_files(folder: Path) -> dict[str, str]:
     return {f"DASK_DISTRIBUTED__COMM__TLS__{k}": str(folder / name) for k, name in names.items()}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("victim", ["scheduler", "worker"])
 def test_a_scheduler_or_worker_that_is_killed_leaves_no_setting(
     folder: Path, seed: int, victim: str
@@ -274,9 +227,8 @@ def test_a_scheduler_or_worker_that_is_killed_leaves_no_setting(
         code, _, said = dask.end()
         assert code == 1, said
         assert "the Dask scheduler is gone: all parts end" in said
-        owns = [own for part in range(1, PARTS + 1) if (own := dask.own(part))]
-        assert not any(map(is_leased, owns))
-        results = [result for own in owns for result in own.glob("fleet/[!.]*")]
+        assert not any(map(is_leased, dask.owns()))
+        results = [result for own in dask.owns() for result in own.glob("fleet/[!.]*")]
         for result in results:
             netbench("resume", result, "--plain", folder=folder)
         netbench("merge", *results, "again", folder=folder, check=len(results) == PARTS)

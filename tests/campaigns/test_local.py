@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import netbench
 from netbench import campaign, load
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.report.build import build
 from netbench.run import conductor
 from netbench.run.check import check
-from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
-from netbench.settings.setting import fields
 from tests.conftest import SMALL
 from tests.support.engine_pair import WORKER
+from tests.support.local import call
 from tests.support.running import run_whole as run
-from tests.support.running import sabotage, stored_records, wait_for, worker_pid
+from tests.support.running import stored_records
 
 BASE = "netbench: 1\nname: c\nrepeat: {min: 1, max: 1}\n"
 SHORT = "duration: 60ms, warmup: 20ms, congestion: cubic"
@@ -63,16 +61,12 @@ def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(done: Path) -
         assert len(json.dumps(record, separators=(",", ":"))) < 1900
 
 
-def test_samples_tell_bytes_in_time_order(done: Path) -> None:
+def test_samples_tell_bytes_in_time_order_and_facts_are_kept_by_host_and_boot(done: Path) -> None:
     mine = [line for line in lines_of(done) if line["side"] == "receiver" and "edge" not in line]
     assert len(mine) >= 2
-    assert [m["ns"] for m in mine] == sorted(m["ns"] for m in mine)
-    totals = [m["flow"]["bytes"][0] for m in mine]
-    assert totals == sorted(totals)
+    for values in ([m["ns"] for m in mine], [m["flow"]["bytes"][0] for m in mine]):
+        assert values == sorted(values)
     assert all("rtt_us" in m["tcp"] for m in mine)
-
-
-def test_facts_are_kept_by_host_and_boot(done: Path) -> None:
     (entry,) = json.loads((done / "facts.json").read_text())["hosts"]["here"]
     kernel = Path("/proc/sys/kernel")
     assert entry["boot_id"] == (kernel / "random/boot_id").read_text().strip()
@@ -102,13 +96,6 @@ def with_level(result: Path, factor: str) -> list[dict[str, Any]]:
     return [record for record in stored_records(result) if factor in record["factors"]]
 
 
-def test_rate_holds_the_offered_load(kinds: Path) -> None:
-    runs = load(kinds).runs
-    (reached,) = runs[runs["rate"].notna()]["throughput"]
-    # Never above; below it where the machine gave the sender no CPU at the window's end.
-    assert 0.1 < reached < 0.21
-
-
 def test_socket_buffers_are_read_back_beside_what_was_asked(kinds: Path) -> None:
     """One over the limit is clamped; the kernel doubles both. Over IPv6."""
     (record,) = with_level(kinds, "ip")
@@ -126,55 +113,17 @@ def test_a_bytes_bounded_run_counts_exactly_what_was_asked(kinds: Path) -> None:
         assert (sum(opening) > 0) == (record["factors"]["warmup"] != "0s")
 
 
-def test_null_counts_steps_and_has_no_throughput(kinds: Path) -> None:
+def test_null_counts_steps_and_has_no_throughput_and_rate_holds_the_offered_load(
+    kinds: Path,
+) -> None:
     (record,) = with_level(kinds, "send")
     assert "bytes" not in record["sender"]["flow"]
     assert record["sender"]["flow"]["steps"][1][0] > 1000
     runs = load(kinds).runs
     assert runs[runs["send"].notna()]["throughput"].isna().all()
-
-
-def cpus_of_threads(pid: int) -> list[str]:
-    """The CPUs on which each thread of a process may run; of those that end meanwhile nothing."""
-    found = []
-    for status in Path(f"/proc/{pid}/task").glob("*/status"):
-        with contextlib.suppress(OSError):
-            found.append(fields(status.read_text())["Cpus_allowed_list"])
-    return found
-
-
-CPUS = sorted(os.sched_getaffinity(0))
-ALL = f"[{', '.join(map(str, CPUS))}]"
-
-
-@pytest.mark.parametrize(
-    ("pin", "cpus"),
-    [("same", CPUS[:1]), (f"{{sender: {ALL}, receiver: {ALL}}}", CPUS)],
-    ids=["same", "list"],
-)
-def test_pinned_flows_run_where_they_were_told(
-    pin: str, cpus: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A thread of each worker may run on the first CPU alone, or one on each of a list, as the
-    kernel says; and /proc/stat is kept for every CPU.
-    """
-    seen: list[str] = []
-
-    def is_on_them(pid: int) -> bool:
-        return {str(cpu) for cpu in cpus} <= set(cpus_of_threads(pid))
-
-    def look(runner: Runner) -> None:
-        for role in ("sender", "receiver"):
-            wait_for(partial(is_on_them, worker_pid(runner, role)))
-            seen.append(role)
-
-    sabotage(monkeypatch, look, 0.1)
-    transfer = f"transfer: {{pin: {pin}, streams: {len(CPUS)}, {SHORT.replace('60ms', '1s')}}}\n"
-    conclusion, _ = run(BASE + f"verify: off\n{transfer}meters: [procstat, rusage]\n", tmp_path)
-    assert seen == ["sender", "receiver"]
-    lines = lines_of(conclusion.path)
-    edges = {line["edge"]: line["procstat"]["cpu_system"] for line in lines if "procstat" in line}
-    assert len(edges["open"]) == len(edges["close"]) >= (os.cpu_count() or 1)
+    (reached,) = runs[runs["rate"].notna()]["throughput"]
+    # Never above; below it where the machine gave the sender no CPU at the window's end.
+    assert 0.1 < reached < 0.21
 
 
 def test_a_failing_cell_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
@@ -212,29 +161,6 @@ def test_verification_finds_what_was_changed_on_the_way(
     assert conclusion.exit_code == 1
     assert {r["status"] for r in found} == {"failed"}
     assert all(r["reason"].startswith("verify: what arrived is not what was sent") for r in found)
-
-
-NO_TAHOE = "set congestion control: tahoe: No such file or directory"
-
-
-@pytest.mark.parametrize(
-    ("setting", "level", "said"),
-    [
-        ("", "error", NO_TAHOE),
-        ("sweep: {qdisc: [fq, pfifo_fast]}", "error", NO_TAHOE),
-        ("sweep: {sysctl.net.ipv4.tcp_sack: [0, 1]}", "ok", "cannot be known before"),
-    ],
-)
-def test_a_congestion_control_that_is_not_there_is_an_error_of_check(
-    setting: str, level: str, said: str
-) -> None:
-    """A sysctl may allow it, a qdisc does not."""
-    text = f"{BASE}transfer: {{congestion: tahoe}}\n{setting}\n"
-    found = campaign.parse(text, "c.yaml")
-    with WorkerPool(found) as pool:
-        (only,) = [one for one in check(found, pool) if NO_TAHOE in one.what]
-    assert only.level == level
-    assert only.what.startswith(said)
 
 
 def barred() -> str:
@@ -293,7 +219,7 @@ def test_a_result_that_the_limit_ended_goes_on_after_a_reboot_and_says_so(
     assert [entry["boot"] for entry in after] == [0, 1]
 
 
-@pytest.mark.parametrize("more", ["", "streams: 1", "streams: 4", "streams: 4, pin: same"])
+@pytest.mark.parametrize("more", ["", "streams: 4, pin: same"])
 def test_what_a_cold_source_gave_twice_is_named(tmp_path: Path, more: str) -> None:
     """Whatever the streams: they read each byte of the file once, and what they send of it again
     comes from the page cache. What was sent once was cold, and has no caution.
@@ -335,3 +261,62 @@ def test_soak_is_read_with_the_idle_window_before_its_block(tmp_path: Path) -> N
     assert len(windows) == 2, "one before each block"
     runs = load(conclusion.path).runs
     assert runs["system_cpu.procstat"].notna().all()
+
+
+# A control: its records, what is left of it after a kill, and its report
+
+
+TEXT = """\
+netbench: 1
+name: c
+transfer: {duration: 20ms, warmup: 0ms, congestion: cubic}
+sweep: {chunk: [16K, 32K, 64K, 128K]}
+repeat: {min: 3, max: 3}
+compare: {factor: chunk, baseline: 32K}
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("results")
+    conclusion = conductor.start(campaign.parse(TEXT, "c.yaml"), results)
+    assert (conclusion.why, conclusion.exit_code) == ("done", 0)
+    return conclusion.path
+
+
+def test_its_records_have_the_factors_of_the_baseline_and_say_what_they_are(result: Path) -> None:
+    records = stored_records(result)
+    mine = [r for r in records if r["cell"].endswith(",control")]
+    assert [r["block"] for r in mine] == [0, 1, 2]
+    for record in mine:
+        assert record["cell"] == "chunk=32K,control"
+        assert record["factors"] == {"chunk": "32K"}
+        assert record["control"] is True
+        assert record["status"] == "ok"
+    assert len(records) == 15
+    assert not any("control" in r for r in records if r not in mine)
+    planned = json.loads((result / "plan.json").read_text())
+    assert planned["compare"]["control"] is True
+    assert planned["runs_total"] == len(records)
+    assert planned["order"] == [r["cell"] for r in records if r["block"] == 0]
+
+
+def test_a_campaign_that_was_killed_goes_on_with_its_control(result: Path) -> None:
+    whole = stored_records(result)
+    places = [(r["cell"], r["block"]) for r in whole]
+    at = next(n for n, r in enumerate(whole) if r["block"] == 1 and r.get("control"))
+    file = result / "records.jsonl"
+    for kept in (at, at + 1):  # right before a run of the control, and right after it
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(lines[:kept]))
+        for _ in range(2):  # the second finds nothing to do
+            done = call("resume", result)
+            assert done.returncode == 0, done.stderr
+            assert [(r["cell"], r["block"]) for r in stored_records(result)] == places
+
+
+def test_its_report_averages_none_of_it(result: Path) -> None:
+    found = netbench.load(result)
+    assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
+    told = " ".join(call("report", result).stdout.split())
+    assert "12 runs and 3 of 1 control" in told

@@ -78,7 +78,7 @@ def test_a_controller_waits_for_the_worker_of_the_one_before_and_then_holds_the_
 
             waiting = threading.Thread(target=claim)
             waiting.start()
-            waiting.join(1.0)
+            waiting.join(0.3)
             order.append("earlier one leaves")
         waiting.join()
         assert order == ["earlier one leaves", "later one has it"]

@@ -85,24 +85,22 @@ def test_parts_merged_have_the_records_of_one_run(folder: Path, merged: Path) ->
 def test_each_run_keeps_its_samples_and_each_part_what_it_was(
     merged: Path, parts: Sequence[Path]
 ) -> None:
-    samples = {}
-    for part in parts:
-        for record in stored_records(part):
-            file = part / "samples" / f"{record['run']:06d}.jsonl"
-            samples[record["started"]] = file.read_bytes()
-    for record in stored_records(merged):
-        file = merged / "samples" / f"{record['run']:06d}.jsonl"
-        assert file.read_bytes() == samples[record["started"]]
+    def samples(result: Path) -> dict[str, bytes]:
+        files = result / "samples"
+        return {
+            r["started"]: (files / f"{r['run']:06d}.jsonl").read_bytes()
+            for r in stored_records(result)
+        }
+
+    assert samples(merged) == {k: v for part in parts for k, v in samples(part).items()}
     for number, part in enumerate(parts, 1):
         for name in ("plan.json", "journal.jsonl", "log.txt"):
-            assert (merged / "parts" / str(number) / name).read_bytes() == (
-                part / name
-            ).read_bytes()
+            kept = merged / "parts" / str(number) / name
+            assert kept.read_bytes() == (part / name).read_bytes()
     log = (merged / "log.txt").read_text().splitlines()
     assert log == sorted(log)
     assert sum(" part 3/4: done after 6 runs" in line for line in log) == 1
-    table = load(merged).table("runs")
-    assert len(table) == 4 * 3 * 2
+    assert len(load(merged).table("runs")) == 4 * 3 * 2
 
 
 def test_what_a_part_left_changed_is_told_of_the_whole(
@@ -142,15 +140,6 @@ def test_what_is_missing_is_named_and_is_an_error(folder: Path, parts: Sequence[
     assert "1/4 (killed), 3/4 (none)" in " ".join(again.stderr.split())
 
 
-def test_a_part_that_was_not_finished_is_gone_on_with(folder: Path, parts: Sequence[Path]) -> None:
-    part = folder / "resumed"
-    shutil.copytree(parts[2], part)
-    done = call("resume", unfinished(part, 2), "--plain")
-    assert done.returncode == 0, done.stderr
-    found = [timeless(record) for record in stored_records(part)]
-    assert found == [timeless(record) for record in stored_records(parts[2])]
-
-
 def ended_late(finished: Path, part: Path, why: Why | None) -> Path:
     """The same, killed or interrupted after its last run, or with settings that could not be put
     back.
@@ -167,7 +156,7 @@ def ended_late(finished: Path, part: Path, why: Why | None) -> Path:
     return part
 
 
-@pytest.mark.parametrize("why", [None, "interrupted", "lost"])
+@pytest.mark.parametrize("why", [None, "lost"])
 def test_a_part_that_has_all_runs_and_did_not_end_well_is_ended_by_resume(
     tmp_path: Path, parts: Sequence[Path], why: Why | None
 ) -> None:
@@ -183,16 +172,6 @@ def test_a_part_that_has_all_runs_and_did_not_end_well_is_ended_by_resume(
     assert merged.returncode == 0, merged.stderr
     again = call("resume", part, "--plain")
     assert "is finished; nothing to do" in " ".join((again.stdout + again.stderr).split())
-
-
-def test_the_command_line_runs_a_part(netbench: Command) -> None:
-    Path("fleet.yaml").write_text(TEXT)
-    done = netbench("run", "fleet.yaml", "--part", "2/4", "--plain")
-    assert done.returncode == 0, done.stderr
-    found = stored_records(Path(done.stdout.splitlines()[-1]))
-    assert [record["pair"] for record in found] == ["b>b"] * 6
-    assert netbench("run", "fleet.yaml", "--part", "1/5").returncode == 2
-    assert netbench("run", "fleet.yaml", "--part", "5/4").returncode == 2
 
 
 def test_parts_that_do_not_belong_together_are_refused(

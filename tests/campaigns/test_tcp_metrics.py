@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from netbench import campaign
-from netbench.base.errors import CampaignError, EngineError
+from netbench.base.errors import EngineError
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.plan.plan import Plan
@@ -106,16 +106,13 @@ def test_no_run_inherits_what_the_one_before_has_learnt(
     assert "tcp_metrics]" not in call("report", path).stdout
 
 
-def test_a_campaign_can_keep_what_tcp_learns(tmp_path: Path) -> None:
+def test_a_campaign_can_keep_what_tcp_learns_and_sweep_it(tmp_path: Path) -> None:
     """And the kernel then hands it on: the entry is there after the runs."""
     path = start(f"{PLAIN}settings: {{tcp_metrics: keep}}\n", tmp_path)
     assert learnt() == ["127.0.0.1"]
     assert '"change"' not in (path / "journal.jsonl").read_text(), "it was so before"
     assert facts(path)["facts"]["tcp_no_metrics_save"] == "0"
     assert "tcp_metrics]" not in call("report", path).stdout, "it was asked for"
-
-
-def test_what_tcp_keeps_can_be_swept(tmp_path: Path) -> None:
     path = start(f"{PLAIN}sweep: {{tcp_metrics: [drop, keep]}}\n", tmp_path)
     for record in stored_records(path):
         level = record["factors"]["tcp_metrics"]
@@ -183,8 +180,3 @@ def test_the_operation_counts_what_other_tools_show() -> None:
     assert worker.operate("tcp_metrics", "addresses", "none") == ("1\n", "none\n")
     assert learnt() == []
     worker.close()
-
-
-def test_a_level_is_drop_or_keep() -> None:
-    with pytest.raises(CampaignError, match="drop or keep"):
-        campaign.parse(f"{PLAIN}settings: {{tcp_metrics: off}}\n", "plain.yaml")

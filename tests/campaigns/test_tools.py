@@ -54,21 +54,13 @@ def test_iperf3_runs_as_a_cell_under_the_same_meters(tmp_path: Path) -> None:
     assert runs.loc["iperf3", "sender_cpu.rusage"] == pytest.approx(own, rel=0.3, abs=0.1)
 
 
-def test_bytes_bounded_iperf3(tmp_path: Path) -> None:
-    _, found = run(BASE + "transfer: {bytes: 50M, warmup: 0s, tool: iperf3}\n", tmp_path)
-    assert found[0]["status"] == "ok", found[0]["reason"]
-    # Its server stops when the client has sent enough, and may not have read all of it: what it
-    # says is what is recorded.
-    assert 25 * 2**20 < found[0]["receiver"]["tool"]["bytes"] < 51 * 2**20
-
-
-@pytest.mark.parametrize("how", ["hold", "close", "talk"])
+@pytest.mark.parametrize("how", ["close", "talk"])
 def test_a_run_says_that_others_connected_to_its_server(tmp_path: Path, how: str) -> None:
     user = {"user": 1234, "group": 1234, "extra_groups": []} if os.geteuid() == 0 else {}
     argv = ["/usr/bin/python3", "-c", (ROOT / "tests/support/knock.py").read_text(), how]
     first = external_tool.FIRST_PORT
     with subprocess.Popen([*argv, str(first), str(first + 9)], **user) as other:
-        text = BASE.replace("1}", "2}") + "transfer: {duration: 1s, warmup: 0s, tool: iperf3}\n"
+        text = BASE.replace("1}", "2}") + "transfer: {duration: 300ms, warmup: 0s, tool: iperf3}\n"
         _, found = run(text, tmp_path)
         other.kill()
     for record in found:
@@ -114,13 +106,6 @@ def test_a_server_is_ready_once_it_listens(tmp_path: Path) -> None:
     assert record["receiver"]["rusage"]["cpu_ns"][0] > 0, "it ran before the window opened"
 
 
-def test_what_a_server_prints_at_the_end_is_waited_for(tmp_path: Path) -> None:
-    server = "[sh, -c, 'echo up; trap \"\" TERM; sleep 0.3; echo 9.4 Gb/s; exec sleep 1000']"
-    record = mine(tmp_path, server, "[echo, nothing]", ", ready: up")
-    assert record["status"] == "ok", record["reason"]
-    assert "9.4 Gb/s" in (record["folder"] / "samples" / "000001.server.txt").read_text()
-
-
 def test_a_server_that_prints_and_exits_before_its_client_does_is_read(tmp_path: Path) -> None:
     """Its end is known before anyone asks for what it printed."""
     begun = tmp_path / "begun"
@@ -134,16 +119,12 @@ def test_a_server_that_prints_and_exits_before_its_client_does_is_read(tmp_path:
 FAULTS: list[tuple[str, str, str, str, str]] = [
     # what, server, client, more, the reason's words
     ("no server's program", "[no-such-server, '{port}']", SAYS, "", "mine: its server: .*no-such-server: No such file.*install it on this host"),
-    ("no client's program", LISTENS, "[no-such-client]", "", "mine: .*no-such-client: No such file.*install it on this host"),
     ("the server dies at once", "[sh, -c, 'echo why it died >&2; exit 3', '{port}']", SAYS, "", "mine: its server: .*exited with status 3.*why it died"),
     ("it never listens", "[sleep, '1000', '{port}']", SAYS, "", "mine: its server: .*not ready within 1 s.*listens on port 15202"),
-    ("it never says so", "[sh, -c, 'echo \"\\\\033[31mbusy\"; sleep 1000']", SAYS, ", ready: up", "not ready within 1 s.*prints 'up'.*it printed '.*busy'"),
-    ("a flood of words", "[yes, no]", SAYS, ", ready: up", "not ready within 1 s"),
     ("a pattern that takes for ever", "[sh, -c, 'printf %040d 0; sleep 1000']", SAYS, ", ready: '(0+)+x'", "mine: its server: the search for '.0.*took more than 1 s"),
     ("the server dies in the run", "[sh, -c, 'echo up; sleep 0.3; exit 3']", "[sleep, '1000']", ", ready: up", "mine: sleep has not ended 1 s after its server has"),
     ("the client fails", LISTENS, "[sh, -c, 'echo \"\\\\033]0;oh\\\\007 no\" >&2; exit 4']", "", "mine: exit status 4: .*no; samples/ has"),
     ("nothing to match", LISTENS, "[sh, -c, 'yes no | head -c 5000000']", "", "mine: throughput: its output does not match the pattern .*no no"),
-    ("killed", LISTENS, "[sh, -c, 'kill -9 $$']", "", "mine: exit status 137"),
 ]  # fmt: skip
 
 
@@ -176,14 +157,6 @@ def left_behind(tag: str) -> list[str]:
             ):
                 found.append((process / "cmdline").read_text().replace("\0", " "))
     return found
-
-
-def test_output_of_megabytes_is_kept_to_its_end(tmp_path: Path) -> None:
-    client = "[sh, -c, 'yes no | head -c 5000000; echo 9.4 Gb/s']"
-    record = mine(tmp_path, LISTENS, client)
-    assert record["status"] == "ok", record["reason"]
-    kept = (record["folder"] / "samples" / "000001.txt").stat().st_size
-    assert 2**20 <= kept < 2**21 + 1000
 
 
 def test_a_dying_controller_leaves_no_tool_behind(tmp_path: Path) -> None:
@@ -231,7 +204,7 @@ def test_cp_and_cat_copy_a_file_and_take_no_file_of_others(tmp_path: Path) -> No
 
 @pytest.mark.skipif(not shutil.which("iperf"), reason="needs iperf (apt-get install iperf)")
 def test_iperf2_runs_as_a_cell(tmp_path: Path) -> None:
-    text = BASE + "transfer: {duration: 1s, tool: iperf2}\nsweep: {streams: [1, 2]}\n"
+    text = BASE + "transfer: {duration: 500ms, tool: iperf2}\nsweep: {streams: [1, 2]}\n"
     _, found = run(text, tmp_path)
     assert [r["status"] for r in found] == ["ok", "ok"], [r["reason"] for r in found]
     assert all(r["receiver"]["tool"]["bytes"] > 0 for r in found)

@@ -1,7 +1,8 @@
-"""One archive of a result, which `report` and `compare` read as they read a folder."""
+"""One archive of a result, which `report` and `compare` read as they read a folder; tables of one."""
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> Non
     result, other = made(tmp_path), made(tmp_path, "20260302T000000Z-def456")
     file = tmp_path / "of a result.zip"
     assert call("bundle", result, "--output", file).returncode == 0
-    for form in ((), ("--letter",), ("--json",)):
+    for form in ((), ("--json",)):
         assert call("report", file, *form).stdout == call("report", result, *form).stdout
     assert call("compare", file).stdout == call("compare", result).stdout
     two = call("compare", file, other)
@@ -73,7 +74,9 @@ def test_report_and_compare_read_it_as_they_read_a_folder(tmp_path: Path) -> Non
     assert call("report", again).stdout == call("report", result).stdout
 
 
-def test_a_redacted_bundle_can_be_reported(tmp_path: Path) -> None:
+def test_a_redacted_bundle_can_be_reported_and_one_of_a_file_that_is_no_utf_8_is_not_resumed(
+    tmp_path: Path,
+) -> None:
     result = made(tmp_path)
     (result / "log.txt").write_text("a host said who it is")
     file = tmp_path / "r.zip"
@@ -81,22 +84,67 @@ def test_a_redacted_bundle_can_be_reported(tmp_path: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         assert b"who it is" not in b"".join(map(archive.read, archive.namelist()))
     assert call("report", file).stdout == call("report", result).stdout
-
-
-def test_a_bundle_of_a_file_that_is_no_utf_8_is_not_resumed(tmp_path: Path) -> None:
-    result, file = made(tmp_path), tmp_path / "b.zip"
     with (result / "campaign.yaml").open("ab") as campaign:
         campaign.write(b"# caf\xe9\n")
-    done = call("bundle", result, "--output", file)
+    done = call("bundle", result, "--output", tmp_path / "b.zip")
     assert (done.returncode, done.stderr) == (0, "")
     for verb in ("resume", "restore"):
-        refused = call(verb, file)
-        assert refused.returncode == 2
-        assert "is not a result folder" in refused.stderr
+        refused = call(verb, tmp_path / "b.zip")
+        assert (refused.returncode, "is not a result folder" in refused.stderr) == (2, True)
 
 
-def test_a_full_disk_leaves_no_half_bundle(tmp_path: Path) -> None:
-    done = call("bundle", made(tmp_path), "--output", "/dev/full/bundle.zip")
+# `query` and `export` as a user runs them
+
+
+@pytest.fixture(scope="module")
+def made_of_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    return Synth({"send": ("readwrite", "sendfile")}, runs=3).write(folder / "bulk" / "20260301T1")
+
+
+def test_query_prints_a_table_or_json(made_of_tables: Path) -> None:
+    sql = "SELECT send, count(*) AS runs, NULL AS none FROM runs GROUP BY send ORDER BY send"
+    done = call("query", sql, made_of_tables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "send       runs  none",
+        "---------  ----  ----",
+        "readwrite     3",
+        "sendfile      3",
+    ]
+    sql = "SELECT run, started, 'nan'::DOUBLE AS odd FROM runs LIMIT 1"
+    told = {"run": 1, "started": "2026-03-01T00:00:11.123456", "odd": None}
+    assert json.loads(call("query", "--json", sql, made_of_tables).stdout) == [told]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("query", "SELECT 1 FROM nowhere"), "nowhere"),
+        (("query", "SELECT"), "query: Parser Error"),
+        (("export", "--table", "cells", "folder"), "ends in .parquet or .csv"),
+        (("export", "--table", "cells", "x", "--benchstat"), "leave --table out"),
+        (("export", "--ministat", "--benchstat"), "not allowed with"),
+    ],
+)
+def test_a_wrong_request_ends_with_2(
+    made_of_tables: Path, words: tuple[str, ...], told: str
+) -> None:
+    place = 2 if words[0] == "query" else 1
+    done = call(*words[:place], made_of_tables, *words[place:])
     assert done.returncode == 2
-    assert "cannot write /dev/full/bundle.zip" in done.stderr
-    assert "--output" in done.stderr
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("R", "F", "--benchstat"), ("--benchstat", "R", "F")],
+)
+def test_a_form_s_option_may_be_anywhere(
+    made_of_tables: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / "runs.txt"
+    places = {"R": made_of_tables, "F": file}
+    done = call("export", *(places.get(word, word) for word in words))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert file.read_text().count("BenchmarkRun") == 6

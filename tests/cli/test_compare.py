@@ -12,7 +12,7 @@ import pytest
 
 from netbench.report.label import LABEL
 from tests.support.local import Command
-from tests.support.synthetic import Record, Synth
+from tests.support.synthetic import Synth
 
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 TWO = ("snd>rcv",)
@@ -42,30 +42,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Synth(sends, runs=10, spread=0.004, seed=40 + n, pairs=TWO).write(made / "earlier" / str(n))
     Synth({"tso": ("on", "off")}, runs=3, pairs=("x>y", "y>x")).write(made / "other")
     return made
-
-
-def test_states_in_turns_have_verdicts_and_gates(netbench: Command, tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("a", "b", "a2", "b2")]
-    for day, (path, level) in enumerate(zip(paths, (33, 30, 32.9, 29.9), strict=True), 1):
-
-        def begin(record: Record, day: int = day) -> Record:
-            return record | {"started": f"2026-03-{day:02d}{record['started'][10:]}"}
-
-        def truth(_: object, level: float = level) -> tuple[float, float, float]:
-            return level, 0.5, 0.6
-
-        factors = {"send": ("sendfile",)}
-        made = Synth(factors, truth=truth, spread=0.002, seed=day, pairs=TWO, edit=begin)
-        made.write(path)
-    gate = ("--metric", "throughput", "--fail-if", "throughput<-2%")
-    done = netbench("compare", *paths, "--abab", *gate)
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "measured in turns (A B A B)" in words(done.stdout)
-    assert re.search(r"B moves 9\.\d% less than A, 95% interval .* \(worse\)", words(done.stdout))
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
-    apart = netbench("compare", paths[0], paths[2], paths[1], paths[3], "--abab", *gate)
-    assert apart.returncode == 2
-    assert "took no turns (A A B B)" in apart.stderr
 
 
 def words(text: str) -> str:
@@ -128,50 +104,46 @@ def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> Non
     done = netbench("compare", folder / "a", folder / "b", "--force", "--fail-if", "throughput<-2%")
     assert done.returncode == 0
     said = words(done.stdout)
-    assert "So there are intervals, but no verdicts." in said
-    assert "inconclusive, one campaign each cannot tell a change" in said
-    assert "The two ran at different times, so nothing is paired" in said
-    assert ", unpaired" in said
-    assert "of independent runs (Welch)" in said
-    assert "kernel snd 6.18.1 in A; 6.19.0 in B" in said
-    assert "throughput<-2%: holds in 2 of 2." in said
+    for part in (
+        "So there are intervals, but no verdicts.",
+        "The two ran at different times, so nothing is paired",
+        "of independent runs (Welch)",
+        "kernel snd 6.18.1 in A; 6.19.0 in B",
+        "throughput<-2%: holds in 2 of 2.",
+    ):
+        assert part in said
     assert done.stdout.count(LABEL) >= 4  # of the tables; one of the two was emulated
-    assert words(done.stdout).startswith("synthetic (B) compared with synthetic (A)")
     long = [line for line in done.stdout.splitlines() if len(line) > 80]
     assert all(str(folder) in line for line in long)
     two = ("compare", folder / "a", folder / "b", "--metric", "throughput", "--json")
     found = json.loads(netbench(*two).stdout)
-    assert found["paired"] is False
+    assert (found["paired"], LABEL in found["label"]) == (False, True)
     assert found["results"] == {"A": str(folder / "a"), "B": str(folder / "b")}
     assert {(c["unit"], c["n"], c["against"]) for c in found["comparisons"]} == {("run", 10, 10)}
     assert {"where": "snd", "what": "kernel", "a": "6.18.1", "b": "6.19.0"} in found["differences"]
-    assert LABEL in found["label"]
 
 
 def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Path) -> None:
     two = ["compare", folder / "a", folder / "b", "--metric", "throughput", "--json"]
-    gate = ["--fail-if", "throughput>-90%"]
-    done = netbench(*two, *gate)
+    two += ["--fail-if", "throughput>-90%"]
+    done = netbench(*two)
     refused = json.loads(done.stdout)
     assert done.returncode == 2
     assert f"cannot judge throughput>-90%: {ONE_EACH}" in done.stderr
     assert f"`compare A B --history {folder}`; --force judges" in done.stderr
-    assert (refused["fell"], refused["history"], refused["forced"]) == (False, None, False)
     assert refused["refusal"] in done.stderr
     assert [c["unsettled"] for c in refused["comparisons"]] == [ONE_EACH] * 2
-    forced = netbench(*two, *gate, "--force")
+    forced = netbench(*two, "--force")
     assert (forced.returncode, json.loads(forced.stdout)["fell"]) == (1, True)
-    none = netbench(*two, *gate, "--history", folder / "a")
-    assert none.returncode == 2
-    assert f"{folder / 'a'} has 0 other results of synthetic that can be used" in none.stderr
-    done = netbench(*two, *gate, "--history", folder / "earlier")
+    none = netbench(*two, "--history", folder / "a")
+    assert (none.returncode, "has 0 other results of synthetic that can be" in none.stderr) == (
+        2,
+        True,
+    )
+    done = netbench(*two, "--history", folder / "earlier")
     found = json.loads(done.stdout)
     assert (done.returncode, found["refusal"], len(found["history"]["results"])) == (1, "", 5)
     assert [c["earlier"] for c in found["comparisons"]] == [5, 5]
-    assert all(0 < c["between"] < 0.01 for c in found["comparisons"])
-    text = words(netbench(*two[:-1], "--history", folder / "earlier").stdout)
-    assert f"Intervals hold the spread of 5 earlier results of synthetic below {folder}" in text
-    assert "of independent runs (Welch) with the spread of 5 earlier results" in text
 
 
 @pytest.mark.parametrize(
@@ -181,25 +153,13 @@ def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Pat
         ("boots --factor tso", "no factor 'tso'; there are kernel, send"),
         ("boots --factor kernel --baseline 5.4", "no level '5.4'; its levels: 6.1, 6.12"),
         ("boots --factor kernel --metric throughput.soak", "did you mean throughput?"),
-        ("boots --factor kernel --metric mood", "no metric 'mood'"),
-        (
-            "boots --factor kernel --metric sender_cpu.soak",
-            "no metric 'sender_cpu.soak' was measured; there are throughput,",
-        ),
         (
             "boots --factor kernel --fail-if throughput<=2",
             "is not a gate; write METRIC, < or >, and a change",
         ),
-        ("boots --factor kernel --fail-if mood<2%", "no metric 'mood'"),
-        ("boots --factor kernel --fail-if steps<2%", "no metric 'steps' was measured"),
-        ("boots --factor kernel --margin much", "expected a percentage"),
-        ("boots --factor kernel --margin 0", "expected more than 0"),
         ("a other", "have no cell in common: only in A: the pairs snd>rcv"),
         ("a b --factor send", "--factor and --baseline compare levels within one result"),
         ("a b/../a", "is named twice"),
-        ("a earlier", "is not a result folder"),
-        ("a b --history gone", "no such folder"),
-        ("a b --history a/plan.json", "no such folder"),
         ("once --history a", "--history and --force are of two results"),
         ("a b earlier/0 earlier/1", "of two states measured in turns say so"),
     ],
@@ -211,9 +171,3 @@ def test_a_wrong_request_prints_only_an_error(
     done = netbench("compare", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
-
-
-def test_a_csv_of_an_emulated_result_warns_on_stderr(netbench: Command, folder: Path) -> None:
-    done = netbench("report", folder / "b", "--csv", "r.csv")
-    assert done.stderr == f"netbench: r.csv: {LABEL}; a CSV has no column that says so\n"
-    assert netbench("report", folder / "a", "--csv", "r.csv").stderr == ""

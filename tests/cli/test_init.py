@@ -13,20 +13,6 @@ from tests.support.local import Command, call
 from tests.support.running import stored_records
 
 NAMES = [one.name for one in templates.templates()]
-SHORT = ("repeat.min=1", "repeat.max=1", "transfer.warmup=20ms", "verify=off")
-SETS = [word for one in SHORT for word in ("--set", one)]
-
-
-def run_short(file: str, *sets: str) -> None:
-    """One short run of each cell, all of which end well."""
-    bound = "bytes=1M" if "bytes:" in Path(file).read_text() else "duration=60ms"
-    words = [*SETS, "--set", f"transfer.{bound}", *sets]
-    done = call("run", file, *words)
-    assert done.returncode == 0, done.stderr
-    (result,) = Path("results").glob("*/*")
-    records = stored_records(result)
-    cells = {record["cell"] for record in records if record["status"] == "ok"}
-    assert cells == {cell.id for cell in campaign.load(file).cells}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,15 +23,22 @@ def test_a_template_plans_as_it_is_written(name: str, netbench: Command) -> None
     assert made.about.endswith("?")
     assert made.compare is not None
     assert Plan(made).seconds()[1] < 3600
-    assert netbench("plan", f"{name}.yaml").returncode == 0
 
 
 @pytest.mark.root
 @pytest.mark.netns
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "kernels"])
 def test_a_template_runs_on_one_machine(name: str, netbench: Command) -> None:
+    """One short run of each cell, all of which end well."""
     netbench("init", name)
-    run_short(f"{name}.yaml", "--set", "lab=netns")
+    bound = "bytes=1M" if "bytes:" in Path(f"{name}.yaml").read_text() else "duration=60ms"
+    sets = ("lab=netns", f"transfer.{bound}", "transfer.warmup=20ms", "verify=off")
+    sets += ("repeat.min=1", "repeat.max=1")
+    done = call("run", f"{name}.yaml", *(word for one in sets for word in ("--set", one)))
+    assert done.returncode == 0, done.stderr
+    (result,) = Path("results").glob("*/*")
+    cells = {r["cell"] for r in stored_records(result) if r["status"] == "ok"}
+    assert cells == {cell.id for cell in campaign.load(f"{name}.yaml").cells}
 
 
 def test_templates_are_listed_with_what_they_ask(netbench: Command) -> None:
@@ -60,8 +53,7 @@ def test_templates_are_listed_with_what_they_ask(netbench: Command) -> None:
     ("words", "says"),
     [
         (["bluk"], "(did you mean 'bulk'?)"),
-        (["bulk", "--output", "missing/bulk.yaml"], "missing/bulk.yaml: No such file or directory"),
-        (["bulk", "--output", "missing/bulk.yaml"], "choose another place with --output"),
+        (["bulk", "--output", "missing/bulk.yaml"], "No such file or directory; choose another pl"),
         (["--output", "a.yaml"], "needs a template"),
     ],
 )

@@ -35,12 +35,9 @@ sweep: {tso: [on, off]}
 def test_a_suite_is_a_whole_campaign_that_ends_in_its_time(suite: str) -> None:
     wanted = campaign.parse(judge.written(dataclasses.replace(QUESTION, suite=suite)).text, "judge")
     assert wanted.name == f"judge-{suite}"
-    base, patched = wanted.kernels.values()
-    assert (base.name, base.rev, patched.name, patched.rev) == (
-        "base", "v6.12", "patched", "series"
-    )  # fmt: skip
-    assert {each.git for each in (base, patched)} == {"/src/linux"}
-    assert (base.config, base.fragment) == ("tinyconfig", "lab")
+    kernels = [(each.name, each.rev, each.git) for each in wanted.kernels.values()]
+    assert kernels == [("base", "v6.12", "/src/linux"), ("patched", "series", "/src/linux")]
+    assert (wanted.kernels["base"].config, wanted.kernels["base"].fragment) == ("tinyconfig", "lab")
     assert wanted.compare is not None
     assert (wanted.compare.factor, wanted.compare.baseline) == ("kernel", "base")
     assert wanted.limit == 3600 * 10**9
@@ -122,9 +119,7 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
     [
         ({"suite": "no-such"}, "--suite: expected bulk, zerocopy, small, or a campaign file"),
         ({"on": "no-such"}, "--on: expected lab, or a file with `hosts:`; cannot read no-such"),
-        ({"on": __file__}, "this is not YAML"),
-        *(({"suite": text}, "expected a mapping as") for text in ("sweep: [a]", "repeat: metrics")),
-        ({"suite": "a: [b"}, "expected"),
+        ({"suite": "sweep: [a]"}, "expected a mapping as"),
     ],
 )
 def test_errors_say_what_to_give(changed: dict[str, object], why: str, tmp_path: Path) -> None:

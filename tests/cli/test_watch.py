@@ -159,7 +159,7 @@ def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
     on_terminal: OnTerminal, tmp_path: Path
 ) -> None:
     campaign = Running(
-        tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 8, max: 8")
+        tmp_path, tmp_path / "r", COMPARED.replace("min: 4, max: 4", "min: 6, max: 6")
     )
     campaign.await_records(1)
     followed = on_terminal("watch", campaign.folder)
@@ -173,28 +173,19 @@ def test_killing_it_at_any_instant_does_nothing_to_the_campaign(
         screen.process.kill()
     assert campaign.end()[0] == 0
     assert followed.end() == 0
-    assert "48 of 48 runs" in followed.text
+    assert "36 of 36 runs" in followed.text
     assert "the campaign is done: python -m netbench report" in " ".join(followed.lines)
-    assert [record["run"] for record in campaign.records()] == list(range(1, 49))
+    assert [record["run"] for record in campaign.records()] == list(range(1, 37))
     assert {record["status"] for record in campaign.records()} == {"ok"}
 
 
-@pytest.mark.parametrize(
-    ("number", "state", "said"),
-    [
-        (signal.SIGKILL, "dead", "no controller"),
-        (signal.SIGINT, "interrupted", "the campaign was interrupted"),
-    ],
-)
-def test_how_a_campaign_has_ended_is_said(
-    running: Running, number: int, state: str, said: str
-) -> None:
-    running.process.send_signal(number)
+def test_how_a_campaign_has_ended_is_said(running: Running) -> None:
+    running.process.kill()
     running.process.wait()
     told = " ".join(call("watch", running.folder).stdout.split())
-    assert said in told
+    assert "no controller" in told
     assert f"`python -m netbench resume {running.folder}` continues it" in told
-    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == state
+    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == "dead"
 
 
 def test_what_is_damaged_or_unfinished(finished: Path, tmp_path: Path) -> None:
@@ -212,40 +203,25 @@ def test_what_is_damaged_or_unfinished(finished: Path, tmp_path: Path) -> None:
 # The view of `run`
 
 
-def results_of(folder: Path) -> Path:
-    """The one result below a folder."""
-    (found,) = folder.glob("*/[!.]*")
-    return found
-
-
-@pytest.mark.parametrize("interrupts", [1, 2])
-def test_run_shows_the_same_view_until_ctrl_c(
-    on_terminal: OnTerminal, tmp_path: Path, interrupts: int
-) -> None:
-    """The first ends the campaign in order, the second at once; either leaves a usable terminal."""
+def test_run_shows_the_same_view_until_ctrl_c(on_terminal: OnTerminal, tmp_path: Path) -> None:
+    """Which ends the campaign in order, and leaves a usable terminal."""
     (tmp_path / "c.yaml").write_text(LONG)
     words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r"]
     screen = on_terminal(*words, stdout=subprocess.PIPE)
-    screen.await_text("throughput Gb/s")
-    if interrupts == 1:
-        screen.await_text("compared: send, against write")  # when it is there: nothing waits for it
+    screen.await_text("compared: send, against write")
+    assert "throughput Gb/s" in screen.text
     screen.press("\x03")
-    if interrupts == 2:
-        with suppress(subprocess.TimeoutExpired):
-            screen.process.wait(0.6)  # a second one that comes at once counts as the same
-        screen.press("\x03")
     printed = screen.process.communicate(timeout=60)[0].decode()
-    # The second may find Python on its way out, which no handler of ours hears any more.
-    assert screen.end() in ((130,) if interrupts == 1 else (130, -signal.SIGINT))
+    assert screen.end() == 130, screen.text
     assert screen.is_echoing()
     assert not screen.display.cursor.hidden
     assert "Traceback" not in screen.seen.decode()
-    if interrupts == 1:
-        assert "netbench: interrupted" in screen.text
-        assert "throughput Gb/s" not in screen.text  # it is removed at the end
-        assert "\x1b" not in printed
-        assert printed.splitlines()[-1] == str(results_of(tmp_path / "r"))
-    assert all(record["run"] for record in stored_records(results_of(tmp_path / "r")))
+    assert "netbench: interrupted" in screen.text
+    assert "throughput Gb/s" not in screen.text  # it is removed at the end
+    assert "\x1b" not in printed
+    (result,) = (tmp_path / "r").glob("*/[!.]*")
+    assert printed.splitlines()[-1] == str(result)
+    assert all(record["run"] for record in stored_records(result))
 
 
 def test_a_message_stays_above_the_view(on_terminal: OnTerminal, tmp_path: Path) -> None:
@@ -280,18 +256,3 @@ def test_transfer_shows_each_second_on_standard_error() -> None:
     assert float(lines[0][1]) < 2  # it did not come at the end
     assert all(float(rate) > 0 for *_, rate in lines)
     assert "Gb/s  retransmits" not in done.stdout
-
-
-def test_run_plain_prints_lines_on_a_terminal_too(on_terminal: OnTerminal, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(COMPARED)
-    words = ["run", tmp_path / "c.yaml", "--results", tmp_path / "r", "--plain"]
-    screen = on_terminal(*words, stdout=subprocess.DEVNULL)
-    assert screen.end() == 0
-    assert "\x1b" not in screen.seen.decode()
-    assert "6 cells, at least 24 runs" in screen.text
-
-
-def test_a_short_transfer_shows_no_second() -> None:
-    done = call("transfer", "duration=200ms", "congestion=cubic", "--json")
-    assert done.stderr == ""
-    assert json.loads(done.stdout)

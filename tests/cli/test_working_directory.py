@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
 import tomllib
 from importlib.metadata import packages_distributions
 from importlib.util import resolve_name
@@ -51,9 +50,7 @@ def ends_without_decoy(argv: list[str], folder: Path, status: int = 0) -> None:
     assert done.returncode == status, done.stderr
 
 
-@pytest.mark.parametrize(
-    "words", ["plan c.yaml", "run c.yaml --results out", "--version", "no-such-verb"]
-)
+@pytest.mark.parametrize("words", ["run c.yaml --results out", "no-such-verb"])
 def test_python_m_imports_nothing_of_the_working_directory(decoys: Path, words: str) -> None:
     argv = [sys.executable, "-m", "netbench", *words.split()]
     ends_without_decoy(argv, decoys, 2 if words == "no-such-verb" else 0)
@@ -72,25 +69,7 @@ def test_an_installed_script_is_declared() -> None:
     assert callable(getattr(__import__(resolve_name(module, None), fromlist=[name]), name))
 
 
-def commands() -> dict[str, list[str]]:
-    """Ways to start netbench, by what is first in their sys.path."""
-    script = Path(sysconfig.get_path("scripts")) / "netbench"
-    return {
-        "python -m": [sys.executable, "-m", "netbench"],
-        "python -P -m": [sys.executable, "-P", "-m", "netbench"],
-        "the installed script": [str(script)],
-    }
-
-
-FIRST, *OTHERS = commands()
-
-
-@pytest.mark.parametrize(
-    "way", [FIRST, *(pytest.param(way, marks=pytest.mark.slow) for way in OTHERS)]
-)
-def test_modules_that_nobody_has_installed_are_not_found_there_either(
-    tmp_path: Path, way: str
-) -> None:
+def test_modules_that_nobody_has_installed_are_not_found_there_either(tmp_path: Path) -> None:
     """pandas imports what it could use: from any relative entry of sys.path, as setuptools adds one
     for a package that is installed with `pip install -e`.
     """
@@ -102,7 +81,9 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(
         for name in ("pyarrow", "numexpr", "bottleneck", "gssapi", "sspi"):
             (tmp_path / entry / f"{name}.py").write_text(DECOY)
     made = Synth({"send": ("write",)}, runs=3).write(tmp_path / "made" / "r")
-    ends_without_decoy([*commands()[way], "report", str(made), "--html", "o.html"], tmp_path)
+    ends_without_decoy(
+        [sys.executable, "-m", "netbench", "report", str(made), "--html", "o.html"], tmp_path
+    )
 
 
 @pytest.mark.slow  # two reports with plots, of 10 s each
@@ -111,7 +92,7 @@ def test_a_style_of_drawings_in_the_working_directory_changes_no_report(tmp_path
     pages = []
     for style in ("", "text.usetex: True\nfigure.facecolor: red\nfont.size: 40\n"):
         (tmp_path / "matplotlibrc").write_text(style)
-        command = [*commands()["python -m"], "report", str(SAMPLE), "--html", "o.html"]
+        command = [sys.executable, "-m", "netbench", "report", str(SAMPLE), "--html", "o.html"]
         subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
         pages.append((tmp_path / "o.html").read_text())
     assert pages[0] == pages[1]

@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -128,31 +127,6 @@ def test_the_skeleton_compiles(tmp_path: Path, document: str, place: str) -> Non
         subprocess.run(["cc", *STRICT, f"-I{tmp_path}/native/include", str(source)], check=True)
 
 
-CATALOGUE = """
-from netbench.engine.own_engine import local
-c = local()
-def say(row): return [row.name, row.type, row.unit, row.per, sorted(row.flags)]
-m, t = c.send["toy"], c.meters["toyio"]
-answer = {"method": say(m.row), "options": [say(o) for o in m.options], "proofs": [say(p) for p in m.counters],
-          "meter": say(t.row), "counters": [say(n) for n in t.counters], "why": [m.row.why, t.row.why]}
-"""
-
-
-@pytest.mark.slow  # they build the engine
-def test_the_toys_are_in_the_catalogue(toys: Path) -> None:
-    answer = python(toys, CATALOGUE)
-    assert isinstance(answer, dict)
-    assert answer["method"] == ["toy", "count", "", "run", ["delivers", "from_memory"]]
-    assert answer["options"] == [["more", "flag", "", "run", ["user"]]]
-    assert answer["proofs"] == [
-        ["send_calls", "count", "calls", "stream", ["must_move"]],
-        ["corked_bytes", "count", "bytes", "stream", []],
-    ]
-    assert answer["meter"][0] == "toyio"
-    assert [counter[0] for counter in answer["counters"]] == ["rchar", "wchar", "syscr", "syscw"]
-    assert answer["why"] == ["", ""]
-
-
 RUN = """
 from tests.support.engine_pair import open_pair
 worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
@@ -176,65 +150,6 @@ def test_a_run_with_the_toys_moves_data_and_returns_their_counters(toys: Path) -
         assert run["calls"] >= 1_000_001 // 65536
         assert run["corked"] == more * 1_000_001
         assert run["syscr"] > 0
-
-
-REFUSED = """
-from tests.support.engine_pair import open_pair
-from netbench.engine.worker import Worker
-from netbench.base.errors import EngineError
-worker = (str(next(__import__("pathlib").Path("netbench/engine").resolve().glob("worker-*"))),)
-answer = []
-with open_pair(worker, worker) as pair:
-    table = pair.sender.catalogue
-    option = table.send["toy"].options[0]
-    good = {"role": "send", "method": "toy", "streams": 1, "chunk": 10, "duration": 10}
-    for options, extra in ((good, 2), ({**good, "method": "write"}, 1)):
-        values = {**Worker.values(pair.sender, options), option.id: extra}
-        pair.sender.values = lambda *a, _v=values: _v
-        try:
-            pair.sender.prepare(options)
-            answer.append("taken")
-        except EngineError as error:
-            answer.append(str(error))
-"""
-
-
-@pytest.mark.slow
-def test_an_option_belongs_to_its_method_and_is_checked(toys: Path) -> None:
-    """Its bounds hold, and another method's job does not take it."""
-    answer = python(toys, REFUSED)
-    assert isinstance(answer, list)
-    assert "more is 2; it must be between 0 and 1" in answer[0]
-    assert "belongs to another method" in answer[1]
-
-
-def test_a_diff_that_does_not_apply_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A document that has fallen behind the code fails here, not at a contributor's."""
-    stale = blocks("adding-a-method.md", "diff")[0].replace(" \trow(null) \\", " \trow(nothing) \\")
-    patched: Callable[..., list[str]] = lambda *_: [stale]  # noqa: E731
-    monkeypatch.setitem(globals(), "blocks", patched)
-    with pytest.raises(subprocess.CalledProcessError):
-        copied(tmp_path, "adding-a-method.md")
-
-
-SECTION = """
-import sys
-from pathlib import Path
-from tests.support.local import SMALL
-from netbench import campaign
-from netbench.run import conductor
-from netbench.report import build, html, markdown, text
-import netbench.report.json as as_json
-path = conductor.start(campaign.parse(SMALL, "small.yaml"), Path("results")).path
-report = build.build(path)
-answer = [("Spread of the runs" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
-"""
-
-
-def test_a_toy_section_is_in_every_form_of_a_report(tmp_path: Path) -> None:
-    assert python(copied(tmp_path, "adding-a-section.md", keep_build=True), SECTION) == [True] * 4
 
 
 SETTING = """
@@ -284,11 +199,16 @@ def uneven(record):
 
 sound = build.build(Synth(pairs=("snd>rcv",)).write(Path("sound")))
 report = build.build(Synth(pairs=("snd>rcv",), edit=uneven).write(Path("uneven")))
-answer = [("did not share the link evenly" in render(report)) for render in (text.render, html.render, markdown.render, as_json.render)]
+forms = [render(report) for render in (text.render, html.render, markdown.render, as_json.render)]
+answer = [("Spread of the runs" in form, "did not share the link evenly" in form) for form in forms]
 answer += [[c.evidence for c in report.source.cautions], len(sound.source.cautions), "uneven" in {rule.name for rule in rules()}]
 """
 
 
-def test_a_toy_caution_is_in_every_form_of_a_report(tmp_path: Path) -> None:
-    answer = python(copied(tmp_path, "adding-a-caution.md", keep_build=True), CAUTION)
-    assert answer == [*[True] * 4, ["the slowest stream moved 33% of the fastest"], 0, True]
+def test_a_toy_section_and_a_toy_caution_are_in_every_form_of_a_report(tmp_path: Path) -> None:
+    documents = ("adding-a-section.md", "adding-a-caution.md")
+    answer = python(copied(tmp_path, *documents, keep_build=True), CAUTION)
+    assert answer == [
+        *[[True, True]] * 4,
+        *(["the slowest stream moved 33% of the fastest"], 0, True),
+    ]

@@ -1,12 +1,20 @@
-"""The page on tools of one's own is true: its scripts and its campaign run as they stand."""
+"""Pages are true: on tools of one's own, on CI, on the five experiments. What they show runs as it
+stands.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from netbench import campaign, load
 from tests.support.local import call
@@ -62,3 +70,91 @@ def test_the_pages_other_tools_are_valid() -> None:
         read = campaign.parse(f"netbench: 1\nname: t\n{block}", "t.yaml")
         names += list(read.tools)
     assert names == ["netperf", "neper", "kperf", "bw_tcp"]
+
+
+# The page on CI
+
+
+PAGE_OF_CI = (ROOT / "docs/how-to/a-gate-in-ci.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE_OF_CI, re.DOTALL)
+(SCRIPT,) = (text for language, text in BLOCKS if language == "sh")
+CAMPAIGN, JOB = (text for language, text in BLOCKS if language == "yaml")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkout with the page's campaign, made smaller."""
+    short = CAMPAIGN.replace("{min: 10, max: 30}", "{min: 4, max: 4}").replace("200ms", "50ms")
+    assert short != CAMPAIGN
+    (tmp_path / "gate.yaml").write_text(short)
+    return tmp_path
+
+
+def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script as CI does."""
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def in_this_process(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Its lines of netbench, up to the one that fails: five processes take their time to start."""
+    result = ""
+    for line in script.splitlines():
+        if line == "result=$(tail -n 1 run.txt)":
+            result = (folder / "run.txt").read_text().splitlines()[-1]
+        words, _, file = line.partition(" > ")
+        if words.startswith("python -m netbench "):
+            done = call(*shlex.split(words.replace("$result", result))[3:])
+            (folder / (file or "printed")).write_text(done.stdout)
+            if done.returncode:
+                break
+    return done
+
+
+def test_the_script_ends_with_the_gates_status_and_leaves_its_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    changed = re.sub(r"--fail-if '.*", "--fail-if 'throughput>-99%'", SCRIPT)
+    assert changed != SCRIPT
+    done = in_this_process(folder, changed)
+    assert done.returncode == 1, done.stderr
+    assert (folder / "ktap.txt").read_text().startswith("KTAP version 1\n")
+    assert ET.parse(folder / "junit.xml").getroot().tag == "testsuites"
+    assert zipfile.is_zipfile(folder / "result.zip")
+
+
+@pytest.mark.slow
+def test_the_steps_of_the_job_run_as_they_stand(folder: Path) -> None:
+    (job,) = yaml.safe_load(JOB)["jobs"].values()
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    assert len(steps) == 4
+    kept = next(step["with"]["path"] for step in job["steps"] if "with" in step).split()
+    for step in steps[:-1]:
+        done = run(folder, step)
+        assert done.returncode == 0, done.stderr
+    assert all((folder / file).is_file() for file in kept)
+    assert run(folder, steps[-1]).returncode in (0, 1), "few runs may tell anything"
+
+
+def test_the_page_says_each_exit_status() -> None:
+    told = {
+        int(line.split("|")[1]) for line in PAGE_OF_CI.splitlines() if re.match(r"\| \d+ \|", line)
+    }
+    assert told == {0, 1, 2, 130}
+
+
+# The page of the five experiments
+
+
+def test_the_tables_are_those_of_the_results() -> None:
+    argv = [sys.executable, "tools/experiments.py", "--check"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stderr}; run {' '.join(argv[1:2])}"

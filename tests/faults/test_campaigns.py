@@ -21,17 +21,14 @@ from typing import Any
 
 import pytest
 
-from netbench import api, campaign
+from netbench import campaign
 from netbench.base.errors import StoreError, WorkerLost
-from netbench.engine.heartbeat import Heartbeat
-from netbench.engine.own_engine import local as own_catalogue
 from netbench.engine.worker import Worker
 from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.check import check
-from netbench.run.check_ends import stream_buffers
 from netbench.run.runner import Runner
 from netbench.run.worker_pool import WorkerPool
 from tests.support.hooks import hook
@@ -46,7 +43,6 @@ from tests.support.running import (
     resumed,
     run,
     sabotage,
-    stored_records,
     worker_pid,
 )
 from tests.support.screen import Screen
@@ -77,7 +73,6 @@ def stop(runner: Runner) -> None:
 
 
 MID_RUN = {
-    "a sender that is killed": (kill("sender"), "interrupted", "gone"),
     "a receiver that is killed": (kill("receiver"), "interrupted", "gone"),
     "connections that are reset": (reset, "failed", "look at the other side's error"),
     "a worker that breaks the protocol": (
@@ -109,19 +104,6 @@ def test_what_breaks_in_mid_run_costs_that_run_alone(
     assert not Path(f"/proc/{pids[0]}").exists(), "it is given up, or has left with its campaign"
 
 
-def test_a_transfer_that_was_repeated_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    sabotage(
-        monkeypatch,
-        lambda runner: os.kill(
-            runner._pool.worker(next(iter(runner._campaign.hosts)), "sender").hello.pid,
-            signal.SIGKILL,
-        ),
-        0.3,
-    )
-    found = api.transfer("duration=600ms", "warmup=0s", "repeat.min=1", "repeat.max=1")
-    assert list(found.runs["status"]) == ["interrupted", "ok"]
-
-
 def test_an_interrupted_worker_undoes_its_changes() -> None:
     """Ctrl-C while pairs run side by side: what takes longer than a look must not be broken off
     again.
@@ -139,33 +121,6 @@ def test_an_interrupted_worker_undoes_its_changes() -> None:
     worker.clear_interrupt()
     worker.undo()
     worker.close()
-
-
-def test_rejected_connections_change_nothing_and_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three who know no token: one says nonsense, one says nothing, and one resets its connection,
-    perhaps before it is accepted. They come while the receiver waits for its sender.
-    """
-    guests: list[socket.socket] = []
-    honest = Worker.prepare
-
-    def prepare(self: Worker, options: Any) -> Any:
-        if options["role"] == "send" and "ask" not in options:
-            for words in (b"GET / HTTP/1.0\r\nHost: netbench\r\n\r\n", b"", b""):
-                guests.append(socket.create_connection(("127.0.0.1", PORT)))
-                guests[-1].sendall(words)
-            linger = struct.pack("ii", 1, 0)
-            guests[-1].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            guests.pop().close()
-        return honest(self, options)
-
-    monkeypatch.setattr(Worker, "prepare", prepare)
-    record, *_ = run(f"transfer: {{port: {PORT}, duration: 300ms, warmup: 20ms}}\n", tmp_path)
-    for guest in guests:
-        guest.close()
-    assert record["status"] == "ok", record["reason"]
-    assert record["receiver"]["rejected_connections"] in (2, 3)
 
 
 def test_a_worker_that_stops_reading_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,14 +208,8 @@ EMPTY_STAT = 'mount --bind /dev/null /proc/stat && exec "$@"'
         (
             ["run", "f.yaml"],
             2,
-            "error: here: meters: procstat cannot run here: /proc/stat counts no CPU time; remove it from `meters:`",
+            "error: here: meters: procstat cannot run here: /proc/stat counts no",
         ),
-        (
-            ["meter", "procstat"],
-            1,
-            "procstat: /proc/stat counts no CPU time; run `list meters` to see which meters work here",
-        ),
-        (["list", "meters"], 0, "CANNOT RUN HERE: /proc/stat counts no CPU time"),
         (["run", "f.yaml", "--set", "meters=[rusage]"], 0, "throughput"),
     ],
 )
@@ -273,7 +222,7 @@ def test_a_meter_that_cannot_run_is_found_before_anything_is_run(
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert says in " ".join((done.stdout + done.stderr).split())
-    assert (tmp_path / "results").exists() == (words[0] == "run" and not code)
+    assert (tmp_path / "results").exists() == (not code)
 
 
 # Terminals and pipes
@@ -316,47 +265,33 @@ def test_a_terminal_that_closes_in_mid_run(
     assert [r["block"] for r in campaign.records() if r["status"] == "ok"] == list(range(40))
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_closed_pipe_does_not_change_the_exit_status(tmp_path: Path, fails: bool) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_status(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        failing = f"sweep: {{port: [15000-15999, {taken.getsockname()[1]}]}}\n" if fails else ""
+        failing = f"sweep: {{port: [15000-15999, {taken.getsockname()[1]}]}}\n"
         campaign = Running(tmp_path, tmp_path / "r", LONG.replace("40", "10") + failing)
         campaign.await_records(3)
         for stream in (campaign.process.stdout, campaign.process.stderr):
             assert stream is not None
             stream.close()
-        assert campaign.process.wait(60) == (1 if fails else 0)
+        assert campaign.process.wait(60) == 1, "of the port that is taken"
     assert sum(r["status"] == "ok" for r in campaign.records()) == 10
 
 
-def test_closed_standard_streams_change_nothing(tmp_path: Path) -> None:
-    (tmp_path / "f.yaml").write_text(BASE + f"transfer: {{{SHORT}}}\n")
-    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *netbench_argv(["run", "f.yaml"])]
-    assert subprocess.run(closed, cwd=tmp_path, check=False).returncode == 0
-    (folder,) = tmp_path.glob("results/f/*")
-    assert [r["status"] for r in stored_records(folder)] == ["ok"]
-
-
-@pytest.mark.parametrize("words", [["list", "methods"], ["--help"]])
-def test_an_answer_on_a_full_disk_is_an_error(words: list[str]) -> None:
+def test_an_answer_on_a_full_disk_is_an_error() -> None:
     with Path("/dev/full").open("w") as full:
         streams: Any = {"stdout": full, "stderr": subprocess.PIPE}
-        done = subprocess.run(netbench_argv(words), **streams, text=True, check=False)
+        done = subprocess.run(netbench_argv(["--help"]), **streams, text=True, check=False)
     assert done.returncode == 1
     says = "netbench: cannot write to standard output: No space left on device; free some space, or redirect it elsewhere"
     assert done.stderr.splitlines()[-1] == says
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [(["list", "methods"], 0), (["list", "nonsense"], 2), (["plan", "nowhere"], 2)],
-)
-@pytest.mark.parametrize("dead", ["stderr", "both"])
+@pytest.mark.parametrize(("word", "code", "dead"), [("methods", 0, "stderr"), ("none", 2, "both")])
 def test_unwritable_streams_do_not_change_another_exit_status(
-    tmp_path: Path, words: list[str], code: int, dead: str
+    tmp_path: Path, word: str, code: int, dead: str
 ) -> None:
     """A device without room, and a pipe without a reader for the rest: what Python keeps in its
     buffers fails once more at exit.
@@ -365,37 +300,34 @@ def test_unwritable_streams_do_not_change_another_exit_status(
     os.close(reader)
     with Path("/dev/full").open("w") as full, os.fdopen(writer, "w") as unread:
         streams = {"stderr": full, "stdout": unread if dead == "both" else subprocess.DEVNULL}
-        done = subprocess.run(netbench_argv(words), cwd=tmp_path, check=False, **streams)
+        argv = netbench_argv(["list", word])
+        done = subprocess.run(argv, cwd=tmp_path, check=False, **streams)
     assert done.returncode == code
 
 
 # The controller
 
 
-def test_an_unexpected_exception_is_reported_without_a_traceback(tmp_path: Path) -> None:
+def test_an_unexpected_exception_is_reported_without_a_traceback() -> None:
     code = "import sys; from netbench import __main__\nfrom netbench.cli import parser\nparser.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert done.stderr.startswith(
-        "netbench: this is a defect of netbench: KeyError at <string>:3: 'nothing'; records that were"
+    plain, dev = (
+        subprocess.run(
+            [sys.executable, *more, "-c", code], capture_output=True, text=True, check=False
+        )
+        for more in ([], ["-X", "dev"])
     )
-    shown = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert "Traceback" in shown.stderr
+    assert (plain.returncode, len(plain.stderr.splitlines())) == (1, 1)
+    says = "netbench: this is a defect of netbench: KeyError at <string>:3: 'nothing'; records that"
+    assert plain.stderr.startswith(says)
+    assert "Traceback" in dev.stderr
 
 
 @pytest.mark.parametrize(
     ("transfer", "refused"),
     [
         ("chunk: 1G, send: write", True),
-        ("chunk: 1G, send: readwrite", True),
-        ("chunk: 1G, send: sendfile", True),
-        ("receive_chunk: 1G, receive: read", True),
         ("receive_chunk: 1G, receive: splice", False),
         ("chunk: 1G, send: sendfile, source: zero", False),
-        ("chunk: 64K, send: write", False),
-        ("receive_chunk: 256M, receive: uring", True),  # 8 of them
         ("receive_chunk: 2M, receive: uring, queue_depth: 1024", True),
     ],
 )
@@ -410,25 +342,6 @@ def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> 
         assert "streams: the buffers of 128 streams need " in errors[0]
 
 
-@pytest.mark.parametrize(
-    ("transfer", "kib"),
-    [
-        ("chunk: 512K, send: vmsplice", (8192, 64)),  # 16 of them, and one of read
-        ("chunk: 513K, send: vmsplice", (1026, 64)),  # 2
-        ("chunk: 512K, send: vmsplice, queue_depth: 5", (2560, 64)),
-        ("chunk: 512K, send: write, receive: vmsplice", (512, 128)),  # two halves
-        ("send: vmsplice, receive: vmsplice, queue_depth: 3", (192, 128)),  # which is the sender's
-    ],
-)
-def test_a_stream_counts_as_many_buffers_as_its_method_has(
-    transfer: str, kib: tuple[int, int]
-) -> None:
-    cell = campaign.parse(BASE + f"transfer: {{{transfer}, {SHORT}}}\n", "f.yaml").cells[0]
-    known, moved = own_catalogue(), cell.transfer
-    sizes = stream_buffers(moved, known.send[moved.send], known.receive[moved.receive])
-    assert sizes == tuple(1024 * size for size in kib)
-
-
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:
     text = BASE + f"transfer: {{{SHORT}}}\nsweep: {{chunk: [4K, 64K]}}\n"
     first = conductor.start(campaign.parse(text, "f.yaml"), tmp_path)
@@ -438,32 +351,6 @@ def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path)
     ):
         conductor.resume(unfinished(first.path), campaign.parse(text.replace("4K", "8K"), "f.yaml"))
     assert (first.path / "records.jsonl").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_an_order_may_take_longer_than_the_silence_limit(tmp_path: Path) -> None:
-    """Three orders of five seconds at once, then an undo of six: the worker does all of it, and
-    leaves only then.
-    """
-    from netbench.engine import frames
-    from netbench.engine.binding import Frame
-
-    channel, heartbeat = LocalChannel("here"), Heartbeat()
-    worker = Worker(channel.start_helper(), "here")
-    heartbeat.add(worker)
-    rows = {
-        row.name: row.id
-        for row in worker.catalogue.rows
-        if row.kind == "option" and row.owner in worker.catalogue.ops
-    }
-    order = frames.encode_values({rows["op"]: "exec", rows["target"]: "sleep\x005"})
-    for _ in range(3):
-        worker.connection.write(frames.frame(Frame.OP, 9, order))
-    undone = tmp_path / "undone"
-    worker.operate("exec", ["true"], undo=["sh", "-c", f"sleep 6; echo yes > {undone}"])
-    heartbeat.stop()
-    worker.close()
-    assert undone.read_text() == "yes\n"
 
 
 def test_windows_are_measured_by_the_monotonic_clock(tmp_path: Path) -> None:

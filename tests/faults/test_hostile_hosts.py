@@ -136,11 +136,6 @@ def package(place: Bed, name: str) -> tuple[Path, Path]:
     return folder, marker
 
 
-def is_sender(name: str) -> bool:
-    """Whether the hostile worker sends: what it answers with a port is the receiver's."""
-    return not name.startswith(("a port", "no port", "a long", "ready"))
-
-
 SAYS = {
     "hello without end": "no hello in 3 s",
     "heartbeats in place of a hello": "no hello in 3 s",
@@ -187,18 +182,18 @@ def test_each_behaviour_has_its_message() -> None:
 
 # One row of each kind; the others are as slow as they are many.
 QUICK = (
-    "hello without end",
     "hello of a huge length",
     "noise on standard error",
-    "no port",
     "edges without end",
     "samples without end",
     "a silence in words in a result",
-    "a readback at three edges in a result",
     "a clock that jumps by days in a window",
     "words in answer to all questions",
-    "heartbeats after goodbye",
 )
+
+
+# What is answered with a port is the receiver's.
+RECEIVES = ("a port", "no port", "a long", "ready")
 
 
 def rows(names: Iterable[str], quick: Collection[str]) -> list[Any]:
@@ -209,7 +204,9 @@ def rows(names: Iterable[str], quick: Collection[str]) -> list[Any]:
 @pytest.mark.parametrize("name", rows(BEHAVIOURS, QUICK))
 def test_a_hostile_worker_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
     folder, marker = package(place, name)
-    ended = Controller(folder / "controller", place.config, folder, is_sender(name)).end()
+    ended = Controller(
+        folder / "controller", place.config, folder, not name.startswith(RECEIVES)
+    ).end()
     assert marker.exists(), f"it never turned hostile: {ended.errors}"
     codes = CODES.get(name.rpartition(" ")[2], (1,))
     assert ended.code in codes, ended.errors
@@ -220,17 +217,10 @@ def test_a_hostile_worker_ends_its_campaign(place: Bed, honest_memory: int, name
     assert ended.seconds < SECONDS
 
 
-LONG = [
-    "heartbeats in place of a hello",
-    "no answer to a job",
-    "edges without end",
-    "large stale frames without end",
-    "heartbeats in place of a run",
-    "heartbeats after goodbye",
-]
+LONG = ["heartbeats in place of a hello", "edges without end", "heartbeats after goodbye"]
 
 
-@pytest.mark.parametrize("name", rows(LONG, LONG[2:3]))
+@pytest.mark.parametrize("name", rows(LONG, LONG[1:2]))
 def test_an_interrupt_ends_a_campaign_on_a_hostile_host(place: Bed, name: str) -> None:
     folder, marker = package(place, name)
     controller = Controller(folder / "interrupted", place.config, folder)
@@ -244,41 +234,26 @@ def test_an_interrupt_ends_a_campaign_on_a_hostile_host(place: Bed, name: str) -
 
 
 # A login shell that is none. $1 is -c, $2 the line that netbench starts it with.
+SHELL = "echo 'netbench:shell x86_64'; "
 SHELLS = {
     "a line without end": ("tr '\\0' x < /dev/zero", "ran no command"),
-    "a name in place of a machine": (
-        "printf 'netbench:shell '; tr '\\0' x < /dev/zero",
-        "ran no command",
-    ),
-    "lines without end": ("echo 'netbench:shell x86_64'; yes remark", "did not answer in time"),
-    "an answer without end": (
-        "echo 'netbench:shell x86_64'; tr '\\0' x < /dev/zero",
-        "it prints more than 16 MiB",
-    ),
+    "lines without end": (f"{SHELL}yes remark", "did not answer in time"),
+    "an answer without end": (f"{SHELL}tr '\\0' x < /dev/zero", "it prints more than 16 MiB"),
     "send without end": (
-        "echo 'netbench:shell x86_64'; yes netbench:send",
+        f"{SHELL}yes netbench:send",
         "could not be started|did not answer|not read its input",
     ),
     "one byte a second": (
-        "echo 'netbench:shell x86_64'; while :; do printf x; sleep 1; done",
+        f"{SHELL}while :; do printf x; sleep 1; done",
         "did not answer in time",
     ),
-    "noise on standard error": (
-        "echo 'netbench:shell x86_64'; yes noise >&2",
-        "did not answer in time",
-    ),
-    "nothing": ("sleep 1000", "did not answer in time"),
+    "noise on standard error": (f"{SHELL}yes noise >&2", "did not answer in time"),
     "the end": ("exit 0", "ran no command"),
-    "ready, and no worker": (
-        "echo 'netbench:shell x86_64'; echo netbench:ready; yes",
-        "not netbench's protocol",
-    ),
+    "ready, and no worker": (f"{SHELL}echo netbench:ready; yes", "not netbench's protocol"),
 }
 
 
-@pytest.mark.parametrize(
-    "name", rows(SHELLS, ("lines without end", "an answer without end", "the end"))
-)
+@pytest.mark.parametrize("name", rows(SHELLS, ("an answer without end", "the end")))
 def test_a_hostile_login_shell_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
     script, says = SHELLS[name]
     folder = place.folder / re.sub(r"\W+", "-", f"shell {name}")
@@ -305,7 +280,6 @@ SERVERS = {
     "banner lines without end": (b"welcome\r\n" * 7000, True, "is not an SSH server|no SSH banner"),
     "noise after the banner": (BANNER + b"\xff" * 65536, True, "key exchange failed"),
     "a packet of 4 GB": (BANNER + b"\xff\xff\xff\xf0" * 100, False, "key exchange"),
-    "nothing": (b"", False, "no SSH banner"),
 }
 
 

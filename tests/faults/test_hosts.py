@@ -123,18 +123,13 @@ def test_hosts_are_one_controllers_and_recover_from_one_that_was_killed(
     assert (again.returncode, again.stdout) == (0, "nothing is left to put back\n")
 
 
-def sessions(here: Lab) -> list[int]:
-    return [pid for host in here.hosts.values() for pid in sessions_of(host)]
-
-
-@pytest.mark.parametrize("victims", [workers, sessions])
-def test_workers_and_sessions_that_are_killed_are_replaced_and_what_they_held_is_put_back(
-    own: Lab, begin: Begin, victims: Callable[[Lab], list[int]]
+def test_sessions_that_are_killed_are_replaced_and_what_they_held_is_put_back(
+    own: Lab, begin: Begin
 ) -> None:
     before = state(own)
     campaign = begin(own, ONCE + HELD + SHORT.replace("200ms", "1s"))
     in_flight(campaign, own)
-    kill(*victims(own))
+    kill(*(pid for host in own.hosts.values() for pid in sessions_of(host)))
     code, said = campaign.end()
     assert code == 0, said
     assert statuses(campaign) == ["interrupted", "ok"]
@@ -147,7 +142,7 @@ def test_workers_and_sessions_that_are_killed_are_replaced_and_what_they_held_is
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("link", "sides"),
-    [("uplink", {"sender", "receiver"}), ("mgmt1", {"sender"}), ("mgmt2", {"receiver"})],
+    [("uplink", {"sender", "receiver"}), ("mgmt1", {"sender"})],
 )
 def test_a_short_cut_of_the_management_link_leaves_the_run_alone(
     own: Lab, begin: Begin, link: str, sides: set[str]
@@ -213,11 +208,10 @@ def test_a_data_link_that_goes_down_fails_its_run_and_no_other(pair: Lab, begin:
     assert state(pair) == before
 
 
-@pytest.mark.parametrize("settings", [HELD, ""], ids=["settings", "none"])
-def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: str) -> None:
+def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin) -> None:
     before = state(own)
     campaign = begin(
-        own, ONCE + settings + ENDLESS, with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
+        own, ONCE + HELD + ENDLESS, with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     )
     in_flight(campaign, own)
     kill(*(pid for host in own.hosts.values() for pid in processes(host, "sshd")))
@@ -230,40 +224,7 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin, settings: 
     assert f"`resume {campaign.folder}` continues it" in said
 
 
-# Who is let in
-
-
-def test_a_wrong_key_ends_a_campaign_before_it_begins(
-    pair: Lab, finish: Finish, tmp_path: Path
-) -> None:
-    """Each host's key is the other's. What else a connection is refused for: hosts/test_ssh.py."""
-    known = pair.folder / "known_hosts"
-    (one, ours), (two, theirs) = (line.split(" ", 1) for line in known.read_text().splitlines())
-    (tmp_path / "known").write_text(f"{one} {theirs}\n{two} {ours}\n")
-    config = tmp_path / "config"
-    config.write_text(pair.ssh_config.read_text().replace(str(known), f"{tmp_path}/known"))
-    campaign = finish(pair, ONCE + HELD + SHORT, block={**pair.block(), "ssh_config": str(config)})
-    code, said = campaign.end()
-    assert code == 1
-    assert "its host key has changed: it offers ssh-ed25519" in said
-    assert not campaign.results.exists()
-
-
 # Hosts in trouble
-
-
-def test_a_level_that_a_host_refuses_costs_its_cells_alone(pair: Lab, finish: Finish) -> None:
-    before = state(pair)
-    key = "sysctl.net.ipv4.tcp_congestion_control"
-    campaign = finish(pair, f"{ONCE}sweep: {{{key}: [reno, nosuch]}}\n{SHORT}")
-    code, said = campaign.end()
-    assert code == 0, "a level that a host does not have is a finding, as an unsupported method is"
-    found = {record["cell"].rpartition("=")[2]: record for record in campaign.records()}
-    refused = found["nosuch"]
-    assert (found["reno"]["status"], refused["status"]) == ("ok", "refused")
-    assert f"snd: {key}: nosuch: write file: " in refused["reason"]
-    assert f"refused: {refused['reason']}" in said
-    assert state(pair) == before
 
 
 # Words that a shell would read
@@ -313,17 +274,13 @@ def test_names_of_interfaces_and_files_meet_no_shell(own: Lab, tmp_path: Path) -
     ("key", "name", "value"),
     [
         ("settings", f"sysctl.net.ipv4.tcp_sack;{HOSTILE}", "0"),
-        ("settings", f"sysctl.net.ipv4.tcp_sack\n{HOSTILE}", "0"),
-        ("settings", f"sysctl.net.ipv4.tcp_sack' >{CANARY}; '", "0"),
         ("sweep", "sysctl.net.ipv4.tcp_congestion_control", ["reno", f"reno {HOSTILE}\n>{CANARY}"]),
-        ("hosts", "snd", {"ssh": f"x;{HOSTILE}"}),
         ("hosts", "snd", {"ssh": f"-oProxyCommand=sh>{CANARY}"}),
         ("hosts", "snd", {"ssh": f"root@$(>{CANARY})"}),
-        ("hosts", HOSTILE, "local"),
         ("hosts", "snd", {"interface": f"a b\n{HOSTILE}"}),
         ("transfer", "source", {"file": f"/nowhere/{HOSTILE}\n$(>{CANARY})"}),
     ],
-    ids=range(10),
+    ids=range(6),
 )
 def test_words_that_mean_nothing_are_refused_in_words(
     pair: Lab, finish: Finish, key: str, name: str, value: Any

@@ -70,6 +70,24 @@ def deliver(pair: Pair, send: str, receive: str, number: int, **options: Any) ->
         assert sent.numbers("", "digest") == received.numbers("", "digest")
 
 
+def test_an_option_belongs_to_its_method_and_is_checked(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bounds hold, and another method's job does not take it."""
+    worker = pair.sender
+    option = worker.catalogue.send["splice"].options[0]
+    for method, value, says in (
+        ("splice", 1, "must be between"),
+        ("write", 65536, "another method"),
+    ):
+        job = {"role": "send", "method": method, "streams": 1, "chunk": 10, "duration": 10}
+        values = {**worker.values(job), option.id: value}
+        with monkeypatch.context() as patch:
+            patch.setattr(worker, "values", lambda *_, given=values: given)
+            with pytest.raises(EngineError, match=says):
+                worker.prepare(job)
+
+
 @contextlib.contextmanager
 def served_on(pair: Pair, worker: Worker, send: str, receive: str) -> Iterator[None]:
     """A fault, after which the worker must be as before: it has nothing more open, and runs the

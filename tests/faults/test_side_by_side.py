@@ -115,7 +115,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     """So does a controller that resumes it, without the hosts of that pair."""
     soon = with_values(run__worker_pool__RECONNECT_SECONDS=1.0)
     text = f"overlap: kernel\nsettings: {{tso: off}}\n{PAIRED}"
-    campaign = begin(own, f"{text}repeat: {{min: 40, max: 40}}\n", soon, watch=False)
+    campaign = begin(own, f"{text}repeat: {{min: 15, max: 15}}\n", soon, watch=False)
     campaign.await_records(2)
     host = own.hosts["d"]
     kill(*processes(host, "sshd"), *processes(host, "worker-"))
@@ -141,7 +141,7 @@ def test_a_pair_whose_receiver_is_gone_is_given_up_and_the_other_goes_on(
     records = campaign.records()[len(before) :]
     assert {(r["pair"], r["status"], r["round"]) for r in records} == {("a>b", "ok", 1)}
     ok = [r for r in campaign.records() if r["pair"] == "a>b" and r["status"] == "ok"]
-    assert len(ok) == 40
+    assert len(ok) == 15
 
 
 def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
@@ -160,30 +160,6 @@ def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
     assert len({record["run"] for record in records}) == len(records)
     ended = [record["pair"] for record in records if record["status"] == "interrupted"]
     assert len(ended) == len(set(ended))
-
-
-@pytest.mark.slow
-def test_a_campaign_whose_controller_was_killed_goes_on_in_the_same_order(
-    begin: Begin, four: Lab
-) -> None:
-    sweep = "sweep: {chunk: [16K, 32K, 64K]}\nrepeat: {min: 4, max: 4}\n"
-    text = f"overlap: kernel\n{PAIRED.replace('200ms', '20ms')}{sweep}"
-    whole = begin(four, text)
-    assert whole.end()[0] == 0
-    killed = begin(four, text)
-    killed.await_records(9)
-    kill(killed.process.pid)
-    killed.process.communicate()
-    done = call("resume", killed.folder)
-    assert done.returncode == 0, done.stderr
-
-    def waves(records: list[Record]) -> list[tuple[int, str]]:
-        return list(dict.fromkeys((r["block"], r["cell"]) for r in records if r["status"] == "ok"))
-
-    assert waves(killed.records()) == waves(whole.records())
-    assert sorted((r["block"], r["cell"], r["pair"]) for r in killed.records()) == sorted(
-        (r["block"], r["cell"], r["pair"]) for r in whole.records()
-    )
 
 
 @pytest.mark.slow

@@ -59,20 +59,16 @@ def rows(browser: Browser) -> list[list[str]]:
     return browser.run(script)  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("which", ["page", "large"])
-def test_no_request_and_no_error(
-    browser: Browser, which: str, request: pytest.FixtureRequest
-) -> None:
-    shown = request.getfixturevalue(which)
-    browser.open(shown, "#run-9")
+def test_no_request_and_no_error(browser: Browser, large: Path) -> None:
+    browser.open(large, "#run-9")
     assert browser.one("#run-9").is_displayed()
     requested = {url.partition("#")[0] for url in browser.requests()}
-    assert {url for url in requested if not url.startswith("data:")} <= {shown.as_uri()}
+    assert {url for url in requested if not url.startswith("data:")} <= {large.as_uri()}
     assert browser.log() == []
     script = """return [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute('href'))
         .filter(to => !document.getElementById(to.slice(1)))"""
     assert browser.run(script) == [], "each link leads somewhere"
-    assert shown.stat().st_size <= 2_000_000
+    assert large.stat().st_size <= 2_000_000
     browser.size(400)
     assert browser.run("return document.documentElement.scrollWidth") <= 400
 
@@ -90,12 +86,12 @@ def test_the_page_itself_forbids_requests(browser: Browser, page: Path) -> None:
     assert "Content Security Policy" in " ".join(browser.log())
 
 
-def test_no_serious_fault_of_accessibility(browser: Browser, page: Path) -> None:
-    for scheme in ("light", "dark"):
-        browser.media(scheme)
-        browser.open(page, "#run-3")
-        browser.one("#all-runs")
-        assert browser.faults() == [], scheme
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.slow)])
+def test_no_serious_fault_of_accessibility(browser: Browser, page: Path, scheme: str) -> None:
+    browser.media(scheme)
+    browser.open(page, "#run-3")
+    browser.one("#all-runs")
+    assert browser.faults() == []
 
 
 def test_tables_sort_by_keyboard(browser: Browser, page: Path) -> None:
@@ -164,9 +160,8 @@ def test_light_and_dark(browser: Browser, page: Path) -> None:
     assert paper() == light
 
 
-@pytest.mark.parametrize("which", ["page", "large"])
-def test_print_cuts_no_table(browser: Browser, which: str, request: pytest.FixtureRequest) -> None:
-    browser.open(request.getfixturevalue(which), "#run-2")
+def test_print_cuts_no_table(browser: Browser, large: Path) -> None:
+    browser.open(large, "#run-2")
     browser.click("#run-2 summary")
     browser.size(718)  # A4 less margins of 1 cm, at 96 dots an inch
     browser.media("dark", "print")

@@ -4,9 +4,9 @@ boots: test_boots_guests.py.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -15,24 +15,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netbench.base.errors import BootError, HostError
+from netbench import campaign
+from netbench.base.errors import BootError, CampaignError, HostError
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.kernels.boot import boot_method, installed
+from netbench.kernels.boot.acceptance import Look, look, rates, why_not_ready, why_wrong
 from netbench.kernels.boot.boot_method import CONSOLE_BYTES, Target, console_file
-from netbench.kernels.boot.campaign_boots import Boots, joined, original_states
-from netbench.kernels.boot.command import Command as CommandMethod
+from netbench.kernels.boot.campaign_boots import Boots, original_states
 from netbench.kernels.boot.console import CONSOLE_LINES, PANIC, excerpt
 from netbench.kernels.boot.copied import release_of
 from netbench.kernels.boot.grub import entry_of
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of
-from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat
+from netbench.kernels.built import pinned, with_built_kernels
+from netbench.kernels.compile import build
+from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat, build_name
 from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
+from netbench.plan.plan_json import plan_json
+from netbench.result.files import HostEntry
 from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
+from tests.support.kernel_repository import Lines, Repository
 from tests.support.local import Command
 from tests.support.this_machine import ThisMachine
 from tests.unit.test_plan import make, runs, steps_of
@@ -95,18 +102,24 @@ def test_each_boot_has_blocks_of_its_kernel_alone_and_all_give_the_runs_asked_fo
     assert boots * blocks >= low
 
 
-def test_a_campaign_without_kernels_boots_for_the_sake_of_boots() -> None:
-    assert Plan(make({"x": ["1"]})).all_boots() == []
-    assert Plan(make({"x": ["1"]})).boot(0) is None
-    many = Plan(replace(make({"x": ["1"]}), repeat=Repeat(min=4, max=4, boots=2)))
-    assert many.all_boots() == [Boot(1, ""), Boot(2, "")]
-
-
-def test_the_time_of_boots_that_are_left_shrinks_to_the_way_back() -> None:
-    plan = booted(2, 4, ("k1", "k2"))  # two blocks a boot, four boots
+def test_without_kernels_boots_are_booted_for_their_own_sake_and_take_no_time_where_none_are() -> (
+    None
+):
+    alone = make({"x": ["1"]})
+    assert (Plan(alone).all_boots(), Plan(alone).boot(0), Plan(alone).seconds_of_boots(0)) == (
+        [],
+        None,
+        0,
+    )
+    assert Plan(replace(alone, repeat=Repeat(min=4, max=4, boots=2))).all_boots() == [
+        Boot(1, ""),
+        Boot(2, ""),
+    ]
+    plan = booted(
+        2, 4, ("k1", "k2")
+    )  # two blocks a boot, four boots, of which the last is the way back
     left = [plan.seconds_of_boots(block) / BOOT_SECONDS for block in range(8)]
     assert left == [4, 4, 3, 3, 2, 2, 1, 1]
-    assert Plan(make({"x": ["1"]})).seconds_of_boots(0) == 0
 
 
 def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
@@ -124,13 +137,9 @@ def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
     ("release", "wanted", "fits"),
     [
         ("6.1.0-44-cloud-amd64", "6.1", True),
-        ("6.12.3", "6.1", False),
-        ("6.1", "6.1", True),
-        ("6.1.10", "6.1.1", False),
         ("6.1.1-rc2", "6.1.1", True),
         ("6.1.0-44-amd64", "6.1.0-4", False),
         ("6.1.0+patched", "6.1.0", True),
-        ("5.10.0", "6.1", False),
     ],
 )
 def test_a_release_begins_with_the_wanted_one_where_a_number_ends(
@@ -196,13 +205,10 @@ OTHERS = Files(
     ("there", "wanted", "release", "image", "initrd"),
     [
         (DEBIAN, "6.1", "6.1.0-10-amd64", "/boot/vmlinuz-", "/boot/initrd.img-6.1.0-10-amd64"),
-        (DEBIAN, "6.1.0-9-amd64", "6.1.0-9-amd64", "/boot/", "/boot/initrd.img-6.1.0-9-amd64"),
         (DEBIAN, "6.12", "6.12.3-bare", "/boot/", ""),
         (OTHERS, RHEL, RHEL, "/boot/", ""),  # RHEL puts one for debugging beside it
-        (OTHERS, "5.14", f"{RHEL}+debug", "/boot/", ""),
         (OTHERS, "6.9.0-rc1", "6.9.0-rc1", "/boot/", ""),  # installkernel keeps the one before it
         (OTHERS, "6.9", "6.9.0", "/boot/", ""),
-        (OTHERS, "6.9.0-rc1.old", "6.9.0-rc1.old", "/boot/", ""),
         (OTHERS, "6.8", "6.8.1-200.fc40", "/boot/", "/boot/initramfs-6.8.1-200.fc40.img"),
         (OTHERS, "6.7", "6.7.1-arch1", "/usr/", "/usr/lib/modules/6.7.1-arch1/initrd"),
     ],
@@ -218,34 +224,29 @@ def test_the_newest_installed_kernel_of_a_release_is_found_with_its_initrd(
 
 def test_the_original_kernel_is_not_one_of_a_longer_name() -> None:
     """Its own image is gone: the firmware's default is the best that is left."""
-    there = Files("/boot/vmlinuz-6.9.1", "/boot/vmlinuz-6.9.1+debug")
     gone = Files("/boot/vmlinuz-6.9.1+debug")
     assert boot_method("kexec").prepare_original(gone, State("1", "6.9.1", "")).image == ""
-    assert installed.find(there, "6.9.1").release == "6.9.1"
 
 
 def test_a_kernel_that_is_not_installed_is_told_with_those_that_are() -> None:
-    with pytest.raises(BootError) as caught:
+    with pytest.raises(
+        BootError, match=r"no kernel 6\.6 is installed, only 6.*, 6\.6\.1-gone, 6\.12"
+    ):
         installed.find(DEBIAN, "6.6")  # its modules are there, its image is not
-    assert str(caught.value) == (
-        "there: no kernel 6.6 is installed, only 6.1.0-9-amd64, 6.1.0-10-amd64, 6.6.1-gone, 6.12.3-bare"
-    )
     wanted = [Kernel("a", release="6.1"), Kernel("b", release="7"), Kernel("c", image="/x")]
-    said = installed.missing(DEBIAN, wanted)
-    assert said.startswith("no kernel 7 is installed")
+    assert installed.missing(DEBIAN, wanted).startswith("no kernel 7 is installed")
 
 
 def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
     header = bytearray(0x2000)
     struct.pack_into("<H", header, 0x20E, 0x1000)
-    text = b"6.12.3-patched (me@here) #1 SMP\0"
-    header[0x1200 : 0x1200 + len(text)] = text
+    header[0x1200:0x121F] = b"6.12.3-patched (me@here) #1 SMP"
     image = tmp_path / "vmlinuz"
     image.write_bytes(header)
     assert release_of(HERE, str(image)) == "6.12.3-patched"
     for content, told in (
-        (b"#!/bin/sh\n", "is not an x86 kernel image"),
-        (bytes(0x2000), "cannot read the kernel release"),
+        (b"#!/bin/sh\n", "is not an x86 ker"),
+        (bytes(0x2000), "cannot read the"),
     ):
         image.write_bytes(content)
         with pytest.raises(BootError, match=told):
@@ -293,6 +294,11 @@ menuentry '6.7 of mine' {
 menuentry 'Patched' --id 6.8-patched {
 \tlinuxefi /vmlinuz-6.8.1-mine root=/dev/sda1
 }
+submenu '2nd' {
+menuentry 'x' {
+	linux /vmlinuz-6.5.1-mine root=/dev/sda1
+}
+}
 menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
 \tfwsetup
 }
@@ -306,19 +312,13 @@ menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
         ("6.1.0-9-amd64", "gnulinux-advanced-6c5e>gnulinux-6.1.0-9-amd64-advanced-6c5e"),
         ("6.6.1-mine", "mine"),
         ("6.7.1-mine", ""),  # GRUB would take "6.7 of mine" for the seventh entry
+        ("6.5.1-mine", ""),  # and "2nd>x" for one of the third
         ("6.8.1-mine", "Patched"),  # by its title, since its id begins with a digit
         ("6.1.0", ""),
-        ("5.0", ""),
     ],
 )
 def test_the_entry_that_boots_a_release(release: str, entry: str) -> None:
     assert entry_of(MENU, release) == entry
-
-
-def test_no_name_in_the_path_to_an_entry_begins_with_a_digit() -> None:
-    menu = "submenu '2nd' {\nmenuentry 'x' {\nlinux /vmlinuz-6.1\n}\n}\n"
-    assert entry_of(menu, "6.1") == ""
-    assert entry_of(menu.replace("2nd", "second"), "6.1") == "second>x"
 
 
 # The user's own command
@@ -344,7 +344,7 @@ def test_a_command_gets_its_words_and_no_shell_sees_them(tmp_path: Path) -> None
     assert (tmp_path / "told").read_text().splitlines()[1:3] == ["original", "6.1.0-9-amd64"]
 
 
-@pytest.mark.parametrize("release", ["-x", "6.1;id", "6.1\n", "$(id)", ""])
+@pytest.mark.parametrize("release", ["-x", "6.1;id", "6.1\n"])
 def test_what_a_host_calls_its_kernel_is_no_other_word(tmp_path: Path, release: str) -> None:
     machine, ours = command(tmp_path, "exit 0"), boot_method("command")
     with pytest.raises(BootError, match="which is no release"):
@@ -353,14 +353,13 @@ def test_what_a_host_calls_its_kernel_is_no_other_word(tmp_path: Path, release: 
 
 def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
     ours, new = boot_method("command"), Target("new", "6.12")
+    failing = command(tmp_path, "echo no route to the BMC >&2; exit 3")
     with pytest.raises(BootError, match=r"failed \(exit 3\): no route to the BMC"):
-        ours.reboot(command(tmp_path, "echo no route to the BMC >&2; exit 3"), new)
-    host = Host("snd", boot=BootSpec("command", argv=("/nowhere/boot",)))
-    absent = Machine(host, ThisMachine("snd"), AsHere)
-    with pytest.raises(BootError, match="snd: cannot run /nowhere/boot"):
-        ours.reboot(absent, new)
-    nameless = ours.why_not(absent, [Kernel("new", image="/x")])
-    assert "new: a command needs `release`" in nameless
+        ours.reboot(failing, new)
+    assert "new: a command needs `release`" in ours.why_not(failing, [Kernel("new", image="/x")])
+    (tmp_path / "boot-host").unlink()
+    with pytest.raises(BootError, match=f"snd: cannot run {tmp_path}/boot-host"):
+        ours.reboot(failing, new)
 
 
 # Consoles
@@ -370,10 +369,9 @@ def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "console"
     host = Host("snd", boot=BootSpec("kexec", console=str(file)))
     assert console_file(host) == [f"{file}: No such file or directory"]
-    file.write_bytes(b"".join(b"line %d \xff\n" % number for number in range(1000)))
-    assert console_file(host)[-1] == "line 999 \ufffd"
-    shown = [boot_method(kind).console(host) for kind in ("kexec", "grub", "command")]
-    assert shown == [console_file(host)] * 3
+    file.write_bytes(b"line 998\nline 999 \xff\n")
+    for kind in ("kexec", "grub", "command"):
+        assert boot_method(kind).console(host) == ["line 998", "line 999 \ufffd"]
     assert console_file(Host("snd")) == []
     file.write_bytes(b"x" * (CONSOLE_BYTES + 1))
     assert console_file(host) == ["x" * CONSOLE_BYTES]
@@ -383,19 +381,10 @@ def test_of_a_console_the_panic_is_shown_else_the_end() -> None:
     lines = [f"line {chr(65 + number)}" for number in range(40)]
     assert excerpt(lines) == lines[-CONSOLE_LINES:]
     lines[20] = f"[ 1.0] {PANIC}: VFS"
-    assert lines[20] in excerpt(lines)
-    assert lines[19] in excerpt(lines)
-    assert len(excerpt(lines)) == CONSOLE_LINES
-    assert excerpt(lines[20:22]) == lines[20:22]
-    assert excerpt([]) == []
+    assert {lines[19], lines[20]} <= {*excerpt(lines)}
+    assert [len(excerpt(some)) for some in (lines, lines[20:22], [])] == [CONSOLE_LINES, 2, 0]
     again = [f"[{number}] it does not listen" for number in range(30)]
     assert excerpt(["no network device", *again]) == ["no network device", "[0] it does not listen"]
-
-
-def test_reasons_of_several_hosts_are_one_line_before_their_consoles() -> None:
-    reasons = ["a: it is gone\n  console of a: x\n  y", "b: so is it", "c: z\n  console of c: w"]
-    lines = ["a: it is gone; b: so is it; c: z", "  console of a: x", "  y", "  console of c: w"]
-    assert joined(reasons).splitlines() == lines
 
 
 # The journal
@@ -497,55 +486,31 @@ def test_the_original_kernel_is_read_anew_after_a_restore(tmp_path: Path) -> Non
     assert lab.release_of("h") == "6.1"
     lab.boots.bring_up("b", lambda number: "")
     assert lab.release_of("h") == "6.12"
-    assert lab.anew().back() == ["h: back on 6.1"]
-    assert lab.release_of("h") == "6.1"
+    assert (lab.anew().back(), lab.release_of("h")) == (["h: back on 6.1"], "6.1")
 
 
-def test_hosts_are_back_when_a_kernel_is_not_accepted_and_cannot_be_booted_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("body", "refused", "why", "told"),
+    [
+        (UP, ["no address"], "", ["a", "a"]),
+        # a command that leaves the words of a kernel out
+        ("a) up 6.12 quiet;;", [], "command line `quiet` instead of `a`", ["a", "a", "original"]),
+    ],
+)
+def test_a_kernel_that_is_not_accepted_is_booted_once_more(
+    tmp_path: Path, body: str, refused: list[str], why: str, told: list[str]
 ) -> None:
-    lab = Simulated(tmp_path, UP)
-    real = CommandMethod.prepare
-
-    def once(
-        self: CommandMethod, machine: Machine, kernel: Kernel | None, original_kernel: State
-    ) -> Target:
-        if lab.release_of("h") == "6.12" and kernel:
-            raise BootError("h: this kernel has no kexec")
-        return real(self, machine, kernel, original_kernel)
-
-    monkeypatch.setattr(CommandMethod, "prepare", once)
-    with pytest.raises(BootError) as caught:
-        lab.boots.bring_up("a", lambda number: "the data link is down")
-    why = "it could not be booted once more: h: this kernel has no kexec"
-    assert str(caught.value) == f"the data link is down; {why}"
-    assert lab.release_of("h") == "6.1"
-    assert isinstance(lab.journal.boot_of("h"), Back)
-
-
-def test_a_kernel_that_is_not_accepted_is_booted_once_more(tmp_path: Path) -> None:
-    lab = Simulated(tmp_path, UP)
-    refusals = ["no address"]
-    assert lab.boots.bring_up("a", lambda number: refusals.pop() if refusals else "") == 1
-    assert lab.told("h") == ["a", "a"]
-    assert lab.said == ["boot 1, once more: no address"]
-
-
-def test_a_command_that_leaves_the_words_of_a_kernel_out_is_found_out(tmp_path: Path) -> None:
-    lab = Simulated(tmp_path, "a) up 6.12 quiet;;")
-    why = r"it booted 6\.12 with the command line `quiet` instead of `a`"
-    with pytest.raises(BootError, match=why):
-        lab.boots.bring_up("a", lambda number: "")
-    assert lab.told("h") == ["a", "a", "original"]
+    lab = Simulated(tmp_path, body)
+    with pytest.raises(BootError, match=why) if why else nullcontext():
+        lab.boots.bring_up("a", lambda number: refused.pop() if refused else "")
+    assert lab.told("h") == told
+    assert why or lab.said == ["boot 1, once more: no address"]
 
 
 def test_a_host_is_restored_only_with_its_original_command_line(tmp_path: Path) -> None:
     lab = Simulated(tmp_path, f"original) up 6.1 'quiet more';; {UP}")
     lab.boots.bring_up("a", lambda number: "")
-    why = (
-        "h: not restored to its original kernel 6.1: it booted 6.1 with the command line `quiet mo"
-    )
-    with pytest.raises(HostError, match=why):
+    with pytest.raises(HostError, match=r"h: not restored .* with the command line `quiet more`"):
         lab.boots.back()
     assert isinstance(lab.journal.boot_of("h"), Booted)
 
@@ -585,9 +550,181 @@ def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Pa
 
 def test_this_machine_is_not_booted(netbench: Command, small_file: Path) -> None:
     small_file.write_text(small_file.read_text().replace("sweep: {", "sweep: {kernel: ['6.1'], "))
-    why = "this is the machine that netbench runs on, which cannot boot itself; name hosts with ssh"
-    for verb in ("check", "run"):
-        done = netbench(verb, small_file)
-        assert done.returncode == 2
-        assert why in " ".join((done.stdout + done.stderr).split())
-    assert json.loads(netbench("plan", small_file, "--json").stdout)["boots"][0]["kernel"] == "6.1"
+    done = netbench("run", small_file)
+    assert done.returncode == 2
+    assert "netbench runs on, which cannot boot itself; name hosts" in " ".join(done.stderr.split())
+
+
+# Builds of a kernel: their keys, the plan's turns, and what the conductor boots
+
+
+TEXT = """\
+netbench: 1
+name: builds
+hosts: {{snd: {{ssh: snd}}, rcv: {{ssh: rcv}}}}
+kernels: {{a: {}, b: {}}}
+sweep: {{kernel: [a, b]}}
+repeat: {{min: 8, max: 8, boots: {}}}
+"""
+GIT = "{git: /x, rev: v1, builds: 2}"
+DEBS = "{builds: [{deb: a1.deb}, {deb: a2.deb}], append: quiet}"
+
+
+def parsed(one: str, other: str, boots: int = 4) -> campaign.Campaign:
+    return campaign.parse(TEXT.format(one, other, boots), "builds.yaml")
+
+
+# Keys
+
+
+def test_a_number_links_a_kernel_from_git_as_often() -> None:
+    each = parsed(GIT, "{git: /x, rev: v2, builds: 2}").kernels["a"].each
+    assert [(k.name, k.layout, k.rev, k.builds) for k in each] == [
+        ("a#1", 0, "v1", ()), ("a#2", 1, "v1", ())
+    ]  # fmt: skip
+    alone = parsed("{git: /x, rev: v1, builds: 1}", "{release: '6.1'}").kernels["a"]
+    assert alone.each == (alone,)
+
+
+def test_a_layout_is_one_build_of_a_name_of_its_own(repository: Repository) -> None:
+    """It is the one that builds have: two kernels of a commit can be compared by nothing else."""
+    git = f"git: {repository.place}, rev: master, config: tinyconfig"
+    kernels = parsed(f"{{{git}, builds: 2}}", f"{{{git}, layout: 1}}", boots=2).kernels
+    assert [(k.name, k.layout) for k in kernels["b"].each] == [("b", 1)]
+    first, second, again = (build(k, Lines().told) for name in "ab" for k in kernels[name].each)
+    assert again == second != first
+
+
+def test_listed_builds_take_the_place_of_a_source() -> None:
+    found = parsed(DEBS, "{builds: [{release: '6.1'}, {image: /i, initrd: /r}]}")
+    debs = (Kernel(f"a#{n}", deb=f"a{n}.deb", append="quiet") for n in (1, 2))
+    assert found.kernels["a"].each == (*debs,)
+    assert found.kernels["b"].each[1] == Kernel("b#2", image="/i", initrd="/r")
+    assert [kernel.name for kernel in found.builds] == ["a#1", "a#2", "b#1", "b#2"]
+
+
+def test_boots_that_builds_do_not_fit_are_refused() -> None:
+    with pytest.raises(CampaignError, match=r"repeat\.boots: expected 2 or more, a boot of each b"):
+        parsed(GIT, GIT, boots=1)
+    with pytest.raises(CampaignError, match=r"kernels\.b\.builds: expected as many builds as a"):
+        parsed(GIT, "{git: /x, rev: v1, builds: 3}")
+    assert parsed(GIT, "{release: '6.1'}", boots=2).warnings == ()
+    assert "3 boots are no multiple of 2 builds" in parsed(GIT, GIT, boots=3).warnings[0]
+
+
+# The plan
+
+
+def several(boots: int, builds: Sequence[int]) -> Plan:
+    plan = booted(boots, boots, ("k1", "k2"))
+    kernels = {
+        name: replace(kernel, git="/x", layouts=number)
+        for (name, kernel), number in zip(plan.campaign.kernels.items(), builds, strict=True)
+    }
+    return Plan(replace(plan.campaign, kernels=kernels))
+
+
+def test_builds_of_a_kernel_take_turns_from_round_to_round() -> None:
+    plan = several(5, (2, 1))
+    boots = plan.all_boots()
+    assert [boot.build for boot in boots if boot.kernel == "k1"] == [1, 2, 1, 2, 1]
+    assert {boot.build for boot in boots if boot.kernel == "k2"} == {None}
+    assert [boot.kernel for boot in boots] == [b.kernel for b in several(5, (1, 1)).all_boots()]
+    told = plan_json(plan)["boots"]
+    assert isinstance(told, list)
+    assert [each.get("build") for each in told] == [boot.build for boot in boots]
+    assert plan.boot_on("k1") == Boot(0, "k1", 1)
+
+
+# What is booted
+
+
+def test_the_build_of_the_round_is_booted(tmp_path: Path) -> None:
+    """Hosts are stand-ins, which a program boots: it is told the name of the build."""
+    lab = Simulated(tmp_path, 'a#1|a#2) up 6.12 "quiet a";; ' + UP)
+    builds = tuple(Kernel(build_name("a", at), release="6.12", append="a") for at in (1, 2))
+    other = Kernel("b", release="6.12", append="b")
+    lab.boots._kernels = {"a": Kernel("a", builds=builds), "b": other}
+    for turn in (1, 2, None):
+        lab.boots.bring_up("b" if turn is None else "a", lambda number: "", turn)
+    assert lab.told("h") == ["a#1", "a#2", "b"]
+
+
+def test_a_campaign_has_each_build_built_of_the_commit_that_it_keeps(
+    repository: Repository,
+) -> None:
+    git = f"{{git: {repository.place}, rev: master, config: tinyconfig, builds: 2}}"
+    wanted = pinned(parsed(git, git, boots=2))
+    assert "builds: 2" in wanted.text
+    built = with_built_kernels(wanted, Progress().say)
+    trees = [build.tree for build in built.kernels["a"].each]
+    assert len(set(trees)) == 2
+    assert [build.tree for build in built.kernels["b"].each] == trees
+    assert [build.name for build in built.builds][:2] == ["a#1", "a#2"]
+
+
+class Answering:
+    """A pool of workers that find every address."""
+
+    def host_worker(self, host: str) -> Answering:
+        return self
+
+    def operate(self, op: str, address: str) -> str:
+        return "eth0"
+
+
+def test_a_boot_is_accepted_by_what_earlier_boots_of_its_build_were() -> None:
+    def entry(build: int | None, release: str) -> HostEntry:
+        return HostEntry(1, "id", 100, {"kernel": release}, on="a", build=build)
+
+    wanted = parsed(DEBS, DEBS)
+    stored = {"snd": [entry(1, "6.1"), entry(2, "6.2")]}
+    pool = cast(WorkerPool, Answering())
+    assert why_not_ready(wanted, pool, stored, {"snd": entry(2, "6.2")}) == ""
+    why = why_not_ready(wanted, pool, stored, {"snd": entry(1, "6.2")})
+    assert "kernel was 6.1, then 6.2" in why
+
+
+# Clocks of booted hosts by two looks, which are made up: no clock here runs at another rate
+
+
+MS = 10**6
+
+
+def looked(there: int, at: int, took: int = 0) -> Look:
+    """A clock that said so, asked at a time, with the answer after `took`; all in ms."""
+    return Look(at * MS, there * MS, (at + took) * MS)
+
+
+@pytest.mark.parametrize(
+    ("passed", "took", "wrong"),
+    [
+        (1000, 0, False),
+        (1018, 0, False),  # what a step of 10 ms and 1% allow
+        (1025, 0, True),
+        (975, 0, True),
+        (1025, 20, False),  # the answer may have been late by as much
+        (2000, 200, True),
+        (500, 200, True),
+        (0, 0, True),
+    ],
+)
+def test_a_clock_is_wrong_where_no_delay_explains_it(passed: int, took: int, wrong: bool) -> None:
+    first, second = looked(70_000, 5_000, took), looked(70_000 + passed, 6_000, took)
+    why = why_wrong({"a": looked(0, 0), "b": first}, {"a": looked(1000, 1000), "b": second})
+    assert why.startswith("b: its clock runs ") == wrong
+    assert bool(why) == wrong
+
+
+def test_what_is_read_is_the_time_since_boot_and_the_true_rate_lies_between_the_bounds() -> None:
+    found = look(lambda: "351735.47 234388.90\n")
+    assert found.there == 351_735_470_000_000
+    assert found.before <= found.after
+    low, high = rates(looked(0, 0, 30), looked(1500, 1000, 30))
+    assert low < 1.5 < high
+
+
+@pytest.mark.parametrize("text", ["x", "nan 1", "1e400 1"])
+def test_what_is_no_uptime_is_the_hosts_error(text: str) -> None:
+    with pytest.raises(HostError, match="/proc/uptime is no time there"):
+        look(lambda: text)

@@ -15,12 +15,15 @@ from pathlib import Path
 import pytest
 
 from netbench import campaign
+from netbench.campaign import load
 from netbench.cli import parser
+from netbench.model import Campaign, Lab
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json
 from netbench.report import csv as report_csv
 from netbench.report import json as report_json
 from netbench.report.build import build
+from tests.support.hand_catalogue import catalogue
 from tests.support.paths import ROOT
 
 FROZEN = Path(__file__).with_name("frozen.json")
@@ -105,3 +108,32 @@ if __name__ == "__main__":
         "options": options(),
     }
     FROZEN.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n")
+
+
+# sosend is Oppermann's sweep
+
+
+FILES = sorted((ROOT / "campaigns").glob("*.yaml"))
+SOSEND = next(file for file in FILES if file.name == "sosend.yaml")
+
+
+def factors(campaign: Campaign, *names: str) -> set[tuple[str, ...]]:
+    return {tuple(cell.factors[name] for name in names) for cell in campaign.cells}
+
+
+def test_sosend_runs_in_a_lab_with_nothing_but_a_set() -> None:
+    campaign = load(SOSEND, ["lab=netns"], catalogue())
+    assert campaign.lab == Lab("netns")
+    assert campaign.cells == load(SOSEND, catalogue=catalogue()).cells
+    assert list(campaign.hosts) == ["snd", "rcv"]
+
+
+def test_sosends_kernels_are_swept_by_what_its_head_says() -> None:
+    sets = re.findall(r"--set '([^']+)'", SOSEND.read_text())
+    campaign = load(SOSEND, sets, catalogue())
+    assert campaign.compare is not None
+    assert campaign.compare.factor == "kernel"
+    assert factors(campaign, "kernel", "tso") == {
+        (k, t) for k in ("6.1", "6.12") for t in ("on", "off")
+    }
+    assert len(campaign.cells) == 12

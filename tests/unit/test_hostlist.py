@@ -69,9 +69,3 @@ def test_hosts_in_sequence_fold_to_one_range(first: int, count: int, width: int)
 def test_numbers_in_names_count_in_their_order() -> None:
     names = ["n10", "n9", "head", "n9b2", "n9b10", "n"]
     assert sorted(names, key=order) == ["head", "n", "n9", "n9b2", "n9b10", "n10"]
-
-
-@given(st.lists(st.text(max_size=6), max_size=6))
-def test_any_names_have_an_order(names: list[str]) -> None:
-    """node1 and node01 have the same."""
-    assert sorted(map(order, names)) == [order(name) for name in sorted(names, key=order)]

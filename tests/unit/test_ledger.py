@@ -85,7 +85,6 @@ def test_a_closed_unit_may_run_along_until_it_has_the_most_runs() -> None:
     [
         (("refused", "refused"), True),
         (("refused", "unsupported"), True),
-        (("unsupported", "unsupported"), False),
         (("refused", "ok"), False),
         (("refused",), False),
     ],
@@ -105,30 +104,6 @@ def test_a_block_under_way_is_taken_up_where_it_stopped_and_an_interrupted_run_a
     book.add(record(2, SENDFILE, 0, 10, "interrupted", "ctrl-c"))
     assert (book.block, book.done, book.runs) == (0, {WRITE}, 2)
     assert book.open_keys == [WRITE, SENDFILE]
-
-
-def test_a_cell_that_fails_in_a_row_is_given_up_and_one_that_recovers_is_not() -> None:
-    book = ledger()
-    for n in range(FAILURES_IN_A_ROW):
-        assert book.is_open(WRITE)
-        book.add(record(2 * n + 1, WRITE, n, 0, "failed", "no route"))
-        book.add(
-            record(2 * n + 2, SENDFILE, n, 10 + n * 5, "failed" if n == 1 else "ok", "no route")
-        )
-    assert not book.is_open(WRITE)
-    assert book.is_open(SENDFILE)
-    assert book.failed
-
-
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [("unsupported", "no splice"), ("refused", "tso reads off"), ("failed", "verify: differs")],
-)
-def test_what_cannot_get_better_closes_at_once(status: Status, reason: str) -> None:
-    book = ledger()
-    book.add(record(1, WRITE, 0, 0, status, reason))
-    assert not book.is_open(WRITE)
-    assert book.is_open(SENDFILE)
 
 
 def test_keys_that_include_attached_do_not_keep_levels_apart() -> None:
@@ -188,20 +163,6 @@ repeat: {min: 4, boots: 2, max: 30}
 def booted(run: int, cell: str, block: int, status: Status = "ok", reason: str = "") -> Record:
     unbooted = record(run, (cell, "h>h"), block, 10 + block / 10, status, reason)
     return replace(unbooted, boot=block // 2 + 1)
-
-
-def test_boots_settle_how_many_blocks_there_are_whatever_fails_in_them() -> None:
-    plan, book = in_boots()
-    assert (plan.blocks, plan.blocks_a_boot) == (8, 2)
-    run = 0
-    for block in range(8):
-        for unit in plan.wanted(block, book.is_open, ()):
-            run += 1
-            fate: tuple[Status, str] = ("failed", "reset") if run == 5 else ("ok", "")
-            book.add(booted(run, unit.cell.id, block, *fate))
-        assert not book.finished
-        book.next_block()
-    assert (run, book.finished, book.open_keys, book.failed) == (16, True, [], False)
 
 
 def in_boots() -> tuple[Plan, Ledger]:

@@ -4,66 +4,32 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
-from netbench import campaign
 from netbench.base.terminal import Painter
 from netbench.live.screen import render
-from netbench.live.standing import Findings, Overview
-from netbench.plan.plan import Plan
-from netbench.read.accounts import ACCOUNTS
-from netbench.report.source import Source
-from netbench.result.record import Record, SideCounters
+from netbench.live.standing import Overview
+from netbench.live.watched import snapshot
+from netbench.result.record import Record
 from netbench.result.store import now
-from netbench.run.ledger import Ledger
 from tests.support.paths import SAMPLE
 
 CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
-TEXT = """\
-netbench: 1
-name: many
-sweep: {send: [write, sendfile], chunk: [1K, 2K, 3K, 4K, 5K, 6K, 7K, 8K, 9K, 10K]}
-compare: {factor: send, baseline: write, control: off}
-repeat: {min: 3, max: 6, metrics: [throughput, sender_cpu]}
-"""
+NOTE = "Ctrl-C ends watching"
 
 
 # Lines for a terminal
 
 
-def view(
-    cautions: tuple[str, ...] = ("something " * 30,), last: str = "ok", word: str = ""
-) -> Overview:
-    """Three blocks of made-up runs, and one more run with a status."""
-    plan = Plan(campaign.parse(TEXT, "m.yaml"))
-    ledger = Ledger(plan, {"here": 100}, {"here>here": True}, ACCOUNTS)
-    run = 0
-    for block in range(3):
-        for number, unit in enumerate(plan.units):
-            run += 1
-            amount = (10 + number + 0.1 * ((run * 7) % 5)) * 1e9 / 8
-            cpu = {"rusage": {"cpu_ns": [0, 300_000_000 + run * 1000]}}
-            sides = [
-                SideCounters("here", (0, 10**9), meters={"flow": {"bytes": [[0], [n]]}, **cpu})
-                for n in (1, int(amount))
-            ]
-            factors = unit.cell.factors
-            ledger.add(Record(run, *unit.key, block, 0, factors, "ok", "", now(), *sides))
-        ledger.next_block()
-    unit = plan.units[15]
-    if last != "ok":
-        ledger.add(Record(99, *unit.key, 3, 0, unit.cell.factors, last, "no", now()))
-    findings = Findings(Path(), 1.0)
-    findings.comparisons = tuple(Source.of(SAMPLE).comparisons["throughput"])
-    findings.cautions = cautions
+def view(cautions: tuple[str, ...] = ("something " * 30,), word: str = "") -> Overview:
+    """The sample as if it ran still, with other cautions and a longer log."""
+    shown = snapshot(SAMPLE)
+    shown.findings.cautions = cautions
     log = tuple(f"{now()} line {number}{word}" for number in range(9))
-    return Overview(plan, ledger, Path("results/many/x"), findings, 100.0, log=log)
-
-
-NOTE = "Ctrl-C ends watching"
+    return replace(shown, state="running", log=log)
 
 
 @pytest.fixture(scope="module")
@@ -80,28 +46,22 @@ def test_no_line_is_wider_and_no_view_higher_than_the_terminal(
     lines = [COLOUR.sub("", line) for line in printed]
     assert len(lines) <= height
     assert max(map(len, lines)) <= width
-    assert lines[0].startswith("many")
+    assert lines[0].startswith("sample")
     text = "\n".join(lines)
     if (width, height) == (79, 23):
-        shown = len(re.findall(r"^(?:write|sendfile) +\d+K +\d", text, re.M))
+        shown = len(re.findall(r"^\w+ +\w+ +\S+ +10 ", text, re.M))
         more = re.search(r"… and (\d+) more cells$", text, re.M)
         assert more
-        assert shown + int(more[1]) == 20, text
+        assert shown + int(more[1]) == 6, text
         assert text.endswith(NOTE)
 
 
-def test_all_of_a_view_is_there_where_there_is_no_limit(many: Overview) -> None:
-    text = "\n".join(render(many, 200))
-    assert "… and" not in text
-    for c in many.findings.comparisons:
-        assert re.search(rf"^{c.level} +{c.context['pin']} +.*throughput +{c.verdict}", text, re.M)
-    assert "line 8" in text
-    assert "line 0" in text
-
-
 def test_cells_that_failed_or_are_open_come_first() -> None:
-    lines = render(view(last="refused"), 100, 12)
-    assert any("refused" in line and line.startswith("sendfile") for line in lines), lines
+    shown = view()
+    unit = [unit for unit in shown.plan.units if not unit.cell.control][-1]
+    shown.ledger.add(Record(99, *unit.key, 9, 0, unit.cell.factors, "refused", "no", now()))
+    lines = render(shown, 100, 12)
+    assert any("refused" in line and line.startswith("readwrite") for line in lines), lines
 
 
 def test_text_of_a_result_is_escaped_and_is_no_markup() -> None:

@@ -1,11 +1,23 @@
-"""The tool that lists every message."""
+"""Texts: the tool that lists every message, long ones of others, and names that are taken."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
+from netbench.base.hostlist import expand
+from netbench.base.names import COLUMNS, is_taken
+from netbench.base.units import parse_time
+from netbench.facts.cpu import bandwidth
+from netbench.kernels.boot.grub import _braces
+from netbench.read.cells import TIDY
+from netbench.read.metrics import METRICS
+from netbench.read.profiles import _MODULE
+from netbench.settings.files import CHOICE
+from netbench.settings.nfs import _OPTION
 from tools.messages import FAIL, ROOT, main
 
 
@@ -25,8 +37,32 @@ def test_messages_are_found_where_they_are_made(capsys: pytest.CaptureFixture[st
     assert "data, sources, sinks and tools run as root" in table, "a finding"
 
 
-def test_the_table_is_by_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["native/src/sink.c"]) == 0
-    table = capsys.readouterr().out
-    assert "choose another path, or write {file: ..., overwrite: true}" in table
-    assert "netbench/" not in table
+# Texts of others take no longer than they are long, however they are made
+
+
+MANY = 100_000
+TEXTS: list[tuple[Callable[[str], object], str]] = [
+    (parse_time, f"1{' ' * MANY}!"),
+    (expand, "a," * MANY),
+    (expand, f"[{',' * MANY}"),
+    (bandwidth, "1" * MANY),
+    (_braces, "${" * MANY),
+    (_MODULE.search, " [" * MANY),
+    (CHOICE.search, "[" * MANY),
+    (_OPTION.fullmatch, f"a{' ' * MANY}!"),
+]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(("read", "text"), TEXTS)
+def test_a_long_text_is_read_or_refused_soon(read: Callable[[str], object], text: str) -> None:
+    with suppress(ValueError):
+        read(text)
+
+
+# Names that a campaign may not give to what is its own
+
+
+def test_what_tables_have_is_taken_in_any_case() -> None:
+    assert [name for name in (*METRICS, *COLUMNS, *TIDY) if not is_taken(name.title())] == []
+    assert not any(map(is_taken, ("chunk", "latency_p99", "sent_late", "sysctl.vm.swappiness")))

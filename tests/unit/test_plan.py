@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice, permutations
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from netbench import campaign
 from netbench.cli.plan import text as plan_text
 from netbench.model import (
     Campaign,
@@ -17,6 +20,7 @@ from netbench.model import (
     Factor,
     Host,
     Lab,
+    Link,
     Pair,
     ProfileSpec,
     Repeat,
@@ -25,6 +29,7 @@ from netbench.model import (
 )
 from netbench.plan.plan import Apply, Plan, ProfileRun, Run, Step, Unit, Verify, run_seconds
 from netbench.plan.plan_json import plan_json
+from netbench.plan.rounds import rounds, rounds_of
 
 
 def make(sweep: dict[str, list[str]], seed: int = 1, pairs: int = 1, **more: object) -> Campaign:
@@ -136,15 +141,6 @@ def test_each_round_of_profiles_has_each_due_unit_once_in_an_order_of_its_own() 
     assert list(plan.profiles(due, None, 4)) == list(plan.profiles(due, None, 4))
 
 
-def test_profiles_of_a_kernel_are_of_its_cells() -> None:
-    made = make({"kernel": ["old", "new"], "send": ["a", "b"]}, profile=ProfileSpec("all"))
-    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in made.cells)
-    plan = Plan(replace(made, cells=cells))
-    due = {(unit.key, 0) for unit in plan.units}
-    steps = [step for step in plan.profiles(due, "new", 1) if isinstance(step, ProfileRun)]
-    assert sorted(step.unit.cell.id for step in steps) == ["kernel=new,send=a", "kernel=new,send=b"]
-
-
 def test_the_order_of_a_campaign_of_one_pair_is_that_of_earlier_versions() -> None:
     """Else `resume` would refuse their results."""
     plan = Plan(make({"x": [str(i) for i in range(8)]}))
@@ -190,15 +186,11 @@ def test_plan_in_words_says_rounds_and_cuts_what_is_long() -> None:
     hosts = [f"n{n}" for n in range(40)]
     pairs = " ".join(f"{a}>{b}" for a in hosts for b in hosts if a < b)
     told = plan_text(Plan(of_pairs(pairs, {"x": ["1", "2"]}, verify=False)))
-    assert "n0 to n1," in told
     assert " and 772 more" in " ".join(told.split())
     rounds = len(Plan(of_pairs(pairs, {})).rounds)
     assert f"\n{rounds} rounds of 20 pairs at most side by side" in told
-    assert "if hosts turn out to share a kernel" in told
     assert f"  and {2 * rounds - 40} more" in told
     assert len(told.splitlines()) < 100
-    alone = plan_text(Plan(make({"x": ["1", "2"]})))
-    assert "round" not in alone
 
 
 def test_every_step_of_a_wave_comes_before_the_next_kind() -> None:
@@ -217,19 +209,6 @@ def test_hosts_that_are_found_on_one_kernel_are_in_rounds_of_their_own() -> None
     assert len(Plan(local).rounds) == 2, "all of them are this machine"
     for kind, number in (("netns", 2), ("qemu", 1)):
         assert len(Plan(replace(plan.campaign, lab=Lab(kind))).rounds) == number
-
-
-def test_cells_have_rounds_of_their_own_where_overlap_is_swept() -> None:
-    made = of_pairs("a>b c>d", {"overlap": ["none", "round", "kernel"]})
-    cells = tuple(replace(cell, overlap=cell.factors["overlap"]) for cell in made.cells)
-    plan = Plan(replace(made, cells=cells), dict.fromkeys("abcd", "one"))
-    assert sorted(waves(plan)) == [
-        ("overlap=kernel", ["a>b", "c>d"]),
-        ("overlap=none", ["a>b"]),
-        ("overlap=none", ["c>d"]),
-        ("overlap=round", ["a>b"]),
-        ("overlap=round", ["c>d"]),
-    ]
 
 
 def test_estimated_time_counts_warmup_duration_blocks_and_profiles_and_overlap_once() -> None:
@@ -271,3 +250,149 @@ def test_what_is_left_of_a_block_is_in_the_same_order_as_the_block() -> None:
     left = [key for n, key in enumerate(ran) if n not in (0, 3, 4)]
     rest = [step.unit.key for step in steps_of(plan, 4, sorted(left)) if isinstance(step, Run)]
     assert rest == left
+
+
+def test_a_plan_of_250_pairs_asks_for_a_unit_when_its_turn_has_come() -> None:
+    """Five hundred hosts at once are a row of `make bench PARTS=fleet`."""
+    pairs = " ".join(f"h{n}>h{n + 1}" for n in range(0, 500, 2))
+    plan = Plan(of_pairs(pairs, {"x": ["1", "2"], "y": ["1", "2"]}, verify=False))
+    asked: list[tuple[str, str]] = []
+    found = plan.block(99_999, lambda key: not asked.append(key))
+    first = [step.unit.key for wave in islice(found, 3) for step in wave]
+    assert len(first) == 3 * 250
+    assert list(dict.fromkeys(asked)) == first
+    assert len(list(found)) == 1
+
+
+# The control of a comparison: which campaigns have one
+
+
+FOUR = "sweep: {chunk: [1K, 2K, 4K, 8K]}\ncompare: {factor: chunk, baseline: 2K}\n"
+TWO = "sweep: {chunk: [1K, 2K]}\ncompare: {factor: chunk, baseline: 2K}\n"
+
+
+def parse(text: str, *sets: str, quick: bool = False) -> Campaign:
+    return campaign.parse(f"netbench: 1\nname: c\n{text}", "c.yaml", sets, quick=quick)
+
+
+def controls(text: str, *sets: str, quick: bool = False) -> list[str]:
+    return [cell.id for cell in parse(text, *sets, quick=quick).cells if cell.control]
+
+
+STREAMS = "sweep.streams=[1,2]"
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "expected"),
+    [
+        (FOUR, "", "chunk=2K"),  # a fifth of the runs
+        (FOUR, "sweep.chunk=[1K,2K,4K]", ""),  # a quarter
+        (TWO, "compare.control=true", "chunk=2K"),
+        ("sweep: {chunk: [1K, 2K, 4K, 8K]}\n", "", ""),  # nothing is compared
+        # One in each context of the other factors, where the baseline is, and is compared with.
+        (FOUR, STREAMS, "chunk=2K,streams=1 chunk=2K,streams=2"),
+        (f"{FOUR}exclude: [{{chunk: 2K, streams: 2}}]\n", STREAMS, "chunk=2K,streams=1"),
+        (
+            f"{TWO}exclude: [{{chunk: 1K, streams: 2}}]\n",
+            f"{STREAMS} compare.control=on",
+            "chunk=2K,streams=1",
+        ),
+        (
+            f"{FOUR}include: [{{chunk: 2K, receive_chunk: 8K}}]\n",
+            "",
+            "chunk=2K,receive_chunk=8K",  # it has what include adds to the baseline
+        ),
+    ],
+)
+def test_controls_are_by_default_where_they_are_less_than_a_quarter_of_the_runs(
+    text: str, sets: str, expected: str
+) -> None:
+    named = [f"{cell},control" for cell in expected.split()]
+    assert controls(text, *sets.split()) == named
+    assert controls(text, *sets.split(), quick=True) == named
+
+
+def test_a_control_is_the_baseline_in_all_but_its_name() -> None:
+    found = parse(FOUR)
+    baseline, control = found.cells[1], found.cells[-1]
+    assert replace(control, id=baseline.id, control=False) == baseline
+    assert found.compare
+    assert found.compare.control
+
+
+def test_the_control_of_a_kernel_is_in_the_boots_of_its_baseline() -> None:
+    text = (
+        "sweep: {kernel: [a, b, c, d]}\ncompare: {factor: kernel, baseline: b}\n"
+        "repeat: {min: 4, boots: 2}\n"
+    )
+    plan = Plan(parse(text))
+    for block in range(plan.blocks or 0):
+        boot = plan.boot(block)
+        ran = [run.unit.cell.id for run in runs(plan, block)]
+        assert boot
+        expected = [f"kernel={boot.kernel}"] + ["kernel=b,control"] * (boot.kernel == "b")
+        assert sorted(ran) == expected
+
+
+# Rounds of pairs: nothing is used twice in one, and each pair is in the first that has room
+
+
+HOSTS = [f"h{n}" for n in range(8)]
+
+hosts = st.sampled_from(HOSTS)
+pairs_of_hosts = st.lists(st.builds(Pair, hosts, hosts), max_size=20, unique=True)
+kernels_of_hosts = st.dictionaries(hosts, st.sampled_from("xyz"), max_size=8)
+links_of_hosts = st.dictionaries(
+    st.sampled_from(["up", "down"]),
+    st.builds(
+        Link,
+        st.lists(hosts, max_size=6, unique=True).map(tuple),
+        st.integers(min_value=1, max_value=3),
+    ),
+)
+
+
+def named(text: str) -> list[Pair]:
+    return [Pair(*pair.split(">")) for pair in text.split()]
+
+
+def fits(together: Sequence[Pair], links: Mapping[str, Link], kernel: Mapping[str, str]) -> bool:
+    """Whether pairs may be in one round, in the contract's words."""
+    ends = [{pair.sender, pair.receiver} for pair in together]
+    used = Counter(chain.from_iterable(ends))
+    used += Counter(chain.from_iterable({kernel[h] for h in both if h in kernel} for both in ends))
+    return max(used.values(), default=1) == 1 and all(
+        sum(len(both & {*link.hosts}) == 1 < len(both) for both in ends) <= link.capacity
+        for link in links.values()
+    )
+
+
+@given(pairs=pairs_of_hosts, links=links_of_hosts, kernel=kernels_of_hosts)
+def test_rounds_hold_each_pair_once_where_there_is_room_first(
+    pairs: list[Pair], links: dict[str, Link], kernel: dict[str, str]
+) -> None:
+    found = rounds(pairs, links, kernel)
+    assert sorted(chain.from_iterable(found), key=pairs.index) == pairs
+    for number, together in enumerate(found):
+        assert together
+        assert list(together) == sorted(together, key=pairs.index), "in the order of the campaign"
+        assert fits(together, links, kernel)
+        for pair in together:
+            before = pairs[: pairs.index(pair)]
+            for earlier in found[:number]:
+                assert not fits([*(p for p in earlier if p in before), pair], links, kernel)
+
+
+def test_all_pairs_of_many_hosts_are_in_at_most_twice_the_least_number_of_rounds() -> None:
+    pairs = [Pair(*each) for each in permutations([f"h{n}" for n in range(60)], 2)]
+    assert 2 * 59 <= len(rounds(pairs)) < 2 * 2 * 59
+
+
+def test_overlap_chooses_the_rounds() -> None:
+    pairs, kernel = named("a>b c>d"), dict.fromkeys("abcd", "one")
+    together, apart = (tuple(pairs),), ((pairs[0],), (pairs[1],))
+    assert rounds_of("none", pairs, {}, {}) == apart
+    assert rounds_of("round", pairs, {}, {}) == together
+    assert rounds_of("round", pairs, {}, kernel) == apart
+    assert rounds_of("kernel", pairs, {}, kernel) == together
+    assert rounds_of("kernel", pairs, {"up": Link(("a", "c"))}, kernel) == apart

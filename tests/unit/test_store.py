@@ -1,24 +1,21 @@
-"""Result folders: whole or not at all, append-only, nothing lost but the run in flight."""
+"""Result folders and files: whole or not at all, append-only, nothing lost but the run in flight."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from netbench.base.errors import StoreError
+from netbench import api
+from netbench.base.errors import PlaceError
 from netbench.base.json_lines import to_line
+from netbench.base.whole_file import replacing
 from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
 from netbench.result.store import Store
-from tests.support.disks import tmpfs_on
-from tests.support.needs import needs
 
 
 def record(run: int, reason: str = "") -> Record:
@@ -31,14 +28,6 @@ def store(tmp_path: Path) -> Store:
     made = Store.create(tmp_path / "results", "name", "netbench: 1\n", {"cells": []})
     made.lock()
     return made
-
-
-def test_a_new_folder_has_everything_and_no_draft_is_left(store: Store) -> None:
-    names = sorted(path.name for path in store.path.iterdir())
-    files = "campaign.yaml id journal.jsonl log.txt plan.json records.jsonl samples"
-    assert names == files.split()
-    assert sorted(store.path.parent.iterdir()) == [store.path]
-    assert json.loads((store.path / "plan.json").read_text()) == {"schema": 2, "cells": []}
 
 
 def test_what_takes_the_place_of_a_result_is_not_written(store: Store, tmp_path: Path) -> None:
@@ -95,78 +84,127 @@ def test_a_new_folder_and_its_facts_are_forced_to_the_disk(
     assert [Path(each).parent for each in forced] == [store.path, store.path.parent]
 
 
-def test_what_was_written_is_on_disk_and_is_read_back(store: Store) -> None:
-    written = [record(n, reason="a\nb \u2028 ü") for n in range(1, 5)]
-    for each in written:
-        store.append(each)
-    lines = [to_line(each.to_json()) for each in written]
-    assert (store.path / "records.jsonl").read_bytes() == b"".join(lines)
-    assert list(store.records()) == written
-
-
-@pytest.mark.parametrize(("lines", "cut"), [(2, 1), (2, 2), (2, 23), (1, 23)])
+@pytest.mark.parametrize(("lines", "cut"), [(2, 1), (2, 23), (1, 23)])
 def test_a_line_cut_short_by_a_kill_is_dropped_and_the_rest_kept(
     store: Store, lines: int, cut: int
 ) -> None:
-    for run in range(1, lines + 1):
-        store.append(record(run))
+    written = [record(run, reason="a\nb \u2028 ü") for run in range(1, lines + 1)]
+    for each in written:
+        store.append(each)
+    store.journal.write(MadeSink("/one", "h", "b", 1, 2))
     store.close()
     file = store.path / "records.jsonl"
+    assert file.read_bytes() == b"".join(to_line(each.to_json()) for each in written)
     file.write_bytes(file.read_bytes()[:-cut])
-    assert [r.run for r in store.records()] == [1, 2][: lines - 1]
+    with (store.path / "journal.jsonl").open("a") as journal:
+        journal.write('{"time":"2026","kind":"en')
+    assert list(store.records()) == written[:-1]
     again = Store.open(store.path)
     again.lock()
     again.append(record(3))
     assert [r.run for r in again.records()] == [*[1, 2][: lines - 1], 3]
+    again.journal.write(MadeSink("/three", "h", "b", 1, 2))
+    assert [sink.path for sink in again.journal.all(MadeSink)] == ["/one", "/three"]
 
 
-def test_a_journal_line_cut_short_by_a_kill_does_not_spoil_the_next(store: Store) -> None:
-    store.journal.write(MadeSink("/one", "h", "b", 1, 2))
-    store.close()
-    with (store.path / "journal.jsonl").open("a") as journal:
-        journal.write('{"time":"2026","kind":"en')
-    store.lock()
-    store.journal.write(MadeSink("/three", "h", "b", 1, 2))
-    assert [sink.path for sink in store.journal.all(MadeSink)] == ["/one", "/three"]
+# Files that appear whole or not at all, and what else may be at their place
 
 
-@pytest.fixture
-@needs("root")
-def page_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one page."""
-    with tmpfs_on(tmp_path / "disk", "4k") as folder:
-        yield folder
+def write(file: Path, text: str) -> None:
+    with replacing(file) as draft:
+        draft.write_text(text)
 
 
-def test_a_full_disk_leaves_no_part_of_a_journal_line(page_disk: Path) -> None:
-    store, numbers = Store(page_disk), itertools.count()
-    (page_disk / "journal.jsonl").touch()
-
-    def fill() -> None:
-        while True:
-            store.journal.write(Restored((next(numbers),), "h"))
-
-    why = r"journal\.jsonl: No space left on device; free some space there"
-    with pytest.raises(StoreError, match=why):
-        fill()
-    assert (page_disk / "journal.jsonl").read_text().endswith("\n")
-    assert store.journal.entries() == [Restored((n,), "h") for n in range(next(numbers) - 1)]
+def test_a_file_is_replaced_whole_or_left(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("old")
+    with suppress(ZeroDivisionError), replacing(file) as draft:
+        draft.write_text("half")
+        raise ZeroDivisionError
+    assert file.read_text() == "old"
+    write(file, "new")
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]
 
 
-def test_two_controllers_cannot_write_one_folder(store: Store) -> None:
-    code = (
-        "import sys; from pathlib import Path; from netbench.base.errors import StoreError\n"
-        "from netbench.result.store import Store\n"
-        "try: Store.open(Path(sys.argv[1])).lock()\n"
-        "except StoreError as e: print(e); sys.exit(3)\n"
-    )
-    argv = [sys.executable, "-c", code, store.path]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert "is in use by another netbench" in done.stdout
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "elsewhere" / "f"
+    file.parent.mkdir()
+    link.symlink_to(file)
+    for text in ("new", "newer"):  # the first time it leads to no file
+        write(link, text)
+        assert link.is_symlink()
+        assert file.read_text() == text
 
 
-def test_samples_appear_whole(store: Store) -> None:
-    store.samples(7, [{"ns": 1}, {"ns": 2}])
-    assert (store.path / "samples" / "000007.jsonl").read_text() == '{"ns":1}\n{"ns":2}\n'
-    assert len(list((store.path / "samples").iterdir())) == 1
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another account")
+@pytest.mark.parametrize("name", ["f", "device", "above/f", "own"])
+def test_a_link_of_another_account_is_not_followed(tmp_path: Path, name: str) -> None:
+    """Nor to a device, nor one above the file, nor one that an own link leads to."""
+    folder, result = tmp_path / "folder", tmp_path / "results"
+    for each in (folder, result):
+        each.mkdir()
+    own = folder / "f"
+    own.write_text("root's")
+    for link, target in (("f", own), ("device", Path("/dev/full")), ("above", folder)):
+        (tmp_path / link).symlink_to(target)
+        os.lchown(tmp_path / link, 1234, 1234)
+    (tmp_path / "own").symlink_to("f")
+    for to_write in (write, lambda file, text: api.write_index(result, file)):
+        with pytest.raises(PlaceError, match="is a link of user 1234, which is not followed; cho"):
+            to_write(tmp_path / name, "new")
+    assert (own.read_text(), list(folder.iterdir())) == ("root's", [own])
+
+
+def test_what_takes_the_place_of_a_draft_is_not_written(tmp_path: Path) -> None:
+    """By the owner of the folder, and by that of the folder above."""
+    own, folder = tmp_path / "own", tmp_path / "folder"
+    own.write_text("root's")
+    folder.mkdir()
+    with suppress(PlaceError), replacing(folder / "f") as draft:
+        (made,) = folder.iterdir()
+        made.rename(tmp_path / "away")
+        made.mkdir()
+        (made / "f").symlink_to(own)
+        draft.write_text("new")
+    assert own.read_text() == "root's"
+    with replacing(folder / "g") as draft:
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(tmp_path)
+        draft.write_text("new")
+    assert (tmp_path / "moved" / "g").read_text() == "new"
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_pipe_stays_one_and_gets_the_contents(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(PlaceError, match="No such device"):  # nobody reads: it is not waited for
+        write(pipe, "x")
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as reader:
+        write(pipe, "all of it")
+        assert reader.read() == "all of it"
+        if os.geteuid() == 0:  # its reader need not read
+            os.chown(pipe, 1234, -1)
+            with pytest.raises(PlaceError, match="a pipe of user 1234, which is not written to"):
+                write(pipe, "x")
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device, as root")
+def test_a_device_stays_one(tmp_path: Path) -> None:
+    """As root a rename would put a file in the place of /dev/null."""
+    null, full = tmp_path / "null", tmp_path / "full"
+    for device, minor in ((null, 3), (full, 7)):
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, minor))
+    write(null, "gone")
+    with pytest.raises(PlaceError, match=r"full: No space left on device; choose another place"):
+        write(full, "no room")
+    assert null.is_char_device()
+    assert full.is_char_device()
+
+
+def test_a_folder_is_no_place(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match="Is a directory; choose another place"):
+        write(tmp_path, "x")
+    assert list(tmp_path.iterdir()) == []

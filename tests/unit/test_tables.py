@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from netbench import load
-from netbench.base.errors import PlaceError, ReportError, RequestError
+from netbench import api, load
+from netbench.base.errors import ReportError, RequestError
 from netbench.read.cells import metric_order
 from netbench.report.source import Source
 from netbench.tables.database import TABLES, Database
@@ -171,20 +171,6 @@ def test_csv_holds_the_table_and_no_formula(made: Path, tmp_path: Path) -> None:
     assert {row["reason"] for row in rows} == {"", "'=cut"}
 
 
-def test_a_table_replaces_a_file_whole_or_leaves_it(made: Path, tmp_path: Path) -> None:
-    file = tmp_path / "runs.parquet"
-    file.write_text("old")
-    with pytest.raises(RequestError, match=r"\.parquet or \.csv"):
-        write_table([made], "runs", tmp_path / "runs.xlsx")
-    blocked = tmp_path / "blocked"
-    blocked.write_text("a file, where a folder is needed")
-    with pytest.raises(PlaceError, match="choose another place"):
-        write_table([made], "runs", blocked / "runs.parquet")
-    assert file.read_text() == "old"
-    write_table([made], "runs", file)
-    assert pyarrow.parquet.read_table(file).num_rows == len(tables_of(made)["runs"])
-
-
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:
     result = load(made).source.result
     lines = list(benchstat([result]))
@@ -243,27 +229,11 @@ def test_otava_s_table_has_a_row_for_each_result(tmp_path: Path) -> None:
         otava([Source.of(path) for path in (late, SAMPLE)])
 
 
-def test_a_query_makes_only_the_tables_that_it_names(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    make = Database.make
-    monkeypatch.setattr(
-        Database, "make", lambda self, table: (asked.append(table), make(self, table))
-    )
-    with Database([Source.of(made)]) as database:
-        answer = database.query("SELECT 1; SELECT count(*) AS n FROM Runs WHERE status = 'ok'")
-    assert (answer.columns, asked) == (["n"], ["runs"])
-    assert answer.rows == [((tables_of(made)["runs"]["status"] == "ok").sum(),)]
-
-
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
         ("selec 1", 'syntax error at or near "selec"'),
-        ("SELECT nothing FROM runs", "nothing"),
         ("SELECT now()", "cast it"),
-        ("", "holds no statement"),
         ("; -- nothing", "holds no statement"),
         ("INSTALL spatial; LOAD spatial", "spatial"),
     ],
@@ -271,3 +241,49 @@ def test_a_query_makes_only_the_tables_that_it_names(
 def test_what_sql_got_wrong_is_told(made: Path, sql: str, told: str) -> None:
     with Database([Source.of(made)]) as database, pytest.raises(RequestError, match=told):
         database.query(sql)
+
+
+# Views of hosts over time
+
+
+HISTORY = """
+SELECT result, mean, before, change FROM host_history
+WHERE host = 'a' AND role = 'sender' AND cell = 'send=readwrite,pin=none' AND metric = 'throughput'
+ORDER BY began
+"""
+CHANGES = "SELECT host, fact, result, before, value FROM host_changes"
+RUNS = "SELECT host, role, peer, count(*) AS runs FROM host_runs GROUP BY ALL ORDER BY ALL"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two results, of which the second has another driver on a host."""
+    folder = tmp_path_factory.mktemp("results")
+    for number in (1, 2):
+        synth = Synth(seed=number, pairs=("a>b", "b>a"))
+        made = synth.write(folder / "bulk" / f"2026030{number}T000000Z-abc12{number}")
+        facts = json.loads((made / "facts.json").read_text())
+        facts["hosts"]["b"][0]["facts"] |= {"driver": f"v{number}", "load": f"{number}"}
+        (made / "facts.json").write_text(json.dumps(facts))
+        if number == 2:
+            records = (made / "records.jsonl").read_text()
+            (made / "records.jsonl").write_text(records.replace("2026-03-01T", "2026-03-02T"))
+    return folder
+
+
+def test_a_host_over_time(results: Path) -> None:
+    where = results
+    first, second = api.query(HISTORY, [where]).rows
+    assert (first[0], second[0]) == ("20260301T000000Z-abc121", "20260302T000000Z-abc122")
+    assert (first[2], first[3], second[2]) == (None, None, first[1])
+    assert second[3] == pytest.approx(second[1] / first[1] - 1)
+    assert api.query(CHANGES, [where]).rows == [("b", "driver", second[0], "v1", "v2")]
+    rows = api.query(RUNS, [where]).rows
+    total = api.query("SELECT count(*) FROM runs WHERE pair = 'a>b'", [where]).rows[0][0]
+    roles = ("receiver", "sender")
+    assert list(rows) == [(a, role, b, total) for a, b in ("ab", "ba") for role in roles]
+
+
+def test_a_result_is_given_once(results: Path) -> None:
+    with pytest.raises(RequestError, match="synthetic/20260301T000000Z-abc121 is given twice"):
+        api.query("SELECT 1 FROM runs", [results, results])

@@ -112,21 +112,6 @@ def test_what_is_formatted_is_read_back(number: int) -> None:
     assert number == parse_rate(format_rate(number))
 
 
-@given(NUMBERS)
-def test_size_is_spelled_as_short_as_its_units_allow(number: int) -> None:
-    units = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-    units |= {"kB": 1000, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-    spellings = [
-        f"{number // f}{u}" for u, f in units.items() if number % f == 0 and (number or u == "")
-    ]
-    assert len(format_size(number)) == min(map(len, spellings))
-
-
-@given(st.integers(1, 99), st.integers(0, 99))
-def test_share_is_exact_to_the_last_digit(whole: int, hundredths: int) -> None:
-    assert (whole * 100 + hundredths) / 10_000 == parse_share(f"{whole}.{hundredths:02d}%")
-
-
 @pytest.mark.parametrize(("parse", "pattern"), READ)
 @given(word=st.from_regex(r"[0-9]{0,3}(\.[0-9]{1,2})?[ ]?[a-zA-Z/%µ]{0,4}", fullmatch=True))
 def test_no_word_is_read_that_the_schema_refuses(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from netbench.base.errors import CampaignError
-from netbench.campaign import load
-from netbench.model import Campaign, Host
+from netbench.campaign import load, parse, patterns
+from netbench.model import Campaign, Host, Link, Pair
 from tests.support.hand_catalogue import catalogue
 
 H = "netbench: 1\nname: x\n"
@@ -82,16 +86,13 @@ def test_a_list_of_names(tmp_path: Path, inventory: str) -> None:
 
 def test_ports_and_hosts_that_are_this_machine(tmp_path: Path) -> None:
     inventory = printed(
-        n={"ansible_port": 2022},
         six={"ansible_host": "fd00::1", "ansible_port": "22", "ansible_user": "a"},
         own={"netbench_ssh": "x@y", "ansible_host": "z"},
         here={"ansible_connection": "local"},
-        there={"ansible_connection": "local", "netbench_address": "10.0.0.1"},
     )
-    campaign = read(tmp_path, "{from: hosts}", inventory=inventory)
-    remote = {"n": "ssh://n:2022", "six": "ssh://a@[fd00::1]:22", "own": "x@y"}
-    found = {name: host.ssh for name, host in campaign.hosts.items()}
-    assert found == {**remote, "here": None, "there": None}
+    hosts = read(tmp_path, "{from: hosts}", inventory=inventory).hosts
+    found = {name: host.ssh for name, host in hosts.items()}
+    assert found == {"six": "ssh://a@[fd00::1]:22", "own": "x@y", "here": None}
     more = read(tmp_path, "{from: hosts}", "defaults: {ssh: 'x@{host}', run_as: b}\n", inventory)
     assert {(host.ssh, host.run_as) for host in more.hosts.values() if host.local} == {(None, "b")}
 
@@ -158,13 +159,6 @@ def test_a_notation_gives_each_host_its_own(tmp_path: Path) -> None:
     ]
 
 
-def test_an_option_changes_one_host_of_many(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(H + "hosts:\n  n[1-3]: {interface: eth0}\nlab: netns\n")
-    campaign = load(file, ["hosts.n2.interface=eth7"], catalogue())
-    assert [host.interface for host in campaign.hosts.values()] == ["eth0", "eth7", "eth0"]
-
-
 NOT_A_NAME = (
     "hosts:{}: expected a host's name, or several as in node[01-64,70], got {!r}; of an inventory"
     " of Ansible's write what it finds: `ansible-inventory -i FILE --list > hosts.json`"
@@ -178,10 +172,6 @@ NOT_ANSIBLES = (
     ("inventory", "expected"),
     [
         ("n1\n[rack1]\nnode1\n", [NOT_A_NAME.format(2, "[rack1]")]),
-        ("a b=c\n", [NOT_A_NAME.format(1, "a b=c")]),
-        ("all:\n  hosts:\n", [NOT_A_NAME.format(1, "all:")]),
-        ("n[3-1]\n", [NOT_A_NAME.format(1, "n[3-1]")]),
-        ("#!/bin/sh\necho -n\n", [NOT_A_NAME.format(2, "echo -n")]),
         (
             printed(
                 n1={"netbench_interfaces": "e", "ansible_port": "x"},
@@ -198,10 +188,7 @@ NOT_ANSIBLES = (
             ["hosts: expected a host's name, got 'fd00::1'; an address is its ansible_host"],
         ),
         ('{"all": {}}', [NOT_ANSIBLES]),
-        ('{"_meta": 5}', [NOT_ANSIBLES]),
-        ("{", [NOT_ANSIBLES]),
         ('{"_meta": {"hostvars": {}}, "all": {"children": ["all"]}}', [NOT_ANSIBLES]),
-        ('{"_meta": {"hostvars": {}}, "all": {}}', ["hosts: expected hosts, got none"]),
         ("# none\n", ["hosts: expected hosts, got none"]),
         ("a\x07\n", ["hosts:1: expected text, got the control character U+0007"]),
     ],
@@ -219,3 +206,100 @@ def test_problems_of_both_files_are_told_at_once(tmp_path: Path) -> None:
         "c.yaml:5: verify: expected on or off, got 'x'",
         NOT_A_NAME.format(1, "a b"),
     ]
+
+
+# Pairs by topology, groups and links
+
+
+RACKS = (
+    H + "hosts:\n  n[1-3]: local\n  m[1-2]: local\ngroups:\n  rack1: n[1-3]\n  rack2: [m1, m2]\n"
+)
+HOSTS = st.integers(2, 24).map(lambda n: [f"n{i}" for i in range(n)])
+
+
+def read_of_pairs(text: str) -> Campaign:
+    return parse(text, "c.yaml", catalogue=catalogue())
+
+
+def names(text: str) -> list[str]:
+    return [pair.name for pair in read_of_pairs(text).pairs]
+
+
+def matchings(hosts: list[str], rounds: int, seed: int) -> list[list[Pair]]:
+    pairs = list(patterns.bisection(hosts, rounds, random.Random(seed)))
+    half = len(hosts) // 2
+    return [pairs[i : i + half] for i in range(0, len(pairs), half)]
+
+
+@given(HOSTS, st.integers(0, 9), st.data())
+def test_a_bisection_has_perfect_matchings_and_no_pair_twice(
+    hosts: list[str], seed: int, data: st.DataObject
+) -> None:
+    rounds = data.draw(st.integers(1, 2 * patterns.matchings(len(hosts))))
+    found = matchings(hosts, rounds, seed)
+    assert len(found) == rounds
+    every = [pair for matching in found for pair in matching]
+    assert len(set(every)) == len(every)
+    for matching in found:
+        ends = [end for pair in matching for end in (pair.sender, pair.receiver)]
+        assert len(set(ends)) == len(ends) == len(hosts) - len(hosts) % 2
+    once = found[: patterns.matchings(len(hosts))]
+    for first, second in zip(once[::2], once[1::2], strict=False):
+        for side in ("sender", "receiver"):
+            ends = [getattr(pair, side) for pair in [*first, *second]]
+            assert len(set(ends)) == len(ends)
+
+
+@given(st.integers(2, 12))
+def test_all_rounds_of_a_bisection_are_all_pairs(count: int) -> None:
+    hosts = [f"n{i}" for i in range(count)]
+    most = patterns.matchings(count)
+    met = [{p.sender, p.receiver} for m in matchings(hosts, most, 1) for p in m]
+    assert len(met) == count * (count - 1) // 2
+    assert all({a, b} in met for a, b in combinations(hosts, 2))
+    assert {*matchings(hosts, 2 * most, 1)[0]} < {*patterns.everyone(hosts)} or count == 2
+
+
+def test_a_bisections_pairs_are_of_the_campaigns_seed() -> None:
+    text = RACKS + "pairs: bisection\norder: {seed: %d}\n"
+    assert names(text % 1) == names(text % 1)
+    assert len({tuple(names(text % seed)) for seed in range(8)}) > 4
+    assert (
+        read_of_pairs(text % 1).pairs
+        == parse(read_of_pairs(text % 1).text, "r", catalogue=catalogue()).pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ("ring", "n1>n2 n2>n3 n3>m1 m1>m2 m2>n1"),
+        ("{ring: [rack2, n1]}", "m1>m2 m2>n1 n1>m1"),
+        ("{all: 'n[1-2]'}", "n1>n2 n2>n1"),
+        ("{star: rack1, hub: n2}", "n1>n2 n3>n2 n2>n1 n2>n3"),
+        ("{senders: rack1, receivers: rack2}", "n1>m1 n1>m2 n2>m1 n2>m2 n3>m1 n3>m2"),
+        ("{senders: rack2, receivers: all}", "m1>n1 m1>n2 m1>n3 m1>m2 m2>n1 m2>n2 m2>n3 m2>m1"),
+        ("[{sender: rack1, receiver: m1}]", "n1>m1 n2>m1 n3>m1"),
+        ("[{sender: 'n[1-2]', receiver: m1}, {ring: rack2}]", "n1>m1 n2>m1 m1>m2 m2>m1"),
+        ("[{sender: 'rack[1-2]', receiver: n1}]", "n2>n1 n3>n1 m1>n1 m2>n1"),
+    ],
+)
+def test_pairs_are_of_hosts_groups_and_notations(pairs: str, expected: str) -> None:
+    assert names(f"{RACKS}pairs: {pairs}\n") == expected.split()
+
+
+def test_groups_and_links_are_in_the_campaign() -> None:
+    campaign = read_of_pairs(
+        RACKS + "  both: [rack1, rack2]\nlinks: {up: rack1, core: {hosts: [m1, n1], capacity: 2}}\n"
+    )
+    assert campaign.groups == {
+        "rack1": ("n1", "n2", "n3"),
+        "rack2": ("m1", "m2"),
+        "both": ("n1", "n2", "n3", "m1", "m2"),
+    }
+    assert campaign.links == {"up": Link(("n1", "n2", "n3")), "core": Link(("m1", "n1"), 2)}
+    crossing = {
+        name: campaign.links["up"].used_by(Pair(*name.split(">")))
+        for name in ("n1>m1", "m1>n1", "n1>n2", "m1>m2")
+    }
+    assert crossing == {"n1>m1": True, "m1>n1": True, "n1>n2": False, "m1>m2": False}
