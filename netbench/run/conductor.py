@@ -98,7 +98,7 @@ def start(
             plan = Plan(campaign)
         plan = replace(plan, boot_ids=pool.boot_ids())
         planned = plan_json(plan) | {"rows": codec.to_json(described(_rows(pool, campaign)))}
-        planned["pilot"] = pilot
+        planned |= {"pilot": pilot} if pilot else {}
         store = Store.create(results, campaign.name, campaign.text, planned)
         store.lock()
         try:

@@ -13,6 +13,7 @@ from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
 ROUNDS = 4
+DIGITS = 10  # of a change's number, at most
 
 
 class There(NamedTuple):
@@ -36,8 +37,9 @@ def put_back(
     """
     pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
     least = pending[-1].number if pending else 0
-    undone = {n for there in hosts.values() for n in undone_by(there.worker, campaign, least)}
-    left = {c.number: _reads(hosts[c.host].worker, c) for c in pending if c.number in undone}
+    said = {name: undone_by(there.worker, campaign, least) for name, there in hosts.items()}
+    undone = [change for change in pending if change.number in said[change.host]]
+    left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
     told: set[int] = set()
     failed: dict[int, EngineError] = {}
     while True:
@@ -73,9 +75,8 @@ def undone_by(worker: Worker, campaign: str, least: int) -> set[int]:
     """Of the changes of a campaign from a number on those that workers say to have undone, there,
     in this boot.
     """
-    if not campaign:
-        return set()
-    return set(map(int, worker.operate("undone", (campaign, str(least)))[0].split()))
+    text = worker.operate("undone", (campaign, str(least)))[0] if campaign else ""
+    return {int(word) for word in text.split() if word.isdecimal() and len(word) <= DIGITS}
 
 
 def all_of(errors: Sequence[EngineError]) -> EngineError:

@@ -103,7 +103,7 @@ def test_no_run_inherits_what_the_one_before_has_learnt(
     assert known["facts"]["tcp_metrics"] == "none"
     assert "not_held" not in known
     assert all("tcp_metrics" not in str(record["settings"]) for record in stored_records(path))
-    assert "tcp_metrics]" not in call("report", path).stdout
+    assert "tcp_metrics]" not in call("report", "--full", path).stdout
 
 
 def test_a_campaign_can_keep_what_tcp_learns_and_sweep_it(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_campaign_can_keep_what_tcp_learns_and_sweep_it(tmp_path: Path) -> Non
     assert learnt() == ["127.0.0.1"]
     assert '"change"' not in (path / "journal.jsonl").read_text(), "it was so before"
     assert facts(path)["facts"]["tcp_no_metrics_save"] == "0"
-    assert "tcp_metrics]" not in call("report", path).stdout, "it was asked for"
+    assert "tcp_metrics]" not in call("report", "--full", path).stdout, "it was asked for"
     path = start(f"{PLAIN}sweep: {{tcp_metrics: [drop, keep]}}\n", tmp_path)
     for record in stored_records(path):
         level = record["factors"]["tcp_metrics"]

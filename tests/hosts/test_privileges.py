@@ -1017,7 +1017,7 @@ def test_a_campaign_drops_what_tcp_has_learnt_where_it_has_root_anyway(
     assert why in known.get("not_held", {}).get("tcp_metrics", "")
     assert known["facts"]["tcp_no_metrics_save"] == ("0" if why else "1")
     assert ("helper" in roles) == (login == "root")
-    report = call("report", conclusion.path).stdout
+    report = call("report", "--full", conclusion.path).stdout
     assert ("[tcp_metrics]" in report) == bool(why)
     assert not why or "ip tcp_metrics flush" in " ".join(report.split())
     assert NO_SAVE.read_text() == "0\n"
