@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from netbench.base.control_characters import escape_controls
 from netbench.base.units import count
 from netbench.read.control import holds
 from netbench.read.shown_levels import shown, used
@@ -124,7 +125,7 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
     """
     contexts = [used(c.context) for each in source.answers.values() for c in each]
     apart = {n for each in contexts for n in each if len({o.get(n) for o in contexts}) > 1}
-    rows = [(*_words(c), _where(c, apart, source.several)) for c in family]
+    rows = [[*map(escape_controls, (*_words(c), _where(c, apart, source.several)))] for c in family]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     before, level = ("", ""), f" ({share(source.result.repeat.confidence)} intervals)"
     for c, row in zip(family, rows, strict=True):

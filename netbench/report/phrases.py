@@ -92,8 +92,8 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     return f"{place}: {told}." if place else f"{told}."
 
 
-def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Finding:
-    """A sentence on comparisons of one metric, with their intervals."""
+def of_comparisons(told: str, family: Sequence[Comparison], several: bool, metric: str) -> Finding:
+    """A sentence on comparisons of one metric, of this title, with their intervals."""
     levels = len({c.level for c in family}) > 1
 
     def label(c: Comparison) -> str:
@@ -108,7 +108,7 @@ def of_comparisons(told: str, family: Sequence[Comparison], several: bool) -> Fi
     head, of = ("", ""), ""
     if not more:
         head, place = in_short(first.ratio, first.low, first.high), where(first, several)
-        named = f"{describe(first.metric).title}, {' against '.join(first.names)}"
+        named = f"{metric}, {' against '.join(first.names)}"
         of = f"{named}, {place}" if place else named
     margin = percent(1 + (first.margin or 0.0))
     return Finding(told, tuple(spans), "%", 0.0, margin, head, of)

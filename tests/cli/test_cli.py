@@ -194,7 +194,7 @@ def test_transfer_measures_one_cell_and_leaves_nothing(netbench: Command, tmp_pa
     source = tmp_path / "f"
     source.write_bytes(b"x" * 100000)
     words = f"source={source} send=sendfile duration=50ms warmup=10ms congestion=cubic".split()
-    done = netbench("transfer", *words)
+    done = netbench("transfer", *words, "--full")
     assert done.returncode == 0, done.stderr
     assert "Gb/s" in done.stdout
     assert "sendfile_calls" in done.stdout

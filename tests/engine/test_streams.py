@@ -337,7 +337,10 @@ def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
 def file_on_disk() -> Iterator[Path]:
     """In the tree of the project: /tmp may be memory, which has no cold state."""
     path = Path(__file__).parent / f"cold.{os.getpid()}.tmp"
-    path.write_bytes(os.urandom(FILE_SIZE))
+    with path.open("wb") as file:
+        file.write(os.urandom(FILE_SIZE))
+        file.flush()
+        os.fsync(file.fileno())  # what is dirty does not leave the page cache
     with contextlib.ExitStack() as stack:
         stack.callback(path.unlink)
         kind = out("stat", "--file-system", "--format=%T", str(path)).strip()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 # names the network namespace that the first process of the tests started in
 OUTSIDE = "NETBENCH_TESTS_OUTSIDE"
@@ -28,3 +31,15 @@ def apt_get(*words: str, folder: Path | None = None) -> str:
     except OSError as error:
         return str(error)
     return f"apt-get {' '.join(words)}: {done.stderr[-200:]}" if done.returncode else ""
+
+
+def installed(program: str, package: str) -> str:
+    """A program of a Debian package, which is installed where it is missing; else the test is
+    skipped.
+    """
+    if not shutil.which(program):
+        if os.geteuid() != 0 or not shutil.which("apt-get"):
+            pytest.skip(f"needs {program} (Debian's {package}), or root and apt-get to install it")
+        if why := apt_get("install", "--no-install-recommends", package):
+            pytest.skip(f"needs {program}: {why}")
+    return program

@@ -97,6 +97,8 @@ def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str
 def _ends(family: Sequence[Comparison], several: bool) -> str:
     """The least and the greatest change of several, which are no interval, and where they are."""
     ranked = sorted((c for c in family if c.ratio > 0), key=lambda c: c.ratio)
+    if not ranked:
+        return "without a ratio"
     told = [
         amount(c.ratio) if c.ratio < TENFOLD else f"{c.ratio:.1f} times as much"
         for c in (ranked[0], ranked[-1])
@@ -163,7 +165,7 @@ def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[
             told = _level_told(source, [mine])
         else:
             told = in_context(mine[0], source.several, source.result)
-        yield of_comparisons(told, mine, source.several)
+        yield of_comparisons(told, mine, source.several, title(mine[0].metric, source.result))
 
 
 def _profiled(source: Source) -> Iterator[str]:

@@ -15,7 +15,7 @@ from netbench.base.errors import StoreError
 from netbench.base.names import LINE
 from netbench.cli.output import say, say_json
 from netbench.cli.parser import run
-from netbench.report import csv, html, json, junit, ktap, letter, markdown, text
+from netbench.report import csv, first, html, json, junit, ktap, letter, markdown, text
 from netbench.report.build import Report, build
 from netbench.run.progress import Lines
 from tests.support.synthetic import Record, Synth, failed
@@ -65,11 +65,11 @@ def test_no_renderer_lets_a_control_character_through(
     tmp_path: Path, word: str, recwarn: pytest.WarningsRecorder
 ) -> None:
     report = hostile_report(tmp_path / "r", word)
-    for renderer in (text, html, markdown, csv, json, letter, ktap, junit):
+    for renderer in (first, text, html, markdown, csv, json, letter, ktap, junit):
         shown = renderer.render(report)
         assert not CONTROL.search(shown), renderer.__name__
     assert not [each for each in recwarn if CONTROL.search(str(each.message))]
-    for line in text.render(report).splitlines():
+    for line in (text.render(report) + first.render(report)).splitlines():
         assert len(line) <= 80
     shown = json.render(report)
     assert f"r{word}" in shown.encode().decode("unicode_escape")
