@@ -247,21 +247,20 @@ static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
 	return set->waiting ? (int)((next - now + 999999) / 1000000) : most;
 }
 
-/* Whether a flow that moved `moved` bytes in the last of so many turns of one look, `total` in all,
- * has another one. A paced one has none. With a queue of its own: as long as that has room, but a
- * receiver not so long that others starve. Without: as long as whole chunks move, which costs less
- * than to come back for them (its buffer is still in the processor's cache). */
-static int has_turn(const struct nb_flow *flow, uint32_t events, ssize_t moved, size_t turns,
-		    size_t total)
+/* Whether a flow has another turn, after so many turns of one look in which it moved so many bytes.
+ * A paced one has none. With a queue of its own: as long as that has room, but a receiver not so
+ * long that others starve. Without: as long as it moves, as a thread of its own would: its data is
+ * still in the processor's cache, and a sender whose buffer was full has room once the receiver has
+ * read. */
+static int has_turn(const struct nb_flow *flow, uint32_t events, size_t turns, size_t total)
 {
-	enum { TURNS = 16, LOOK_BYTES = 4 * 1024 * 1024 };
+	enum { TURNS = 16, LOOK_BYTES = 16 * 1024 * 1024 };
 
 	if (is_paced(flow))
 		return 0;
 	if (flow->ready)
 		return flow->job->role == NB_ROLE_SEND || turns < TURNS;
-	return flow->wait == NB_WAIT_LATER && (size_t)moved == chunk_of(flow) &&
-	       total < LOOK_BYTES && events != EPOLLERR;
+	return flow->wait == NB_WAIT_LATER && total < LOOK_BYTES && events != EPOLLERR;
 }
 
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)
@@ -278,7 +277,7 @@ static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t inde
 			return total || moved > 0;
 		}
 		total += (size_t)moved;
-	} while (has_turn(flow, events, moved, ++turns, total));
+	} while (has_turn(flow, events, ++turns, total));
 	set_aside(set, flow, index);
 	return total > 0;
 }

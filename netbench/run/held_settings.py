@@ -27,7 +27,7 @@ from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find
 from netbench.settings.put_back import There, all_of, put_back
-from netbench.settings.scope import BEYOND, HostSettings, Levels, hold_all, layers, undo_from
+from netbench.settings.scope import HostSettings, Levels, hold_all, layers, undo_from
 from netbench.settings.setting import Operation
 
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
@@ -143,10 +143,14 @@ class HeldSettings:
         return held is not None and held.worker is self._pool.holder(host)
 
     def _lost_beside(self, host: str) -> list[str]:
-        """Other hosts of a host's kernel whose workers were lost, too, and can be had again."""
-        boots, lost = self._pool.boot_ids(), []
-        for other in self._hosts:
-            if other != host and boots.get(other) == boots[host]:
+        """Hosts that are paired with it, of its kernel, whose workers were lost, too, and can be had
+        again.
+        """
+        boots, lost = self._pool.boot_ids(), list[str]()
+        pairs = [(p.sender, p.receiver) for p in self._campaign.pairs]
+        mates = {mate for pair in pairs if host in pair for mate in pair} - {host}
+        for other in mates & self._hosts.keys():
+            if boots.get(other) == boots.get(host):
                 with suppress(Lost):
                     lost += [] if self._is_held(other) else [other]
         return lost
@@ -267,11 +271,13 @@ class HeldSettings:
 
     def _undo_above(self, there: Mapping[str, There], left: Sequence[Change]) -> None:
         """Undo what living workers hold above changes of lost ones on their kernel."""
+        if not left:
+            return
         boots = {each.boot_id for each in there.values()}
-        low = min((change.number for change in left), default=BEYOND)
+        low = min(change.number for change in left)
         living = [
             held.named
-            for host, held in self._hosts.items()
+            for host, held in list(self._hosts.items())
             if host not in there and held.named.boot_id in boots and not held.worker.lost
         ]
         undo_from(living, dict.fromkeys(boots, low))
@@ -328,8 +334,8 @@ class HeldSettings:
                 self._say(f"{error}; so what {host} is left with was not compared")
         for host in self._restore_order(failed):
             raise failed[host]
-        for host, held in self._hosts.items() if self._identity else ():
-            if self._pool.has_helper(host):
+        for host, held in () if self._journal.left() else self._hosts.items():
+            if self._identity and self._pool.has_helper(host):
                 with suppress(EngineError, Lost, TimeoutError):  # it goes with the next boot
                     held.worker.operate("undone", (self._identity, "0"), "end")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -37,25 +37,11 @@ def restore(
 def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> list[str]:
     """Boots first, then settings."""
     journal = store.journal
-    left = [host for host in campaign.hosts if journal.outstanding(host)]
     lines: list[str] = []
+    failed: list[NetbenchError] = []
     with WorkerPool(campaign, channels) as pool:
         boots = boots_of(campaign, pool, journal, store.note)
         locks = HostLocks(campaign, pool, result_name(campaign, store))
-        failed: list[NetbenchError] = []
-        there: dict[str, There] = {}
-        changes: list[Change] = []
-
-        def take(host: str) -> None:
-            locks.lock(host)
-            worker = pool.helper(host)
-            boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
-            here, elsewhere = journal.here(host, boot_id, is_local)
-            there[host] = There(worker, boot_id)
-            changes.extend(here)
-            if elsewhere:
-                raise HostError("\n".join(elsewhere))
-
         acts: list[Callable[[], None]] = []
         if boots:
 
@@ -69,30 +55,60 @@ def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> lis
                         continue
                 lines.extend(boots.back())
 
-            acts += [lambda: lines.extend(boots.finish_boots()), boot_back]
-
-        def put_settings_back() -> None:
-            """Those of all hosts of a kernel together: they have one stack."""
-            for boot_id in {each.boot_id for each in there.values()}:
-                mates = {name: each for name, each in there.items() if each.boot_id == boot_id}
-                mine = [change for change in changes if change.host in mates]
-                lines.extend(put_back(mates, mine, journal.write, store.identity))
-            for each in there.values():
-                each.worker.operate("undone", (store.identity, "0"), "end")
-
-        acts += [*(partial(take, host) for host in left), put_settings_back]
-        for act in acts:
-            try:
-                act()
-            except HostBusy:
-                raise
-            except NetbenchError as error:  # the others can still be put back
-                failed.append(error)
+            acts = [lambda: lines.extend(boots.finish_boots()), boot_back]
+        _attempt(acts, failed)
+        _put_settings_back(store, campaign, pool, locks, lines, failed)
     if failed and not lines and len(failed) == 1:
         raise failed[0]
     if failed:
         raise HostError("\n".join([*lines, *map(str, failed)]))
     return lines
+
+
+def _attempt(acts: Iterable[Callable[[], None]], failed: list[NetbenchError]) -> None:
+    """Do what can be done: the rest is in `failed`. Errors: HostBusy."""
+    for act in acts:
+        try:
+            act()
+        except HostBusy:
+            raise
+        except NetbenchError as error:
+            failed.append(error)
+
+
+def _put_settings_back(
+    store: Store,
+    campaign: Campaign,
+    pool: WorkerPool,
+    locks: HostLocks,
+    lines: list[str],
+    failed: list[NetbenchError],
+) -> None:
+    """Those of all hosts of a kernel together: they have one stack."""
+    journal, there = store.journal, dict[str, There]()
+    changes: list[Change] = []
+
+    def take(host: str) -> None:
+        locks.lock(host)
+        worker = pool.helper(host)
+        boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
+        here, elsewhere = journal.here(host, boot_id, is_local)
+        there[host] = There(worker, boot_id)
+        changes.extend(here)
+        if elsewhere:
+            raise HostError("\n".join(elsewhere))
+
+    def put_kernel_back(boot_id: str) -> None:
+        mates = {name: each for name, each in there.items() if each.boot_id == boot_id}
+        mine = [change for change in changes if change.host in mates]
+        lines.extend(put_back(mates, mine, journal.write, store.identity))
+
+    left = [host for host in campaign.hosts if journal.outstanding(host)]
+    _attempt((partial(take, host) for host in left), failed)
+    kernels = dict.fromkeys(each.boot_id for each in there.values())
+    _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
+    for each in () if journal.left() else there.values():
+        each.worker.operate("undone", (store.identity, "0"), "end")
 
 
 def restore_plan(campaign: Campaign, journal: Journal) -> list[str]:

@@ -75,7 +75,9 @@ def undone_by(worker: Worker, campaign: str, least: int) -> set[int]:
     """Of the changes of a campaign from a number on those that workers say to have undone, there,
     in this boot.
     """
-    text = worker.operate("undone", (campaign, str(least)))[0] if campaign else ""
+    text = ""
+    with suppress(EngineError):  # what is not known is looked at
+        text = worker.operate("undone", (campaign, str(least)))[0] if campaign else ""
     return {int(word) for word in text.split() if word.isdecimal() and len(word) <= DIGITS}
 
 
@@ -121,11 +123,11 @@ def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
         return "gone, the host was booted since"
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
-    if change.look and now is not None and now.strip() != change.value:  # is not there any more
+    if now is not None and not _is_as_set(change, now):  # it is not there any more
         if change.boot_id != boot_id:
             return "gone, the host was booted since"
-        if below:
-            return f"gone with what was below it: it reads {now.strip()!r}"
+        if below and now != change.before:
+            return f"gone with what was below it: it reads {now.strip()!r}; look at it"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
@@ -143,6 +145,16 @@ def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
             return "put back"
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
+
+
+def _is_as_set(change: Change, now: str) -> bool:
+    """Whether what a program, a file or a number of a link was set to is still there; of others
+    that is not told. A file may read its choices, with the one that holds in brackets.
+    """
+    value = (change.value or "").split()
+    if not change.look and change.op not in ("file", "link"):
+        return True
+    return now.split() == value or f"[{' '.join(value)}]" in now
 
 
 def _left(change: Change, now: str | None) -> tuple[str] | None:

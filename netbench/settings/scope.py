@@ -101,6 +101,7 @@ class HostSettings:
         self._held: list[Layer] = []
         self._learnt = {} if learnt is None else learnt
         self._campaign = campaign
+        self._is_asked = False  # to undo something, without an answer yet
 
     def hold(self, wanted: Sequence[Levels]) -> Held:
         """Bring the host to these layers. Errors: as hold_all."""
@@ -124,10 +125,8 @@ class HostSettings:
             self._apply(len(self._held) - 1)
         except SettingRefused:
             last = len(self._held) - 1
-            try:
-                undo_from([self], {self.boot_id: self.first_of(last)})
-            finally:
-                self.cut(last)
+            undo_from([self], {self.boot_id: self.first_of(last)})
+            self.cut(last)
             raise
 
     def size(self) -> int:
@@ -151,13 +150,17 @@ class HostSettings:
         """Undo changes that lie on each other, the last first, with all that is held above them;
         what could not be. `below`: one above them stays, so that these are not known to be back.
         """
-        failed = None
+        failed, asked, self._is_asked = None, self._is_asked, True
         try:
             self.place.worker.undo(numbers[-1])
         except EngineError as error:
             failed = error
+        self._is_asked = False
+        if failed or asked:  # the answer of an earlier one, which was interrupted, is not known
             undone = undone_by(self.place.worker, self._campaign, numbers[-1])
             stays = next((number for number in numbers if number not in undone), 0)
+            if stays and not failed:
+                failed = EngineError(0, 0, "undo", f"{self.place.host}: it was interrupted", "")
             numbers = [number for number in numbers if number > stays]
         self.place.forget()
         if numbers and not below:
@@ -366,14 +369,11 @@ def undo_from(hosts: Sequence[HostSettings], first: Mapping[str, int]) -> None:
         order += [(host.boot_id, -n, host) for n in host.numbers() if n >= low]
     order.sort(key=lambda each: each[:2])
     failed: dict[str, list[EngineError]] = {}
-    try:
-        for host, run in groupby(order, key=lambda each: each[2]):
-            numbers = [-number for _, number, _ in run]
-            if error := host.undo_run(numbers, host.boot_id in failed):
-                failed.setdefault(host.boot_id, []).append(error)
-    finally:
-        for host in hosts:
-            host.forget(first.get(host.boot_id, BEYOND))
+    for host, run in groupby(order, key=lambda each: each[2]):
+        numbers = [-number for _, number, _ in run]
+        if error := host.undo_run(numbers, host.boot_id in failed):
+            failed.setdefault(host.boot_id, []).append(error)
+        host.forget(numbers[-1])
     if failed:
         raise all_of([error for errors in failed.values() for error in errors])
 
@@ -415,11 +415,15 @@ def _bring(wanted: Wanted, beside: Sequence[HostSettings], same: Sequence[int]) 
     for (host, _), keep in zip(wanted, same, strict=True):
         host.place.forget()
         first[host.boot_id] = min(first.get(host.boot_id, BEYOND), host.first_of(keep))
+    failed = None
     try:
         undo_from([*(host for host, _ in wanted), *beside], first)
-    finally:
-        for (host, _), keep in zip(wanted, same, strict=True):
-            host.cut(keep)
+    except EngineError as error:
+        failed = error
+    for (host, _), keep in zip(wanted, same, strict=True):
+        host.cut(keep)
+    if failed:
+        raise failed
     kept = any(host.size() for host, _ in wanted)
     for at in range(max(len(layers) for _, layers in wanted)):
         for host, layers in wanted:

@@ -345,6 +345,9 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	int status = name_log(target, name, error), fd = status ? -1 : open_file(name, 0);
 	FILE *log = fd < 0 ? NULL : fdopen(fd, "r");
 
+	if (!status && fd < 0 && errno != ENOENT && !geteuid())
+		return nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
+				     "what was undone there");
 	while (log && fgets(line, sizeof(line), log))
 		if (sscanf(line, "-%lu", &number) == 1 && number >= least)
 			fprintf(text, "%lu\n", number);

@@ -79,25 +79,28 @@ static int is_below(uint32_t scope)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
 	if (log && nb_read_file(path, log, NB_OP_TEXT) > 0)
 		for (const char *at = log; !below && *at; at += strcspn(at, "\n"), at += *at > 0)
-			below = sscanf(at, "+%u %d", &above, &pid) == 2 && above > scope &&
-				pid != getpid() && !kill(pid, 0) && !is_undone(at, above);
+			below = *at == '+' && strtoul(at + 1, NULL, 10) > scope &&
+				sscanf(at, "+%u %d", &above, &pid) == 2 && pid != getpid() &&
+				!kill(pid, 0) && !is_undone(at, above);
 	free(log);
 	return below;
 }
 
+enum { TURN_TRIES = 600, TURN_NS = 10000000 };
+
 /* Processes that change one kernel have one stack: who came last undoes first. One that undoes
- * nothing for long, since its controller is still there or it is stopped, is not waited for. */
-static void await_turn(uint32_t scope)
+ * nothing for long, since its controller is still there or it is stopped, is not waited for: in all
+ * entries together for *tries. */
+static void await_turn(uint32_t scope, int *tries)
 {
-	enum { TRIES = 600, PAUSE_NS = 10000000 };
 	off_t size = 0, now;
 
-	for (int i = 0; log_file >= 0 && i < TRIES && is_below(scope); i++) {
+	while (log_file >= 0 && *tries > 0 && is_below(scope)) {
 		now = lseek(log_file, 0, SEEK_END);
-		i = now == size ? i : 0;
+		*tries -= now == size;
 		size = now;
 		nb_heartbeat();
-		nb_sleep(PAUSE_NS);
+		nb_sleep(TURN_NS);
 	}
 }
 
@@ -392,7 +395,7 @@ static int repeat(const struct nb_undo_entry *entry, const char *changed, int fa
 
 /* Undo a list of entries in its order. Returns how many failed and may be tried again, which are
  * *again then; a program is run once, and counted in *lost. *error is the last one's. */
-static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end, int alone,
+static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end, int *tries,
 		       struct nb_undo_entry **again, size_t *lost, const struct nb_client *client,
 		       struct nb_error *error)
 {
@@ -403,8 +406,7 @@ static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *e
 
 	*again = NULL;
 	while ((entry = list) != end) {
-		if (alone)
-			await_turn(entry->scope);
+		await_turn(entry->scope, tries);
 		changed = arm(entry);
 		failed = undo_one(entry, client, error) != 0;
 		if (changed)
@@ -432,13 +434,14 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 {
 	struct nb_undo_entry *list = *stack, *end = *stack;
 	size_t failures, lost = 0, before = SIZE_MAX;
+	int tries = scope ? 0 : TURN_TRIES;
 	struct nb_error ignored;
 
 	error = error ? error : &ignored;
 	while (end && end->scope >= scope)
 		end = end->before;
 	*stack = end;
-	while ((failures = undo_all(list, end, !scope, &list, &lost, client, error)) &&
+	while ((failures = undo_all(list, end, &tries, &list, &lost, client, error)) &&
 	       failures < before) {
 		before = failures;
 		end = NULL;
