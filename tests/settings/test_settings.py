@@ -672,3 +672,44 @@ def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_p
     said = by_journal(journal, "another boot")
     assert [line.rpartition(": ")[2].partition(" ")[0] for line in said] == ["gone,", "undone"]
     assert files.read() == files.before
+
+
+def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path: Path) -> None:
+    """Its helper was killed, and the one below it has undone by itself: the level that was read
+    between them is of nobody any more.
+    """
+    fin, journal = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), list[Any]()
+    before, profile = fin.read_text(), tmp_path / "profile"
+    profile.write_text("balanced\n")
+    both = f"echo $0 > {profile}; [ $0 = fast ] && echo 30 > {fin} || echo {before.strip()} > {fin}"
+    tuned = ("sh", "-c", both, "{level}")
+    commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
+    pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+    levels = {"tuned": "fast"}, {"sysctl.net.ipv4.tcp_fin_timeout": "15"}
+    for (host, worker), level in zip(pair.items(), levels, strict=True):
+        place = SettingContext(host, worker, ADDRESS)
+        holder(place, worker, journal, commands).hold(parsed([level]))
+    os.kill(pair["upper"].hello.pid, signal.SIGKILL)
+    for worker in reversed(pair.values()):
+        worker.abandon()
+        with suppress(ChildProcessError):
+            os.waitpid(worker.hello.pid, 0)
+    again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
+    there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
+    left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
+    said = list(put_back(there, left, journal.append, NAME))
+    for worker in again.values():
+        worker.close()
+    assert (fin.read_text(), profile.read_text()) == (before, "balanced\n")
+    assert "gone with what was below it" in said[0]
+
+
+def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Worker) -> None:
+    worker.operate("undone", (NAME, "0"), str(next(NUMBERS)))
+    known = worker.operate("undone", (NAME, "0"))[0]
+    other = secrets.token_hex(16)
+    worker.operate("undone", (other, "0"), "begin")
+    worker.operate("undone", (other, "0"), "end")
+    assert worker.operate("undone", (NAME, "0"))[0] == known
+    with pytest.raises(EngineError, match="is no campaign"):
+        worker.operate("undone", ("../../etc/passwd", "0"))
