@@ -96,6 +96,11 @@ def _of_layout(
     return [runs for line in lines for runs in _of_layout([line], where, apart)]
 
 
+def _names(value: Any) -> Any:
+    """The keys of a JSON object, and of those in it."""
+    return {k: _names(each) for k, each in value.items()} if isinstance(value, dict) else None
+
+
 def _of_cell(
     lines: Sequence[tuple[int, bytes]],
     said: Sequence[Mapping[str, Any]],
@@ -104,7 +109,10 @@ def _of_cell(
     """Errors: StoreError for the first line, ValueError or KeyError where another is not alike."""
     number, line = lines[0]
     record = _together(parse_record(line, where(number)), said)
+    settings = _names(said[0].get("settings"))
     for raw in said:
+        if _names(raw.get("settings")) != settings:  # digits in names, which layouts are without
+            raise ValueError("settings differ")
         check_time(raw["started"])
         if raw["factors"] != said[0]["factors"]:
             raise ValueError("factors differ")

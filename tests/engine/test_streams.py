@@ -333,7 +333,7 @@ def test_a_run_that_cannot_drain_can_be_given_up(pair: Pair, send: str) -> None:
     assert pair.run(send, "read", bytes=1_000_000)[1].moved("flow", "bytes") == 1_000_000
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def file_on_disk() -> Iterator[Path]:
     """In the tree of the project: /tmp may be memory, which has no cold state."""
     path = Path(__file__).parent / f"cold.{os.getpid()}.tmp"

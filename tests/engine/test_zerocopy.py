@@ -125,7 +125,7 @@ def test_a_full_queue_is_waited_for_and_counted(
         )
     proofs = proofs_of(sent)
     assert proofs["refused_sends"] > 0
-    assert proofs["poll_calls"] > 0
+    assert pin or proofs["poll_calls"] > 0, "a thread of one stream waits for it alone"
     assert proofs["send_calls"] == proofs["zerocopy_sends"] + proofs["refused_sends"]
     assert all_copied(sent)
     assert received.moved("flow", "bytes") == 4_000_001

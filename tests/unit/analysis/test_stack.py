@@ -101,6 +101,7 @@ def test_a_damaged_line_after_good_ones_is_refused_as_alone(line: bytes) -> None
     ("old", "new"),
     [
         (b'{"send": "sendfile"}', b'{"send": "0sendfile"}'),
+        (b'"settings": {"sender"', b'"settings": {"0sender"'),
         (b'"run": 17', b'"run": 0'),
         (b'"run": 17', b'"run": 017'),
         (b'"run": 17', b'"run": 9223372036854775808'),
