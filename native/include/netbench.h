@@ -134,12 +134,9 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
-	NB_FROM_BUFFER =
-		1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
-	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space; with
-				 NB_FROM_BUFFER only for memory and zero */
+	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space */
 	NB_DESCRIPTORS = 1 << 23, /* each stream has up to three open files beside its connection
 				     and its source or sink */
 	NB_DIRECT = 1 << 24, /* reads a source, or writes a sink, by calls with a buffer of its own:

@@ -88,11 +88,6 @@ static inline ssize_t nb_read(int fd, void *bytes, size_t length)
 	return nb_direct(SYS_read, fd, (long)bytes, (long)length, 0, 0, 0, 3);
 }
 
-static inline ssize_t nb_readv(int fd, const struct iovec *parts, int count)
-{
-	return nb_direct(SYS_readv, fd, (long)parts, count, 0, 0, 0, 3);
-}
-
 static inline ssize_t nb_write(int fd, const void *bytes, size_t length)
 {
 	return nb_direct(SYS_write, fd, (long)bytes, (long)length, 0, 0, 0, 3);

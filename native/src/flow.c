@@ -3,6 +3,7 @@
 
 #include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "clock.h"
@@ -68,12 +69,6 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
-ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation)
-{
-	return nb_flow_fail_source(flow, operation,
-				   "it was cut short: keep the source as it is during a run");
-}
-
 int nb_flow_unacknowledged(const struct nb_flow *flow)
 {
 	int queued;
@@ -91,7 +86,8 @@ ssize_t nb_flow_fail_receive(struct nb_flow *flow, const char *operation)
 ssize_t nb_flow_fail_write(struct nb_flow *flow)
 {
 	if (errno == EFAULT) /* a mapped page is beyond the source's end */
-		return nb_flow_fail_cut(flow, "write");
+		return nb_flow_fail_source(
+			flow, "write", "it was cut short: keep the source as it is during a run");
 	return nb_flow_fail(flow, "write", "check the path between the data addresses",
 			    "to the connection");
 }
@@ -143,6 +139,9 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 			       "no memory for a buffer of %zu bytes", whole);
 	}
 	flow->buffer = (unsigned char *)flow->allocated + flow->job->align;
-	nb_pattern(flow->allocated, whole, 0);
+	if (flow->job->source == NB_SOURCE_ZERO)
+		memset(flow->allocated, 0, whole);
+	else
+		nb_pattern(flow->allocated, whole, 0);
 	return 0;
 }

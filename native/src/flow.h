@@ -136,7 +136,7 @@ static inline void nb_count_length(struct nb_flow *flow, unsigned int which, ssi
 void *nb_flow_state(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
- * pattern. */
+ * pattern, or zeros where these are the source. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* The same of a chunk: the `open` of a method that needs no more. */
@@ -148,9 +148,6 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 /* The same for a sink that accepts no more data, and for a source that gives none. */
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
-
-/* The same for a mapped page beyond the source's end. */
-ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation);
 
 /* Whether the other side has not acknowledged all that was sent. */
 int nb_flow_unacknowledged(const struct nb_flow *flow);

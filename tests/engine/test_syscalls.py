@@ -145,13 +145,6 @@ def test_a_method_makes_its_calls_and_no_others(tmp_path: Path, send: str, recei
     assert "write" not in calls or sum(others.values()) <= FIXED
 
 
-def test_a_source_that_is_mapped_once_is_not_mapped_in_the_run(tmp_path: Path) -> None:
-    (sent, sender), _ = traced(tmp_path, "mmap", "read", {"map": "whole"})
-    check(sender, sent, "mmap", {"write": ("write_calls",)}, ())
-    assert sent.total("mmap", "write_calls") >= CHUNKS
-    assert sent.total("mmap", "mmap_calls") == 0
-
-
 def test_null_makes_no_call_at_all(tmp_path: Path) -> None:
     for side, calls in traced(tmp_path, "null", "null", bytes_=0):
         assert side.total("flow", "steps") > 100 * FIXED

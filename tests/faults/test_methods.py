@@ -241,20 +241,12 @@ def test_a_sender_that_closes_too_early(pair: Pair, receive: str) -> None:
 # Files
 
 
-CUT_SHORT: list[tuple[str, Options]] = [
-    *((send, {}) for send in FROM_FILE),
-    ("mmap", {"map": "whole"}),
-]
-
-
 @pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize(("send", "options"), CUT_SHORT)
-def test_a_source_that_is_cut_short(
-    tmp_path: Path, pair: Pair, send: str, options: Options, streams: int
-) -> None:
+@pytest.mark.parametrize("send", FROM_FILE)
+def test_a_source_that_is_cut_short(tmp_path: Path, pair: Pair, send: str, streams: int) -> None:
     source = tmp_path / "source"
     source.write_bytes(bytes(4 << 20))
-    job = {"source": "file", "source_path": str(source), **options}
+    job: Options = {"source": "file", "source_path": str(source)}
     with served_on(pair, pair.sender, send, "read"):
         pair.prepare(send, "read", job, duration=600_000 * MS, streams=streams)
         pair.start(bounded=False)

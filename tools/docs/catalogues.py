@@ -21,7 +21,6 @@ MEANINGS = {
     "to_discard": "`sink: discard`",
     "to_file": "a file as sink",
     "whole_file": "`chunk: file`",
-    "from_buffer": "`align` applies to every source",
     "no_data": "moves no data over the connection",
     "fetches": "pairs with the method of the same name only",
     "always": "read in every run",

@@ -19,7 +19,7 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int f
 	chain->operation = operation;
 	chain->depth = (uint32_t)links;
 	chain->flags = MSG_WAITALL | MSG_NOSIGNAL | flags;
-	status = nb_areas_open(&chain->areas, flow, error);
+	status = nb_flow_open_buffer(flow, error);
 	/* A send and its notification are two completions, and notifications of earlier chains
 	 * come late. */
 	return status ? status
@@ -131,8 +131,6 @@ static int await_links(struct nb_flow *flow, struct nb_chain *chain)
 static int fail_link(struct nb_flow *flow, int number)
 {
 	errno = number;
-	if (number == EFAULT) /* a mapped page is beyond the source's end */
-		return (int)nb_flow_fail_cut(flow, "send");
 	if (number == ENOBUFS || number == ENOMEM)
 		return (int)nb_flow_fail(flow, "send",
 					 "use a smaller chunk or queue_depth, or raise `ulimit -l`",
@@ -217,8 +215,6 @@ void nb_chain_close(struct nb_flow *flow)
 {
 	struct nb_chain *chain = flow->state;
 
-	if (chain) {
+	if (chain)
 		nb_uring_close(&chain->ring);
-		nb_areas_close(&chain->areas, flow);
-	}
 }

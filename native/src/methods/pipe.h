@@ -25,9 +25,6 @@ struct nb_pipe {
 #define NB_SPLICE_MORE                                                                             \
 	{ "splice_more", "splice(2) to the socket with SPLICE_F_MORE", .flags = NB_USER,           \
 	  .type = NB_FLAG, .maximum = 1 }
-#define NB_GIFT                                                                                    \
-	{ "gift", "vmsplice(2) with SPLICE_F_GIFT", .flags = NB_USER, .type = NB_FLAG,             \
-	  .maximum = 1 }
 
 /* Make flow->state a pipe of `asked` bytes, or, where that is 0, one that holds at least `size`. It
  * is the first part of `room` bytes of zeros that are freed with it. */

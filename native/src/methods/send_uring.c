@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IORING_OP_SEND of an io_uring(7), in chains (chain.h), from memory, or from a file mapped before
- * the run; and IORING_OP_SEND_ZC from a buffer that is registered before it: then the kernel sends
- * the user's pages themselves. Each such send has a notification when the kernel no longer needs
- * them; with IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after
- * all.
+ * IORING_OP_SEND of an io_uring(7), in chains (chain.h), from a buffer; and IORING_OP_SEND_ZC
+ * from one that is registered before the run: then the kernel sends the user's pages themselves.
+ * Each such send has a notification when the kernel no longer needs them; with
+ * IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -99,7 +98,7 @@ static int open_chain_zc(struct nb_flow *flow, struct nb_error *error)
 
 	if (status)
 		return status;
-	buffer = (struct iovec){ chain->areas.each[0].start, chain->areas.each[0].length };
+	buffer = (struct iovec){ flow->buffer, (size_t)flow->job->chunk };
 	chain->how = IORING_RECVSEND_FIXED_BUF | IORING_SEND_ZC_REPORT_USAGE;
 	if (nb_uring_register(&chain->ring, IORING_REGISTER_BUFFERS, &buffer, 1))
 		return nb_fail_errno(error, "prepare run",
@@ -210,10 +209,8 @@ static int drain(struct nb_flow *flow)
 
 const struct nb_method nb_send_uring = {
 	.name = "uring",
-	.about = "io_uring(7): chains of IORING_OP_SEND from memory, or from a file mapped before "
-		 "the run",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS | NB_DESCRIPTORS,
+	.about = "io_uring(7): chains of IORING_OP_SEND from a buffer in memory",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,

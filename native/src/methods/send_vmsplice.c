@@ -3,7 +3,7 @@
  * vmsplice(2) of the user's pages to a pipe, splice(2) from there to the connection: nothing is
  * copied. The connection has the pages themselves until the other side has acknowledged them, so
  * the user's memory is a ring of chunks, and one is used again only once SIOCOUTQ (tcp(7)) says
- * that it has left. Files are mapped whole before the run; nothing changes in their pages.
+ * that it has left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,11 @@
 #include "../direct.h"
 #include "../method.h"
 #include "../pattern.h"
-#include "areas.h"
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, GIFT, DEPTH };
-enum { IN, OUT, SHORT, LOOKS, POLLS, GIFTED };
+enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, DEPTH };
+enum { IN, OUT, SHORT, LOOKS, POLLS };
 enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000, LATER_NS = 1000000 };
 
 static const struct nb_field options[] = {
@@ -30,7 +29,6 @@ static const struct nb_field options[] = {
 	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 	[MORE] = NB_SPLICE_MORE,
-	[GIFT] = NB_GIFT,
 	[DEPTH] = { "queue_depth", "chunks of memory that are sent in turn; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
@@ -44,22 +42,18 @@ static const struct nb_field proofs[] = {
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
 	[LOOKS] = NB_CALLS("ioctl_calls", "ioctl(2) calls for what has not left (SIOCOUTQ)", 0),
 	[POLLS] = NB_CALLS("poll_calls", "ppoll(2) calls that waited for a chunk to leave", 0),
-	[GIFTED] = { "gifted_bytes", "bytes given to the pipe with SPLICE_F_GIFT",
-		     .unit = NB_UNIT_BYTES },
 	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };
 
 struct state {
 	struct nb_pipe pipe; /* first: nb_pipe_empty() and others take flow->state for it */
-	struct nb_areas areas;
-	size_t stride;	   /* from one chunk of the ring to the next */
-	size_t slots;	   /* in the ring */
-	size_t slot;	   /* to send next */
-	uint64_t sent;	   /* bytes that the connection has been given */
-	uint64_t left;	   /* bytes of them that have left, when it was last asked */
-	uint64_t *ends;	   /* of each slot: `sent` after it was sent last */
-	size_t piped;	   /* of what a step left: bytes that are in the pipe */
-	unsigned int gift; /* SPLICE_F_... of what goes into the pipe */
+	size_t stride;	     /* from one chunk of the ring to the next */
+	size_t slots;	     /* in the ring */
+	size_t slot;	     /* to send next */
+	uint64_t sent;	     /* bytes that the connection has been given */
+	uint64_t left;	     /* bytes of them that have left, when it was last asked */
+	uint64_t *ends;	     /* of each slot: `sent` after it was sent last */
+	size_t piped;	     /* of what a step left: bytes that are in the pipe */
 };
 
 /* A ring of chunks, all of the same content. */
@@ -100,9 +94,7 @@ static int open_memory(struct nb_flow *flow, struct nb_error *error)
 	if (status)
 		return status;
 	state->pipe.flags = flow->job->extra[MORE] ? SPLICE_F_MORE : 0;
-	state->gift = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
-	return flow->source.count ? nb_areas_open(&state->areas, flow, error)
-				  : open_ring(flow, error);
+	return open_ring(flow, error);
 }
 
 /* Wait until the chunk that is to be used again has left. */
@@ -155,15 +147,14 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 	do {
 		size_t room = state->pipe.size - ((uintptr_t)from & (flow->page - 1));
 		struct iovec part = { .iov_base = from, .iov_len = left < room ? left : room };
-		ssize_t moved = nb_vmsplice(state->pipe.in, &part, 1, state->gift), sent;
+		ssize_t moved = nb_vmsplice(state->pipe.in, &part, 1, 0), sent;
 
 		nb_count(flow, IN, 1);
 		if (moved < 0 && errno == EINTR)
 			continue;
-		if (moved < 0) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_cut(flow, "vmsplice");
-		if (state->gift)
-			nb_count(flow, GIFTED, (uint64_t)moved);
+		if (moved < 0)
+			return nb_flow_fail(flow, "vmsplice", "report it as a defect of netbench",
+					    "from memory to the pipe");
 		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
 		if (sent != moved)
 			return sent > 0 || sent == NB_NOTHING
@@ -219,24 +210,14 @@ static inline void use_slot(struct state *state, size_t length, ssize_t sent)
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct state *state = flow->state;
-	unsigned char *from = flow->buffer + state->slot * state->stride;
-	int files = flow->source.count != 0, status = 0;
-	size_t length = most;
+	int status = state->left < state->ends[state->slot] ? await_slot(flow, state) : 0;
 	ssize_t sent;
 
-	if (files)
-		from = nb_areas_next(&state->areas, flow, most, &length);
-	else if (state->left < state->ends[state->slot])
-		status = await_slot(flow, state);
 	if (status)
 		return status;
-	sent = pass_on(flow, from, length);
-	if (sent < 0 && sent != NB_NOTHING)
-		return sent;
-	if (files)
-		nb_areas_advance(flow, length);
-	else
-		use_slot(state, length, sent);
+	sent = pass_on(flow, flow->buffer + state->slot * state->stride, most);
+	if (sent >= 0 || sent == NB_NOTHING)
+		use_slot(state, most, sent);
 	return sent;
 }
 
@@ -244,19 +225,15 @@ static void close_memory(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
 
-	if (state) {
-		nb_areas_close(&state->areas, flow);
+	if (state)
 		free(state->ends);
-	}
 	nb_pipe_close(flow);
 }
 
 const struct nb_method nb_send_vmsplice = {
 	.name = "vmsplice",
-	.about = "vmsplice(2) memory, or a file mapped before the run, to a pipe; splice(2) to the "
-		 "socket",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS | NB_DESCRIPTORS,
+	.about = "vmsplice(2) memory to a pipe; splice(2) to the socket",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
 	.buffers = DEPTH_LEAST,
 	.small_buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),
