@@ -134,6 +134,7 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
+	NB_ALONE = 1 << 17,   /* its steps wait: each stream has a thread of its own */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
 	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space */
@@ -236,8 +237,5 @@ size_t nb_describe(struct nb_row *rows, size_t room);
 
 /* Fill a hello for this library and host. */
 void nb_fill_hello(struct nb_hello *hello);
-
-/* A code in words. */
-const char *nb_strcode(int code);
 
 #endif

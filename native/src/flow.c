@@ -18,27 +18,13 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 	return nb_fail_errno(&flow->error, operation, remedy, "%s", what);
 }
 
-/* What helps where a sink accepts no more data. */
-static const char *sink_remedy(int number)
-{
-	switch (number) {
-	case EFBIG:
-		return "raise the limit on the size of files (ulimit -f), or write bytes: instead "
-		       "of duration:";
-	case EINVAL: /* of ftruncate(2) and mmap(2): a FIFO or a device */
-	case ENODEV:
-	case ESPIPE:
-		return "use a regular file as sink, or another receive method";
-	case EIO:
-		return "look at `dmesg` on this host: its disk may fail";
-	default:
-		return "free some space, or write bytes: instead of duration:";
-	}
-}
-
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation)
 {
-	return nb_flow_fail(flow, operation, sink_remedy(errno),
+	return nb_flow_fail(flow, operation,
+			    errno == EINVAL || errno == ENODEV || errno == ESPIPE
+				    ? "use a regular file as sink, or another receive method"
+				    : "free some space or raise the limit on file sizes (ulimit "
+				      "-f), or write bytes: instead of duration:",
 			    flow->sink.path[0] ? flow->sink.path : "to the sink");
 }
 

@@ -131,31 +131,10 @@ static int check_direct(const struct nb_job *job, struct nb_error *error)
 		       job->method_name, sends ? "send from" : "write to");
 }
 
-static int check_ends(const struct nb_job *job, struct nb_error *error)
-{
-	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,
-					    [NB_SOURCE_ZERO] = NB_FROM_ZERO,
-					    [NB_SOURCE_FILE] = NB_FROM_FILE,
-					    [NB_SOURCE_FILES] = NB_FROM_FILE };
-	static const uint32_t sinks[] = {
-		[NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE
-	};
-
-	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
-		return REFUSE(error, "choose another source or another method",
-			      "%s cannot send from this source", job->method_name);
-	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
-		return REFUSE(error, "choose another sink or another method",
-			      "%s cannot fill this sink", job->method_name);
-	if (job->fsync && (job->role != NB_ROLE_RECEIVE || job->sink != NB_SINK_FILE))
-		return REFUSE(error, "write fsync: none", "fsync needs a sink that is a file");
-	return check_direct(job, error);
-}
-
 /* A cell of which these are levels is no failure of the others. */
 static int check_threads(const struct nb_job *job, struct nb_error *error)
 {
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES);
+	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
 
 	if (job->threads > job->streams)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
@@ -199,19 +178,7 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 		return REFUSE(error, "use streams: 1", "a transfer needs at least one stream");
 	if (check_threads(job, error))
 		return -(int)error->code;
-	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
-		return REFUSE(error, "give a duration", "%s moves no bytes to count",
-			      job->method_name);
-	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
-		return REFUSE(error, "give a size as chunk", "%s cannot take a whole file a call",
-			      job->method_name);
-	if (!job->bytes && !job->duration)
-		return REFUSE(error, "give a duration or bytes", "the run would have no end");
-	if (job->port_high < job->port_low)
-		return REFUSE(error, "write the lower port first", "no port from %llu to %llu",
-			      (unsigned long long)job->port_low,
-			      (unsigned long long)job->port_high);
-	return check_ends(job, error);
+	return check_direct(job, error);
 }
 
 int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,

@@ -178,16 +178,6 @@ static void options_have_a_place_to_go(void **state)
 	}
 }
 
-static void a_code_has_words(void **state)
-{
-	(void)state;
-	for (int code = NB_OK; code <= NB_ERR_MEMORY; code++) {
-		assert_string_not_equal("unknown code", nb_strcode(code));
-		assert_string_equal(nb_strcode(code), nb_strcode(-code));
-	}
-	assert_string_equal("unknown code", nb_strcode(NB_ERR_MEMORY + 1));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,7 +188,6 @@ int main(void)
 		cmocka_unit_test(every_method_can_step_and_prove_it),
 		cmocka_unit_test(every_meter_reads_something),
 		cmocka_unit_test(options_have_a_place_to_go),
-		cmocka_unit_test(a_code_has_words),
 	};
 
 	return cmocka_run_group_tests_name("rows", tests, describe, NULL);

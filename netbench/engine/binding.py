@@ -96,7 +96,7 @@ FLAGS = _named(
     "NB_",
     "delivers no_data from_memory from_zero from_file whole_file buffers to_discard to_file always"
     " host_wide sampled sliced gauge user list cpu_time idle_time must_move must_not_move"
-    " fetches descriptors direct by_helper without_soak",
+    " alone fetches descriptors direct by_helper without_soak",
 )
 
 

@@ -272,9 +272,7 @@ OF_INTERFACE = "features rings coalesce channels qdisc driver statistics link".s
 
 
 def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> None:
-    """What is allowed, and what is looked at around a change, goes by that; one that is not there is
-    named with those that are.
-    """
+    """What is allowed, and what is looked at around a change, goes by that."""
     here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
     for op in OF_INTERFACE:
         more = ("mtu",) if op == "link" else ()
@@ -283,7 +281,6 @@ def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> N
         assert error.remedy == f"write {DATA}"
         error = refusal(worker, op, ("eth9", *more))
         assert "no interface 'eth9' on this host" in str(error)
-        assert set(error.remedy.removeprefix("name one of ").split(", ")) == {"lo", DATA, PEER}
         for name in ("", "..", "a/b", "x" * 16):
             said = str(refusal(worker, op, (name, *more)))
             assert re.search("not the name of an interface|no interface", said)

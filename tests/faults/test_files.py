@@ -154,24 +154,6 @@ def test_a_sink_whose_disk_fills_up(small_disk: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_sink_that_cannot_fit_fails_before_it_is_written(
-    small_disk: Path, tmp_path: Path
-) -> None:
-    """What an earlier run has left is written over, so it counts as free."""
-    sink = small_disk / "out"
-    transfer = f"transfer: {{sink: {{file: {sink}, overwrite: on}}, streams: 2, bytes: {{}}}}\n"
-    sink.write_bytes(bytes(1500 << 10))
-    (fits,) = run(transfer.replace("{}", "1700K"), tmp_path / "fits")
-    assert fits["status"] == "ok"
-    record, *_ = run(transfer.replace("{}", "3M"), tmp_path / "r")
-    assert record["status"] == "failed"
-    assert f"open sink: {sink}.1 for 3145728 bytes: 2097152 are free" in record["reason"]
-    says = "No space left on device; free some space, or write fewer bytes"
-    assert record["reason"].endswith(says)
-    assert sink.stat().st_size == (1700 << 10) // 2, "nothing was written"
-
-
-@pytest.mark.usefixtures("hasty")
 @pytest.mark.root
 @pytest.mark.parametrize("fsync", ["window", "after"])
 def test_a_disk_that_fails_under_fsync_fails_the_run(tmp_path: Path, fsync: str) -> None:

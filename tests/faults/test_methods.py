@@ -300,7 +300,7 @@ def test_a_sink_beyond_the_limit_of_file_sizes(tmp_path: Path, receive: str) -> 
         pair.start(bounded=False)
         said = fails(pair.receiver)
         pair.sender.abort()
-    assert f"{sink}: File too large; raise the limit on the size of files (ulimit -f)" in said
+    assert f"{sink}: File too large; free some space or raise the limit on file sizes" in said
     assert LIMIT - 65536 <= sink.stat().st_size <= LIMIT
 
 

@@ -22,6 +22,7 @@ MEANINGS = {
     "to_file": "a file as sink",
     "whole_file": "`chunk: file`",
     "no_data": "moves no data over the connection",
+    "alone": "a thread for each stream",
     "fetches": "pairs with the method of the same name only",
     "always": "read in every run",
     "host_wide": "counts the whole kernel",

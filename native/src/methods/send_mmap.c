@@ -15,8 +15,7 @@ static const struct nb_field options[] = {
 };
 
 static const struct nb_field proofs[] = {
-	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2), in the run",
-			  NB_MUST_MOVE),
+	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2), in the run", 0),
 	[WRITES] = NB_CALLS("write_calls", "write(2) calls from a mapping", NB_MUST_MOVE),
 	[SHORT] = NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 };

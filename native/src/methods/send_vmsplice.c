@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "../clock.h"
 #include "../direct.h"
 #include "../method.h"
 #include "../pattern.h"
@@ -22,7 +21,7 @@
 
 enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, DEPTH };
 enum { IN, OUT, SHORT, LOOKS, POLLS };
-enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000, LATER_NS = 1000000 };
+enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000 };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
@@ -53,7 +52,6 @@ struct state {
 	uint64_t sent;	     /* bytes that the connection has been given */
 	uint64_t left;	     /* bytes of them that have left, when it was last asked */
 	uint64_t *ends;	     /* of each slot: `sent` after it was sent last */
-	size_t piped;	     /* of what a step left: bytes that are in the pipe */
 };
 
 /* A ring of chunks, all of the same content. */
@@ -113,27 +111,10 @@ static __attribute__((noinline)) int await_slot(struct nb_flow *flow, struct sta
 		if (state->left >= state->ends[state->slot])
 			break;
 		nb_count(flow, POLLS, 1);
-		if (nb_flow_pause(flow, flow->wait == NB_WAIT_LATER ? 0 : WAIT_NS,
-				  "wait for acknowledgements"))
+		if (nb_flow_pause(flow, WAIT_NS, "wait for acknowledgements"))
 			return -1;
-		if (flow->wait == NB_WAIT_LATER) {
-			flow->wake = nb_now() + LATER_NS;
-			return NB_NOTHING;
-		}
 	}
 	return 0;
-}
-
-/* The connection has taken `sent` bytes of what is left (none: NB_NOTHING), after `done` of the
- * chunk; what else is in the pipe is flow->rest_length now. */
-static __attribute__((noinline)) ssize_t leave(struct nb_flow *flow, const unsigned char *from,
-					       size_t left, size_t done, ssize_t sent)
-{
-	struct state *state = flow->state;
-	size_t now = sent > 0 ? (size_t)sent : 0;
-
-	state->piped = flow->rest_length;
-	return nb_flow_leave(flow, from + now, left - now, done + now);
 }
 
 /* Through the pipe, as much at a time as it holds. In the step, of which it is what a chunk costs.
@@ -156,55 +137,12 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 			return nb_flow_fail(flow, "vmsplice", "report it as a defect of netbench",
 					    "from memory to the pipe");
 		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
-		if (sent != moved)
-			return sent > 0 || sent == NB_NOTHING
-				       ? leave(flow, from, left, length - left, sent)
-				       : sent;
+		if (sent < 0)
+			return sent;
 		from += moved;
 		left -= (size_t)moved;
 	} while (left);
 	return (ssize_t)length;
-}
-
-static __attribute__((noinline)) ssize_t pass_rest(struct nb_flow *flow, const unsigned char *from,
-						   size_t length)
-{
-	return pass_on(flow, (unsigned char *)(uintptr_t)from, length);
-}
-
-/* First what is in the pipe, then what follows it in memory. */
-static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
-{
-	struct state *state = flow->state;
-	size_t piped = state->piped, done = 0;
-	ssize_t sent = 0;
-
-	if (piped) {
-		sent = nb_pipe_empty(flow, flow->socket, piped, OUT, SHORT, 0);
-		if (sent < 0 && sent != NB_NOTHING)
-			return sent;
-		done = sent > 0 ? (size_t)sent : 0;
-		state->piped = piped - done;
-	}
-	if (state->piped)
-		sent = nb_flow_leave(flow, from + done, length - done, done);
-	else if (done < length) {
-		sent = pass_rest(flow, from + done, length - done);
-		if (sent < 0 && sent != NB_NOTHING)
-			return sent;
-		done += sent > 0 ? (size_t)sent : 0;
-		sent = done ? (ssize_t)done : NB_NOTHING;
-	}
-	state->sent += sent > 0 ? (uint64_t)sent : 0;
-	return sent;
-}
-
-/* A chunk of the ring has been sent, or its rest is resumed. */
-static inline void use_slot(struct state *state, size_t length, ssize_t sent)
-{
-	state->ends[state->slot] = state->sent + length;
-	state->sent += sent > 0 ? (uint64_t)sent : 0;
-	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
 }
 
 static ssize_t step(struct nb_flow *flow, size_t most)
@@ -216,8 +154,11 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	if (status)
 		return status;
 	sent = pass_on(flow, flow->buffer + state->slot * state->stride, most);
-	if (sent >= 0 || sent == NB_NOTHING)
-		use_slot(state, most, sent);
+	if (sent < 0)
+		return sent;
+	state->sent += most;
+	state->ends[state->slot] = state->sent;
+	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
 	return sent;
 }
 
@@ -233,7 +174,8 @@ static void close_memory(struct nb_flow *flow)
 const struct nb_method nb_send_vmsplice = {
 	.name = "vmsplice",
 	.about = "vmsplice(2) memory to a pipe; splice(2) to the socket",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS |
+		 NB_ALONE,
 	.buffers = DEPTH_LEAST,
 	.small_buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),
@@ -241,6 +183,5 @@ const struct nb_method nb_send_vmsplice = {
 	.open = open_memory,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
-	.resume = resume,
 	.close = close_memory,
 };

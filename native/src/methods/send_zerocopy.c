@@ -64,11 +64,8 @@ static int probe(char *why, size_t room)
 
 	if (fd < 0)
 		snprintf(why, room, "no TCP socket: %s", strerror(errno));
-	else if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		snprintf(why, room,
-			 "the kernel refuses SO_ZEROCOPY (%s); Linux 4.19 or later takes it",
-			 strerror(errno));
-	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	else if (!setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)) &&
+		 send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
 		 errno == ENOBUFS)
 		snprintf(why, room,
 			 "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or "
@@ -98,9 +95,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	int one = 1;
 
 	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		return nb_fail_errno(error, "set SO_ZEROCOPY",
-				     "use Linux 4.19 or later, which accepts it on a connected "
-				     "socket, or another send method",
+		return nb_fail_errno(error, "set SO_ZEROCOPY", "use another send method",
 				     "on stream %u", flow->index);
 	return nb_socket_options_share(flow, error);
 }

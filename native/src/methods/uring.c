@@ -19,10 +19,6 @@ static void explain(int number, char *why, size_t room)
 {
 	char text[16];
 
-	if (number == ENOSYS) {
-		snprintf(why, room, "this kernel has no io_uring (CONFIG_IO_URING)");
-		return;
-	}
 	if (number == ENOMEM) {
 		snprintf(why, room,
 			 "no memory may be locked for an io_uring: raise `ulimit -l`, or use "
