@@ -59,7 +59,6 @@ struct nb_flow {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t steps;
 	_Atomic uint64_t proof[8];
-	_Atomic uint64_t lengths[2][NB_LENGTHS]; /* of the method's proofs NB_PER_LENGTH, in turn */
 	_Atomic int warmed_up;
 	_Atomic int ended;   /* set with release: error and the rest may be read */
 	_Atomic int synced;  /* in the window: the sink is on its disk */
@@ -124,12 +123,6 @@ static inline void nb_count(struct nb_flow *flow, unsigned int proof, uint64_t b
 static inline void nb_set_count(struct nb_flow *flow, unsigned int proof, uint64_t count)
 {
 	atomic_store_explicit(&flow->proof[proof], count, memory_order_relaxed);
-}
-
-/* A call returned so many bytes, more than none: one more in the first or second histogram. */
-static inline void nb_count_length(struct nb_flow *flow, unsigned int which, ssize_t length)
-{
-	nb_add(&flow->lengths[which][63 ^ (size_t)__builtin_clzll((uint64_t)length)], 1);
 }
 
 /* Allocate flow->state, all zeros: that, or NULL with the error filled. */

@@ -75,16 +75,6 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	return 0;
 }
 
-static int store_extra(struct nb_job *job, const struct nb_row *row, uint64_t number,
-		       struct nb_error *error)
-{
-	if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-		return REFUSE(error, "leave it out", "%s belongs to another method", row->name);
-	job->extra[nb_row_method_option(row->id)] = number;
-	job->extra_owner = row->owner;
-	return 0;
-}
-
 static int store(struct nb_job *job, const struct nb_value *value, const char *text,
 		 struct nb_error *error)
 {
@@ -104,8 +94,12 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 		status = word_number(row, text, value->bytes, &number, error);
 	else if (row->type != NB_TEXT)
 		status = in_bounds(row, number, error);
-	if (status || !field)
-		return status ? status : store_extra(job, row, number, error);
+	if (status)
+		return status;
+	if (!field) {
+		job->extra[nb_row_method_option(row->id)] = number;
+		return 0;
+	}
 	into = (char *)job + field->offset;
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
@@ -171,9 +165,6 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
 			       "run `netbench list methods` to see the methods", "%s: %s",
 			       job->method_name, row->why);
-	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of(job->method))
-		return REFUSE(error, "leave it out", "an option belongs to another method than %s",
-			      job->method_name);
 	if (!job->streams)
 		return REFUSE(error, "use streams: 1", "a transfer needs at least one stream");
 	if (check_threads(job, error))
@@ -190,7 +181,6 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 	int status;
 
 	memset(job, 0, sizeof(*job));
-	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
 		status = store(job, &value, text, error);
 		if (status)

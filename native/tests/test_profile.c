@@ -167,9 +167,9 @@ static void a_busy_process_is_sampled_as_long_as_it_runs(void **state)
 	(void)state;
 	if (!may_sample())
 		skip();
-	assert_string_equal("ready 997\n", op_get("profile sampling"));
+	assert_string_equal("ready\n", op_get("profile sampling"));
 	op_set("profile sampling", "on");
-	assert_string_equal("on at 997 Hz\n", op_get("profile sampling"));
+	assert_string_equal("on\n", op_get("profile sampling"));
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
 	for (end = nb_now() + BUSY_NS; nb_now() < end;)
 		;

@@ -129,17 +129,6 @@ def test_a_source_shorter_than_a_chunk_is_sent_repeatedly(tmp_path: Path) -> Non
         assert (closing[0] - opening[0]) % 1001 == 0, "whole files, one a step"
 
 
-@pytest.mark.usefixtures("hasty")
-def test_source_files_that_do_not_fit_fail_the_run(tmp_path: Path) -> None:
-    disk = os.statvfs("/tmp")
-    size = disk.f_bavail * disk.f_frsize
-    source = f"send: sendfile, source: {{files: 2, size: {size}}}"
-    record, *_ = run(f"transfer: {{{source}, {SHORT}}}\n", tmp_path / "r")
-    assert record["status"] == "failed"
-    assert f"2 files of {size} bytes do not fit in /tmp: " in record["reason"]
-    assert "; free some space, or use fewer or smaller files" in record["reason"]
-
-
 # Sinks
 
 

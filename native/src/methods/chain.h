@@ -22,7 +22,6 @@ struct nb_chain {
 	struct nb_uring ring;
 	uint8_t operation; /* IORING_OP_... */
 	uint16_t how;	   /* sqe->ioprio of each */
-	int flags;	   /* MSG_... of each */
 	uint32_t depth;
 	uint32_t count;	 /* prepared, not sent */
 	uint32_t flying; /* of these: submitted, without a completion */
@@ -41,10 +40,8 @@ struct nb_chain {
 	{ "queue_depth", "sends that are submitted at once, as a chain; left out: 8",              \
 	  .flags = NB_USER, .minimum = 1, .maximum = NB_CHAIN_DEPTH_MAX }
 
-/* Make flow->state a chain of at most `depth` sends, 0: as many as usual, with these further
- * MSG_... */
-int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int flags,
-		  struct nb_error *error);
+/* Make flow->state a chain of at most `depth` sends, 0: as many as usual. */
+int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struct nb_error *error);
 int nb_chain_begin(struct nb_flow *flow);
 /* Send what has come together. 0, or negative with flow->error filled. */
 int nb_chain_flush(struct nb_flow *flow);

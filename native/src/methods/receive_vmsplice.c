@@ -31,7 +31,6 @@ static const struct nb_field proofs[] = {
 			 NB_MUST_MOVE),
 	[SHORT] =
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
-	NB_RETURNED("splice_out", "splice(2) calls to the sink by what they moved"),
 };
 
 static size_t half(const struct nb_flow *flow)
@@ -65,7 +64,7 @@ static int pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 			return (int)nb_flow_fail(flow, "vmsplice",
 						 "report it as a defect of netbench",
 						 "from the buffer to the pipe");
-		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT, 0) < 0)
+		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT) < 0)
 			return -1;
 		done += (size_t)moved;
 	}
@@ -93,7 +92,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_vmsplice = {
 	.name = "vmsplice",
 	.about = "read(2) into one of two buffers, vmsplice(2) to a pipe, splice(2) to the sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
 	.buffers = BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),

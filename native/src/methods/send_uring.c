@@ -16,7 +16,7 @@
 #include "chain.h"
 #include "socket_options.h"
 
-enum { DEPTH = NB_SENDER_OWN, MORE };
+enum { DEPTH = NB_SENDER_OWN };
 enum { ENTERS, SENDS, SHORT, OWED, GIVEN, COPIED };
 enum {
 	WAIT_NS = 100000000,
@@ -27,7 +27,6 @@ enum {
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[DEPTH] = NB_CHAIN_OPTION,
-	[MORE] = NB_MSG_MORE_OPTION,
 };
 
 /* Rows are told apart by their places, so each method has its own. */
@@ -85,14 +84,12 @@ static int probe_zc(char *why, size_t room)
 
 static int open_chain(struct nb_flow *flow, struct nb_error *error)
 {
-	return nb_chain_open(flow, IORING_OP_SEND, flow->job->extra[DEPTH],
-			     flow->job->extra[MORE] ? MSG_MORE : 0, error);
+	return nb_chain_open(flow, IORING_OP_SEND, flow->job->extra[DEPTH], error);
 }
 
 static int open_chain_zc(struct nb_flow *flow, struct nb_error *error)
 {
-	int status = nb_chain_open(flow, IORING_OP_SEND_ZC, flow->job->extra[DEPTH],
-				   flow->job->extra[MORE] ? MSG_MORE : 0, error);
+	int status = nb_chain_open(flow, IORING_OP_SEND_ZC, flow->job->extra[DEPTH], error);
 	struct nb_chain *chain = flow->state;
 	struct iovec buffer;
 
@@ -210,7 +207,7 @@ static int drain(struct nb_flow *flow)
 const struct nb_method nb_send_uring = {
 	.name = "uring",
 	.about = "io_uring(7): chains of IORING_OP_SEND from a buffer in memory",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,
@@ -225,7 +222,7 @@ const struct nb_method nb_send_uring = {
 const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	.proofs = proofs_zc,
 	.proofs_count = NB_LENGTH(proofs_zc),

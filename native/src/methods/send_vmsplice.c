@@ -19,7 +19,7 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, DEPTH };
+enum { PIPE_SIZE = NB_SENDER_WAIT + 1, DEPTH };
 enum { IN, OUT, SHORT, LOOKS, POLLS };
 enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000 };
 
@@ -27,7 +27,6 @@ static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
-	[MORE] = NB_SPLICE_MORE,
 	[DEPTH] = { "queue_depth", "chunks of memory that are sent in turn; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
@@ -41,7 +40,6 @@ static const struct nb_field proofs[] = {
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
 	[LOOKS] = NB_CALLS("ioctl_calls", "ioctl(2) calls for what has not left (SIOCOUTQ)", 0),
 	[POLLS] = NB_CALLS("poll_calls", "ppoll(2) calls that waited for a chunk to leave", 0),
-	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };
 
 struct state {
@@ -71,14 +69,8 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	if (!state->ends)
 		return nb_fail_memory(error, "chunks");
 	status = nb_flow_buffer(flow, state->slots * state->stride, error);
-	for (size_t i = 0; !status && i < state->slots; i++) {
-		unsigned char *slot = (unsigned char *)flow->allocated + i * state->stride;
-
-		if (job->source == NB_SOURCE_ZERO)
-			memset(slot, 0, state->stride);
-		else
-			nb_pattern(slot, state->stride, 0);
-	}
+	for (size_t i = 0; !status && job->source != NB_SOURCE_ZERO && i < state->slots; i++)
+		nb_pattern((unsigned char *)flow->allocated + i * state->stride, state->stride, 0);
 	return status;
 }
 
@@ -87,12 +79,8 @@ static int open_memory(struct nb_flow *flow, struct nb_error *error)
 	/* One page more: a chunk that does not start at a page touches one more. */
 	int status = nb_pipe_open(flow, sizeof(struct state), flow->job->extra[PIPE_SIZE],
 				  (size_t)flow->job->chunk + flow->page, error);
-	struct state *state = flow->state;
 
-	if (status)
-		return status;
-	state->pipe.flags = flow->job->extra[MORE] ? SPLICE_F_MORE : 0;
-	return open_ring(flow, error);
+	return status ? status : open_ring(flow, error);
 }
 
 /* Wait until the chunk that is to be used again has left. */
@@ -136,7 +124,7 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 		if (moved < 0)
 			return nb_flow_fail(flow, "vmsplice", "report it as a defect of netbench",
 					    "from memory to the pipe");
-		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
+		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT);
 		if (sent < 0)
 			return sent;
 		from += moved;
@@ -174,8 +162,7 @@ static void close_memory(struct nb_flow *flow)
 const struct nb_method nb_send_vmsplice = {
 	.name = "vmsplice",
 	.about = "vmsplice(2) memory to a pipe; splice(2) to the socket",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS |
-		 NB_ALONE,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_ALONE,
 	.buffers = DEPTH_LEAST,
 	.small_buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),

@@ -22,14 +22,13 @@ enum {
 	LATER_NS = 1000000,
 	BARREN = 2000, /* waits of 1 ms for memory that others have pinned */
 };
-enum { BATCH = NB_SENDER_OWN, MORE };
+enum { BATCH = NB_SENDER_OWN };
 enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[BATCH] = { "batch", "sends between two looks at the error queue; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 65536 },
-	[MORE] = NB_MSG_MORE_OPTION,
 };
 
 static const struct nb_field proofs[] = {
@@ -50,7 +49,6 @@ static const struct nb_field proofs[] = {
 };
 
 struct state {
-	int flags;	     /* MSG_... of each send */
 	unsigned int batch;  /* sends between two looks at the error queue */
 	unsigned int unseen; /* sends since the error queue was looked at */
 	unsigned int barren; /* refused sends while nothing of this connection was pending */
@@ -83,7 +81,6 @@ static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 
 	if (!state)
 		return -NB_ERR_MEMORY;
-	state->flags = MSG_ZEROCOPY | MSG_NOSIGNAL | (flow->job->extra[MORE] ? MSG_MORE : 0);
 	state->batch =
 		flow->job->extra[BATCH] ? (unsigned int)flow->job->extra[BATCH] : BATCH_DEFAULT;
 	return nb_flow_open_buffer(flow, error);
@@ -191,7 +188,8 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t sent = nb_send(flow->socket, from + done, length - done, state->flags);
+		ssize_t sent = nb_send(flow->socket, from + done, length - done,
+				       MSG_ZEROCOPY | MSG_NOSIGNAL);
 		int status = 0;
 
 		nb_count(flow, SENDS, 1);

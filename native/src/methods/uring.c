@@ -32,10 +32,6 @@ static void explain(int number, char *why, size_t room)
 			 "io_uring is disabled here: kernel.io_uring_disabled is %.1s (0: for "
 			 "nobody)",
 			 text);
-	else if (number == EPERM)
-		snprintf(why, room,
-			 "io_uring is not permitted here (EPERM): a seccomp filter, as those of "
-			 "containers, refuses it");
 	else
 		snprintf(why, room, "io_uring_setup: %s", strerror(number));
 }

@@ -65,31 +65,14 @@ static void escape(char to[ESCAPED_PATH], const char *path, size_t length)
 	*to = 0;
 }
 
-/* Whether users other than the owner get to a file, through all folders above it. */
-static int is_open_to_all(const char *file)
-{
-	char path[4096];
-	struct stat found;
-
-	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path) || stat(path, &found) ||
-	    !(found.st_mode & S_IROTH))
-		return 0;
-	for (char *end = strrchr(path, '/'); end && end > path; end = strrchr(path, '/')) {
-		*end = 0;
-		if (stat(path, &found) || !(found.st_mode & S_IXOTH))
-			return 0;
-	}
-	return 1;
-}
-
 /* As whom the clients read, all users of all clients as one: the owner of the file that is
- * exported, or nobody where root owns it and anybody may read it. */
+ * exported, or nobody where root owns it. */
 static struct reader reader_of(const struct target *target)
 {
 	struct reader nobody = { NOBODY, NOBODY };
 	struct stat found;
 
-	if (stat(target->file, &found) || (!found.st_uid && is_open_to_all(target->file)))
+	if (stat(target->file, &found) || !found.st_uid)
 		return nobody;
 	return (struct reader){ found.st_uid, found.st_gid };
 }
