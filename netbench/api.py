@@ -30,7 +30,6 @@ from netbench.model import Campaign
 if TYPE_CHECKING:
     from netbench.fleet.dask_engine import Parted
     from netbench.fleet.merge import Merged
-    from netbench.read.outlook import Outlook
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -50,7 +49,6 @@ __all__ = [
     "left_changed",
     "load",
     "merge",
-    "power",
     "query",
     "restore",
     "resume",
@@ -384,16 +382,6 @@ def compare(
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
     return of_results(sources, within, chosen, parsed, history, force)
-
-
-def power(campaign: Campaign, result: Path) -> Outlook:
-    """What a campaign can show before it runs, were its runs as those of a pilot or of an earlier
-    result. Touches no host. Errors: ReportError, StoreError.
-    """
-    from netbench.read.load import load
-    from netbench.read.outlook import outlook
-
-    return outlook(campaign, load(result))
 
 
 def _refuse_history(history: Path | None, force: bool, other: Path | None) -> None:
