@@ -186,7 +186,7 @@ class Source:
     def _grounded(self, c: Comparison) -> Comparison:
         mine, base = (self.cell_of(c, level) for level in (c.level, c.baseline))
         result = self.result
-        return grounded(c, [(result, mine)], [(result, base)]) if mine and base else c
+        return grounded(c, (result, mine), (result, base)) if mine and base else c
 
     def cell_of(self, c: Comparison, level: str) -> CellResult | None:
         """The cell of a comparison that has a level of its factor, where there is one."""

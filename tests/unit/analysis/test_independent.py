@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.campaigns import compare_states, states
+from netbench.read.campaigns import compare_results
 from netbench.read.gates import judge, parse
 from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
@@ -35,7 +35,7 @@ def written(folder: Path, text: str, **fields: object) -> Result:
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
-    return compare_states(states([a], [b]), "throughput", margin)
+    return compare_results(a, b, match(a, b).matches, "throughput", margin)
 
 
 def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:

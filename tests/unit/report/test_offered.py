@@ -106,7 +106,7 @@ def test_runs_far_from_their_rate_are_named(tmp_path: Path) -> None:
 def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> None:
     made = Synth(SENDS, spread=0.0004, pairs=TWO, truth=paced)
     a, b = (Source.of(folder(made, tmp_path / name, "1Gb/s")) for name in "ab")
-    for compared in (of_factor(a, "send"), of_results([a, b])):
+    for compared in (of_factor(a, "send"), of_results(a, b)):
         assert "throughput" not in compared.families
         assert {c.metric for family in compared.families.values() for c in family} >= {
             "sender_cpu",
@@ -114,4 +114,4 @@ def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> 
         }
         assert "fixed by rate: 1Gb/s" in compared.offered
     assert "throughput" in of_factor(a, "send", metrics=["throughput"]).families
-    assert "throughput" in of_results([a, b], metrics=["throughput"]).families
+    assert "throughput" in of_results(a, b, metrics=["throughput"]).families
