@@ -14,7 +14,6 @@ from netbench.read.epochs import BETWEEN
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
-from netbench.stats.failures import failing_levels
 from netbench.stats.series import outliers
 
 NEAR = 0.01  # a run that is as near to the median matters to nobody
@@ -33,25 +32,6 @@ def truncated(evidence: Evidence) -> Cautions:
         yield Caution(
             "The last line of records.jsonl is incomplete, as a kill leaves it, and is left out.",
             evidence="one run is lost",
-        )
-
-
-@caution(
-    225,
-    remedy="see the reasons and log.txt, and repeat; until then trust verdicts that say `even if`",
-)
-def failing_level(evidence: Evidence) -> Cautions:
-    """A level's runs fail more often than those of the other levels of its factor: what is left of
-    them may be a choice of the fast ones.
-    """
-    result = evidence.result
-    for found in failing_levels(result.runs, result.factors):
-        mine = result.failed[result.failed[found.factor] == found.level]
-        yield Caution(
-            f"Runs of {found.factor}={found.level} fail more often than those of its other levels.",
-            evidence.labels_of(mine),
-            f"{found.failed} of {found.runs} against {found.others_failed} of {found.others_runs},"
-            f" p = {found.p:.2g}",
         )
 
 
