@@ -125,6 +125,12 @@ function choosing(table) {
   told.hidden = false;
   say();
 }
+// What a link leads to is unfolded; on paper all is.
+function unfold() {
+  const to = location.hash && document.getElementById(location.hash.slice(1));
+  for (let at = to; at; at = at.parentElement) if (at.matches(".fold")) at.open = true;
+  if (to) to.scrollIntoView();
+}
 // What is wider than paper is made smaller for it.
 function fit() {
   for (const table of $$("table.data")) {
@@ -139,5 +145,7 @@ for (const table of $$("table.data")) {
   sortable(table);
   if (table.tBodies[0].rows.length >= LEAST_ROWS || table.id === "all-runs") tools(table);
 }
-matchMedia("print").addEventListener("change", (print) => { if (print.matches) fit(); else for (const table of $$("table.data")) table.style.zoom = ""; });
+addEventListener("hashchange", unfold);
+unfold();
+matchMedia("print").addEventListener("change", (print) => { if (print.matches) { for (const each of $$(".fold")) each.open = true; fit(); } else for (const table of $$("table.data")) table.style.zoom = ""; });
 })();
