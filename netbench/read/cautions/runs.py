@@ -93,32 +93,6 @@ def missing(evidence: Evidence) -> Cautions:
         )
 
 
-def _units(runs: Runs) -> Iterator[tuple[str, str]]:
-    for name, capture in runs.record.captures.items():
-        if capture.value is not None:
-            yield name, capture.unit
-
-
-@caution(
-    195,
-    remedy="let the tool print one unit in all runs, or match the number in another place",
-    observe=_units,
-)
-def units(evidence: Evidence) -> Cautions:
-    """A tool printed a number now in one unit and now in another: only those in the unit of the
-    first run are a metric.
-    """
-    for name, seen in evidence.saw.items():
-        first, *others = dict.fromkeys(seen)
-        if others:
-            told = listed([other or "none" for other in others], NAMED, ", ")
-            yield Caution(
-                f"{name} was printed in {first or 'no unit'} in the first run and in other units"
-                " later: the runs in these have none.",
-                evidence=f"also {told}",
-            )
-
-
 @caution(
     155, remedy="find what stood still then; lower the rate; use a window of 100 chunks or more"
 )
