@@ -520,12 +520,11 @@ FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "jun
 
 
 def write_bundle(report: Report, file: Path) -> None:
-    """Write one archive of a result: its folder, its report in every form, and how to repeat it.
-    Errors: PlaceError.
+    """Write one archive of a result: its folder, and its report in every form. Errors:
+    PlaceError.
     """
     from importlib import import_module
 
-    from netbench.report.about_bundle import about
     from netbench.result import bundles
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as made:
@@ -536,4 +535,4 @@ def write_bundle(report: Report, file: Path) -> None:
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})
-        bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
+        bundles.write_bundle(report.source.result.path, Path(made), file)

@@ -34,7 +34,6 @@ SECTIONS = (
     _Row("cautions", "how_made"),
     _Row("meters", "sides", of_cells=True),
     _Row("interrupts", "sides", of_cells=True),
-    _Row("who_paid", "sides", of_cells=True),
     _Row("counters", "sides", of_cells=True),
     _Row("processes", "sides", of_cells=True),
     _Row("profile"),

@@ -11,16 +11,13 @@ import numpy as np
 
 from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
-from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
-from netbench.report.numbers import count
+from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, tabled
 from netbench.report.phrases import releases
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, split
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8
-HOSTS = 3  # hosts whose boot ids are shown
-SHORT = 8  # characters of a boot id
 UNKNOWN = (
     "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs"
     " in one of them."
@@ -46,8 +43,6 @@ def boots(source: Source) -> Section | None:
 def _booted(source: Source) -> Table:
     """One row a boot: its kernel, when it was used, and how much was run in it."""
     result = source.result
-    hosts = list(result.hosts)[:HOSTS]
-    entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
     rows: list[Row] = []
     for number, kernel in result.kernels.items():
@@ -60,8 +55,6 @@ def _booted(source: Source) -> Table:
         if builds:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
-        known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
         rows.append(
             {
                 **keyed([*words], *words.values()),
@@ -69,14 +62,11 @@ def _booted(source: Source) -> Table:
                 "blocks": f"{group['block'].min()} to {group['block'].max()}",
                 "runs": len(group),
                 "ok": int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
-                prose("boot ids"): ids or None,
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
     if told := releases(result, filter(None, result.kernels.values())):
         notes.append(f"{told}.")
-    if len(result.hosts) > len(hosts):
-        notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return tabled("What was booted", rows, *notes)
 
 
