@@ -90,9 +90,13 @@ def _cautions(source: Source, width: int) -> list[str]:
     if known := [c for c in controls if not math.isnan(c.low)]:
         held = sum(map(holds, known))
         told.append(f"controls: {held} of {len(known)} hold, the baseline against itself")
-    asked = source.result.compare
-    if others := [n for n in source.result.swept if asked and n != asked.factor]:
-        told.append(f"what {listed(others, NAMED)} changes: compare R --factor {others[0]}")
+    asked = source.result.compare.factor if source.result.compare else ""
+    levels = {name: {c.factors.get(name) for c in source.cells} for name in source.result.swept}
+    others = [name for name, of in levels.items() if name != asked and len(of) > 1]
+    if asked and others:
+        told.append(
+            f"other factors ({listed(others, NAMED, ', ')}): compare R --factor {others[0]}"
+        )
     return [*_prose(told, width), ""] if told else []
 
 
