@@ -1,6 +1,4 @@
-"""What soakers counted, as shares and metrics; and who paid: shares of the CPU time, each from its
-formula, and none where it cannot be told.
-"""
+"""What soakers counted, as shares and metrics."""
 
 from __future__ import annotations
 
