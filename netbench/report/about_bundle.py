@@ -19,9 +19,10 @@ facts.json      the hosts
 campaign.yaml   the campaign, which repeats it
 report/         what was made of these: the report, the letter, tables, plots
 
-    python -m netbench report {file}
-    python -m netbench compare {file} ANOTHER_RESULT
-    unzip {file} && less {folder}/campaign.yaml    # which may name commands: read it first
+    unzip {file}
+    python -m netbench report {folder}
+    python -m netbench compare {folder} ANOTHER_RESULT
+    less {folder}/campaign.yaml    # which may name commands: read it first
     python -m netbench run {folder}/campaign.yaml
 """
 _BEGUN = "# effective campaign of:"
