@@ -18,7 +18,7 @@ from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
-from netbench.run.check_ends import check_ends, check_memory
+from netbench.run.check_ends import check_ends
 from netbench.run.check_root import check_root, host_levels, needing_root
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
@@ -141,7 +141,6 @@ def _unit(
     except RequestError as error:
         yield Finding("error", unit.pair.sender, str(error))
     yield from check_ends(campaign, unit, sender, receiver, sinks)
-    yield from check_memory(transfer, sender, receiver)
     if transfer.tool.external:
         yield from _tool(unit, pool)
 
