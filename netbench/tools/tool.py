@@ -47,15 +47,11 @@ class Commands:
 
 @dataclass(frozen=True)
 class Output:
-    """What a tool printed: its client's output and errors, its server's, and what netbench saw of
-    the client: its life in seconds, and the size of the cell's source file (None: not known).
-    """
+    """What a tool printed: its client's output and errors, and its server's."""
 
     text: str
     errors: str = ""
     server: str = ""
-    seconds: float | None = None
-    source_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,20 +115,6 @@ def moved(bytes_: int, seconds: float) -> ToolReading:
     if not SECONDS_MIN <= seconds < math.inf:
         raise ValueError(f"it measured no time: {seconds:g} s")
     return ToolReading(bytes_, seconds)
-
-
-def stream_limits(transfer: Transfer) -> dict[str, object]:
-    """What tools cannot do that send buffers of one size over TCP."""
-    return {
-        "it receives by read": transfer.receive != "read",
-        "it writes to no file": transfer.sink.kind != "discard",
-        "it takes memory or one file as source": transfer.source.kind == "files",
-        "it knows no preamble": transfer.preamble > 0,
-        "it knows no alignment": transfer.align > 0,
-        "its calls have a size": transfer.chunk == 0,
-        "it leaves the page cache as it is": transfer.cache == "cold",
-        "it does no direct I/O": transfer.direct,
-    }
 
 
 def seconds_of(transfer: Transfer) -> str:
