@@ -74,20 +74,6 @@ def caches(text: str) -> str:
     return ", ".join(f"L{level}{short[kind]} {size} {n}-way" for level, kind, size, n in lines)
 
 
-BANDWIDTH = "LC_ALL=C exec dd if=/dev/zero of=/dev/null bs=64M count=8 2>&1"
-"""A script in which one CPU fills 64 MiB eight times, from nothing: memory, where its caches are
-smaller.
-"""
-
-
-def bandwidth(text: str) -> str:
-    """`6.2 GB/s`, from what dd(1) prints. Errors: ValueError."""
-    match = re.search(r"(?<!\d)(\d{1,20}) bytes [^\n]{0,80}copied, ([\d.e-]{1,30}) s", text)
-    if not match or not float(match[2]):
-        raise ValueError("dd printed no time")
-    return f"{int(match[1]) / float(match[2]) / 1e9:.1f} GB/s"
-
-
 def emulated_by_name(text: str) -> str:
     """The program that emulates the CPU, or NOT_EMULATED, from /proc/cpuinfo.
 
