@@ -139,22 +139,3 @@ def apply_quick(tree: Table, source: str) -> None:
             continue
         put(tree, path, Word(text, origin="--quick"), source)
         drop_other_bound(tree, path)
-
-
-def align_quick(tree: Table) -> None:
-    """Move the end of `repeat` that --quick wrote, where --set put the other end past it."""
-    repeat = tree.entries.get("repeat")
-    ends = repeat.entries if isinstance(repeat, Table) else {}
-    low, high = ends.get("min"), ends.get("max")
-    if not (
-        isinstance(low, Word)
-        and isinstance(high, Word)
-        and (low.text or "").isdigit()
-        and (high.text or "").isdigit()
-    ):
-        return
-    if int(low.text or "") > int(high.text or ""):
-        if high.origin == "--quick":
-            high.text = low.text
-        elif low.origin == "--quick":
-            low.text = high.text

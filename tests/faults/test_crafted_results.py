@@ -242,7 +242,6 @@ VERBS = {
     "bundle": "bundle BAD --output OUT/b.zip",
     "bundle --redact": "bundle BAD --redact --output OUT/redacted.zip",
     "watch": "watch BAD",
-    "watch --json": "watch BAD --json",
     "compare": "compare GOOD BAD",
     "history": "compare GOOD GOOD --history HERE",
     "resume": "resume BAD --plain",

@@ -30,7 +30,6 @@ from netbench.kernels.boot.grub import entry_of
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of
 from netbench.kernels.built import pinned, with_built_kernels
-from netbench.kernels.compile import build
 from netbench.model import BootSpec, Campaign, Host, Kernel, Pair, Repeat, build_name
 from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
 from netbench.plan.plan_json import plan_json
@@ -39,7 +38,7 @@ from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKe
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
-from tests.support.kernel_repository import Lines, Repository
+from tests.support.kernel_repository import Repository
 from tests.support.local import Command
 from tests.support.this_machine import ThisMachine
 from tests.unit.test_plan import make, runs, steps_of
@@ -584,15 +583,6 @@ def test_a_number_links_a_kernel_from_git_as_often() -> None:
     ]  # fmt: skip
     alone = parsed("{git: /x, rev: v1, builds: 1}", "{release: '6.1'}").kernels["a"]
     assert alone.each == (alone,)
-
-
-def test_a_layout_is_one_build_of_a_name_of_its_own(repository: Repository) -> None:
-    """It is the one that builds have: two kernels of a commit can be compared by nothing else."""
-    git = f"git: {repository.place}, rev: master, config: tinyconfig"
-    kernels = parsed(f"{{{git}, builds: 2}}", f"{{{git}, layout: 1}}", boots=2).kernels
-    assert [(k.name, k.layout) for k in kernels["b"].each] == [("b", 1)]
-    first, second, again = (build(k, Lines().told) for name in "ab" for k in kernels[name].each)
-    assert again == second != first
 
 
 def test_listed_builds_take_the_place_of_a_source() -> None:

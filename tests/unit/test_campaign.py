@@ -21,7 +21,6 @@ from netbench.campaign import json_schema, load, parse, transfer_cell
 from netbench.campaign.schema.file import FileKeys, file_model
 from netbench.campaign.schema.keys import Keys
 from netbench.campaign.schema.transfer import TransferKeys, transfer_model
-from netbench.cli.plan import text as plan_text
 from netbench.model import (
     Campaign,
     Compare,
@@ -37,8 +36,6 @@ from netbench.model import (
     Tool,
     Transfer,
 )
-from netbench.plan.plan import Plan
-from netbench.plan.plan_json import plan_json
 from tests.support.hand_catalogue import catalogue
 from tools.docs.campaign_keys import campaign_keys
 
@@ -360,9 +357,9 @@ def test_quick_is_three_short_runs_but_of_what_was_swept_or_set() -> None:
     assert [c.transfer.bytes for c in swept.cells] == [2**30, 2**31]
     (cell,) = read(H + "sweep: {duration: [7s]}\n", quick=True).cells
     assert cell.transfer.duration == 7 * 10**9
-    campaign = read(H, "transfer.bytes=1G", "repeat.min=5", quick=True)
+    campaign = read(H, "transfer.bytes=1G", "repeat.min=2", quick=True)
     assert campaign.cells[0].transfer.bytes == 2**30
-    assert (campaign.repeat.min, campaign.repeat.max) == (5, 5)
+    assert (campaign.repeat.min, campaign.repeat.max) == (2, 3)
 
 
 LETTERS = st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\xad")
@@ -428,32 +425,6 @@ def test_one_transfer_from_words() -> None:
     assert same(campaign, read(campaign.text))
     assert transfer_cell([], catalogue()).repeat == Repeat(1, 1)
     assert [len(transfer_cell(words).hosts) for words in (["lab=qemu"], [])] == [2, 1]
-
-
-def test_a_source_that_is_missing_is_told_with_what_else_is_wrong() -> None:
-    with pytest.raises(CampaignError) as caught:
-        transfer_cell(["source=/no/such file"], catalogue())
-    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["transfer"] * 2
-    assert "transfer.source: /no/such file does not exist on this machine" in str(caught.value)
-    assert "send method write cannot take bytes from file" in str(caught.value)
-    with pytest.raises(CampaignError) as caught:
-        transfer_cell(["source=/no/such file", "hosts={there: {ssh: there}}"], catalogue())
-    assert "does not exist" not in str(caught.value)
-
-
-def test_rows_of_include_with_levels_of_their_own_are_a_warning() -> None:
-    row = "include: [{chunk: 64K, streams: 1, align: 8}]\n"
-    text = f"{H}sweep: {{chunk: [8K], streams: [3]}}\n{row}"
-    campaign = parse(text, "c.yaml", (), catalogue())
-    (warning,) = campaign.warnings
-    assert warning == (
-        "line 4: include[0]: this adds a cell of its own, since the sweep does not have chunk=64K"
-        " (chunk: 8K), streams=1 (streams: 3)"
-    )
-    planned = Plan(campaign)
-    assert plan_json(planned)["warnings"] == [warning]
-    assert plan_text(planned).count("WARNING: line 4: include[0]") == 1
-    assert not parse(text.replace("8K], streams: [3", "64K], streams: [1"), "c.yaml").warnings
 
 
 def test_wrong_words_of_one_transfer_are_told_together() -> None:

@@ -108,23 +108,6 @@ BOOT = kinds.word_or(
 )
 
 
-def _boot_key() -> Any:
-    return optional("how it is booted on another kernel", "grub", default="kexec")
-
-
-def _run_as() -> Any:
-    return optional(
-        "account as which data is sent and received, and tools run, where the login is root's;"
-        " left out: as the login",
-        "bench",
-        default="",
-    )
-
-
-def _interface() -> Any:
-    return optional("network interface of the data address", "eth1")
-
-
 class HostKeys(Keys):
     """A host. Without `ssh` it is this machine."""
 
@@ -137,20 +120,18 @@ class HostKeys(Keys):
         "data address; of several hosts: a notation of as many, such as 10.0.0.[1-64]",
         "192.168.2.1",
     )
-    interface: Annotated[str | None, INTERFACE] = _interface()
-    boot: Annotated[BootSpec, BOOT] = _boot_key()
-    run_as: Annotated[str, USER] = _run_as()
-
-
-class DefaultKeys(Keys):
-    """What is said of every host that does not say it itself."""
-
-    ssh: Annotated[str | None, DESTINATION] = optional(
-        "OpenSSH destination, with `{host}` for each one's name", "root@{host}"
+    interface: Annotated[str | None, INTERFACE] = optional(
+        "network interface of the data address", "eth1"
     )
-    interface: Annotated[str | None, INTERFACE] = _interface()
-    boot: Annotated[BootSpec, BOOT] = _boot_key()
-    run_as: Annotated[str, USER] = _run_as()
+    boot: Annotated[BootSpec, BOOT] = optional(
+        "how it is booted on another kernel", "grub", default="kexec"
+    )
+    run_as: Annotated[str, USER] = optional(
+        "account as which data is sent and received, and tools run, where the login is root's;"
+        " left out: as the login",
+        "bench",
+        default="",
+    )
 
 
 def _host(value: Plain) -> Any:
