@@ -261,7 +261,6 @@ class Cell:
     settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     kernel: str | None = None
     meters: tuple[str, ...] | None = None  # None: the campaign's
-    overlap: str | None = None  # likewise
     control: bool = False
 
 
@@ -380,9 +379,9 @@ class Campaign:
         """What is read in a cell's runs."""
         return self.meters if cell.meters is None else cell.meters
 
-    def overlap_of(self, cell: Cell) -> str:
+    def overlap_of(self, _: Cell) -> str:
         """Which pairs run side by side in a cell's runs."""
-        return cell.overlap or self.overlap
+        return self.overlap
 
     @property
     def all_pairs(self) -> tuple[str, ...]:

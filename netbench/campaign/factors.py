@@ -16,7 +16,6 @@ from netbench.base.names import LINE
 from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema.statistics import OVERLAPPING
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, Plain, compact, describe
 from netbench.model import Command, SettingLevel, Tool
@@ -25,8 +24,7 @@ from netbench.tools.adaptors import TOOLS
 
 KERNEL = settings.KERNEL
 METERS = "meters"
-OVERLAP = "overlap"
-OWN_KEYS = (KERNEL, METERS, OVERLAP)  # neither of transfer nor settings
+OWN_KEYS = (KERNEL, METERS)  # neither of transfer nor settings
 
 
 @dataclass(frozen=True)
@@ -117,8 +115,6 @@ class Reader:
             return self._transfer(key, written)
         if key == METERS:
             return self._meters(written)
-        if key == OVERLAP:
-            return OVERLAPPING.parse(written)
         return self._kernel(written) if key == KERNEL else self._setting(key, written)
 
     def _meters(self, written: Plain) -> tuple[str, ...]:

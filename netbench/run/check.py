@@ -202,7 +202,7 @@ def check_overlap(campaign: Campaign) -> Iterator[Finding]:
     """An error where pairs side by side could set what is of their whole kernel: the second might
     take what the first has set for what was there before.
     """
-    if changes_kernel(campaign) and "kernel" in map(campaign.overlap_of, campaign.cells):
+    if changes_kernel(campaign) and campaign.overlap == "kernel":
         what = "overlap: kernel: pairs may share a kernel, and a setting of this campaign is of all"
         yield Finding("error", "", f"{what} of it", "write `overlap: round`")
 
