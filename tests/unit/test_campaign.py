@@ -313,21 +313,15 @@ def test_set_puts_a_value_into_the_tree(
     assert moved(text, *sets) == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
 
 
-def test_set_reaches_lists_and_keys_with_dots() -> None:
-    """And of an alias it does not change the anchor."""
+def test_set_reaches_keys_with_dots() -> None:
     hosts = "hosts: {a: local, b.c: local}\npairs: [{sender: a, receiver: b.c}]\n"
     campaign = read(
         f"{H}{hosts}settings: {{mtu: 1500}}\nsweep: {{sysctl.a.b: [1, 2]}}\n",
-        *("pairs.0.sender=b.c", "hosts.b.c.address=10.0.0.1", "settings.sysctl.net.x=7"),
-        *("sweep.sysctl.a.b.1=3", "sweep.tso=[on]"),
+        *("hosts.b.c.address=10.0.0.1", "settings.sysctl.net.x=7", "sweep.sysctl.a.b=[1, 3]"),
     )
-    assert campaign.pairs == (Pair("b.c", "b.c"),)
     assert campaign.hosts["b.c"].address == "10.0.0.1"
     assert as_written(campaign.settings) == {"mtu": "1500", "sysctl.net.x": "7"}
-    levels = {f.name: f.levels for f in campaign.factors}
-    assert levels == {"sysctl.a.b": ("1", "3"), "tso": ("on",)}
-    text = "sweep: {send: &m [mmap, readwrite], source: [{file: /f}]}\nsettings: {sysctl.x: *m}\n"
-    assert read(H + text, "settings.sysctl.x.0=fq").factors[0].levels == ("mmap", "readwrite")
+    assert {f.name: f.levels for f in campaign.factors} == {"sysctl.a.b": ("1", "3")}
 
 
 @pytest.mark.parametrize(
@@ -336,7 +330,7 @@ def test_set_reaches_lists_and_keys_with_dots() -> None:
         (["foo"], "c.yaml: expected --set PATH=VALUE, got --set 'foo'"),
         (["transfer.chunk=64Q"], "c.yaml: transfer.chunk: expected file or a size such as 64K, 1M or 300kB, got '64Q' (from --set transfer.chunk=64Q)"),
         (["limit="], "c.yaml: limit: expected a time such as 200ms, 1s or 2m, got nothing (from --set limit=)"),
-        (["pairs.3.sender=x"], "c.yaml: pairs.3.sender: expected the index of one of 1 items, got '3' (from --set pairs.3.sender=x)"),
+        (["pairs.3.sender=x"], "c.yaml: pairs.3.sender: expected the whole list of pairs, got an item (from --set pairs.3.sender=x)"),
         (["about=[a"], "c.yaml: this is not YAML: did not find expected ',' or ']' while parsing a flow sequence (from --set about=[a)"),
         (["about=!!str a"], "c.yaml: expected a word without a tag, got the tag !!str (from --set about=!!str a)"),
         (["repeat.min=9", "repeat.max=3"], "c.yaml: repeat.min: expected at most repeat.max, which is 3, got 9 (from --set repeat.min=9)"),

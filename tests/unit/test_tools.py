@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from netbench.base.errors import CampaignError
 from netbench.base.names import COLUMNS
 from netbench.base.units import printed_rate, printed_size, printed_time
 from netbench.campaign import parse
@@ -268,37 +269,27 @@ def line(*argv: str) -> str:
 
 
 FIRST, SECOND = line("sh", "-c", "echo 1"), line("/bin/sh", "-c", "echo 2")
-WRITTEN = [
-    (["none", SECOND, FIRST], ["none", "sh", "sh-2"]),
-    ([FIRST, SECOND, line("sh")], ["sh", "sh-2", "sh-3"]),
-    ([line("/opt/iperf3", "-c"), "iperf3"], ["iperf3-2", "iperf3"]),
-    ([line("none")], ["none-2"]),
-    ([line("'a b'", "'1, 2'")], ["a b"]),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("levels", "names"), WRITTEN)
-def test_a_command_line_is_a_level_by_the_name_of_its_program(
-    levels: list[str], names: list[str]
-) -> None:
-    read = parse(f"{HEAD}{MINE_KEYS}sweep: {{tool: [{', '.join(levels)}]}}\n", "t.yaml")
-    assert [cell.factors["tool"] for cell in read.cells] == names
-    assert [cell.transfer.tool.name for cell in read.cells] == names
-    ids = [cell.id for cell in read.cells]
-    assert ids == [f"tool={name.replace(' ', '%20')}" for name in names]
-    plan = plan_json(Plan(read))
-    assert plan["tools"].keys() == set(names) - {"none", "iperf3"}  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("excluded", [SECOND, "sh-2"])
-def test_a_command_line_is_the_same_level_wherever_it_stands(excluded: str) -> None:
-    text = f"""{HEAD}sweep: {{tool: [none, {FIRST}, {SECOND}], streams: [1, 2]}}
-exclude: [{{tool: {excluded}, streams: 2}}]
-include: [{{tool: {SECOND}, streams: 1, chunk: 4K}}]
-compare: {{factor: tool, baseline: sh-2, control: false}}
+def test_a_command_line_is_a_level_by_the_name_of_its_program_wherever_it_stands() -> None:
+    other = line("'a b'", "'1, 2'")
+    text = f"""{HEAD}sweep: {{tool: [none, {FIRST}, {other}], streams: [1, 2]}}
+exclude: [{{tool: {other}}}, {{tool: {FIRST}, streams: 2}}, {{tool: none}}]
+include: [{{tool: {other}, streams: 1, chunk: 4K}}]
+compare: {{factor: tool, baseline: sh, control: false}}
 """
-    ids = [cell.id for cell in parse(text, "t.yaml").cells if "sh" in cell.id]
-    assert ids == ["tool=sh,streams=1", "tool=sh,streams=2", "tool=sh-2,streams=1,chunk=4K"]
+    read = parse(text, "t.yaml")
+    assert [cell.id for cell in read.cells] == [
+        "tool=sh,streams=1",
+        "tool=a%20b,streams=1,chunk=4K",
+    ]
+    assert plan_json(Plan(read))["tools"].keys() == {"sh", "a b"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("clash", [f"{FIRST}, {SECOND}", line("/opt/iperf3"), line("none")])
+def test_a_command_line_with_the_name_of_another_tool_is_refused(clash: str) -> None:
+    with pytest.raises(CampaignError, match="expected a name of its own, below tools:"):
+        parse(f"{HEAD}sweep: {{tool: [{clash}]}}\n", "t.yaml")
 
 
 def test_its_metrics_can_be_those_that_close_cells() -> None:
