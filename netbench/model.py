@@ -20,14 +20,12 @@ class BootSpec:
     """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab
     `lab`) or `command`.
 
-    `argv` is the user's program of `command`, run on this machine; `console` a file of this machine
-    with the host's console.
+    `argv` is the user's program of `command`, run on this machine.
     """
 
     kind: str = "kexec"
     lab: str = ""
     argv: tuple[str, ...] = ()
-    console: str = ""
     deadline: int | None = None  # ns, None: the way's own
 
     @property

@@ -60,20 +60,6 @@ def _socket_and_core(processor: Mapping[str, str]) -> tuple[str, str]:
     return processor["physical id"], processor["core id"]
 
 
-CACHES = (
-    "cd /sys/devices/system/cpu/cpu0/cache && for i in index*; do"
-    ' (cd "$i" && echo $(cat level type size ways_of_associativity)); done'
-)
-"""A script that prints a cache of CPU 0 in each line: its level, type, size and ways."""
-
-
-def caches(text: str) -> str:
-    """`L1d 32K 8-way, L2 512K 8-way`, from the lines of CACHES. Errors: ValueError, KeyError."""
-    short = {"Data": "d", "Instruction": "i", "Unified": ""}
-    lines = [line.split() for line in text.splitlines()]
-    return ", ".join(f"L{level}{short[kind]} {size} {n}-way" for level, kind, size, n in lines)
-
-
 def emulated_by_name(text: str) -> str:
     """The program that emulates the CPU, or NOT_EMULATED, from /proc/cpuinfo.
 

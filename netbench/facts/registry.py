@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netbench.facts.cpu import (
-    CACHES,
     GUEST_FILE,
     NO_GUEST,
     NOT_EMULATED,
-    caches,
     cores,
     cpu_model,
     emulated_by_clock,
@@ -161,7 +159,6 @@ FACTS: tuple[Fact, ...] = (
     _cpu("sockets", "CPU packages", _cpuinfo(sockets), "topology"),
     _cpu("cores", "CPU cores", _cpuinfo(cores), "topology"),
     _cpu("smt", "simultaneous multithreading", _file(_CPUS + "smt/active", _ON), "topology"),
-    _cpu("caches", "caches of CPU 0, and their associativity", _script(CACHES, caches), "topology"),
     _cpu("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), "topology"),
     Fact(
         "memory",

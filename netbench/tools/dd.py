@@ -27,7 +27,6 @@ class Dd(Adaptor):
     """
 
     name = program = "dd"
-    package = "coreutils"
 
     def limits(self, transfer: Transfer, one_host: bool) -> Mapping[str, object]:
         by_call = transfer.send in ("write", "readwrite") and transfer.receive == "read"

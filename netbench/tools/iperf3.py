@@ -30,7 +30,7 @@ class Iperf3(Adaptor):
     """One server for each run, which leaves with its client."""
 
     name = "iperf3"
-    program, package = "iperf3", "iperf3"
+    program = "iperf3"
     drops_root = True
     # its server listens until it has had one client
     served_another = re.compile(

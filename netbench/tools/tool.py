@@ -63,15 +63,14 @@ class Reading:
 
 
 class Adaptor(ABC):
-    """One tool. `program` is what it needs ("": the first word of its command lines), and
-    `package` the Debian package that has it. `served_another`: what it says where
-    something else than its client may have been connected to its server. `drops_root`: it needs
-    no more than a port; the others open the campaign's files, or are its own programs.
+    """One tool. `program` is what it needs ("": the first word of its command lines).
+    `served_another`: what it says where something else than its client may have been connected to
+    its server. `drops_root`: it needs no more than a port; the others open the campaign's files,
+    or are its own programs.
     """
 
     name: str
     program: str = ""
-    package: str = ""
     served_another: re.Pattern[str] | None = None
     drops_root: bool = False
 

@@ -22,7 +22,7 @@ from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
 from netbench.kernels.boot import boot_method, installed
 from netbench.kernels.boot.acceptance import Look, look, rates, why_not_ready, why_wrong
-from netbench.kernels.boot.boot_method import CONSOLE_BYTES, Target, console_file
+from netbench.kernels.boot.boot_method import Target
 from netbench.kernels.boot.campaign_boots import Boots, original_states
 from netbench.kernels.boot.console import CONSOLE_LINES, PANIC, excerpt
 from netbench.kernels.boot.copied import release_of
@@ -362,18 +362,6 @@ def test_a_command_that_fails_is_quoted(tmp_path: Path) -> None:
 
 
 # Consoles
-
-
-def test_the_console_of_a_host_is_the_end_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "console"
-    host = Host("snd", boot=BootSpec("kexec", console=str(file)))
-    assert console_file(host) == [f"{file}: No such file or directory"]
-    file.write_bytes(b"line 998\nline 999 \xff\n")
-    for kind in ("kexec", "grub", "command"):
-        assert boot_method(kind).console(host) == ["line 998", "line 999 \ufffd"]
-    assert console_file(Host("snd")) == []
-    file.write_bytes(b"x" * (CONSOLE_BYTES + 1))
-    assert console_file(host) == ["x" * CONSOLE_BYTES]
 
 
 def test_of_a_console_the_panic_is_shown_else_the_end() -> None:

@@ -84,9 +84,6 @@ class BootKeys(Keys):
         "a program of this machine that boots {host} on {kernel}",
         ["reboot-host", "{host}", "{kernel}"],
     )
-    console: Annotated[str | None, kinds.text("a file of this machine")] = optional(
-        "a file of this machine that the host's console is written to", "/var/log/snd.console"
-    )
     deadline: Annotated[int | None, kinds.time(1)] = optional(
         "longest time that a boot takes; left out: that of the boot method", "5m"
     )
@@ -97,7 +94,7 @@ def _boot(keys: BootKeys) -> BootSpec:
     if len(named) != 1:
         raise wrong(f"expected one of method, qemu or command, got {' and '.join(named) or 'none'}")
     kind = keys.method or ("qemu" if keys.qemu else "command")
-    return BootSpec(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
+    return BootSpec(kind, keys.qemu or "", keys.command or (), keys.deadline)
 
 
 BOOT = kinds.word_or(
