@@ -204,8 +204,7 @@ class Worker:
         self._samples = []
         self._began = clock.now_ns()
         streams = frames.number_of(options, "streams", 1)
-        per_length = {"length": binding.LENGTHS, "cpu": self.hello.cpus}
-        self._items = {"run": 1, "stream": streams, **per_length}
+        self._items = {"run": 1, "stream": streams, "cpu": self.hello.cpus}
         self._room = self._most_bytes(options)
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))

@@ -706,6 +706,25 @@ def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path
     assert "gone with what was below it" in said[0]
 
 
+@pytest.mark.slow  # the undo above takes longer than a helper waits for one that does not leave
+def test_a_helper_that_leaves_waits_for_a_slow_undo_above(tmp_path: Path) -> None:
+    fin, journal = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), list[Any]()
+    before, setting = fin.read_text(), "sysctl.net.ipv4.tcp_fin_timeout"
+    processes = [LocalProcess(HELPER) for _ in range(2)]
+    pair = {p: Worker(p, h) for p, h in zip(processes, ("lower", "upper"), strict=True)}
+    lower, upper = (
+        holder(SettingContext(worker.host, worker, ADDRESS), worker, journal)
+        for worker in pair.values()
+    )
+    lower.hold(parsed([{setting: "30"}]))
+    upper.hold(parsed([{setting: "15"}]))
+    upper.place.worker.operate("exec", ("true",), undo=("sleep", "7"), scope=next(NUMBERS))
+    for process in processes:
+        process.write_end()
+    assert [process.finish(20) for process in processes] == [0, 0]
+    assert fin.read_text() == before
+
+
 def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Worker) -> None:
     worker.operate("undone", (NAME, "0"), str(next(NUMBERS)))
     known = worker.operate("undone", (NAME, "0"))[0]

@@ -348,6 +348,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	size_t failures = 0;
 	char *changed;
 
+	for (entry = scope ? NULL : *stack; entry; entry = entry->before)
+		nb_note_leaving(entry->scope);
 	while ((entry = *stack) && entry->scope >= scope) {
 		*stack = entry->before;
 		nb_await_turn(entry->scope, &tries);

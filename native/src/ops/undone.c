@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
- * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, or UNDONE.
- * Hosts of one kernel share it, as they have one stack.
+ * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, negative
+ * once that undoes all it holds, or UNDONE. Hosts of one kernel share it, as they have one stack.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,9 +21,9 @@
 
 static const char OPERATION[] = "undone";
 
-enum { UNDONE = -1, CHANGES = 1 << 22, BATCH = 1024 };
+enum { UNDONE = INT32_MIN, CHANGES = 1 << 22, BATCH = 1024 };
 enum { LOGS = 16 }; /* of an account that is not root; others have no place for more */
-enum { TURN_NS = 10000000 };
+enum { TURN_NS = 10000000, TURNS = 5000 };
 
 static int log_file = -1;
 
@@ -37,6 +37,11 @@ static void note(uint32_t scope, int32_t what)
 void nb_note_held(uint32_t scope)
 {
 	note(scope, (int32_t)getpid());
+}
+
+void nb_note_leaving(uint32_t scope)
+{
+	note(scope, -(int32_t)getpid());
 }
 
 void nb_note_undone(uint32_t scope)
@@ -53,24 +58,36 @@ static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
 	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
 }
 
-/* How much above this scope other processes hold, which live. */
-static size_t held_above(uint32_t scope)
+/* How much above this scope other processes hold, which live; *stay: one of them does not undo it.
+ */
+static size_t held_above(uint32_t scope, int *stay)
 {
-	int32_t entries[BATCH], own = (int32_t)getpid();
+	int32_t entries[BATCH], own = (int32_t)getpid(), pid;
 	size_t held = 0, count;
 
+	*stay = 0;
 	for (scope++; (count = read_from(log_file, scope, entries)); scope += (uint32_t)count)
-		for (size_t i = 0; i < count; i++)
-			held += entries[i] > 0 && entries[i] != own && !kill(entries[i], 0);
+		for (size_t i = 0; i < count; i++) {
+			pid = entries[i] > 0 ? entries[i] : -entries[i];
+			if (!pid || entries[i] == UNDONE || pid == own || kill(pid, 0))
+				continue;
+			*stay |= entries[i] > 0;
+			held++;
+		}
 	return held;
 }
 
 void nb_await_turn(uint32_t scope, int *tries)
 {
 	size_t before = 0, now;
+	int stay, looks = 0;
 
-	while (log_file >= 0 && *tries > 0 && (now = held_above(scope))) {
-		*tries -= now == before;
+	while (log_file >= 0 && *tries > 0 && (now = held_above(scope, &stay))) {
+		looks = now == before ? looks + 1 : 0;
+		if (stay && looks)
+			--*tries;
+		if (looks > TURNS)
+			*tries = 0;
 		before = now;
 		nb_heartbeat();
 		nb_sleep(TURN_NS);

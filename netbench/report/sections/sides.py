@@ -1,5 +1,5 @@
 """What each side of a cell did: its CPU by several meters, its interrupts and packets, who paid for
-its work, counters of perf, energy and psi, and its process as time(1) tells it.
+its work, counters of perf and energy, and its process as time(1) tells it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ OF_SOFTIRQ = (
 COUNTED = (
     *("cycles_per_byte", "instructions_per_byte", "instructions_per_cycle"),
     *("cache_misses_per_kib", "context_switches", "energy", "energy_less_idle"),
-    *("cpu_pressure", "irq_pressure"),
 )
 OF_PROCESS = {  # what, by counter, and one of the counter in its unit
     "user [s]": ("user_us", 1e-6),
@@ -156,7 +155,7 @@ def _paid_by(c: CellResult) -> str:
 
 
 def counters(source: Source) -> Section | None:
-    """One row a cell and side that the meters perf, energy and psi have read; None where none of
+    """One row a cell and side that the meters perf and energy have read; None where none of
     them was asked for.
     """
     why = _unread(source)
@@ -167,7 +166,7 @@ def counters(source: Source) -> Section | None:
     for name in (name for name in names if name in why):
         together.setdefault(why[name], []).append(describe(name).title)
     notes = [f"{', '.join(of)}: not counted on {reason}." for reason, of in together.items()]
-    title = "counters", "Cycles, energy and pressure"
+    title = "counters", "Cycles and energy"
     about = _about([name for name in names if name not in why])
     made = _section(*title, _by_side(source, names), [*about, *notes])
     return made or Section(*title, (Prose(tuple(notes)),))
