@@ -21,7 +21,7 @@ SECONDS = 600.0
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _WHERE = ("rev-parse", "--path-format=absolute", "--git-common-dir")
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
-"""What git sets for its hooks, and for `git bisect run`: they would name the caller's checkout."""
+"""What git sets for its hooks: they would name the caller's checkout."""
 
 
 def commit_of(kernel: Kernel) -> str:

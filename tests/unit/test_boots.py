@@ -193,32 +193,25 @@ RHEL = "5.14.0-427.el9.x86_64"
 OTHERS = Files(
     *(f"/boot/vmlinuz-{RHEL}{more}" for more in ("", "+debug")),
     *(f"/boot/vmlinuz-6.9.0{more}" for more in ("-rc1", "-rc1.old", "", ".old")),
-    "/boot/vmlinuz-6.8.1-200.fc40",
-    "/boot/initramfs-6.8.1-200.fc40.img",
-    "/usr/lib/modules/6.7.1-arch1/vmlinuz",
-    "/usr/lib/modules/6.7.1-arch1/initrd",
 )
 
 
 @pytest.mark.parametrize(
-    ("there", "wanted", "release", "image", "initrd"),
+    ("there", "wanted", "release", "initrd"),
     [
-        (DEBIAN, "6.1", "6.1.0-10-amd64", "/boot/vmlinuz-", "/boot/initrd.img-6.1.0-10-amd64"),
-        (DEBIAN, "6.12", "6.12.3-bare", "/boot/", ""),
-        (OTHERS, RHEL, RHEL, "/boot/", ""),  # RHEL puts one for debugging beside it
-        (OTHERS, "6.9.0-rc1", "6.9.0-rc1", "/boot/", ""),  # installkernel keeps the one before it
-        (OTHERS, "6.9", "6.9.0", "/boot/", ""),
-        (OTHERS, "6.8", "6.8.1-200.fc40", "/boot/", "/boot/initramfs-6.8.1-200.fc40.img"),
-        (OTHERS, "6.7", "6.7.1-arch1", "/usr/", "/usr/lib/modules/6.7.1-arch1/initrd"),
+        (DEBIAN, "6.1", "6.1.0-10-amd64", "/boot/initrd.img-6.1.0-10-amd64"),
+        (DEBIAN, "6.12", "6.12.3-bare", ""),
+        (OTHERS, RHEL, RHEL, ""),  # RHEL puts one for debugging beside it
+        (OTHERS, "6.9.0-rc1", "6.9.0-rc1", ""),  # installkernel keeps the one before it
+        (OTHERS, "6.9", "6.9.0", ""),
     ],
 )
 def test_the_newest_installed_kernel_of_a_release_is_found_with_its_initrd(
-    there: Files, wanted: str, release: str, image: str, initrd: str
+    there: Files, wanted: str, release: str, initrd: str
 ) -> None:
     """A release is itself before it is the beginning of another."""
-    found = installed.find(there, wanted)
-    assert (found.release, found.initrd) == (release, initrd)
-    assert found.image.startswith(image)
+    image = f"/boot/vmlinuz-{release}"
+    assert installed.find(there, wanted) == installed.Installed(release, image, initrd)
 
 
 def test_the_original_kernel_is_not_one_of_a_longer_name() -> None:
