@@ -49,7 +49,7 @@ def put(tree: Table, path: str, value: Node, source: str) -> None:
             raise CampaignError(source, [Problem(0, top, f"{message} (from {_cut(value.origin)})")])
         inner = holder.entries.get(key)
         if isinstance(inner, Listing):
-            message = f"expected the whole list of {key}, got an item (from {value.origin})"
+            message = f"expected the whole list of {key}, got an item (from {_cut(value.origin)})"
             raise CampaignError(source, [Problem(0, path, message)])
         if not isinstance(inner, Table):
             inner = Table(flow=False)

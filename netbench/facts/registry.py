@@ -45,9 +45,8 @@ def _file(path: str, parse: Parse = words) -> tuple[FactSource, ...]:
 
 
 def _cpuinfo(parse: Parse) -> tuple[FactSource, ...]:
-    """The file of a host with hundreds of CPUs is longer than one operation reads: then grep."""
-    grep = ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo")
-    return FactSource("file", ("/proc/cpuinfo",), parse), FactSource("exec", grep, parse)
+    """The file of a host with hundreds of CPUs is longer than one operation reads."""
+    return (FactSource("exec", ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo"), parse),)
 
 
 def _interface(op: str, parse: Parse = words) -> tuple[FactSource, ...]:
