@@ -30,7 +30,6 @@ from netbench.model import Campaign
 if TYPE_CHECKING:
     from netbench.fleet.dask_engine import Parted
     from netbench.fleet.merge import Merged
-    from netbench.read.outlook import Outlook
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -50,7 +49,6 @@ __all__ = [
     "left_changed",
     "load",
     "merge",
-    "power",
     "query",
     "restore",
     "resume",
@@ -347,13 +345,10 @@ def compare(
     gates: Sequence[str] = (),
     history: Path | None = None,
     force: bool = False,
-    more: Sequence[Path] = (),
-    abab: bool = False,
 ) -> Compared:
-    """Two results, or the levels of a factor of one; `abab`: two states measured in turns, with
-    `more` results A2, B2 and so on. `margin` and `gates` are words: 1%, throughput<-2%. `history`:
-    a folder with earlier results of A's campaign, whose spread gives two results their verdicts;
-    `force`: gates are judged without it. Errors: RequestError.
+    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
+    throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
+    results their verdicts; `force`: gates are judged without it. Errors: RequestError.
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
@@ -365,9 +360,12 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
-    paths = [path for path in (result, other, *more) if path is not None]
-    _refuse_one_twice(paths)
-    _refuse_turns(paths, abab, history, force)
+    paths = [path for path in (result, other) if path is not None]
+    if other is not None and result.resolve() == other.resolve():
+        raise RequestError(
+            f"compare: {other} is named twice, and differs in nothing from itself; name two"
+            " results: `python -m netbench report --index DIR` lists those below DIR"
+        )
     _refuse_history(history, force, other)
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
@@ -383,17 +381,7 @@ def compare(
         )
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
-    return of_results(sources, within, chosen, parsed, history, force)
-
-
-def power(campaign: Campaign, result: Path) -> Outlook:
-    """What a campaign can show before it runs, were its runs as those of a pilot or of an earlier
-    result. Touches no host. Errors: ReportError, StoreError.
-    """
-    from netbench.read.load import load
-    from netbench.read.outlook import outlook
-
-    return outlook(campaign, load(result))
+    return of_results(sources[0], sources[1], within, chosen, parsed, history, force)
 
 
 def _refuse_history(history: Path | None, force: bool, other: Path | None) -> None:
@@ -404,37 +392,6 @@ def _refuse_history(history: Path | None, force: bool, other: Path | None) -> No
     if history is not None and not history.is_dir():
         raise RequestError(
             f"compare: --history {history}: no such folder; name one that earlier results are below"
-        )
-
-
-def _refuse_one_twice(paths: Sequence[Path]) -> None:
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise RequestError(
-                f"compare: {path} is named twice, and differs in nothing from itself; name two"
-                " results: `python -m netbench report --index DIR` lists those below DIR"
-            )
-        seen.add(path.resolve())
-
-
-def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
-    if not abab and len(paths) > 2:
-        raise RequestError(
-            f"compare: {len(paths)} results; of two states measured in turns say so:"
-            " `compare A B A2 B2 --abab`"
-        )
-    if not abab:
-        return
-    if len(paths) < 4 or len(paths) % 2:
-        raise RequestError(
-            f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
-            " least, `compare A B A2 B2 --abab`"
-        )
-    if history is not None or force:
-        raise RequestError(
-            "compare: --history and --force are of two results; with --abab the campaigns"
-            " themselves tell how far campaigns lie apart"
         )
 
 
@@ -563,12 +520,11 @@ FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "jun
 
 
 def write_bundle(report: Report, file: Path) -> None:
-    """Write one archive of a result: its folder, its report in every form, and how to repeat it.
-    Errors: PlaceError.
+    """Write one archive of a result: its folder, and its report in every form. Errors:
+    PlaceError.
     """
     from importlib import import_module
 
-    from netbench.report.about_bundle import about
     from netbench.result import bundles
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as made:
@@ -579,4 +535,4 @@ def write_bundle(report: Report, file: Path) -> None:
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})
-        bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
+        bundles.write_bundle(report.source.result.path, Path(made), file)

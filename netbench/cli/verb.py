@@ -55,9 +55,8 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
 def find_latest(options: argparse.Namespace) -> None:
     """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
     results = getattr(options, "results", RESULTS)
-    for name in ("result", "power"):
-        if getattr(options, name, None) == Path(LATEST):
-            setattr(options, name, _latest(results))
+    if getattr(options, "result", None) == Path(LATEST):
+        options.result = _latest(results)
     for name in ("paths", "others"):
         if paths := getattr(options, name, None):
             latest = [_latest(results) if path == Path(LATEST) else path for path in paths]

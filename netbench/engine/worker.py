@@ -401,13 +401,16 @@ class Worker:
         finally:
             self._tag = tags[-1]
 
-    def end_stopped(self, pid: int) -> None:
+    def end_stopped(self, pid: int) -> bool:
         """End a worker of the same kind that was lost, if it is stopped: it would hold its lock,
-        and undo when it is continued. One that runs leaves by itself.
+        and undo when it is continued. One that runs leaves by itself; whether it has.
         """
+        state = ""
         with contextlib.suppress(EngineError):
-            if self.operate("worker", str(pid))[0].strip() == "stopped":
+            state = self.operate("worker", str(pid))[0].strip()
+            if state == "stopped":
                 self.operate("worker", str(pid), "ended")
+        return state != "running"
 
     def undo(self, scope: int = 0) -> None:
         """Undo what operations hold in this scope and those above it, in reverse, and check that

@@ -65,7 +65,6 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
         repeat.boots,
         Plan(wanted).blocks_a_boot,
         kernels=len(wanted.kernels),
-        confidence=repeat.confidence,
     )
     yield f"{shown}: {format_duration(round(written.seconds))} once both kernels are built"
     yield (

@@ -161,7 +161,7 @@ def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Pat
         ("a b --factor send", "--factor and --baseline compare levels within one result"),
         ("a b/../a", "is named twice"),
         ("once --history a", "--history and --force are of two results"),
-        ("a b earlier/0 earlier/1", "of two states measured in turns say so"),
+        ("a b earlier/0 earlier/1", "name one result, or two"),
     ],
 )
 def test_a_wrong_request_prints_only_an_error(

@@ -149,9 +149,6 @@ def test_software_events_of_all_cpus_are_those_of_proc() -> None:
     for name, number in before.items():
         moved = side.moved("perf", name)
         assert 0 < moved <= after[name] - number
-        each = side.vectors["perf", f"cpu_{name}", Edge.CLOSE].numbers
-        known = [n for n in each if n is not None]
-        assert (len(known), sum(known)) == (cpus, side.total("perf", name, Edge.CLOSE))
     vector = side.vectors["perf", "cpu_clock_ns", Edge.CLOSE]
     window = vector.ns - side.vectors["perf", "cpu_clock_ns", Edge.OPEN].ns
     assert window * cpus * 0.5 < side.moved("perf", "cpu_clock_ns")
