@@ -99,7 +99,7 @@ def add_result(parser: argparse.ArgumentParser, metavar: str = "R", optional: bo
 
 def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "") -> None:
     """Result folders, one or more; words after other options belong to them, too."""
-    about = f"a result folder or a bundle; {LATEST}: the newest below DIR"
+    about = f"a result folder; {LATEST}: the newest below DIR"
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar=metavar, help=f"{about}; {more}" if more else about
     )
@@ -125,8 +125,7 @@ def read_result(path: Path, redact: bool) -> Iterator[Path]:
         return
     import tempfile
 
-    from netbench.result.bundles import folder_of
     from netbench.result.redaction import redacted
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as copies:
-        yield redacted(folder_of(path), Path(copies))
+        yield redacted(path, Path(copies))
