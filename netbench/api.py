@@ -7,6 +7,7 @@ plots.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from netbench.run.transfer import Second
     from netbench.tables.database import Answer
 
+RESULTS = Path("results")  # where result folders are, unless another place is named
+LATEST = "latest"
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:~(?P<back>[0-9]{1,6}))?")
+
 __all__ = [
     "Results",
     "build_report",
@@ -46,6 +51,7 @@ __all__ = [
     "compare",
     "export_table",
     "export_text",
+    "find_result",
     "init",
     "left_changed",
     "load",
@@ -71,13 +77,40 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
+def find_result(word: Path | str, results: Path | str = RESULTS) -> Path:
+    """The result that a word names: the path that it is; or below `results`, `latest` the newest
+    and NAME the newest of that campaign, `latest~1` and `NAME~1` the one before. A word that names
+    none is taken for a path. Errors: RequestError where there are not as many.
+    """
+    named = _NAMED.fullmatch(str(word))
+    if named is None or Path(word).exists():
+        return Path(word)
+    from netbench.read.overview import folders  # most verbs start without it
+
+    name, back = named["name"], int(named["back"] or 0)
+    found = folders(Path(results))
+    if name != LATEST:
+        found = [path for path in found if path.parent.name == name]
+    if back < len(found):
+        return found[back]
+    if not found and name != LATEST:
+        return Path(word)
+    raise RequestError(
+        f"{word}: no results below {results}; name a result folder, or where they are with"
+        " --results DIR"
+        if not found
+        else f"{word}: there are {len(found)} of these results below {results}; the oldest is"
+        f" {name}~{len(found) - 1}"
+    )
+
+
 def load(path: Path | str) -> Results:
-    """A result folder as Results. Errors: ReportError when it is none; StoreError when it can't be
-    read.
+    """A result as Results, by its folder or name, as find_result takes it. Errors: RequestError,
+    ReportError when it is none; StoreError when it can't be read.
     """
     from netbench.results import load as load_results
 
-    return load_results(path)
+    return load_results(find_result(path))
 
 
 def init(name: str, file: Path) -> None:

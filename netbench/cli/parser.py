@@ -13,7 +13,6 @@ from typing import IO
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.cli.output import say
-from netbench.cli.verb import find_latest
 
 VERBS = {
     "init": ("cli.init", "a commented campaign to begin with; lists them, fills in hosts"),
@@ -91,7 +90,7 @@ def run(argv: list[str]) -> int:
         top.error(f"unrecognized arguments: {' '.join(more)}")
     if more:  # argparse ends a list of words at the first option
         options.paths += map(Path, more)
-    find_latest(options)
+    import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
 

@@ -22,7 +22,7 @@ import jsonschema
 import pytest
 import yaml
 
-from netbench import campaign
+from netbench import api, campaign, load
 from netbench.__main__ import SAME_SECONDS
 from netbench.plan.plan import Plan
 from tests.support.local import SMALL, Command, call, netbench_argv
@@ -337,6 +337,30 @@ def test_a_killed_controller_loses_only_the_run_in_flight(running: Running) -> N
     plan = Plan(campaign.parse(text, "campaign.yaml"))
     order = [u.cell.id for block in range(6) for u in plan.wanted(block, lambda key: True, ())]
     assert [r["cell"] for r in after] == order, "resume keeps the order of the plan"
+
+
+def test_names_of_results(result: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    b, a, c = "b/20260101T000000Z-aa", "a/20260301T000000Z-bb", "b/20260201T000000Z-cc"
+    for name in (b, a, c):
+        shutil.copytree(result, tmp_path / "results" / name)
+    names = {"latest": a, "latest~1": c, "latest~2": b, "b": c, "b~0": c, "b~1": b, "a": a}
+    assert {n: str(api.find_result(n).relative_to("results")) for n in names} == names
+    for word in ("nowhere", "b/..", "~1", "results"):  # paths, there or not
+        assert api.find_result(word) == Path(word)
+    assert load("b~1").path == Path("results") / b
+    done = call("report", "b~2")
+    assert (done.returncode, "there are 2 of these results below results" in done.stderr) == (
+        2,
+        True,
+    )
+    done = call("compare", "b~1", "a", "--json", "--force")
+    assert json.loads(done.stdout)["results"] == {"A": f"results/{b}", "B": f"results/{a}"}
+    done = call("export", "b~1", "latest", "a.csv")
+    assert (done.returncode, Path("a.csv").exists()) == (0, True), done.stderr
+    for words in ("report nowhere", "query SELECT~1 nowhere", "resume nowhere", "restore nowhere"):
+        done = call(*words.split())
+        assert (done.returncode, "a campaign's NAME, or latest" in done.stderr) == (2, True)
 
 
 def test_latest_is_the_newest_result_and_a_page_and_a_list_have_all(
