@@ -7,12 +7,13 @@ plots.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from netbench.base.errors import (
     StoreError,
     unreadable,
 )
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.whole_file import replacing
 from netbench.model import Campaign
 
@@ -38,10 +39,12 @@ if TYPE_CHECKING:
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
     from netbench.run.transfer import Second
+    from netbench.run.worker_pool import ChannelFactory
     from netbench.tables.database import Answer
 
 RESULTS = Path("results")  # where result folders are, unless another place is named
 LATEST = "latest"
+_SCHEME_OR_PORT = re.compile(r"^ssh://|:[0-9]+$")  # of a destination, beside user and host
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:~(?P<back>[0-9]{1,6}))?")
 
 __all__ = [
@@ -334,24 +337,23 @@ def transfer(
     seconds: Callable[[Second], None] | None = None,
     **keys: object,
 ) -> Results:
-    """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
-    `transfer("repeat.min=5")`.
+    """One cell without a file: `transfer("rcv", send="sendfile", source="/srv/image.iso")`, or as
+    words, `transfer("repeat.min=5")`. A word without `=` is an SSH destination, to which this
+    machine sends; without one both ends are here.
 
     The result is kept below `results`, or in a temporary folder, which goes with the Results.
-    `seconds` is told what a run moves while it lasts, about each second of
-    it. Errors: CampaignError, RequestError; NetbenchError with the reason when
-    the run failed.
+    `seconds` is told what a run moves while it lasts, about each second of it. Errors:
+    CampaignError, RequestError, HostError; NetbenchError with the reason when the run failed.
     """
-    from netbench import campaign
     from netbench.run import conductor
 
-    one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
+    asked = [*words, *(f"{key}={value}" for key, value in keys.items())]
     folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
     with ExitStack() as end:
         if results is None:
             end.callback(shutil.rmtree, folder, ignore_errors=True)
-        with _made(one_cell, lambda _: None) as cell:
-            conclusion = conductor.start(cell, folder, seconds=seconds)
+        with _transfer_cell(asked) as (one_cell, channels):
+            conclusion = conductor.start(one_cell, folder, channels=channels, seconds=seconds)
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         result = load(conclusion.path)
@@ -360,6 +362,43 @@ def transfer(
             raise NetbenchError(reasons[-1] if reasons else conclusion.reason)
         weakref.finalize(result, end.pop_all().close)
     return result
+
+
+@contextmanager
+def _transfer_cell(words: Sequence[str]) -> Iterator[tuple[Campaign, ChannelFactory]]:
+    """The campaign of a transfer, and the ways to its hosts. Errors: as transfer."""
+    from netbench import campaign
+    from netbench.run.worker_pool import open_channel
+
+    destinations = [word for word in words if "=" not in word]
+    keys = [word for word in words if "=" in word]
+    if not destinations:
+        with _made(campaign.transfer_cell(keys), lambda _: None) as cell:
+            yield cell, open_channel
+        return
+    if len(destinations) > 1:
+        raise RequestError(
+            f"transfer: expected one host, an SSH destination, and keys as KEY=VALUE, got"
+            f" {' and '.join(destinations)}"
+        )
+    name = _SCHEME_OR_PORT.sub("", destinations[0]).rpartition("@")[2]
+    hosts = {"here": "local", name: {"ssh": destinations[0]}}
+    keys.insert(0, f"hosts={json.dumps(hosts)}")
+    cell = campaign.transfer_cell(keys)
+    far = cell.hosts[name]
+    with closing(open_channel(far)) as channel:
+        if far.address is None:
+            addresses = channel.addresses()  # type: ignore[attr-defined]  # it has an `ssh`
+            if addresses is None:
+                raise RequestError(
+                    f"transfer: {name} is reached through another host, so that its data address"
+                    f" is not known; add hosts.{name}.address=ADDRESS"
+                )
+            both = dict(zip(hosts, addresses, strict=True))
+            found = [f"hosts.{host}.address={address}" for host, address in both.items()]
+            found += ["ip=6"] if ":" in addresses[1] else []
+            cell = campaign.transfer_cell([keys[0], *found, *keys[1:]])
+        yield cell, lambda host: channel if host.name == name else open_channel(host)
 
 
 def build_report(path: Path, cells: bool = False) -> Report:
@@ -446,7 +485,7 @@ def _refuse_one_twice(paths: Sequence[Path]) -> None:
         if path.resolve() in seen:
             raise RequestError(
                 f"compare: {path} is named twice, and differs in nothing from itself; name two"
-                " results: `python -m netbench report --index DIR` lists those below DIR"
+                f" results, such as `{PROGRAM} compare latest~1 latest`"
             )
         seen.add(path.resolve())
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import IO
 
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
+from netbench.base.names import PROGRAM
 from netbench.cli.output import say
 
 VERBS = {
@@ -86,10 +86,12 @@ def run(argv: list[str]) -> int:
     """Parse the command line and run its verb. Errors: NetbenchError; SystemExit of argparse."""
     top = build(*argv[:1])
     options, more = top.parse_known_args(argv)
-    if more and (not hasattr(options, "paths") or any(word.startswith("-") for word in more)):
-        top.error(f"unrecognized arguments: {' '.join(more)}")
+    lists = ("words", "paths", "others")
+    words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
-        options.paths += map(Path, more)
+        if words is None or any(word.startswith("-") for word in more):
+            top.error(f"unrecognized arguments: {' '.join(more)}")
+        words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
@@ -98,9 +100,9 @@ def run(argv: list[str]) -> int:
 def build(*chosen: str) -> argparse.ArgumentParser:
     """The parser with all verbs, and the options of chosen ones, whose modules alone are loaded."""
     top = _Parser(
-        prog="python -m netbench",
+        prog=PROGRAM,
         description="Benchmark campaigns of network transfers.",
-        epilog="`python -m netbench VERB --help` describes a verb.",
+        epilog=f"`{PROGRAM} VERB --help` describes a verb.",
     )
     top.add_argument("--version", action="version", version=f"netbench {__version__}")
     parsers = top.add_subparsers(title="verbs", required=True, metavar="VERB")

@@ -61,7 +61,7 @@ def find_results(options: argparse.Namespace) -> None:
         if words := getattr(options, name, None):
             last = len(words) - getattr(options, "writes", 0)
             found = [api.find_result(word, below) for word in words[:last]]
-            setattr(options, name, [*found, *words[last:]])
+            setattr(options, name, [*found, *map(Path, words[last:])])
 
 
 def add_results(parser: argparse.ArgumentParser, help: str) -> None:
