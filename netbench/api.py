@@ -63,6 +63,7 @@ __all__ = [
     "query",
     "restore",
     "resume",
+    "run",
     "start",
     "start_parts",
     "transfer",
@@ -331,6 +332,32 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     return conclusion
 
 
+def run(
+    campaign: Path | str | Mapping[str, object],
+    *,
+    results: Path | str = RESULTS,
+    sets: Sequence[str] = (),
+    quick: bool = False,
+) -> Results:
+    """Run a campaign, a file or its content as YAML text or as a mapping, and read its result,
+    which is kept below `results`. `sets` and `quick`: as `--set` and `--quick`; progress is told on
+    standard error. Cells that failed are in `.runs`, with the reason. Errors: CampaignError,
+    RequestError, StoreError; KeyboardInterrupt, after which `resume` goes on.
+    """
+    from netbench import campaign as file
+
+    if isinstance(campaign, Mapping):
+        campaign = json.dumps(campaign, indent=1, ensure_ascii=False, default=str)
+    if isinstance(campaign, str) and ("\n" in campaign or campaign.startswith("{")):
+        ready = file.parse(campaign, "campaign", sets, quick=quick)
+    else:
+        ready = file.load(campaign, sets, quick=quick)
+    conclusion = start(ready, Path(results))
+    if conclusion.why == "interrupted":
+        raise KeyboardInterrupt
+    return load(conclusion.path)
+
+
 def transfer(
     *words: str,
     results: Path | str | None = None,
@@ -409,8 +436,8 @@ def build_report(path: Path, cells: bool = False) -> Report:
 
 
 def compare(
-    result: Path,
-    other: Path | None = None,
+    result: Results | Path | str,
+    other: Results | Path | str | None = None,
     *,
     factor: str | None = None,
     baseline: str | None = None,
@@ -419,13 +446,14 @@ def compare(
     gates: Sequence[str] = (),
     history: Path | None = None,
     force: bool = False,
-    more: Sequence[Path] = (),
+    more: Sequence[Results | Path | str] = (),
     abab: bool = False,
 ) -> Compared:
     """Two results, or the levels of a factor of one; `abab`: two states measured in turns, with
     `more` results A2, B2 and so on. `margin` and `gates` are words: 1%, throughput<-2%. `history`:
     a folder with earlier results of A's campaign, whose spread gives two results their verdicts;
-    `force`: gates are judged without it. Errors: RequestError.
+    `force`: gates are judged without it. The answer is shown as text, and in notebooks as a page.
+    Errors: RequestError.
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
@@ -437,7 +465,11 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
-    paths = [path for path in (result, other, *more) if path is not None]
+    paths = [
+        find_result(each) if isinstance(each, Path | str) else each.path
+        for each in (result, other, *more)
+        if each is not None
+    ]
     _refuse_one_twice(paths)
     _refuse_turns(paths, abab, history, force)
     _refuse_history(history, force, other)
@@ -468,7 +500,7 @@ def power(campaign: Campaign, result: Path) -> Outlook:
     return outlook(campaign, load(result))
 
 
-def _refuse_history(history: Path | None, force: bool, other: Path | None) -> None:
+def _refuse_history(history: Path | None, force: bool, other: object) -> None:
     if other is None and (history is not None or force):
         raise RequestError(
             "--history and --force are of two results; leave them out to compare the levels of one"

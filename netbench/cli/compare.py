@@ -7,23 +7,20 @@ from pathlib import Path
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.cli.output import WIDTH, say, say_json
+from netbench.cli.output import say, say_json
 from netbench.cli.verb import add_json, add_result
 
 OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force", "abab")
 
 
 def run(options: argparse.Namespace) -> int:
-    from netbench.report import text
-
     chosen = {name: getattr(options, name) for name in OPTIONS}
     other, *more = options.others or [None]
     compared = api.compare(options.result, other, more=more, **chosen)
     if options.json:
         say_json(compared.to_json())
     else:
-        sections = (text.section_lines(section, WIDTH) for section in compared.sections)
-        say("\n\n".join("\n".join(lines).rstrip() for lines in sections))
+        say(compared.text())
     if compared.refusal and not compared.fell:
         raise RequestError(f"compare: {compared.refusal}")
     return 1 if compared.fell else 0

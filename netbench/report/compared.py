@@ -144,6 +144,21 @@ class Compared:
         )
         return [labelled(section, self.label) for section in sections if section.blocks]
 
+    def text(self, width: int = 80) -> str:
+        """The answer as text."""
+        from netbench.report.text import section_lines
+
+        sections = (section_lines(section, width) for section in self.sections)
+        return "\n\n".join("\n".join(lines).rstrip() for lines in sections)
+
+    def _repr_html_(self) -> str:
+        from netbench.report.html import fragment
+
+        return fragment(self.sections, self.label)
+
+    def __repr__(self) -> str:
+        return self.text()
+
     def _how_paired(self) -> list[str]:
         """What the results have to do with each other."""
         if self.turns is not None:
