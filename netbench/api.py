@@ -86,6 +86,11 @@ def find_result(word: Path | str, results: Path | str = RESULTS) -> Path:
     and NAME the newest of that campaign, `latest~1` and `NAME~1` the one before. A word that names
     none is taken for a path. Errors: RequestError where there are not as many.
     """
+    if Path(word).suffix in (".yaml", ".yml") and Path(word).is_file():
+        raise RequestError(
+            f"{word} is a campaign file; `run` makes a result of it, which its campaign's name"
+            " names"
+        )
     named = _NAMED.fullmatch(str(word))
     if named is None or Path(word).exists():
         return Path(word)

@@ -158,7 +158,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     ]
     yield from controls or ["No control ran (compare: {control: true})."]
     yield f"Not tested: {', '.join(_untested(source))}."
-    yield f"Repeat: python -m netbench run {source.result.name}.yaml"
+    yield "Repeat: python -m netbench run campaign.yaml, of the result's folder"
 
 
 def _copied(source: Source) -> str:

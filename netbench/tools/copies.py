@@ -53,7 +53,10 @@ class Copy(Adaptor):
 
 
 class WholeFile(Copy):
-    """It chooses its calls itself, copies a whole file and prints nothing. `before` the paths."""
+    """A copy of a whole file by cp(1) or cat(1), which chooses its calls itself.
+
+    It prints nothing. `before` the paths.
+    """
 
     takes = ("file",)
 
@@ -84,7 +87,7 @@ CAT = WholeFile("cat", "sh", "-c", 'exec cat -- "$1" >"$2"', "cat")
 
 
 class Dd(Copy):
-    """It copies `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink."""
+    """dd(1): `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink."""
 
     name = program = "dd"
     takes = ("zero", "memory", "file")

@@ -50,7 +50,7 @@ def _client(program: str, transfer: Transfer, place: Place) -> list[str]:
 
 
 class Iperf3(Adaptor):
-    """One server for each run, which leaves with its client."""
+    """iperf 3, with a server for each run, which leaves with its client."""
 
     name = "iperf3"
     program, package = "iperf3", "iperf3"
@@ -109,7 +109,7 @@ class Iperf3(Adaptor):
 
 
 class Iperf2(Adaptor):
-    """What its client says that it wrote: its server says nothing that could be waited for."""
+    """iperf 2, by what its client says that it wrote: its server says nothing to wait for."""
 
     name = "iperf2"
     program, package = "iperf", "iperf"

@@ -24,6 +24,7 @@ import yaml
 
 from netbench import api, campaign, load
 from netbench.__main__ import SAME_SECONDS
+from netbench.cli import choices
 from netbench.plan.plan import Plan
 from tests.support.local import SMALL, Command, call, netbench_argv
 from tests.support.paths import ROOT, SAMPLE
@@ -69,7 +70,8 @@ def test_help_has_80_columns(netbench: Command, verb: str) -> None:
     assert f"netbench {verb}" in done.stdout
     assert verb or all(f"\n    {each}" in done.stdout for each in VERBS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert netbench("--version").stdout == f"netbench {project['version']}\n"
+    assert netbench("-V").stdout == f"netbench {project['version']}\n"
+    assert netbench(*f"help {verb}".split()).stdout == done.stdout
 
 
 def test_help_and_version_import_nothing_heavy() -> None:
@@ -87,7 +89,12 @@ def test_help_and_version_import_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        *(("nonsense", ""), ("", ""), ("run missing.yaml", ""), ("report nowhere", "")),
+        ("nonsense", "there is no verb 'nonsense'; `python -m netbench help` lists the verbs"),
+        ("rport x", "did you mean report?"),
+        ("", "run a campaign; prints its summary"),
+        *(("run missing.yaml", ""), ("report nowhere", "")),
+        ("report campaigns/loopback.yaml", "is a campaign file"),
+        ("meter perff", "is not known; did you mean perf?"),
         ("report", "--index DIR"),
         ("report --index results latest", "leave out a result"),
         ("report --index no-such-folder", "no such folder"),
@@ -97,6 +104,7 @@ def test_a_wrong_request_exits_2_and_says_why(
     netbench: Command, tmp_path: Path, words: str, said: str
 ) -> None:
     shutil.copytree(SAMPLE, tmp_path / "results" / "sample" / SAMPLE.name)
+    shutil.copytree(ROOT / "campaigns", tmp_path / "campaigns")
     done = netbench(*words.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip()
@@ -117,6 +125,9 @@ def test_progress_goes_to_stderr_the_report_to_stdout_and_what_was_set_is_kept(
     kept = yaml.safe_load((tmp_path / folder / "campaign.yaml").read_text())
     assert kept["transfer"]["chunk"] == "4K"
     plan = json.loads(netbench("plan", small_file, "--quick", "--json").stdout)
+    small = campaign.load(tmp_path / small_file, ["compare.factor=send"])
+    assert small.compare
+    assert small.compare.baseline == "write", "the first level"
     assert plan["seconds"] == pytest.approx(2 * 3 * 1.2, abs=1.5)
 
 
@@ -167,6 +178,17 @@ def test_the_report_shows_the_throughput_of_the_records(netbench: Command, resul
     assert any(abs(float(n) - mean) < 1e-6 * mean for n in numbers)
 
 
+def test_a_form_may_take_the_place_of_the_text(
+    netbench: Command, result: Path, tmp_path: Path
+) -> None:
+    for kind in ("csv", "markdown", "html"):
+        done = netbench("report", result, f"--{kind}", "-")
+        netbench("report", result, f"--{kind}", "file")
+        assert done.stdout == (tmp_path / "file").read_text(), kind
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file"]
+    assert netbench("query", "show tables;", result).stdout.split()[2:4] == ["runs", "cells"]
+
+
 def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> None:
     before = (result / "records.jsonl").read_bytes()
     done = netbench("resume", result)
@@ -177,13 +199,14 @@ def test_a_finished_result_is_left_alone(netbench: Command, result: Path) -> Non
     assert (result / "records.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("what", ["methods", "meters", "settings", "results"])
+@pytest.mark.parametrize("what", choices.KINDS)
 def test_each_list_as_text_and_as_json(netbench: Command, what: str) -> None:
     done = netbench("list", what)
     assert done.returncode == 0
     assert long_lines(done.stdout) == []
     found = json.loads(netbench("list", what, "--json").stdout)
     assert isinstance(found, list)
+    assert {row["kind"] for row in found if what != "methods"} <= {what.removesuffix("s")}
     if what == "methods":
         names = {(row["kind"], row["name"]) for row in found}
         assert {("send", n) for n in "null write readwrite sendfile splice mmap".split()} <= names
