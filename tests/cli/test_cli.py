@@ -184,7 +184,7 @@ def test_a_form_may_take_the_place_of_the_text(
     for kind in ("csv", "markdown", "html"):
         done = netbench("report", result, f"--{kind}", "-")
         netbench("report", result, f"--{kind}", "file")
-        assert done.stdout == (tmp_path / "file").read_text(), kind
+        assert done.stdout.rstrip() == (tmp_path / "file").read_text().rstrip(), kind
     assert sorted(file.name for file in tmp_path.iterdir()) == ["file"]
     assert netbench("query", "show tables;", result).stdout.split()[2:4] == ["runs", "cells"]
 
