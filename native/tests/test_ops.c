@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ struct operation {
 	int hold;
 	const char *undo;
 	size_t undo_length;
-	unsigned int scope;
+	uint64_t scope;
 };
 
 static void put_argument(struct nb_writer *writer, const char *name, const char *text,
@@ -258,6 +259,31 @@ static void what_could_not_be_put_back_is_counted_and_the_rest_is(void **state)
 	free(gone);
 }
 
+/* A file that is set twice, with a program between; what is undone last is in its way. */
+static void what_failed_is_not_written_over_what_was_undone_below_it(void **state)
+{
+	char *path = temporary_file("found", 5), *undo;
+	struct nb_undo_entry *held = NULL;
+	struct nb_error error;
+	int length = asprintf(&undo, "sh%c-c%crmdir %s; printf 1 > %s", 0, 0, path, path);
+
+	(void)state;
+	must(&(struct operation){ .op = "file", .target = path, .value = "1", .hold = 1 }, &held);
+	must(&(struct operation){ .op = "exec",
+				  .target = "true",
+				  .undo = undo,
+				  .undo_length = (size_t)length },
+	     &held);
+	must(&(struct operation){ .op = "file", .target = path, .value = "2", .hold = 1 }, &held);
+	unlink(path);
+	assert_int_equal(0, mkdir(path, 0700));
+	assert_int_equal(-NB_ERR_SYSTEM, nb_undo(&held, 0, NULL, &error));
+	assert_non_null(strstr(error.message, path));
+	assert_true(file_holds(path, "found", 5));
+	forget_file(path);
+	free(undo);
+}
+
 /* If it were, a word would take the place of this choice. */
 static void what_reads_as_it_did_is_not_written(void **state)
 {
@@ -363,6 +389,10 @@ static void wrong_requests_are_refused(void **state)
 		 "is 1 words, not 2");
 	must_not(&(struct operation){ .op = "file", .target = "/proc/self/comm", .undo = "true" },
 		 "not by a program");
+	must_not(&(struct operation){ .op = "file",
+				      .target = "/proc/self/comm",
+				      .scope = (uint64_t)UINT32_MAX + 1 },
+		 "scope 4294967296, at most 4294967295");
 	assert_int_equal(-NB_ERR_REQUEST, nb_op_execute((unsigned char *)&stray, sizeof(stray),
 							&anyone, &held, &answer, &error));
 	assert_non_null(strstr(error.message, "not an argument of an operation"));
@@ -435,6 +465,7 @@ int main(void)
 		cmocka_unit_test(a_change_that_fails_is_held_all_the_same),
 		cmocka_unit_test(scopes_are_undone_from_the_top),
 		cmocka_unit_test(what_could_not_be_put_back_is_counted_and_the_rest_is),
+		cmocka_unit_test(what_failed_is_not_written_over_what_was_undone_below_it),
 		cmocka_unit_test(what_reads_as_it_did_is_not_written),
 		cmocka_unit_test(no_more_is_held_than_there_is_room_for),
 		cmocka_unit_test(what_would_be_put_back_in_part_is_refused),

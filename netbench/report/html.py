@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from netbench.report.blocks import (
     Cautions,
     Finding,
     Findings,
+    Plot,
     Prose,
     Section,
     Span,
@@ -41,6 +43,7 @@ MOST_RUNS = 2000
 RECORD_BYTES = 1_500_000
 """Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
 MOST_SPANS = 6
+UNFOLDED = ("summary", "cells")
 SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
@@ -53,23 +56,50 @@ def render(report: Report, *, flames: str = "") -> str:
         "report.html",
         title=report.name,
         label=report.label,
-        sections=[_section(report.source, each, flames) for each in report.sections],
+        sections=[
+            _section(report.source, each, flames)
+            for section in report.sections
+            for each in _apart(section)
+        ],
         runs=table,
         records=records,
     )
 
 
 def fragment(sections: Sequence[Section], label: str) -> str:
-    """Sections without page and plots, for a notebook: the first as it is, the others folded."""
-    return render_page(
-        "fragment.html", sections=[_section(None, each, "") for each in sections], label=label
-    )
+    """Sections without page and plots, for a notebook; the first is not folded."""
+    first, *others = (_section(None, each, "") for each in sections)
+    return render_page("fragment.html", sections=[first | {"gist": ""}, *others], label=label)
+
+
+def _apart(section: Section) -> list[Section]:
+    """A section; of one that is not folded all plots but the first are a section of their own."""
+    plots = [block for block in section.blocks if isinstance(block, Plot)][1:]
+    if section.key not in UNFOLDED or not plots:
+        return [section]
+    rest = tuple(block for block in section.blocks if block not in plots)
+    more = Section(f"{section.key}-plots", "More plots", tuple(plots))
+    return [replace(section, blocks=rest), more]
 
 
 def _section(source: Source | None, section: Section, flames: str) -> dict[str, Any]:
     """A section as the templates take it."""
     blocks = [_block(source, block, flames) for block in section.blocks]
-    return {"key": section.key, "title": section.title, "blocks": [b for b in blocks if b]}
+    shown = [block for block in blocks if block]
+    gist = "" if section.key in UNFOLDED else _gist(section)
+    return {"key": section.key, "title": section.title, "blocks": shown, "gist": gist}
+
+
+def _gist(section: Section) -> str:
+    """What a folded section says, in a line."""
+    for block in section.blocks:
+        if isinstance(block, Cautions):
+            return f"{len(block.items)}: {', '.join(dict.fromkeys(c.kind for c in block.items))}"
+        if isinstance(block, Prose) and block.lines:
+            return block.lines[0]
+    if isinstance(first := section.blocks[0], Table):
+        return first.title or ", ".join(column.name for column in first.columns)
+    return "; ".join(block.caption for block in section.blocks if isinstance(block, Plot))
 
 
 def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:

@@ -374,21 +374,22 @@ class HeldSettings:
                 except EngineError as error:
                     failed.append(error)
         except (Lost, TimeoutError):
+            failed.clear()  # all is put back by the journal
             for host in hosts:
                 self._pool.dismiss_holder(host)
-        if failed:
-            raise all_of(failed)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                left = [h for h in hosts if self._left(h, self._hosts[h].worker)[0]]
-                if left:
+                lost = [h for h in hosts if not (failed and self._is_held(h))]
+                if left := [h for h in lost if self._left(h, self._hosts[h].worker)[0]]:
                     self._take_over(left)
-                return
+                break
             except WorkerLost as error:
                 if attempt == ATTEMPTS:
                     raise WorkerLost(f"{error}; failed {ATTEMPTS} times in a row") from error
                 for host in hosts:
                     self._pool.dismiss_holder(host)
+        if failed:
+            raise all_of(failed)
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
         is_local = self._campaign.hosts[host].ssh is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +14,8 @@ from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
 ROUNDS = 4
-DIGITS = 10  # of a change's number, at most
+RUN = re.compile(r"^(\d{1,10}) (\d{1,10})$", re.ASCII | re.MULTILINE)
+"""First and last of numbers that were undone."""
 
 
 class There(NamedTuple):
@@ -36,8 +38,8 @@ def put_back(
     Errors: EngineError with what could not be put back, once all others are.
     """
     pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
-    least = pending[-1].number if pending else 0
-    said = {name: undone_by(there.worker, campaign, least) for name, there in hosts.items()}
+    numbers = [change.number for change in pending]
+    said = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in said[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
     told: set[int] = set()
@@ -71,14 +73,14 @@ def put_back(
         raise all_of(list(failed.values()))
 
 
-def undone_by(worker: Worker, campaign: str, least: int) -> set[int]:
-    """Of the changes of a campaign from a number on those that workers say to have undone, there,
-    in this boot.
-    """
+def undone_by(worker: Worker, campaign: str, numbers: Sequence[int]) -> set[int]:
+    """Of these changes of a campaign those that workers say to have undone, there, in this boot."""
     text = ""
-    with suppress(EngineError):  # what is not known is looked at
-        text = worker.operate("undone", (campaign, str(least)))[0] if campaign else ""
-    return {int(word) for word in text.split() if word.isdecimal() and len(word) <= DIGITS}
+    if campaign and numbers:
+        with suppress(EngineError):  # what is not known is looked at
+            text = worker.operate("undone", (campaign, str(min(numbers))))[0]
+    runs = [(int(first), int(last)) for first, last in RUN.findall(text)]
+    return {number for number in numbers if any(low <= number <= high for low, high in runs)}
 
 
 def all_of(errors: Sequence[EngineError]) -> EngineError:

@@ -157,7 +157,7 @@ class HostSettings:
             failed = error
         self._is_asked = False
         if failed or asked:  # the answer of an earlier one, which was interrupted, is not known
-            undone = undone_by(self.place.worker, self._campaign, numbers[-1])
+            undone = undone_by(self.place.worker, self._campaign, numbers)
             stays = next((number for number in numbers if number not in undone), 0)
             if stays and not failed:
                 failed = EngineError(0, 0, "undo", f"{self.place.host}: it was interrupted", "")

@@ -138,6 +138,27 @@ def test_a_row_opens_its_record(browser: Browser, large: Path) -> None:
     assert browser.log() == []
 
 
+def test_a_plot_is_saved_as_a_picture(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    script = """let saved = ''; const click = HTMLAnchorElement.prototype.click;
+        HTMLAnchorElement.prototype.click = function () { saved = [this.download, this.href]; };
+        document.querySelector('figure .png').click();
+        HTMLAnchorElement.prototype.click = click; return saved"""
+    name, data = browser.run(script)
+    assert name.startswith("throughput")
+    assert data.startswith("data:image/png;base64,iVBOR")
+    assert len(data) > 10_000
+    assert browser.log() == []
+
+
+def test_sections_are_folded_and_opened_by_their_links(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.one("#cells table").is_displayed()
+    assert not browser.one("#cautions").is_displayed()
+    browser.click("nav a[href='#cautions']")
+    assert browser.one("#cautions").is_displayed()
+
+
 def test_light_and_dark(browser: Browser, page: Path) -> None:
     def paper() -> str:
         return str(browser.run("return getComputedStyle(document.body).backgroundColor"))

@@ -21,6 +21,7 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
+from netbench.hosts.local import LocalProcess
 from netbench.model import Command, Host, SettingLevel
 from netbench.result.journal import Change, LeftChanged
 from netbench.run import conductor
@@ -30,6 +31,7 @@ from netbench.settings.neighbours import OP
 from netbench.settings.put_back import There, put_back
 from netbench.settings.scope import HostSettings, Levels, layers
 from netbench.settings.setting import SettingContext
+from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, call, out
 from tests.support.running import stored_records
 from tests.support.unfinished import outstanding
@@ -713,3 +715,19 @@ def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Work
     assert worker.operate("undone", (NAME, "0"))[0] == known
     with pytest.raises(EngineError, match="is no campaign"):
         worker.operate("undone", ("../../etc/passwd", "0"))
+
+
+def test_an_account_has_few_logs_of_what_was_undone() -> None:
+    helper = Worker(LocalProcess(("env", "SUDO_UID=4242", "SUDO_USER=kim", *HELPER)), "here")
+    names = [secrets.token_hex(16) for _ in range(17)]
+    for name in names[:16]:
+        helper.operate("undone", (name, "0"), "begin")
+    with pytest.raises(EngineError, match="16 campaigns of this account have left"):
+        helper.operate("undone", (names[16], "0"), "begin")
+    helper.operate("undone", (names[0], "0"), "7")  # one that is there
+    assert helper.operate("undone", (names[0], "0"))[0] == "7 7\n"
+    for name in names[:16]:
+        helper.operate("undone", (name, "0"), "end")
+    helper.operate("undone", (names[16], "0"), "begin")
+    helper.operate("undone", (names[16], "0"), "end")
+    helper.close()

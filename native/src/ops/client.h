@@ -80,20 +80,34 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 void nb_undo_note(struct nb_undo_entry *top, int is_after);
 /* Pop the last entry without undoing it. */
 void nb_undo_release(struct nb_undo_entry **stack);
-/* From now on write into this open file which scope is held, "+SCOPE PID", and is undone, "-SCOPE".
- * What reads it later knows what nobody has undone, where this process is no more. */
-void nb_undo_log(int fd);
-/* A scope was undone, by whatever means. */
-void nb_undo_note_undone(uint32_t scope);
 /*
  * Undo what is held in this scope and those above it, in reverse, and check that it reads as it
- * did. What fails is tried again once the rest is undone, as it may have needed that. Reports the
- * last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
+ * did. What fails is looked at again once the rest is undone, which may have put it back. Reports
+ * the last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
  * Scope 0 is all of it, without a controller: scopes of other processes that are above are waited
  * for, by their common log.
  */
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error);
+
+/* Tell the campaign's log, if there is one (`undone`), that this process holds a scope, or that it
+ * was undone. What reads it later knows what nobody has undone, where this process is no more. */
+void nb_note_held(uint32_t scope);
+void nb_note_undone(uint32_t scope);
+/* Processes that change one kernel have one stack: wait while others hold a scope above this one.
+ * One that undoes nothing for long, since its controller is still there or it is stopped, is not
+ * waited for: *tries counts down, for all entries together. */
+void nb_await_turn(uint32_t scope, int *tries);
+
+/*
+ * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
+ * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in /tmp: a
+ * home may be another host's too. A descriptor for close(), or -1 with errno: there is no place
+ * that only this account writes.
+ */
+int nb_lock_folder(void);
+/* A file there: a descriptor, or -1 with errno. */
+int nb_lock_open(const char *name, int flags);
 
 /* Decode one NB_OP payload, in which the request's texts stay. 0, or a negative code with the error
  * filled. */

@@ -147,13 +147,7 @@ static int enter_tmp(void)
 	return enter_all("/tmp", names, 0700);
 }
 
-/*
- * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
- * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in /tmp: a
- * home may be another host's too. A descriptor for close(), or -1 with errno: there is no place
- * that only this account writes.
- */
-static int open_folder(void)
+int nb_lock_folder(void)
 {
 	const char *base = geteuid() ? getenv("XDG_RUNTIME_DIR") : "/run";
 	int fd = base && base[0] == '/' ? enter_all(base, BELOW, geteuid() ? 0700 : 0755) : -1;
@@ -161,10 +155,9 @@ static int open_folder(void)
 	return fd < 0 ? enter_tmp() : fd;
 }
 
-/* A file there: a descriptor, or -1 with errno. */
-static int open_file(const char *name, int flags)
+int nb_lock_open(const char *name, int flags)
 {
-	int folder = open_folder(), fd;
+	int folder = nb_lock_folder(), fd;
 
 	if (folder < 0)
 		return -1;
@@ -271,7 +264,7 @@ static int set_lock(const struct nb_target *target, const char *holder, struct n
 			       "'%.70s' is not a valid lock holder", holder);
 	if ((status = name_file(&request)))
 		return status;
-	fd = open_file(request.file, O_CREAT);
+	fd = nb_lock_open(request.file, O_CREAT);
 	if (fd < 0) {
 		if (!geteuid())
 			return fail_lock(&request);
@@ -301,7 +294,7 @@ static int get_lock(const struct nb_target *target, FILE *text, struct nb_error 
 		return read_hints(text);
 	if ((status = name_file(&request)))
 		return status;
-	fd = open_file(request.file, 0);
+	fd = nb_lock_open(request.file, 0);
 	if (fd < 0)
 		strcpy(request.found, unlocked);
 	else if (look(&request, fd) < 0)
@@ -323,72 +316,4 @@ const struct nb_op nb_op_lock = {
 	.lasting = 1,
 	.get = get_lock,
 	.set = set_lock,
-};
-
-/* The name of a campaign's log, by the 32 digits that its journal is known by. 0, or a negative
- * code. */
-static int name_log(const struct nb_target *target, char name[64], struct nb_error *error)
-{
-	const char *campaign = nb_target_word(target, 0);
-
-	snprintf(name, 64, "undone-%u-%.32s", (unsigned int)nb_client_account(), campaign);
-	return strlen(campaign) == 32 && strspn(campaign, "0123456789abcdef") == 32
-		       ? 0
-		       : nb_fail(error, NB_ERR_REQUEST, "undone", NB_SAME_VERSION,
-				 "'%.40s' is no campaign", campaign);
-}
-
-static int get_undone(const struct nb_target *target, FILE *text, struct nb_error *error)
-{
-	unsigned long least = strtoul(nb_target_word(target, 1), NULL, 10), number;
-	char name[64], line[32];
-	int status = name_log(target, name, error), fd = status ? -1 : open_file(name, 0);
-	FILE *log = fd < 0 ? NULL : fdopen(fd, "r");
-
-	if (!status && fd < 0 && errno != ENOENT && !geteuid())
-		return nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
-				     "what was undone there");
-	while (log && fgets(line, sizeof(line), log))
-		if (sscanf(line, "-%lu", &number) == 1 && number >= least)
-			fprintf(text, "%lu\n", number);
-	if (log)
-		fclose(log);
-	return status;
-}
-
-static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
-{
-	char name[64];
-	int status = name_log(target, name, error), ends = !strcmp(value, "end");
-	int fd = status ? -1 : open_file(name, O_APPEND | (ends ? 0 : O_CREAT));
-	int folder = ends && fd >= 0 ? open_folder() : -1;
-
-	if (status)
-		return status;
-	if (fd < 0 && !(ends && errno == ENOENT))
-		return nb_fail_errno(error, "undone", "look at /run/netbench/locks on that host",
-				     "what was undone there");
-	if (strspn(value, "0123456789") == strlen(value)) {
-		nb_undo_log(fd);
-		nb_undo_note_undone((uint32_t)strtoul(value, NULL, 10));
-		return 0;
-	}
-	if (ends && folder >= 0)
-		unlinkat(folder, name, 0);
-	if (folder >= 0)
-		close(folder);
-	if (ends && fd >= 0)
-		close(fd);
-	nb_undo_log(ends ? -1 : fd);
-	return 0;
-}
-
-const struct nb_op nb_op_undone = {
-	.name = "undone",
-	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
-		 "number on; takes `begin` and `end` of what this one adds, or a number",
-	.words = 2,
-	.lasting = 1,
-	.get = get_undone,
-	.set = set_undone,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,9 @@ struct nb_undo_entry {
 	char *after;		 /* of what is held beside a change: what it read after that */
 	int armed;		 /* `value` is what of it the change has moved, or its undo may */
 	uint32_t scope;
-	size_t number; /* of the entries up to this one, */
-	size_t bytes;  /* and of their texts */
+	struct nb_error failed; /* why it could not be undone */
+	size_t number;		/* of the entries up to this one, */
+	size_t bytes;		/* and of their texts */
 };
 
 static void free_entry(struct nb_undo_entry *entry)
@@ -35,74 +35,7 @@ static void free_entry(struct nb_undo_entry *entry)
 	free(entry);
 }
 
-static int log_file = -1;
-
-void nb_undo_log(int fd)
-{
-	if (log_file >= 0)
-		close(log_file);
-	log_file = fd;
-}
-
-static void note(char sign, uint32_t scope)
-{
-	char line[32];
-	int length = snprintf(line, sizeof(line), "%c%u %d", sign, scope, (int)getpid());
-
-	length = sign == '-' ? (int)strcspn(line, " ") : length;
-	line[length] = '\n';
-	if (log_file >= 0 && write(log_file, line, (size_t)length + 1) < 0)
-		return; /* then nobody knows of it, and it is looked at */
-}
-
-void nb_undo_note_undone(uint32_t scope)
-{
-	note('-', scope);
-}
-
-/* Scopes count up, so the line of one is told by its number. */
-static int is_undone(const char *log, unsigned int scope)
-{
-	char line[16];
-
-	snprintf(line, sizeof(line), "\n-%u\n", scope);
-	return strstr(log, line) != NULL;
-}
-
-/* Whether another process, which lives, holds a scope above this one. */
-static int is_below(uint32_t scope)
-{
-	char path[32], *log = malloc(NB_OP_TEXT);
-	unsigned int above;
-	int pid, below = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
-	if (log && nb_read_file(path, log, NB_OP_TEXT) > 0)
-		for (const char *at = log; !below && *at; at += strcspn(at, "\n"), at += *at > 0)
-			below = *at == '+' && strtoul(at + 1, NULL, 10) > scope &&
-				sscanf(at, "+%u %d", &above, &pid) == 2 && pid != getpid() &&
-				!kill(pid, 0) && !is_undone(at, above);
-	free(log);
-	return below;
-}
-
-enum { TURN_TRIES = 600, TURN_NS = 10000000 };
-
-/* Processes that change one kernel have one stack: who came last undoes first. One that undoes
- * nothing for long, since its controller is still there or it is stopped, is not waited for: in all
- * entries together for *tries. */
-static void await_turn(uint32_t scope, int *tries)
-{
-	off_t size = 0, now;
-
-	while (log_file >= 0 && *tries > 0 && is_below(scope)) {
-		now = lseek(log_file, 0, SEEK_END);
-		*tries -= now == size;
-		size = now;
-		nb_heartbeat();
-		nb_sleep(TURN_NS);
-	}
-}
+enum { TURN_TRIES = 600 };
 
 int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_op *op,
 		 const struct nb_target *target, const struct nb_target *look, const char *value,
@@ -135,7 +68,7 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 	}
 	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
 		*stack = entry;
-		note('+', scope);
+		nb_note_held(scope);
 		return 0;
 	}
 	free_entry(entry);
@@ -147,7 +80,7 @@ void nb_undo_release(struct nb_undo_entry **stack)
 	struct nb_undo_entry *entry = *stack;
 
 	*stack = entry->before;
-	note('-', entry->scope);
+	nb_note_undone(entry->scope);
 	free_entry(entry);
 }
 
@@ -359,11 +292,11 @@ static char *arm(const struct nb_undo_entry *entry)
 /*
  * What differs after a change was undone is the kernel's doing, or somebody changed it meanwhile.
  * So it is put back, and the change made and undone again: what moves as before is the kernel's,
- * and alone is left to put back; what does not is given what it had. Returns `failed`, or whether
+ * and alone is left to put back; what does not is given what it had. Returns `failed`, or what
  * this undo has.
  */
-static int repeat(const struct nb_undo_entry *entry, const char *changed, int failed,
-		  const struct nb_client *client, struct nb_error *error)
+static int repeat(struct nb_undo_entry *entry, const char *changed, int failed,
+		  const struct nb_client *client)
 {
 	struct nb_deed deed = { "set", entry->value, changed, entry->op, &entry->target, NULL };
 	struct nb_undo_entry *beside = entry->before, part = *beside;
@@ -380,7 +313,7 @@ static int repeat(const struct nb_undo_entry *entry, const char *changed, int fa
 		deed.error = redone ? NULL : &ignored;
 		nb_audit(client, &deed);
 		nb_heartbeat();
-		failed = undo_one(entry, client, error) != 0;
+		failed = undo_one(entry, client, &entry->failed);
 		again = redone ? nb_op_read(part.op, &part.target, NULL) : NULL;
 		part.value = lines(part.op, first, moved, again, 1);
 		if (part.value)
@@ -393,65 +326,59 @@ static int repeat(const struct nb_undo_entry *entry, const char *changed, int fa
 	return failed;
 }
 
-/* Undo a list of entries in its order. Returns how many failed and may be tried again, which are
- * *again then; a program is run once, and counted in *lost. *error is the last one's. */
-static size_t undo_all(struct nb_undo_entry *list, const struct nb_undo_entry *end, int *tries,
-		       struct nb_undo_entry **again, size_t *lost, const struct nb_client *client,
-		       struct nb_error *error)
+/* Whether what failed reads as it did by now: what was undone below it may have put it back. It is
+ * not written: what it read before lay above that, and may be in its way. 0, or a negative code. */
+static int look_again(const struct nb_undo_entry *entry)
 {
-	struct nb_undo_entry *entry;
-	size_t failures = 0;
-	char *changed;
-	int failed;
+	const struct nb_op *op = entry->op;
+	char *now = nb_op_read(op, &entry->target, NULL);
+	char *differs = op->keep ? lines(op, entry->value, entry->value, now, 0) : NULL;
+	int same = differs ? !*differs : now && !strcmp(now, entry->value);
 
-	*again = NULL;
-	while ((entry = list) != end) {
-		await_turn(entry->scope, tries);
-		changed = arm(entry);
-		failed = undo_one(entry, client, error) != 0;
-		if (changed)
-			failed = repeat(entry, changed, failed, client, error);
-		free(changed);
-		list = entry->before;
-		if (failed && entry->op->words) {
-			entry->before = NULL;
-			*again = entry;
-			again = &entry->before;
-			failures++;
-		} else {
-			*lost += (size_t)failed;
-			if (!failed)
-				note('-', entry->scope);
-			free_entry(entry);
-		}
-		nb_heartbeat();
-	}
-	return failures;
+	free(now);
+	free(differs);
+	return same ? 0 : -(int)entry->failed.code;
 }
 
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error)
 {
-	struct nb_undo_entry *list = *stack, *end = *stack;
-	size_t failures, lost = 0, before = SIZE_MAX;
-	int tries = scope ? 0 : TURN_TRIES;
-	struct nb_error ignored;
+	struct nb_undo_entry *entry, *again = NULL, **last = &again;
+	int tries = scope ? 0 : TURN_TRIES, status, code = 0;
+	size_t failures = 0;
+	char *changed;
 
-	error = error ? error : &ignored;
-	while (end && end->scope >= scope)
-		end = end->before;
-	*stack = end;
-	while ((failures = undo_all(list, end, &tries, &list, &lost, client, error)) &&
-	       failures < before) {
-		before = failures;
-		end = NULL;
+	while ((entry = *stack) && entry->scope >= scope) {
+		*stack = entry->before;
+		nb_await_turn(entry->scope, &tries);
+		changed = arm(entry);
+		status = undo_one(entry, client, &entry->failed);
+		if (changed)
+			status = repeat(entry, changed, status, client);
+		free(changed);
+		if (status) {
+			*last = entry;
+			last = &entry->before;
+			*last = NULL;
+		} else {
+			nb_note_undone(entry->scope);
+			free_entry(entry);
+		}
+		nb_heartbeat();
 	}
-	while ((end = list)) {
-		list = list->before;
-		free_entry((struct nb_undo_entry *)end);
+	while ((entry = again)) {
+		again = entry->before;
+		if (entry->op->words && !look_again(entry)) {
+			nb_note_undone(entry->scope);
+		} else {
+			failures++;
+			code = -(int)entry->failed.code;
+			if (error)
+				*error = entry->failed;
+		}
+		free_entry(entry);
 	}
-	failures += lost;
-	if (failures > 1)
+	if (failures > 1 && error)
 		add_count(error, failures - 1);
-	return failures ? -(int)error->code : 0;
+	return code;
 }

@@ -125,6 +125,24 @@ function choosing(table) {
   told.hidden = false;
   say();
 }
+// A drawing as a file to paste: on white, twice as large as it is shown.
+function saving(image) {
+  const button = make("button", { type: "button", class: "png", "aria-label": `save as PNG: ${image.alt}` }, "PNG");
+  button.addEventListener("click", () => {
+    const canvas = make("canvas", { width: 2 * image.width, height: 2 * image.height }), to = canvas.getContext("2d");
+    to.fillStyle = "#fff";
+    to.fillRect(0, 0, canvas.width, canvas.height);
+    to.drawImage(image, 0, 0, canvas.width, canvas.height);
+    make("a", { href: canvas.toDataURL(), download: `${image.alt.replace(/[^\w.-]+/g, "-")}.png` }).click();
+  });
+  $("figcaption", image.closest("figure")).append(" ", button);
+}
+// What a link leads to is unfolded; on paper all is.
+function unfold() {
+  const to = location.hash && document.getElementById(location.hash.slice(1));
+  for (let at = to; at; at = at.parentElement) if (at.matches(".fold")) at.open = true;
+  if (to) to.scrollIntoView();
+}
 // What is wider than paper is made smaller for it.
 function fit() {
   for (const table of $$("table.data")) {
@@ -139,5 +157,8 @@ for (const table of $$("table.data")) {
   sortable(table);
   if (table.tBodies[0].rows.length >= LEAST_ROWS || table.id === "all-runs") tools(table);
 }
-matchMedia("print").addEventListener("change", (print) => { if (print.matches) fit(); else for (const table of $$("table.data")) table.style.zoom = ""; });
+for (const image of $$("figure img")) saving(image);
+addEventListener("hashchange", unfold);
+unfold();
+matchMedia("print").addEventListener("change", (print) => { if (print.matches) { for (const each of $$(".fold")) each.open = true; fit(); } else for (const table of $$("table.data")) table.style.zoom = ""; });
 })();

@@ -175,10 +175,10 @@ def test_words_and_previews(result: netbench.Results) -> None:
     assert "32 runs of 4 cells" in repr(result)
     assert result.text(100).startswith("synthetic: summary")
     shown = result._repr_html_()
-    first, cells, *_ = shown.split("<details>")
+    first, folded = shown.split("<details")
     assert 'class="cards"' in first
-    assert "<table" not in first
-    assert "<summary>Cells</summary>" in cells
+    assert "<h2>Cells" in first
+    assert "<h2>Cautions" in folded
     assert result.html().startswith("<!doctype html>")
 
 

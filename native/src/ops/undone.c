@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
+ * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, or UNDONE.
+ * Hosts of one kernel share it, as they have one stack.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../clock.h"
+#include "../proc_text.h"
+#include "../wire.h"
+#include "client.h"
+
+static const char OPERATION[] = "undone";
+
+enum { UNDONE = -1, CHANGES = 1 << 22, BATCH = 1024 };
+enum { LOGS = 16 }; /* of an account that is not root; others have no place for more */
+enum { TURN_NS = 10000000 };
+
+static int log_file = -1;
+
+static void note(uint32_t scope, int32_t what)
+{
+	if (log_file >= 0 && scope < CHANGES &&
+	    pwrite(log_file, &what, sizeof(what), (off_t)(sizeof(what) * scope)) < 0)
+		return; /* then nobody knows of it, and it is looked at */
+}
+
+void nb_note_held(uint32_t scope)
+{
+	note(scope, (int32_t)getpid());
+}
+
+void nb_note_undone(uint32_t scope)
+{
+	note(scope, UNDONE);
+}
+
+/* The next entries of a log from a number on: how many. */
+static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
+{
+	ssize_t got =
+		pread(fd, entries, BATCH * sizeof(*entries), (off_t)(sizeof(*entries) * scope));
+
+	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
+}
+
+/* How much above this scope other processes hold, which live. */
+static size_t held_above(uint32_t scope)
+{
+	int32_t entries[BATCH], own = (int32_t)getpid();
+	size_t held = 0, count;
+
+	for (scope++; (count = read_from(log_file, scope, entries)); scope += (uint32_t)count)
+		for (size_t i = 0; i < count; i++)
+			held += entries[i] > 0 && entries[i] != own && !kill(entries[i], 0);
+	return held;
+}
+
+void nb_await_turn(uint32_t scope, int *tries)
+{
+	size_t before = 0, now;
+
+	while (log_file >= 0 && *tries > 0 && (now = held_above(scope))) {
+		*tries -= now == before;
+		before = now;
+		nb_heartbeat();
+		nb_sleep(TURN_NS);
+	}
+}
+
+static int fail_log(struct nb_error *error)
+{
+	return nb_fail_errno(error, OPERATION, "look at /run/netbench/locks on that host",
+			     "what was undone there");
+}
+
+/* The name of a campaign's log, by the 32 digits that its journal is known by. 0, or a negative
+ * code. */
+static int name_log(const struct nb_target *target, char name[64], struct nb_error *error)
+{
+	const char *campaign = nb_target_word(target, 0);
+
+	snprintf(name, 64, "undone-%u-%.32s", (unsigned int)nb_client_account(), campaign);
+	return strlen(campaign) == 32 && strspn(campaign, "0123456789abcdef") == 32
+		       ? 0
+		       : nb_fail(error, NB_ERR_REQUEST, OPERATION, NB_SAME_VERSION,
+				 "'%.40s' is no campaign", campaign);
+}
+
+/* Numbers that were undone, "FIRST LAST" a line. */
+static int get_undone(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	uint32_t scope = (uint32_t)strtoul(nb_target_word(target, 1), NULL, 10), first = scope;
+	int32_t entries[BATCH];
+	char name[64];
+	int status = name_log(target, name, error), fd = status ? -1 : nb_lock_open(name, 0);
+	size_t count;
+
+	if (!status && fd < 0 && errno != ENOENT && !geteuid())
+		return fail_log(error);
+	for (; fd >= 0 && (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
+		for (uint32_t i = 0; i < count; i++) {
+			if (entries[i] == UNDONE)
+				continue;
+			if (first < scope + i)
+				fprintf(text, "%u %u\n", first, scope + i - 1);
+			first = scope + i + 1;
+		}
+	if (first < scope)
+		fprintf(text, "%u %u\n", first, scope - 1);
+	if (fd >= 0)
+		close(fd);
+	return status;
+}
+
+/* Whether an account has as many logs here as it may; its name is "undone-UID-CAMPAIGN". */
+static int is_full(int folder, const char *name)
+{
+	size_t own = strlen(name) - 32, logs = 0;
+	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *listed = again < 0 ? NULL : fdopendir(again);
+	const struct dirent *entry;
+
+	while (listed && (entry = readdir(listed)))
+		logs += !strncmp(entry->d_name, name, own);
+	if (listed)
+		closedir(listed);
+	return logs >= LOGS;
+}
+
+static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
+{
+	char name[64];
+	int status = name_log(target, name, error), folder = status ? -1 : nb_lock_folder();
+	int fd = -1, ends = !strcmp(value, "end");
+
+	if (status)
+		return status;
+	if (folder < 0)
+		return fail_log(error);
+	if (ends)
+		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
+	else if (nb_client_account() && faccessat(folder, name, F_OK, 0) && is_full(folder, name))
+		status = nb_fail(error, NB_ERR_REQUEST, OPERATION,
+				 "end them by `restore`, or let root remove their files in "
+				 "/run/netbench/locks on that host",
+				 "%d campaigns of this account have left something changed", LOGS);
+	else if ((fd = nb_lock_open(name, O_CREAT)) < 0)
+		status = fail_log(error);
+	close(folder);
+	if (log_file >= 0)
+		close(log_file);
+	log_file = fd;
+	if (!status && !ends && strcmp(value, "begin") != 0)
+		nb_note_undone((uint32_t)strtoul(value, NULL, 10));
+	return status;
+}
+
+const struct nb_op nb_op_undone = {
+	.name = OPERATION,
+	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
+		 "number on; takes `begin` and `end` of what this one adds, or a number",
+	.words = 2,
+	.lasting = 1,
+	.get = get_undone,
+	.set = set_undone,
+};
