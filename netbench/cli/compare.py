@@ -80,5 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="judge the gates on two results without --history, as if campaigns did not differ",
+        help="judge the gates on two results without --history, as if campaigns did not differ;"
+        " compare campaigns that measured different things",
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.units import listed
 from netbench.read.campaigns import History, States
 from netbench.read.gates import Gate, Outcome, judge
-from netbench.read.matching import NAMED, A, Difference
+from netbench.read.matching import NAMED, A, B, Difference
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled
 from netbench.report.json import SCHEMA, comparison, control
@@ -34,12 +35,6 @@ NO_TURNS = (
     "The campaigns took no turns: in order of time they are {order}. What drifts from one campaign"
     " to the next is part of every difference, so there are no intervals. Measure A, B, A and B in"
     " turns."
-)
-ALONE = (
-    "Two campaigns of the same differ although nothing was changed, and their own runs do not tell"
-    " by how much. So there are intervals, but no verdicts. `compare A B --history DIR` takes the"
-    " spread from earlier results of {name} below DIR: two at least, five or more for intervals"
-    " that are of use."
 )
 NOTHING = (
     "Nothing that was read: all facts that must match do, and the campaigns write the same"
@@ -91,7 +86,7 @@ class Compared:
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
                 " times more and name a folder with these results:"
-                f" `compare A B --history {shlex.quote(str(a.path.parent))}`; --force judges the"
+                f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
         firsts = [(text, of[0]) for text, of in unanswered]
@@ -149,7 +144,8 @@ class Compared:
         from netbench.report.text import section_lines
 
         sections = (section_lines(section, width) for section in self.sections)
-        return "\n\n".join("\n".join(lines).rstrip() for lines in sections)
+        told = ["\n".join(lines).rstrip() for lines in sections]
+        return "\n\n".join([*told, *(["\n".join(self.advice)] if self.advice else [])])
 
     def _repr_html_(self) -> str:
         from netbench.report.html import fragment
@@ -171,9 +167,24 @@ class Compared:
                 f"Intervals hold the spread of {many} of {self.results[A].name} below"
                 f" {self.history.folder}."
             )
-        if any(c.lacks_history for family in self.families.values() for c in family):
-            lines.append(ALONE.format(name=self.results[A].name))
         return lines
+
+    @property
+    def advice(self) -> list[str]:
+        """Why two results have no verdicts, and the commands that would give some, each in a line
+        of its own.
+        """
+        if not any(c.lacks_history for family in self.families.values() for c in family):
+            return []
+        a, b = (shell_word(self.results[name].path) for name in (A, B))
+        earlier = shell_word(self.results[A].path.parent)
+        return [
+            *textwrap.wrap(f"no verdict: {self._history_said}.", 80),
+            "With two or more earlier results of the campaign, better five:",
+            f"  {PROGRAM} compare {a} {b} --history {earlier}",
+            "Of a change that a command makes, whose blocks have both states:",
+            f"  {PROGRAM} ab {a}/campaign.yaml --change CMD",
+        ]
 
     def _sentences(self, several: bool) -> list[str]:
         """One a comparison, of the metrics that answer the question."""

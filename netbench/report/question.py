@@ -89,6 +89,16 @@ def of_results(
     taken = campaigns.states(*([s.result for s in sources[at::2]] for at in (0, 1)))
     results, half = taken.all, len(taken.a)
     (a, *_), (b, *_) = taken.a, taken.b
+    differing = matching.differences(a, b)
+    keys = [d for d in differing if d.where == matching.CAMPAIGN]
+    if a.name != b.name and keys and not force:
+        told = listed(
+            [f"{d.what} {d.a}" if d.a == d.b else f"{d.what} {d.a} and {d.b}" for d in keys], NAMED
+        )
+        raise ReportError(
+            f"{a.name} (A) and {b.name} (B) measured different things ({told}); --force"
+            " compares what they have in common"
+        )
     if not taken.cells:
         paths = [str(source.result.path) for source in sources]
         which = " and ".join(paths) if half == 1 else f"the {len(paths)} results"
@@ -130,7 +140,7 @@ def of_results(
         with_processes(a, shown, compare),
         gates,
         (*taken.notes, *_changed(taken), *(earlier.notes if earlier else ())),
-        matching.differences(a, b),
+        differing,
         tuple(metrics),
         told if len({*rates.values()}) > 1 else ordered[0].offered,
         tuple(changes_of_results(first, other, matches)) if half == 1 else (),
