@@ -42,15 +42,16 @@ from importlib import import_module  # noqa: E402
 from typing import TYPE_CHECKING  # noqa: E402
 
 if TYPE_CHECKING:
-    from netbench.api import Results as Results
     from netbench.api import compare as compare
     from netbench.api import load as load
     from netbench.api import run as run
     from netbench.api import transfer as transfer
+    from netbench.results import Results as Results
 
 __version__ = "0.1.0"
-_API = "Results", "compare", "load", "run", "transfer"  # a name that is not here never imports
-# the API: `from netbench import plan` asks for it first
+# Where each name is. One that is not here never imports the API: `from netbench import plan` asks
+# for it first.
+_API = dict.fromkeys(("compare", "load", "transfer"), "api") | {"Results": "results", "run": ""}
 
 
 def __dir__() -> list[str]:
@@ -59,13 +60,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """A name of netbench.api; `run` is a room too, which is called as that function. Errors:
+    """A name of the API; `run` is a room too, which is called as that function. Errors:
     AttributeError.
     """
-    if name in _API:
-        return (
-            import_module("netbench.run")
-            if name == "run"
-            else getattr(import_module("netbench.api"), name)
-        )
-    raise AttributeError(f"module 'netbench' has no attribute {name!r}")
+    if name not in _API:
+        raise AttributeError(f"module 'netbench' has no attribute {name!r}")
+    if not _API[name]:
+        return import_module(f"netbench.{name}")
+    return getattr(import_module(f"netbench.{_API[name]}"), name)

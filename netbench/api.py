@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from netbench.base.errors import (
     NetbenchError,
@@ -46,39 +46,6 @@ RESULTS = Path("results")  # where result folders are, unless another place is n
 LATEST = "latest"
 _SCHEME_OR_PORT = re.compile(r"^ssh://|:[0-9]+$")  # of a destination, beside user and host
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:~(?P<back>[0-9]{1,6}))?")
-
-__all__ = [
-    "Results",
-    "build_report",
-    "check",
-    "compare",
-    "export_table",
-    "export_text",
-    "find_result",
-    "init",
-    "left_changed",
-    "load",
-    "merge",
-    "power",
-    "query",
-    "restore",
-    "resume",
-    "run",
-    "start",
-    "start_parts",
-    "transfer",
-    "write_bundle",
-    "write_index",
-    "write_report",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "Results":
-        from netbench.results import Results
-
-        return Results
-    raise AttributeError(name)
 
 
 def find_result(word: Path | str, results: Path | str = RESULTS) -> Path:
@@ -117,9 +84,10 @@ def load(path: Path | str) -> Results:
     """A result as Results, by its folder or name, as find_result takes it. Errors: RequestError,
     ReportError when it is none; StoreError when it can't be read.
     """
-    from netbench.results import load as load_results
+    from netbench.report.source import Source
+    from netbench.results import Results
 
-    return load_results(find_result(path))
+    return Results(Source.of(find_result(path)))
 
 
 def init(name: str, file: Path) -> None:

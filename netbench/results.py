@@ -26,13 +26,6 @@ COMPARED = (
 )
 
 
-def load(path: Path | str) -> Results:
-    """Read a result folder (`results/NAME/TIME-ID`). Errors: ReportError when it is none,
-    StoreError when it cannot be read.
-    """
-    return Results(Source.of(path))
-
-
 class Results:
     """One result. Frames are computed when they are first asked for; nothing is written
     anywhere.

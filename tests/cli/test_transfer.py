@@ -24,7 +24,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-c root@rcv -R", "root@rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-c rcv -n 1G -l 128K -w 256K", "rcv bytes=1G chunk=128K socket_buffer=256K"),
         ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
-        ("-A 2 -i 1", "'pin={sender: 2, receiver: 2}' sample=1s"),
+        ("-A 2", "'pin={sender: 2, receiver: 2}'"),
         ("-J -V streams=2 -c localhost", "streams=2 --json --full"),
         ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv duration=10s send=sendfile"),
         ("-H rcv -t TCP_MAERTS", "rcv 'pairs={sender: rcv, receiver: here}'"),

@@ -430,17 +430,6 @@ def test_one_transfer_from_words() -> None:
     assert [len(transfer_cell(words).hosts) for words in (["lab=qemu"], [])] == [2, 1]
 
 
-def test_a_source_that_is_missing_is_told_with_what_else_is_wrong() -> None:
-    with pytest.raises(CampaignError) as caught:
-        transfer_cell(["source=/no/such file"], catalogue())
-    assert [line.split(":")[0] for line in str(caught.value).splitlines()] == ["transfer"] * 2
-    assert "transfer.source: /no/such file does not exist on this machine" in str(caught.value)
-    assert "send method write cannot take bytes from file" in str(caught.value)
-    with pytest.raises(CampaignError) as caught:
-        transfer_cell(["source=/no/such file", "hosts={there: {ssh: there}}"], catalogue())
-    assert "does not exist" not in str(caught.value)
-
-
 def test_rows_of_include_with_levels_of_their_own_are_a_warning() -> None:
     row = "include: [{chunk: 64K, streams: 1, align: 8}]\n"
     text = f"{H}sweep: {{chunk: [8K], streams: [3]}}\n{row}"

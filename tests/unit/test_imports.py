@@ -42,7 +42,7 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "cli": {"__version__", "api", "base", "campaign", "listing", "live", "model", "plan", "read"}
     | {"report", "result", "run", "stats", "tables", "templates"},
     "__main__": {"base", "cli"},
-    "__init__": {"api"},
+    "__init__": {"api", "results"},
     # Add-ons
     "kernels": {"base", "campaign", "engine", "facts", "hosts.host_channel", "lab", "model", "plan"}
     | {"result", "run", "stats"},
