@@ -443,9 +443,7 @@ def compare(
         for each in (result, other, *more)
         if each is not None
     ]
-    _refuse_one_twice(paths)
-    _refuse_turns(paths, abab, history, force)
-    _refuse_history(history, force, other)
+    _refuse_unlike(paths, abab, history, force)
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
@@ -473,45 +471,32 @@ def power(campaign: Campaign, result: Path) -> Outlook:
     return outlook(campaign, load(result))
 
 
-def _refuse_history(history: Path | None, force: bool, other: object) -> None:
-    if other is None and (history is not None or force):
+def _refuse_unlike(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
+    """Errors: RequestError for results that no comparison takes together."""
+    twice = next((p for p in paths if [q.resolve() for q in paths].count(p.resolve()) > 1), None)
+    if twice is not None:
         raise RequestError(
-            "--history and --force are of two results; leave them out to compare the levels of one"
+            f"compare: {twice} is named twice, and differs in nothing from itself; name two"
+            f" results, such as `{PROGRAM} compare latest~1 latest`"
+        )
+    if (history is not None or force) and (abab or len(paths) == 1):
+        raise RequestError(
+            "compare: --history and --force are of two results; leave them out for the levels of"
+            " one, and with --abab, where the campaigns themselves tell how far they lie apart"
         )
     if history is not None and not history.is_dir():
         raise RequestError(
             f"compare: --history {history}: no such folder; name one that earlier results are below"
         )
-
-
-def _refuse_one_twice(paths: Sequence[Path]) -> None:
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise RequestError(
-                f"compare: {path} is named twice, and differs in nothing from itself; name two"
-                f" results, such as `{PROGRAM} compare latest~1 latest`"
-            )
-        seen.add(path.resolve())
-
-
-def _refuse_turns(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
-    if not abab and len(paths) > 2:
-        raise RequestError(
-            f"compare: {len(paths)} results; of two states measured in turns say so:"
-            " `compare A B A2 B2 --abab`"
-        )
-    if not abab:
-        return
-    if len(paths) < 4 or len(paths) % 2:
+    if abab and (len(paths) < 4 or len(paths) % 2):
         raise RequestError(
             f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
             " least, `compare A B A2 B2 --abab`"
         )
-    if history is not None or force:
+    if not abab and len(paths) > 2:
         raise RequestError(
-            "compare: --history and --force are of two results; with --abab the campaigns"
-            " themselves tell how far campaigns lie apart"
+            f"compare: {len(paths)} results; of two states measured in turns say so:"
+            " `compare A B A2 B2 --abab`"
         )
 
 

@@ -34,14 +34,11 @@ def meters() -> list[Row]:
 
 def _rows(kind: str, table: Iterable[Named]) -> list[Row]:
     return [
-        {
-            "kind": kind,
-            "name": named.name,
-            "about": named.row.about,
+        _row(kind, named.name, named.row.about, named.row.why)
+        | {
             "flags": sorted(named.row.flags),
             "options": [row.name for row in named.options],
             "counters": [row.name for row in named.counters],
-            "why_not": named.row.why,
         }
         for named in table
     ]

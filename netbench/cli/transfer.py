@@ -29,10 +29,6 @@ keys, each with an example:
   pairs='{sender: HOST, receiver: here}'       the other way
   repeat.min=5                    runs of it, for an interval
   meters='[rusage, procstat, perf]'            what is counted: `list meters`
-
-  transfer rcv duration=5s
-  transfer rcv send=sendfile source=/srv/image.iso streams=4
-  transfer send=splice receive=splice          within this machine
 """
 FLAGS: dict[str, tuple[str | int | None, str]] = {
     "-c": ("?", "{}"),
