@@ -272,7 +272,7 @@ def test_what_cannot_be_asked_says_why(tmp_path: Path) -> None:
         ([a[1]], {"abab": True}, "two of each"),
         ([a[1], b[1]], {}, "--abab"),
         ([a[0], b[1]], {"abab": True}, "named twice"),
-        ([a[1], b[1]], {"abab": True, "history": tmp_path}, "with --abab the campaigns"),
+        ([a[1], b[1]], {"abab": True, "history": tmp_path}, "with --abab, where the campaigns"),
     ):
         with pytest.raises(RequestError, match=why):
             api.compare(a[0], b[0], more=more, **asked)  # type: ignore[arg-type]
