@@ -32,7 +32,6 @@ from netbench.model import Campaign
 if TYPE_CHECKING:
     from netbench.fleet.dask_engine import Parted
     from netbench.fleet.merge import Merged
-    from netbench.read.outlook import Outlook
     from netbench.report.build import Report
     from netbench.report.compared import Compared
     from netbench.results import Results
@@ -419,14 +418,11 @@ def compare(
     gates: Sequence[str] = (),
     history: Path | None = None,
     force: bool = False,
-    more: Sequence[Results | Path | str] = (),
-    abab: bool = False,
 ) -> Compared:
-    """Two results, or the levels of a factor of one; `abab`: two states measured in turns, with
-    `more` results A2, B2 and so on. `margin` and `gates` are words: 1%, throughput<-2%. `history`:
-    a folder with earlier results of A's campaign, whose spread gives two results their verdicts;
-    `force`: gates are judged without it. The answer is shown as text, and in notebooks as a page.
-    Errors: RequestError.
+    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
+    throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
+    results their verdicts; `force`: gates are judged without it. The answer is shown as text, and
+    in notebooks as a page. Errors: RequestError.
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
@@ -440,10 +436,10 @@ def compare(
         )
     paths = [
         find_result(each) if isinstance(each, Path | str) else each.path
-        for each in (result, other, *more)
+        for each in (result, other)
         if each is not None
     ]
-    _refuse_unlike(paths, abab, history, force)
+    _refuse_unlike(paths, history, force)
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
@@ -458,45 +454,23 @@ def compare(
         )
     if other is None:
         return of_factor(sources[0], factor, baseline, within, chosen, parsed)
-    return of_results(sources, within, chosen, parsed, history, force)
+    return of_results(sources[0], sources[1], within, chosen, parsed, history, force)
 
 
-def power(campaign: Campaign, result: Path) -> Outlook:
-    """What a campaign can show before it runs, were its runs as those of a pilot or of an earlier
-    result. Touches no host. Errors: ReportError, StoreError.
-    """
-    from netbench.read.load import load
-    from netbench.read.outlook import outlook
-
-    return outlook(campaign, load(result))
-
-
-def _refuse_unlike(paths: Sequence[Path], abab: bool, history: Path | None, force: bool) -> None:
+def _refuse_unlike(paths: Sequence[Path], history: Path | None, force: bool) -> None:
     """Errors: RequestError for results that no comparison takes together."""
-    twice = next((p for p in paths if [q.resolve() for q in paths].count(p.resolve()) > 1), None)
-    if twice is not None:
+    if len(paths) > 1 and paths[0].resolve() == paths[1].resolve():
         raise RequestError(
-            f"compare: {twice} is named twice, and differs in nothing from itself; name two"
+            f"compare: {paths[1]} is named twice, and differs in nothing from itself; name two"
             f" results, such as `{PROGRAM} compare latest~1 latest`"
         )
-    if (history is not None or force) and (abab or len(paths) == 1):
+    if (history is not None or force) and len(paths) == 1:
         raise RequestError(
-            "compare: --history and --force are of two results; leave them out for the levels of"
-            " one, and with --abab, where the campaigns themselves tell how far they lie apart"
+            "--history and --force are of two results; leave them out to compare the levels of one"
         )
     if history is not None and not history.is_dir():
         raise RequestError(
             f"compare: --history {history}: no such folder; name one that earlier results are below"
-        )
-    if abab and (len(paths) < 4 or len(paths) % 2):
-        raise RequestError(
-            f"compare: --abab with {len(paths)} results: give as many of A as of B, two of each at"
-            " least, `compare A B A2 B2 --abab`"
-        )
-    if not abab and len(paths) > 2:
-        raise RequestError(
-            f"compare: {len(paths)} results; of two states measured in turns say so:"
-            " `compare A B A2 B2 --abab`"
         )
 
 
@@ -625,12 +599,11 @@ FILES = {"html": "index.html", "markdown": "report.md", "csv": "cells.csv", "jun
 
 
 def write_bundle(report: Report, file: Path) -> None:
-    """Write one archive of a result: its folder, its report in every form, and how to repeat it.
-    Errors: PlaceError.
+    """Write one archive of a result: its folder, and its report in every form. Errors:
+    PlaceError.
     """
     from importlib import import_module
 
-    from netbench.report.about_bundle import about
     from netbench.result import bundles
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as made:
@@ -641,4 +614,4 @@ def write_bundle(report: Report, file: Path) -> None:
         for kind, name in FILES.items():
             with suppress(ReportError):  # nor a JUnit file
                 write_report(report, {kind: Path(made) / name})
-        bundles.write_bundle(report.source.result.path, Path(made), about(report, file.name), file)
+        bundles.write_bundle(report.source.result.path, Path(made), file)

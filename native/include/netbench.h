@@ -28,7 +28,6 @@ enum {
 	NB_NO_ROW = 0xffff,
 	NB_STREAMS_MAX = 1024,
 	NB_TOKEN_BYTES = 16,
-	NB_LENGTHS = 32,
 	NB_SAMPLES_MAX = 100000,	    /* of a run */
 	NB_SAMPLES_BYTES = 8 * 1024 * 1024, /* of the numbers in them */
 	NB_SMALL_BUFFERS = 8 << 20,	    /* bytes: a stream has more buffers where they fit in */
@@ -105,8 +104,6 @@ enum nb_per {
 	NB_PER_RUN = 0,
 	NB_PER_STREAM,
 	NB_PER_CPU,
-	NB_PER_LENGTH, /* proof: the i-th of NB_LENGTHS is how often something was 2^i bytes long,
-			  or longer and below the next power, over all streams */
 };
 
 enum nb_flags {
@@ -134,14 +131,10 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
-	NB_FROM_BUFFER =
-		1 << 17, /* takes from files too, but memory and zero are the user's own buffer */
+	NB_ALONE = 1 << 17,   /* its steps wait: each stream has a thread of its own */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
-	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space; with
-				 NB_FROM_BUFFER only for memory and zero */
-	NB_DESCRIPTORS = 1 << 23, /* each stream has up to three open files beside its connection
-				     and its source or sink */
+	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space */
 	NB_DIRECT = 1 << 24, /* reads a source, or writes a sink, by calls with a buffer of its own:
 				the file may be open with O_DIRECT */
 	/* meters */
@@ -239,8 +232,5 @@ size_t nb_describe(struct nb_row *rows, size_t room);
 
 /* Fill a hello for this library and host. */
 void nb_fill_hello(struct nb_hello *hello);
-
-/* A code in words. */
-const char *nb_strcode(int code);
 
 #endif

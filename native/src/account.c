@@ -91,19 +91,10 @@ static int look_up(const char *user, struct account *account, struct nb_error *e
 					"`id -G` printed '%.60s'", text);
 }
 
-/* Of root's environment nothing stays but the language: also in memory, where the user could read
- * it. */
+/* Of root's environment nothing stays: also in memory, where the user could read it. */
 static void enter_environment(const char *user, const struct account *account)
 {
-	char language[64];
-	const char *set = getenv("LANG");
-	int has_language = set && strlen(set) < sizeof(language);
-
-	if (has_language)
-		strcpy(language, set);
 	nb_program_clear_environment();
-	if (has_language)
-		setenv("LANG", language, 1);
 	setenv("HOME", account->home, 1);
 	setenv("USER", user, 1);
 	setenv("LOGNAME", user, 1);

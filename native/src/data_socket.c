@@ -165,9 +165,6 @@ static int await_accepted(int fd, const struct nb_job *job, uint64_t deadline,
 	if (got == 0 || (got > 0 && answer != NB_ACCEPTED) ||
 	    (got < 0 && (errno == ECONNRESET || errno == EPIPE)))
 		return fail_rejected(job, error);
-	if (got < 0 && errno == ETIMEDOUT)
-		return nb_fail(error, NB_ERR_PEER, "connect", "look at the receiver's error",
-			       "the receiver has not accepted the token in time");
 	if (got < 0)
 		return nb_fail_errno(error, "connect", "look at the receiver's error",
 				     "waiting for the receiver to accept the token");

@@ -61,36 +61,21 @@ static inline long nb_direct(long number, long a, long b, long c, long d, long e
 
 #endif
 
-/* mmap(2); 64-bit kernels take the offset in bytes, others have another call. */
 static inline void *nb_mmap(size_t length, int protection, int flags, int fd, off_t offset)
 {
-#if defined(__x86_64__)
 	long start = nb_direct(SYS_mmap, 0, (long)length, protection, flags, fd, offset, 6);
 
 	return (void *)start; /* -1 is MAP_FAILED */
-#else
-	return mmap(NULL, length, protection, flags, fd, offset);
-#endif
 }
 
-/* ftruncate(2), likewise. */
 static inline int nb_ftruncate(int fd, off_t length)
 {
-#if defined(__x86_64__)
 	return (int)nb_direct(SYS_ftruncate, fd, length, 0, 0, 0, 0, 2);
-#else
-	return ftruncate(fd, length);
-#endif
 }
 
 static inline ssize_t nb_read(int fd, void *bytes, size_t length)
 {
 	return nb_direct(SYS_read, fd, (long)bytes, (long)length, 0, 0, 0, 3);
-}
-
-static inline ssize_t nb_readv(int fd, const struct iovec *parts, int count)
-{
-	return nb_direct(SYS_readv, fd, (long)parts, count, 0, 0, 0, 3);
 }
 
 static inline ssize_t nb_write(int fd, const void *bytes, size_t length)

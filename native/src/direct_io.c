@@ -6,12 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-/* Linux 6.1; Debian 12 has it in its headers, older ones do not. */
-#ifndef STATX_DIOALIGN
-#define STATX_DIOALIGN 0x2000U
-#define NB_NO_DIOALIGN 1
-#endif
-
 enum { SECTOR = 512 };
 
 struct alignment {
@@ -27,12 +21,10 @@ static struct alignment alignment_of(int fd)
 	struct stat status;
 	int bytes;
 
-#ifndef NB_NO_DIOALIGN
 	struct statx file;
 
 	if (!statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &file) && file.stx_mask & STATX_DIOALIGN)
 		return (struct alignment){ file.stx_dio_offset_align, file.stx_dio_mem_align };
-#endif
 	if (!fstat(fd, &status) && S_ISBLK(status.st_mode) && !ioctl(fd, BLKSSZGET, &bytes))
 		sector.block = sector.memory = (uint64_t)bytes;
 	return sector;

@@ -99,18 +99,6 @@ static uint64_t arrived_in_window(const struct nb_run *run)
 	return bytes;
 }
 
-static int fail_closed(const struct nb_run *run, struct nb_error *error)
-{
-	uint64_t arrived = arrived_in_window(run);
-
-	if (run->phase == NB_MEASURING && run->job.bytes)
-		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-			       "the connection was closed after %llu of %llu bytes",
-			       (unsigned long long)arrived, (unsigned long long)run->job.bytes);
-	return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
-		       "the connection was closed before the end of the measured window");
-}
-
 /* All flows of a bytes-bounded run have ended: their window ends with them. */
 static int is_complete(const struct nb_run *run)
 {
@@ -149,7 +137,10 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 	if (settled <= 0)
 		return settled < 0 ? settled : events;
 	if (nb_phase_enter(run, NB_DONE))
-		return fail_closed(run, error);
+		return nb_fail(error, NB_ERR_PEER, "run", "look at the other side's error",
+			       "the connection was closed after %llu bytes, before the end of the "
+			       "measured window",
+			       (unsigned long long)arrived_in_window(run));
 	return events | NB_EVENT_DONE;
 }
 

@@ -62,13 +62,9 @@ int nb_flow_digest(const struct nb_flow *flow, uint64_t *digest, struct nb_error
  * buffer or the connection. */
 static int takes_from_source(const struct nb_flow *flow)
 {
-	const struct nb_job *job = flow->job;
-	int named = job->source == NB_SOURCE_FILE || job->source == NB_SOURCE_FILES;
+	uint32_t flags = flow->method->flags;
 
-	if (flow->method->flags & NB_FETCHES)
-		return 1;
-	return job->role == NB_ROLE_SEND && flow->method->flags & NB_FROM_FILE &&
-	       (named || !(flow->method->flags & NB_FROM_BUFFER));
+	return flags & NB_FETCHES || (flow->job->role == NB_ROLE_SEND && flags & NB_FROM_FILE);
 }
 
 /* `chunk: file` needs a source of files with an end. */
@@ -305,7 +301,7 @@ static void *drive(void *argument)
 static size_t count_threads(const struct nb_job *job, size_t flows)
 {
 	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES);
+	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
 
 	return !wanted || alone || wanted > flows ? flows : wanted;
 }

@@ -64,20 +64,3 @@ int nb_fail_memory(struct nb_error *error, const char *what)
 	return nb_fail(error, NB_ERR_MEMORY, "allocate", "free some memory, or ask for less",
 		       "no memory for %s", what);
 }
-
-const char *nb_strcode(int code)
-{
-	static const char *const words[] = {
-		[NB_OK] = "done",
-		[NB_ERR_REQUEST] = "wrong request",
-		[NB_ERR_UNSUPPORTED] = "not possible on this host",
-		[NB_ERR_SYSTEM] = "system call failed",
-		[NB_ERR_PEER] = "the other side went away",
-		[NB_ERR_PROTOCOL] = "malformed frame",
-		[NB_ERR_ABORTED] = "aborted by the controller",
-		[NB_ERR_MEMORY] = "out of memory",
-	};
-	unsigned int at = code < 0 ? 0U - (unsigned int)code : (unsigned int)code;
-
-	return at < sizeof(words) / sizeof(*words) && words[at] ? words[at] : "unknown code";
-}

@@ -3,6 +3,7 @@
 
 #include <linux/sockios.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "clock.h"
@@ -17,27 +18,13 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 	return nb_fail_errno(&flow->error, operation, remedy, "%s", what);
 }
 
-/* What helps where a sink accepts no more data. */
-static const char *sink_remedy(int number)
-{
-	switch (number) {
-	case EFBIG:
-		return "raise the limit on the size of files (ulimit -f), or write bytes: instead "
-		       "of duration:";
-	case EINVAL: /* of ftruncate(2) and mmap(2): a FIFO or a device */
-	case ENODEV:
-	case ESPIPE:
-		return "use a regular file as sink, or another receive method";
-	case EIO:
-		return "look at `dmesg` on this host: its disk may fail";
-	default:
-		return "free some space, or write bytes: instead of duration:";
-	}
-}
-
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation)
 {
-	return nb_flow_fail(flow, operation, sink_remedy(errno),
+	return nb_flow_fail(flow, operation,
+			    errno == EINVAL || errno == ENODEV || errno == ESPIPE
+				    ? "use a regular file as sink, or another receive method"
+				    : "free some space or raise the limit on file sizes (ulimit "
+				      "-f), or write bytes: instead of duration:",
 			    flow->sink.path[0] ? flow->sink.path : "to the sink");
 }
 
@@ -68,12 +55,6 @@ ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const c
 			    flow->job->source_path[0] ? flow->job->source_path : "the source");
 }
 
-ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation)
-{
-	return nb_flow_fail_source(flow, operation,
-				   "it was cut short: keep the source as it is during a run");
-}
-
 int nb_flow_unacknowledged(const struct nb_flow *flow)
 {
 	int queued;
@@ -91,7 +72,8 @@ ssize_t nb_flow_fail_receive(struct nb_flow *flow, const char *operation)
 ssize_t nb_flow_fail_write(struct nb_flow *flow)
 {
 	if (errno == EFAULT) /* a mapped page is beyond the source's end */
-		return nb_flow_fail_cut(flow, "write");
+		return nb_flow_fail_source(
+			flow, "write", "it was cut short: keep the source as it is during a run");
 	return nb_flow_fail(flow, "write", "check the path between the data addresses",
 			    "to the connection");
 }
@@ -143,6 +125,9 @@ int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error)
 			       "no memory for a buffer of %zu bytes", whole);
 	}
 	flow->buffer = (unsigned char *)flow->allocated + flow->job->align;
-	nb_pattern(flow->allocated, whole, 0);
+	if (flow->job->source == NB_SOURCE_ZERO)
+		memset(flow->allocated, 0, whole);
+	else
+		nb_pattern(flow->allocated, whole, 0);
 	return 0;
 }

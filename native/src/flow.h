@@ -59,7 +59,6 @@ struct nb_flow {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t steps;
 	_Atomic uint64_t proof[8];
-	_Atomic uint64_t lengths[2][NB_LENGTHS]; /* of the method's proofs NB_PER_LENGTH, in turn */
 	_Atomic int warmed_up;
 	_Atomic int ended;   /* set with release: error and the rest may be read */
 	_Atomic int synced;  /* in the window: the sink is on its disk */
@@ -126,17 +125,11 @@ static inline void nb_set_count(struct nb_flow *flow, unsigned int proof, uint64
 	atomic_store_explicit(&flow->proof[proof], count, memory_order_relaxed);
 }
 
-/* A call returned so many bytes, more than none: one more in the first or second histogram. */
-static inline void nb_count_length(struct nb_flow *flow, unsigned int which, ssize_t length)
-{
-	nb_add(&flow->lengths[which][63 ^ (size_t)__builtin_clzll((uint64_t)length)], 1);
-}
-
 /* Allocate flow->state, all zeros: that, or NULL with the error filled. */
 void *nb_flow_state(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* Allocate the user's buffer of a method: `size` bytes at job->align from a page, filled with a
- * pattern. */
+ * pattern, or zeros where these are the source. */
 int nb_flow_buffer(struct nb_flow *flow, size_t size, struct nb_error *error);
 
 /* The same of a chunk: the `open` of a method that needs no more. */
@@ -148,9 +141,6 @@ ssize_t nb_flow_fail(struct nb_flow *flow, const char *operation, const char *re
 /* The same for a sink that accepts no more data, and for a source that gives none. */
 ssize_t nb_flow_fail_sink(struct nb_flow *flow, const char *operation);
 ssize_t nb_flow_fail_source(struct nb_flow *flow, const char *operation, const char *remedy);
-
-/* The same for a mapped page beyond the source's end. */
-ssize_t nb_flow_fail_cut(struct nb_flow *flow, const char *operation);
 
 /* Whether the other side has not acknowledged all that was sent. */
 int nb_flow_unacknowledged(const struct nb_flow *flow);

@@ -24,7 +24,6 @@
 
 enum {
 	KILL_ROUNDS = 5000,  /* of a millisecond */
-	EXIT_POLL_MS = 10,   /* a kernel older than 5.3 has no pidfd_open(2) */
 	HEARTBEAT_MS = 1000, /* heartbeats are sent while a program runs */
 	GUARD_DONE = 0
 };
@@ -86,7 +85,7 @@ static void guard_program(pid_t program, int lifeline, int report, int leaves)
 		siginfo_t exited = { 0 };
 
 		fds[0].revents = 0;
-		if (poll(fds, 2, fds[1].fd < 0 ? EXIT_POLL_MS : -1) < 0)
+		if (poll(fds, 2, -1) < 0)
 			continue;
 		if (!waitid(P_PID, (id_t)program, &exited, WEXITED | WNOHANG | WNOWAIT) &&
 		    exited.si_pid)

@@ -66,11 +66,8 @@ int nb_hello_check(const unsigned char *payload, size_t length, struct nb_error 
 {
 	struct nb_hello theirs;
 
-	if (length < sizeof(theirs))
-		return nb_fail(error, NB_ERR_PROTOCOL, "hello", NB_SAME_VERSION,
-			       "a hello of %zu bytes, expected at least %zu", length,
-			       sizeof(theirs));
-	memcpy(&theirs, payload, sizeof(theirs));
+	memset(&theirs, 0, sizeof(theirs));
+	memcpy(&theirs, payload, length < sizeof(theirs) ? length : sizeof(theirs));
 	if (theirs.magic != NB_MAGIC || theirs.byte_order != NB_BYTE_ORDER)
 		return nb_fail(error, NB_ERR_PROTOCOL, "hello",
 			       "controller and worker need the same byte order",

@@ -79,7 +79,6 @@ struct nb_job {
 	uint64_t ask;			   /* only whether it would be refused */
 	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */
 	uint64_t extra[NB_METHOD_OPTIONS]; /* the method's own options */
-	uint32_t extra_owner;		   /* id of that method's row; NB_NO_ROW: none was given */
 };
 
 extern const struct nb_field nb_job_options[];

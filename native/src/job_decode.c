@@ -75,16 +75,6 @@ static int word_number(const struct nb_row *row, const char *text, size_t length
 	return 0;
 }
 
-static int store_extra(struct nb_job *job, const struct nb_row *row, uint64_t number,
-		       struct nb_error *error)
-{
-	if (job->extra_owner != NB_NO_ROW && job->extra_owner != row->owner)
-		return REFUSE(error, "leave it out", "%s belongs to another method", row->name);
-	job->extra[nb_row_method_option(row->id)] = number;
-	job->extra_owner = row->owner;
-	return 0;
-}
-
 static int store(struct nb_job *job, const struct nb_value *value, const char *text,
 		 struct nb_error *error)
 {
@@ -104,8 +94,12 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 		status = word_number(row, text, value->bytes, &number, error);
 	else if (row->type != NB_TEXT)
 		status = in_bounds(row, number, error);
-	if (status || !field)
-		return status ? status : store_extra(job, row, number, error);
+	if (status)
+		return status;
+	if (!field) {
+		job->extra[nb_row_method_option(row->id)] = number;
+		return 0;
+	}
 	into = (char *)job + field->offset;
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
@@ -131,31 +125,10 @@ static int check_direct(const struct nb_job *job, struct nb_error *error)
 		       job->method_name, sends ? "send from" : "write to");
 }
 
-static int check_ends(const struct nb_job *job, struct nb_error *error)
-{
-	static const uint32_t sources[] = { [NB_SOURCE_MEMORY] = NB_FROM_MEMORY,
-					    [NB_SOURCE_ZERO] = NB_FROM_ZERO,
-					    [NB_SOURCE_FILE] = NB_FROM_FILE,
-					    [NB_SOURCE_FILES] = NB_FROM_FILE };
-	static const uint32_t sinks[] = {
-		[NB_SINK_DISCARD] = NB_TO_DISCARD, [NB_SINK_FILE] = NB_TO_FILE
-	};
-
-	if (job->role == NB_ROLE_SEND && !(job->method->flags & sources[job->source]))
-		return REFUSE(error, "choose another source or another method",
-			      "%s cannot send from this source", job->method_name);
-	if (job->role == NB_ROLE_RECEIVE && !(job->method->flags & sinks[job->sink]))
-		return REFUSE(error, "choose another sink or another method",
-			      "%s cannot fill this sink", job->method_name);
-	if (job->fsync && (job->role != NB_ROLE_RECEIVE || job->sink != NB_SINK_FILE))
-		return REFUSE(error, "write fsync: none", "fsync needs a sink that is a file");
-	return check_direct(job, error);
-}
-
 /* A cell of which these are levels is no failure of the others. */
 static int check_threads(const struct nb_job *job, struct nb_error *error)
 {
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES);
+	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
 
 	if (job->threads > job->streams)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
@@ -192,26 +165,11 @@ static int check_whole(struct nb_job *job, struct nb_error *error)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",
 			       "run `netbench list methods` to see the methods", "%s: %s",
 			       job->method_name, row->why);
-	if (job->extra_owner != NB_NO_ROW && job->extra_owner != nb_row_of(job->method))
-		return REFUSE(error, "leave it out", "an option belongs to another method than %s",
-			      job->method_name);
 	if (!job->streams)
 		return REFUSE(error, "use streams: 1", "a transfer needs at least one stream");
 	if (check_threads(job, error))
 		return -(int)error->code;
-	if (job->bytes && job->method->flags & (NB_NO_DATA | NB_FETCHES))
-		return REFUSE(error, "give a duration", "%s moves no bytes to count",
-			      job->method_name);
-	if (!job->chunk && !(job->role == NB_ROLE_SEND && job->method->flags & NB_WHOLE_FILE))
-		return REFUSE(error, "give a size as chunk", "%s cannot take a whole file a call",
-			      job->method_name);
-	if (!job->bytes && !job->duration)
-		return REFUSE(error, "give a duration or bytes", "the run would have no end");
-	if (job->port_high < job->port_low)
-		return REFUSE(error, "write the lower port first", "no port from %llu to %llu",
-			      (unsigned long long)job->port_low,
-			      (unsigned long long)job->port_high);
-	return check_ends(job, error);
+	return check_direct(job, error);
 }
 
 int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t length,
@@ -223,7 +181,6 @@ int nb_job_decode(struct nb_job *job, const unsigned char *payload, size_t lengt
 	int status;
 
 	memset(job, 0, sizeof(*job));
-	job->extra_owner = NB_NO_ROW;
 	while ((status = nb_next_value(&at, end, &value, &text, error)) > 0) {
 		status = store(job, &value, text, error);
 		if (status)

@@ -107,9 +107,6 @@ int nb_window_prepare(struct nb_window *window, const struct nb_job *job,
 		      struct nb_error *error);
 void nb_window_free(struct nb_window *window);
 
-/* How many numbers a proof of the flows' method has in a snapshot. */
-size_t nb_proof_items(const struct nb_window *window, size_t proof);
-
 /* Read all meters and proofs at an edge; the meters that are sampled, between edges. */
 void nb_window_snapshot(struct nb_window *window, enum nb_edge edge);
 void nb_window_sample(struct nb_window *window, uint64_t now);

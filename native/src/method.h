@@ -16,7 +16,7 @@ struct nb_method {
 	const char *name;
 	const char *about;
 	uint32_t flags;	  /* NB_DELIVERS, NB_FROM_..., NB_TO_..., NB_WHOLE_FILE, NB_NO_DATA,
-			     NB_FETCHES, NB_DESCRIPTORS */
+			     NB_ALONE, NB_FETCHES */
 	uint32_t buffers; /* of a large chunk that each stream has without queue_depth; 0: one */
 	uint32_t small_buffers; /* of one so small that all fit in NB_SMALL_BUFFERS; 0: no more */
 	const struct nb_field *options;
@@ -60,10 +60,6 @@ struct nb_method {
 /* A proof that counts system calls: its name, what it counts, NB_MUST_MOVE or other flags. */
 #define NB_CALLS(calls, text, bits)                                                                \
 	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .flags = bits }
-
-/* A proof that is a histogram of what calls returned, by nb_count_length(). */
-#define NB_RETURNED(calls, text)                                                                   \
-	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .per = NB_PER_LENGTH }
 
 /* The method tables end with NULL. */
 extern const struct nb_method *const nb_send_methods[];

@@ -2,7 +2,6 @@
 #include "run.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,36 +107,13 @@ static int prepare_transfer(struct nb_run *run, struct nb_error *error)
 	return status ? status : start_threads(run, error);
 }
 
-/* A worker has so many files open beside those of its streams; of these a connection, a source or
- * sink, and perhaps a pipe and one more. */
-enum { OWN_FILES = 64, FILES = 2, MORE_FILES = 3 };
-
-static int ask_files(const struct nb_job *job, struct nb_error *error)
-{
-	uint64_t each = FILES + (job->method->flags & NB_DESCRIPTORS ? MORE_FILES : 0);
-	uint64_t needed = OWN_FILES + job->streams * each + job->source_files;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || needed <= limit.rlim_max)
-		return 0;
-	return nb_fail(error, NB_ERR_REQUEST, "prepare run",
-		       "use fewer streams, or raise the hard limit (nofile in limits.conf(5))",
-		       "%llu streams need %llu open files, and a process there may have %llu",
-		       (unsigned long long)job->streams, (unsigned long long)needed,
-		       (unsigned long long)limit.rlim_max);
-}
-
 /* Why the job would be refused, as far as that is seen without making, reading or connecting
  * anything. */
 static int ask_transfer(const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
 	int six = nb_address_parse(&address, job->address, 0) == sizeof(address.v6);
-	int status = ask_files(job, error), fd;
-
-	if (status)
-		return status;
-	fd = nb_data_socket(job, six ? AF_INET6 : AF_INET, error);
+	int fd = nb_data_socket(job, six ? AF_INET6 : AF_INET, error);
 	if (fd < 0)
 		return fd;
 	close(fd);

@@ -61,10 +61,8 @@ void nb_program_raise_files(void)
 
 void nb_program_close(unsigned int first, unsigned int last)
 {
-	if (first > last || !syscall(SYS_close_range, first, last, 0))
-		return;
-	for (unsigned int fd = first; fd <= last && fd < 4096; fd++) /* before Linux 5.9 */
-		close((int)fd);
+	if (first <= last)
+		syscall(SYS_close_range, first, last, 0);
 }
 
 static void exec_child(char **arguments, const struct nb_cpus *cpus, int out, int err, int report)

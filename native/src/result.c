@@ -94,11 +94,9 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	for (size_t i = 0; i < run->window.readings_count; i++)
 		at = put_counters(&run->window.readings[i], edge, snapshot->ns, at, writer);
 	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
-		size_t items = nb_proof_items(&run->window, p);
-
 		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge,
-			       snapshot->ns, at, (uint32_t)items);
-		at += items;
+			       snapshot->ns, at, (uint32_t)run->flows_count);
+		at += run->flows_count;
 	}
 }
 

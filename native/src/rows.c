@@ -94,7 +94,7 @@ static void add_fields(uint8_t kind, uint16_t owner, const struct nb_field *fiel
 
 		row->type = fields[i].type ? fields[i].type : NB_COUNT;
 		row->unit = fields[i].unit;
-		row->per = kind == NB_ROW_PROOF && !fields[i].per ? NB_PER_STREAM : fields[i].per;
+		row->per = kind == NB_ROW_PROOF ? NB_PER_STREAM : fields[i].per;
 		row->flags = fields[i].flags;
 		row->minimum = fields[i].minimum;
 		row->maximum = fields[i].maximum ? fields[i].maximum : UINT64_MAX;
@@ -110,8 +110,8 @@ static void add_method(uint8_t kind, const struct nb_method *method)
 	row->flags = method->flags;
 	row->minimum = method->buffers;
 	row->maximum = method->small_buffers ? method->small_buffers : method->buffers;
-	if (method->probe && method->probe(row->why, sizeof(row->why)) && !row->why[0])
-		snprintf(row->why, sizeof(row->why), "not possible on this host");
+	if (method->probe)
+		method->probe(row->why, sizeof(row->why));
 	add_fields(NB_ROW_OPTION, row->id, method->options, method->options_count);
 	add_fields(NB_ROW_PROOF, row->id, method->proofs, method->proofs_count);
 }
@@ -121,8 +121,8 @@ static void add_meter(const struct nb_meter *meter)
 	struct nb_row *row = add(NB_ROW_METER, NB_NO_ROW, meter, meter->name, meter->about);
 
 	row->flags = meter->flags;
-	if (meter->probe && meter->probe(row->why, sizeof(row->why)) && !row->why[0])
-		snprintf(row->why, sizeof(row->why), "not possible on this host");
+	if (meter->probe)
+		meter->probe(row->why, sizeof(row->why));
 	add_fields(NB_ROW_COUNTER, row->id, meter->counters, meter->counters_count);
 	for (size_t i = 0; meter->explain && i < meter->counters_count; i++)
 		meter->explain(i, row[1 + i].why, sizeof(row->why));

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -126,30 +125,9 @@ static const char *folder_of(const char *path, char folder[ROOM])
 	return folder;
 }
 
-/* Whether so many bytes fit where a file is or will be, `held` of which are those of the files that
- * they replace. A device has its size, and no file system to fill. */
-static int find_room(const char *path, uint64_t bytes, uint64_t held, struct nb_error *error)
-{
-	char folder[ROOM];
-	struct statvfs disk;
-	uint64_t room;
-
-	if (statvfs(folder_of(path, folder), &disk))
-		return 0; /* the error of the first file says why */
-	room = (uint64_t)(geteuid() ? disk.f_bavail : disk.f_bfree) * disk.f_frsize + held;
-	if (bytes <= room)
-		return 0;
-	errno = ENOSPC;
-	return nb_fail_errno(error, "open sink", "free some space, or write fewer bytes",
-			     "%.100s for %llu bytes: %llu are free", path,
-			     (unsigned long long)bytes, (unsigned long long)room);
-}
-
 /* All files or none: what one stream made would stay when another's is refused. */
 static int look_at_files(struct nb_sink *sink, const struct nb_job *job, struct nb_error *error)
 {
-	uint64_t held = 0;
-
 	for (uint32_t each = 0; each < job->streams; each++) {
 		struct stat status;
 		int code;
@@ -160,11 +138,8 @@ static int look_at_files(struct nb_sink *sink, const struct nb_job *job, struct 
 		code = may_write(job, each, sink->path, &status, error);
 		if (code)
 			return code;
-		if (!S_ISREG(status.st_mode))
-			return 0;
-		held += (uint64_t)status.st_blocks * 512;
 	}
-	return job->ask ? 0 : find_room(sink->path, job->bytes, held, error);
+	return 0;
 }
 
 int nb_sink_open(struct nb_sink *sink, const struct nb_job *job, uint32_t stream,

@@ -79,36 +79,13 @@ static size_t numbers_of(const struct nb_reading *reading)
 	return total;
 }
 
-/* The next name that the job asks for behind one, or the first; NULL behind the last. */
-static const char *next_meter(const struct nb_job *job, const char *name)
-{
-	const char *next = name ? name + strlen(name) + 1 : job->meters;
-
-	return next < job->meters + sizeof(job->meters) && *next ? next : NULL;
-}
-
 static int asked_for(const struct nb_job *job, const char *meter)
 {
-	const char *name = next_meter(job, NULL);
+	const char *name = job->meters, *end = name + sizeof(job->meters);
 
-	while (name && strcmp(name, meter) != 0)
-		name = next_meter(job, name);
-	return name != NULL;
-}
-
-static int check_meters(const struct nb_job *job, struct nb_error *error)
-{
-	for (const char *at = next_meter(job, NULL); at; at = next_meter(job, at)) {
-		size_t i = 0;
-
-		while (nb_meters[i] && strcmp(nb_meters[i]->name, at))
-			i++;
-		if (!nb_meters[i])
-			return nb_fail(error, NB_ERR_REQUEST, "open meter",
-				       "run `netbench list meters` to see the meters",
-				       "no meter '%s'", at);
-	}
-	return 0;
+	while (name < end && *name && strcmp(name, meter) != 0)
+		name += strlen(name) + 1;
+	return name < end && *name;
 }
 
 static int open_meters(struct nb_window *window, const struct nb_job *job,
@@ -153,35 +130,12 @@ static size_t proofs_count(const struct nb_window *window)
 	return window->flows_count ? window->flows[0].method->proofs_count : 0;
 }
 
-size_t nb_proof_items(const struct nb_window *window, size_t proof)
-{
-	const struct nb_field *field = &window->flows[0].method->proofs[proof];
-
-	return field->per == NB_PER_LENGTH ? NB_LENGTHS : window->flows_count;
-}
-
-static void add_lengths(const struct nb_window *window, size_t which, uint64_t *numbers)
-{
-	memset(numbers, 0, NB_LENGTHS * sizeof(*numbers));
-	for (size_t i = 0; i < window->flows_count; i++)
-		for (size_t at = 0; at < NB_LENGTHS; at++)
-			numbers[at] += atomic_load_explicit(&window->flows[i].lengths[which][at],
-							    memory_order_relaxed);
-}
-
 static void read_proofs(const struct nb_window *window, uint64_t *at)
 {
-	size_t histograms = 0;
-
-	for (size_t p = 0; p < proofs_count(window); p++) {
-		if (window->flows[0].method->proofs[p].per == NB_PER_LENGTH)
-			add_lengths(window, histograms++, at);
-		else
-			for (size_t i = 0; i < window->flows_count; i++)
-				at[i] = atomic_load_explicit(&window->flows[i].proof[p],
-							     memory_order_relaxed);
-		at += nb_proof_items(window, p);
-	}
+	for (size_t p = 0; p < proofs_count(window); p++)
+		for (size_t i = 0; i < window->flows_count; i++)
+			*at++ = atomic_load_explicit(&window->flows[i].proof[p],
+						     memory_order_relaxed);
 }
 
 static int allocate_numbers(struct nb_window *window, const struct nb_job *job,
@@ -189,10 +143,8 @@ static int allocate_numbers(struct nb_window *window, const struct nb_job *job,
 {
 	size_t row = (1 + window->sampled) * sizeof(uint64_t);
 	uint64_t wanted = job->sample ? job->duration / job->sample + 2 : 0;
-	size_t numbers = window->numbers + 1;
+	size_t numbers = window->numbers + 1 + proofs_count(window) * window->flows_count;
 
-	for (size_t p = 0; p < proofs_count(window); p++)
-		numbers += nb_proof_items(window, p);
 	for (int i = 0; i < 3; i++) {
 		window->edges[i].numbers = calloc(numbers, sizeof(uint64_t));
 		if (!window->edges[i].numbers)
@@ -214,12 +166,11 @@ int nb_window_prepare(struct nb_window *window, const struct nb_job *job,
 		      const struct nb_flow *flows, size_t flows_count, const struct nb_tool *tool,
 		      struct nb_error *error)
 {
-	int status = check_meters(job, error);
+	int status;
 
 	window->flows = flows;
 	window->flows_count = flows_count;
-	if (!status)
-		status = open_meters(window, job, tool, error);
+	status = open_meters(window, job, tool, error);
 	return status ? status : allocate_numbers(window, job, error);
 }
 

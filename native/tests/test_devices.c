@@ -77,8 +77,6 @@ static void what_is_set_comes_back(void **state)
 		{ NULL, "link va gro_ipv4_max_size", "20000\n" },
 		{ NULL, "features va", "tx-scatter-gather off\nloopback on" },
 		{ "ip link set va up", "qdisc va", "pfifo" },
-		{ "tc qdisc replace dev va root handle 5: pfifo limit 77", "qdisc va", "mq" },
-		{ "tc qdisc replace dev va root handle 7: bfifo limit 7700", "qdisc va", "pfifo" },
 	};
 	char *was;
 

@@ -66,8 +66,8 @@ static void an_address_of_the_kernel_has_one_name(void **state)
 
 static void equal_stacks_are_one(void **state)
 {
-	const uint64_t chain[] = { 0xffffffff81000110, 0xffffffff81000000, 0x1000 };
-	const uint64_t same[] = { 0xffffffff81000190, 0xffffffff81000050, 0x2000 };
+	const uint64_t chain[] = { 0xffffffff81000110, 0xffffffff81000000 };
+	const uint64_t same[] = { 0xffffffff81000190, 0xffffffff81000050 };
 	struct nb_profile profile = { .event = "cpu-clock", .frequency = 997 };
 	size_t length;
 	char *text;
@@ -75,35 +75,29 @@ static void equal_stacks_are_one(void **state)
 	(void)state;
 	read_symbols(&profile.kernel, KALLSYMS);
 	nb_profile_add(&profile, 0, 10, chain, NB_LENGTH(chain));
-	/* the same functions, called from what is mapped nowhere */
 	nb_profile_add(&profile, 0, 10, same, NB_LENGTH(same));
+	nb_profile_add(&profile, 0, 10, NULL, 0); /* in user space */
 	text = nb_profile_text(&profile, &length);
 	assert_int_equal(length, strlen(text));
-	assert_non_null(strstr(text, "samples 2\nlost 0\n"));
-	assert_non_null(strstr(text, "f k global_one\nf k startup\nf u 0 [unknown]\np 0 swapper\n"
-				     "s 2 20 0 2 1 0\n"));
+	assert_non_null(strstr(text, "samples 3\nlost 0\n"));
+	assert_non_null(strstr(text, "f global_one\nf startup\np 0 swapper\n"
+				     "s 1 10 0\ns 2 20 0 1 0\n"));
 	free(text);
 	nb_profile_free(&profile);
 }
 
 static void memory_for_stacks_is_bounded(void **state)
 {
-	uint64_t chain[256], own = (uint64_t)(uintptr_t)read_symbols & ~0xfffULL, known;
+	uint64_t chain[256] = { 0 }, known;
 	struct nb_profile profile = { .bytes = NB_PROFILE_BYTES - (1 << 20) };
 
 	(void)state;
-	for (size_t i = 0; i < NB_LENGTH(chain); i++)
-		chain[i] = own + i;
-	for (uint64_t i = 0; profile.lost < 100; i++) { /* other stacks of the same frames */
-		chain[0] = own + i % 256;
-		chain[1] = own + i / 256 % 256;
-		chain[2] = own + i / 65536;
-		nb_profile_add(&profile, (uint32_t)getpid(), 1, chain, NB_LENGTH(chain));
-	}
+	for (uint32_t pid = 0; profile.lost < 100; pid++) /* the same frames, of other processes */
+		for (size_t length = 1; length <= NB_LENGTH(chain) && profile.lost < 100; length++)
+			nb_profile_add(&profile, pid, 1, chain, length);
 	assert_in_range(profile.bytes, NB_PROFILE_BYTES - 2048, NB_PROFILE_BYTES);
 	known = profile.samples;
-	chain[0] = chain[1] = chain[2] = own; /* one that is there takes no more room */
-	nb_profile_add(&profile, (uint32_t)getpid(), 1, chain, NB_LENGTH(chain));
+	nb_profile_add(&profile, 0, 1, chain, 1); /* one that is there takes no more room */
 	assert_int_equal(known + 1, profile.samples);
 	assert_int_equal(100, profile.lost);
 	nb_profile_free(&profile);
@@ -173,9 +167,9 @@ static void a_busy_process_is_sampled_as_long_as_it_runs(void **state)
 	(void)state;
 	if (!may_sample())
 		skip();
-	assert_string_equal("ready 997\n", op_get("profile sampling"));
+	assert_string_equal("ready\n", op_get("profile sampling"));
 	op_set("profile sampling", "on");
-	assert_string_equal("on at 997 Hz\n", op_get("profile sampling"));
+	assert_string_equal("on\n", op_get("profile sampling"));
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
 	for (end = nb_now() + BUSY_NS; nb_now() < end;)
 		;

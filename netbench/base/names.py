@@ -43,14 +43,13 @@ METRICS = (
 """What netbench measures itself and can close cells."""
 CELL_COLUMNS = ("metric", "unit", "n", "mean", "low", "high", "precision")
 """Of tables of cells, beside factors and what they have in common with runs."""
-_SIDE = re.compile("(sender|receiver|system|others)_")
+_SIDE = re.compile("(sender|receiver|system)_")
 _MEASURED = frozenset(
-    """throughput sent cpu demand user_cpu kernel_cpu slow_down retransmits fsync_time steps paid
+    """throughput sent cpu demand user_cpu kernel_cpu slow_down retransmits fsync_time steps
     interrupts softirqs softirq_time packets link_interrupts packets_per_interrupt bytes_per_packet
     gso_size gso_segments gro_size gro_segments cycles_per_byte kernel_cycles_per_byte
     instructions_per_byte instructions_per_cycle cache_misses_per_kib branch_misses_per_kib
-    context_switches migrations page_faults energy energy_less_idle power cpu_pressure irq_pressure
-    memory_pressure io_pressure""".split()
+    context_switches migrations page_faults energy energy_less_idle power""".split()
 )
 """The metrics of netbench, without the side that they are of."""
 

@@ -14,6 +14,10 @@ from netbench.cli.run import say_summary
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
 
 FACTOR, BEFORE, AFTER = "change", "before", "after"
+MARK = "netbench_mark=/var/lib/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
+"""Names the mark: of a change whose files stay a boot does not take it away. Hosts that are network
+namespaces of one machine have one each; the first namespace has the same number in each boot.
+"""
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 
 
@@ -32,7 +36,7 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     by a mark on the host. Errors: RequestError.
     """
     digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
-    mark = f"/run/netbench.change-{digest}-$(stat -Lc %i /proc/self/ns/net)"
+    mark = MARK.format(digest)
     save, undo = f"echo {AFTER}", options.undo
     if undo is None:
         found = _SYSCTL.fullmatch(" ".join(options.change.split()))
@@ -40,12 +44,13 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
             raise RequestError(
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
-        save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat {mark})"'
-    command = {
-        "apply": ["sh", "-c", f"{save} > {mark} && {{ {options.change}\n}}"],
-        "read": ["sh", "-c", f"if [ -e {mark} ]; then echo {AFTER}; else echo {BEFORE}; fi"],
-        "undo": ["sh", "-c", f"{{ {undo}\n}} && rm {mark}"],
-    }
+        save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
+    written = 'printf %s "$netbench_was" > "$netbench_mark" && sync "$netbench_mark"'
+    apply = f"netbench_was=$({save}) && mkdir -p /var/lib && {written} && {{ {options.change}\n}}"
+    read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
+    back = f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark"; }}'
+    acts = {"apply": apply, "read": read, "undo": back}
+    command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
     return [
         (f"command.{FACTOR}", command),
         (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),

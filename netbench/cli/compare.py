@@ -1,4 +1,4 @@
-"""`compare`: two results, the levels of a factor of one, or two states measured in turns."""
+"""`compare`: two results, or the levels of a factor of one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import add_json, add_result
 
-OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force", "abab")
+OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force")
 
 
 def run(options: argparse.Namespace) -> int:
     chosen = {name: getattr(options, name) for name in OPTIONS}
-    other, *more = options.others or [None]
-    compared = api.compare(options.result, other, more=more, **chosen)
+    if len(options.others) > 1:
+        raise RequestError("compare: name one result, or two")
+    compared = api.compare(options.result, *options.others, **chosen)
     if options.json:
         say_json(compared.to_json())
     else:
@@ -34,13 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="*",
         metavar="B",
-        help="a second one, to compare with A; with --abab B, A2, B2 and so on",
-    )
-    parser.add_argument(
-        "--abab",
-        action="store_true",
-        help="A B A2 B2 ... are campaigns of two states, measured in turns: the campaign is the"
-        " unit, and each A is paired with the B beside it",
+        help="a second one, to compare with A",
     )
     parser.add_argument(
         "--factor", metavar="F", help="compare the levels of F (default: the factor of `compare:`)"

@@ -39,8 +39,7 @@ VERBS = {
     "report": ("cli.report", "the report of a result"),
     "compare": (
         "cli.compare",
-        "two results, the levels of a factor of one, or two states in turns: intervals and"
-        " verdicts",
+        "two results, or the levels of a factor of one: intervals and verdicts",
     ),
     "bundle": (
         "cli.bundle",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench import api
 from netbench.base.units import count, format_duration
-from netbench.cli import power_lines
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import add_campaign, add_json, load_campaign
 
@@ -24,19 +21,12 @@ def run(options: argparse.Namespace) -> int:
     from netbench.plan.plan import Plan
 
     plan = Plan(load_campaign(options))
-    found = None
-    if options.power:
-        found = api.power(plan.campaign, options.power)
     if options.json:
         from netbench.plan.plan_json import plan_json
 
-        more = {"power": power_lines.to_json(found, options.power)} if found else {}
-        say_json(plan_json(plan) | more)
+        say_json(plan_json(plan))
     else:
         say(text(plan))
-        if found:
-            told = power_lines.lines(found, options.power)
-            say("\n" + "\n".join(fold(line, "    ") for line in told))
     return 0
 
 
@@ -133,7 +123,6 @@ def _boots(plan: Plan) -> Iterator[str]:
         plan.blocks_a_boot,
         kernels=len(kernels),
         builds=min(plan.builds_of(kernel) for kernel in kernels),
-        confidence=repeat.confidence,
     )
     yield told
     if any(kernels):
@@ -147,10 +136,3 @@ def _boots(plan: Plan) -> Iterator[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     add_campaign(parser)
-    parser.add_argument(
-        "--power",
-        type=Path,
-        metavar="RESULT",
-        help="what the campaign can show, were its runs as those of RESULT: the smallest difference"
-        " in each metric, and the runs for 1, 2 and 5%%",
-    )

@@ -54,9 +54,8 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
 def find_results(options: argparse.Namespace) -> None:
     """Put paths in place of names of results below `--results`. Errors: RequestError."""
     below = getattr(options, "results", None) or api.RESULTS
-    for name in ("result", "power"):
-        if word := getattr(options, name, None):
-            setattr(options, name, api.find_result(word, below))
+    if word := getattr(options, "result", None):
+        options.result = api.find_result(word, below)
     for name in ("paths", "others"):
         if words := getattr(options, name, None):
             last = len(words) - getattr(options, "writes", 0)

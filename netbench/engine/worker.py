@@ -204,8 +204,7 @@ class Worker:
         self._samples = []
         self._began = clock.now_ns()
         streams = frames.number_of(options, "streams", 1)
-        per_length = {"length": binding.LENGTHS, "cpu": self.hello.cpus}
-        self._items = {"run": 1, "stream": streams, **per_length}
+        self._items = {"run": 1, "stream": streams, "cpu": self.hello.cpus}
         self._room = self._most_bytes(options)
         self.connection.silence = 0.0
         self._request(Frame.JOB, frames.encode_values(values))
@@ -402,13 +401,16 @@ class Worker:
         finally:
             self._tag = tags[-1]
 
-    def end_stopped(self, pid: int) -> None:
+    def end_stopped(self, pid: int) -> bool:
         """End a worker of the same kind that was lost, if it is stopped: it would hold its lock,
-        and undo when it is continued. One that runs leaves by itself.
+        and undo when it is continued. One that runs leaves by itself; whether it has.
         """
+        state = ""
         with contextlib.suppress(EngineError):
-            if self.operate("worker", str(pid))[0].strip() == "stopped":
+            state = self.operate("worker", str(pid))[0].strip()
+            if state == "stopped":
                 self.operate("worker", str(pid), "ended")
+        return state != "running"
 
     def undo(self, scope: int = 0) -> None:
         """Undo what operations hold in this scope and those above it, in reverse, and check that

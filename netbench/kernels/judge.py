@@ -89,13 +89,6 @@ class Written:
     dropped: tuple[str, ...]
 
 
-def asked(question: Question) -> Campaign:
-    """The campaign before the time is looked at."""
-    keys = _keys(question)
-    keys["repeat"] |= {"min": BOOTS[0] * BLOCKS[0], "max": BOOTS[0] * BLOCKS[0], "boots": BOOTS[0]}
-    return _parsed(question, keys)
-
-
 def _parsed(question: Question, keys: Mapping[str, Any]) -> Campaign:
     return campaign.parse(_text(question, keys), "the campaign of judge")
 

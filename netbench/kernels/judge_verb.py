@@ -16,7 +16,7 @@ from netbench.cli.report import render
 from netbench.cli.verb import add_results
 
 if TYPE_CHECKING:
-    from netbench.kernels.judge import Boots, Question, Written
+    from netbench.kernels.judge import Written
     from netbench.model import Campaign
 
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         *(options.base, options.patched, options.repo, options.on, options.suite, seconds),
         *(options.config, options.fragment),
     )
-    written = judge.written(question, _earlier(question, options.results))
+    written = judge.written(question)
     asked = campaign.parse(written.text, "judge")
     pinned(asked)  # a wrong revision, and what is not installed, are told before a file is written
     require_builds(asked)
@@ -48,34 +48,6 @@ def run(options: argparse.Namespace) -> int:
     say(render(api.build_report(conclusion.path), "letter"))
     tell(f"the result: {conclusion.path}")
     return conclusion.exit_code
-
-
-def _earlier(question: Question, results: Path) -> Boots | None:
-    """What boots of these hosts were like: by the newest result of judge on them, of this suite
-    before those of others; None where none tells.
-    """
-    from netbench.base.errors import NetbenchError
-    from netbench.kernels import judge
-    from netbench.read.load import load
-    from netbench.read.outlook import outlook
-    from netbench.read.overview import folders
-
-    asked = judge.asked(question)
-    every = [f for f in folders(results) if f.parent.name.startswith("judge-")]
-    for folder in sorted(every, key=lambda f: f.parent.name != asked.name):
-        try:
-            result = load(folder)
-            metrics = outlook(asked, result).metrics
-        except NetbenchError:
-            continue  # a result that nobody can read
-        runs = result.runs[["started", "boot"]].dropna().sort_values("started")
-        gaps = runs["started"].diff().dt.total_seconds()[1:]
-        booted = runs["boot"].diff()[1:] != 0
-        if metrics and booted.any() and not booted.all():
-            one = min(metrics, key=lambda each: each.sd)
-            seconds = max(float(gaps[booted].median() - gaps[~booted].median()), 0.0)
-            return judge.Boots(one.between, one.within, seconds, str(folder))
-    return None
 
 
 def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
@@ -93,7 +65,6 @@ def _before(wanted: Campaign, written: Written, file: Path) -> Iterator[str]:
         repeat.boots,
         Plan(wanted).blocks_a_boot,
         kernels=len(wanted.kernels),
-        confidence=repeat.confidence,
     )
     yield f"{shown}: {format_duration(round(written.seconds))} once both kernels are built"
     yield (

@@ -1,4 +1,4 @@
-"""Comparisons of results, cell by cell: of two, or of two states that were measured in turns.
+"""Comparisons of two results, cell by cell.
 
 Two results ran at different times, so nothing pairs them: the logarithms of their runs (of their
 boots' means, where both have several boots) are independent samples, compared by Welch's t (Welch
@@ -11,43 +11,33 @@ these means holds the campaign's level and the runs of one campaign. Without a c
 draws as these are, so the variance of B - A is 2 T, and (B - A) / sqrt(2 T) of k earlier results is
 Student's t with k - 1 degrees of freedom: that interval gives a verdict. Cells of one campaign
 share its level, so they are not pooled: that would count the same campaigns again.
-
-Of A, B, A again, B again each A and the B beside it are a pair, the campaign is the unit, and the
-mean of the pairs' log differences has a Student t interval. What drifts from pair to pair cancels.
-That takes turns: of A A B B a drift is part of every difference, so that there is no interval. Of a
-steady drift one step is left where B always comes second (A B A B), and none where the order turns
-(A B B A).
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from netbench.base.errors import NetbenchError, unreadable
 from netbench.base.opening import open_file, walk
 from netbench.base.units import count, listed
-from netbench.read.compare import Place, Sides, by_place, compared, estimated, log_differences
+from netbench.read.compare import Place, Sides, by_place, compared
 from netbench.read.load import load
 from netbench.read.matching import NAMED, A, B, Match, differences, match
 from netbench.read.result import Result, in_one_unit
 from netbench.read.verdicts import tested
 from netbench.result.files import read_plan
-from netbench.stats.comparison import CAMPAIGN, RESULT, Comparison
+from netbench.stats.comparison import RESULT, Comparison
 from netbench.stats.dependence import followed
 from netbench.stats.intervals import Numbers, means_of, sequential_confidence, welch_error
 from netbench.stats.pairs import Series, by_unit
 
-STATES = (A, B)
 FEWEST = 2  # earlier results that have a spread
 
 
@@ -147,104 +137,36 @@ def _records(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-@dataclass(frozen=True)
-class States:
-    """Campaigns of two states, as many of each, in the order of time: two results, or more in
-    turns. `order`: the states in that order, `A B A B`; `alternate`: whether each two in succession
-    hold one of each. `cells`: those that all have, as matches of the first A and the first B, each
-    with its place in every campaign, in the order of `all`.
-    """
-
-    a: tuple[Result, ...]
-    b: tuple[Result, ...]
-    order: str
-    alternate: bool
-    cells: Sequence[tuple[Match, Sequence[Place]]]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def all(self) -> tuple[Result, ...]:
-        return (*self.a, *self.b)
-
-
-def states(a: Sequence[Result], b: Sequence[Result]) -> States:
-    """The campaigns of A and of B in the order in which they began; those without a start come
-    first.
-    """
-    begun = [
-        (pd.to_datetime(result.runs["started"].dropna(), utc=True).min(), state, result)
-        for state, each in zip(STATES, (a, b), strict=True)
-        for result in each
-    ]
-    in_time = sorted(begun, key=lambda each: each[0].value)
-    names = [state for _, state, _ in in_time]
-    known = not any(pd.isna(start) for start, *_ in begun)
-    alternate = known and all({*names[i : i + 2]} == {A, B} for i in range(0, len(names), 2))
-    mine, others = (tuple(r for _, state, r in in_time if state == one) for one in STATES)
-    first = match(mine[0], others[0])
-    notes, more = list(first.notes), list[Mapping[Place, Place]]()
-    for result in (*mine[1:], *others[1:]):
-        found = match(mine[0], result)
-        of_a = Counter(m.a for m in found.matches)
-        more.append({m.a: m.b for m in found.matches if of_a[m.a] == 1})
-        notes += [f"{result.path}: {note}" for note in found.notes]
-    half = len(mine) - 1
-    cells = [
-        (m, (m.a, *(at[m.a] for at in more[:half]), m.b, *(at[m.a] for at in more[half:])))
-        for m in first.matches
-        if all(m.a in at for at in more)
-    ]
-    return States(mine, others, " ".join(names), alternate, cells, tuple(notes))
-
-
-def compare_states(
-    taken: States, metric: str, margin: float | None = None, history: History | None = None
+def compare_results(
+    a: Result,
+    b: Result,
+    matches: Sequence[Match],
+    metric: str,
+    margin: float | None = None,
+    history: History | None = None,
 ) -> list[Comparison]:
-    """B against A in one metric, a comparison a cell: one family. The metric must be in all.
-
-    history: of two results, earlier ones. What fewer than FEWEST of them have stays without a
-    verdict.
+    """B against A in one metric, which both must have, a comparison a match: one family. What fewer
+    than FEWEST earlier results have stays without a verdict.
     """
-    pairs, is_two = len(taken.a), len(taken.all) == 2
     repeat = max(
-        (result.repeat for result in taken.all),
+        (a.repeat, b.repeat),
         key=lambda r: (r.confidence, sequential_confidence(r.confidence, r.min, r.max)),
     )
-    empty = Comparison(RESULT, B, A, {}, "", metric, 0, CAMPAIGN, confidence=repeat.confidence)
-    empty = empty.but(margin=margin, better=taken.a[0].describe(metric).better)
-    if is_two:
-        empty = empty.but(unit="run", against=0, earlier=0)
-    ok = [by_place(result.ok, metric) for result in taken.all]
-    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in taken.all]
-
-    def of_state(
-        runs: Sequence[Mapping[Place, Series]], places: Sequence[Place], state: str
-    ) -> Series | None:
-        """The runs of a cell in the campaigns of a state; of several, each as if it were a boot."""
-        first = STATES.index(state) * pairs
-        there = [(i, runs[i].get(places[i])) for i in range(first, first + pairs)]
-        known = [(i, series) for i, series in there if series is not None]
-        if not known or is_two:
-            return known[0][1] if known else None
-        return Series(
-            np.concatenate([series.block for _, series in known]),
-            np.concatenate([np.full(len(series.values), i) for i, series in known]),
-            np.concatenate([series.values for _, series in known]),
-        )
-
+    empty = Comparison(RESULT, B, A, {}, "", metric, 0, "run", confidence=repeat.confidence)
+    empty = empty.but(margin=margin, better=a.describe(metric).better, against=0, earlier=0)
+    ok = [by_place(result.ok, metric) for result in (a, b)]
+    lost = [by_place(result.failed.assign(failed=0.0), "failed") for result in (a, b)]
     family = [
         Sides(
             empty.but(context=m.context, pair=m.pair),
-            of_state(ok, places, B),
-            of_state(ok, places, A),
-            (of_state(lost, places, B), of_state(lost, places, A)),
+            ok[1].get(m.b),
+            ok[0].get(m.a),
+            (lost[1].get(m.b), lost[0].get(m.a)),
             m.a,
         )
-        for m, places in taken.cells
+        for m in matches
     ]
-    if not is_two:
-        return compared(family, repeat, partial(_in_turns, taken))
-    earlier = history.levels(taken.a[0], metric) if history else {}
+    earlier = history.levels(a, metric) if history else {}
     return compared(
         family,
         repeat,
@@ -252,21 +174,6 @@ def compare_states(
         lambda judged: [_told(c) for c in judged],
         again=lambda sides: _welch(sides, []),
     )
-
-
-def _in_turns(taken: States, sides: Sides) -> Comparison:
-    """One comparison of states in turns without its interval."""
-    pairs = len(taken.a)
-    filled, found = log_differences(sides, 1, {at: at % pairs for at in range(2 * pairs)})
-    filled = filled.but(unit=CAMPAIGN)
-    if filled.why:
-        return filled
-    if filled.n < 2:
-        return filled.but(why=f"{filled.n} pairs of campaigns have no interval")
-    if not taken.alternate:
-        why = f"the campaigns took no turns ({taken.order})"
-        return filled.but(ratio=math.exp(found.mean()), why=why)
-    return estimated(filled, found)
 
 
 def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
@@ -284,7 +191,7 @@ def _welch(sides: Sides, earlier: Sequence[Level]) -> Comparison:
     d = float(here.mean() - there.mean())
     filled = empty.but(n=sizes[1], against=sizes[0], unit=unit)
     if min(boots) == 1 < max(boots):
-        one, many = STATES if boots[0] == 1 else STATES[::-1]
+        one, many = (A, B) if boots[0] == 1 else (B, A)
         apart = f"how far boots of {one} lie apart is not known"
         why = f"{one} has one boot and {many} {max(boots)}: {apart}"
         return filled.but(ratio=math.exp(d), why=why)

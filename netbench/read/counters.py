@@ -30,14 +30,14 @@ def where(condition: Number, value: Number) -> Number:
 def either(value: Number, other: Number) -> Number:
     """The value; the other where there is none."""
     if isinstance(value, np.ndarray):
-        return np.where(np.isnan(value), other, value)
+        return np.where(np.isnan(value.astype(float)), other, value)
     return other if math.isnan(value) else value
 
 
 def is_known(value: Number) -> bool:
     """Whether there is a number, of several runs of any of them."""
     if isinstance(value, np.ndarray):
-        return not np.isnan(value).all()
+        return not np.isnan(value.astype(float)).all()
     return not math.isnan(value)
 
 

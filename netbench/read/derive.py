@@ -28,12 +28,10 @@ from netbench.read.counters import (
     window_seconds,
 )
 from netbench.read.metrics import BYTES, RATIOS, WINDOW, Ratio
-from netbench.read.soak import SOAK, cpus_busy, pinned_busy, slower
+from netbench.read.soak import SOAK, cpus_busy, slower
 from netbench.result.record import SIDES, Record, SideCounters
 
 KB = 1024
-PAID_BY = ("cpuidle", SOAK, "procstat")
-"""Meters that tell on which CPUs time was taken, the better first."""
 BESIDE_SOAK = {"perf"}
 """Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 
@@ -106,7 +104,6 @@ def metrics_of(
     if both[1].fsync_ns is not None:
         metrics["fsync_time"] = both[1].fsync_ns * 1e-6
     metrics.update(_ratios(sender, receiver, shared))
-    metrics.update(_who_paid(sender, receiver, shared, metrics))
     metrics = {name: value * 1.0 for name, value in metrics.items() if is_known(value)}
     for name, capture in record.captures.items():
         if capture.value is not None:
@@ -188,46 +185,6 @@ def _demand_of(name: str) -> str:
     """The service demand that goes with a CPU metric; "" for any other metric."""
     bare, dot, meter = name.partition(".")
     return f"{bare[:-4]}_demand{dot}{meter}" if bare.endswith("_cpu") else ""
-
-
-def _who_paid(
-    sender: _Side, receiver: _Side, shared: bool, busy: Mapping[str, Number]
-) -> Iterator[tuple[str, Number]]:
-    """Which share of the CPU time of both hosts was taken on the CPU that the sender's flows are
-    pinned to, on the receiver's, and on all others, by the first of PAID_BY that tells them; none
-    where none does. `busy`: metrics, with CPUs busy in all as `system_cpu.METER`.
-
-    A CPU's time is that of the processes on it and of the interrupts that ran there, for whomever:
-    the kernel hands what arrives to any CPU. So it can be told where each side has a CPU of its own
-    alone.
-    """
-    for meter in PAID_BY:
-        total = busy.get(f"system_cpu.{meter}", math.nan)
-        own = (
-            _pinned(meter, sender, "pinned"),
-            (_pinned(meter, sender, "peer") if shared else _pinned(meter, receiver, "pinned")),
-        )
-        positive = where(total > 0, total)
-        if all(map(is_known, (positive, *own))):
-            yield "sender_paid", own[0] / positive
-            yield "receiver_paid", own[1] / positive
-            yield "others_paid", np.round((total - own[0] - own[1]) / positive, 9) + 0.0  # no -0.0
-            return
-
-
-def _pinned(meter: str, side: _Side, which: str) -> Number:
-    """How many CPUs were busy of those that one side's flows are pinned to. `which`: `pinned`, this
-    side's, or `peer`, the other side's.
-    """
-    if meter == SOAK:
-        return pinned_busy(side.counters, which)
-    name, a_second = ("idle_ns", 1e9) if meter == "cpuidle" else ("idle", side.ticks)
-    spent = delta(side.counters, meter, f"{which}_busy") / a_second / side.window
-    if is_known(spent):  # of an earlier version
-        return spent
-    cpus, _ = edges_of(side.counters, meter, f"{which}_cpus")
-    idle = delta(side.counters, meter, f"{which}_{name}")
-    return cpus - idle / a_second / side.window
 
 
 @cache

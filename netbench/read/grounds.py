@@ -5,7 +5,7 @@ where the same load was offered and held; a meter of whole hosts counts what oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from netbench.read import offered
 from netbench.read.cells import CellResult
@@ -22,26 +22,24 @@ Side = tuple[Result, CellResult]
 _WHOLE = {row.name for row in RATIOS if row.whole}  # metrics of the whole kernel
 
 
-def grounded(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> Comparison:
-    """The comparison of these cells (of several results, where states were measured in turns),
-    without a verdict where its metric has no ground for one. An interval means that all are there.
+def grounded(c: Comparison, level: Side, baseline: Side) -> Comparison:
+    """The comparison of these cells, without a verdict where its metric has no ground for one. An
+    interval means that both are there.
     """
     if math.isnan(c.low) or not (why := _doubt(c, level, baseline)):
         return c
     return c.but(verdict=NO_VERDICT, unsettled=why, flags=())
 
 
-def _doubt(c: Comparison, level: Sequence[Side], baseline: Sequence[Side]) -> str:
+def _doubt(c: Comparison, level: Side, baseline: Side) -> str:
     """Why there is no verdict; "" where nothing is against one."""
-    sides = (*level, *baseline)
+    sides = level, baseline
     if c.metric.partition(".")[0].endswith("_cpu"):
         if any(offered.rate_of(result, cell.factors) is None for result, cell in sides):
             return NO_RATE
         if not all(offered.holds(*side) for side in sides):
             return MISSED
-    mine, base = (
-        max((_share(*side, c.metric) for side in each), default=0.0) for each in (level, baseline)
-    )
+    mine, base = (_share(*side, c.metric) for side in sides)
     low, high = c.low * (1 - mine), c.high / max(1 - base, 1e-9)
     stands = low > 1 or high < 1
     if c.verdict == "equivalent" and c.margin is not None:

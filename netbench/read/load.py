@@ -126,7 +126,7 @@ class _Reader:
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
             for name, each in record.captures.items():
                 if each.value is not None and self.units.setdefault(name, each.unit) != each.unit:
-                    metrics.pop(name, None)  # there is a caution (cautions/runs.py)
+                    metrics.pop(name, None)  # a metric has one unit, that of the first run
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
             if record.cell not in self.controls:

@@ -89,7 +89,6 @@ def match(a: Result, b: Result) -> Matching:
         context = {name: x.factors.get(name, "") for name in common}
         for side, cell in ((A, x), (B, y)):
             context |= {f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors}
-        notes += _attached(x, y, {*common, *own[A], *own[B]})
         matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
     for at, (name, result) in enumerate(((A, a), (B, b))):
         used = {both[at].cell for both in kept}
@@ -100,14 +99,6 @@ def match(a: Result, b: Result) -> Matching:
         if alone := [cell for cell in alone if cell not in several]:
             notes.append(f"only in {name}: {listed(alone, NAMED)}")
     return Matching(tuple(matches), tuple(notes))
-
-
-def _attached(x: PlannedCell, y: PlannedCell, swept: Collection[str]) -> Iterator[str]:
-    """Notes on keys that `include` attached to two cells, where their levels differ."""
-    for name in dict.fromkeys((*x.factors, *y.factors)):
-        levels = [cell.factors.get(name, "not given") for cell in (x, y)]
-        if name not in swept and levels[0] != levels[1]:
-            yield f"{x.cell}: {name} is {levels[0]} in {A}, {levels[1]} in {B}"
 
 
 def _written(result: Result, factor: str) -> str | None:

@@ -27,10 +27,9 @@ _SOURCES = {
     "procstat": "proc(5), /proc/stat",
     "perf": "perf_event_open(2)",
     "energy": "the kernel's Documentation/power/powercap/powercap.rst",
-    "psi": "the kernel's Documentation/accounting/psi.rst",
 }
 """By meter."""
-_OF_WHOLE = ("procstat", "perf", "energy", "psi")  # meters that count whole kernels alone
+_OF_WHOLE = ("procstat", "perf", "energy")  # meters that count whole kernels alone
 _SCALES = {
     "1/KiB": (1024.0, " × 1024"),
     "J/GiB": (2**30 / 1e6, " × 2^30 / 10^6"),

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from netbench.read.counters import Number, delta, either, steady, where, window_seconds
+from netbench.read.counters import Number, delta, either, steady, where
 from netbench.result.record import SideCounters
 
 SOAK = "soak"
@@ -141,18 +141,6 @@ def cpus_busy(side: SideCounters) -> Number:
     """
     watched, idle = window_of(side), idle_share(side)
     return watched.cpus * busy(watched.share, where(idle < 1, idle), watched.stolen_share)
-
-
-def pinned_busy(side: SideCounters, which: str) -> Number:
-    """How many CPUs were busy of those that one side's flows are pinned to: `pinned`, this side's,
-    or `peer`, the other side's. NaN where there are none, or what an idle CPU loses (the mean over
-    CPUs) is not known.
-    """
-    idle, cpus = idle_share(side), steady(side, SOAK, f"{which}_cpus")
-    cpus = where(cpus >= 1, cpus)
-    taken, stolen = (delta(side, SOAK, f"{which}_{name}_ns") for name in ("taken", "stolen"))
-    of_one = 1e-9 / window_seconds(side) / cpus
-    return cpus * busy((taken - stolen) * of_one, where(idle < 1, idle), stolen * of_one)
 
 
 def slower(side: SideCounters) -> Number:

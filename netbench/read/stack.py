@@ -22,7 +22,7 @@ from pydantic_core import from_json
 
 from netbench.result.record import Record, SideCounters, check_time, parse_record
 
-NOTED = ("started", "reason", "settings", "concurrent")
+NOTED = ("started", "reason", "settings")
 """Keys whose texts may do so, too."""
 MEASURED = ("run", "block", "round", "sender", "receiver", "captures", "proof", "cut")
 """Keys of a record whose numbers differ from run to run."""

@@ -5,8 +5,7 @@ A counter whose `about` begins with another counter of its method is a part of t
 "completions that say ...", of `completions`. So `0 of 12,345 completions copied` needs no knowledge
 of any method.
 
-A histogram has a counter for each power of two, `splice_out.64K`: how many calls moved 64K or more,
-and less than the next power. One descriptor, `splice_out`, is of all of them.
+Earlier versions counted calls by powers of two, `splice_out.64K`; these are left out.
 """
 
 from __future__ import annotations
@@ -45,11 +44,6 @@ class Proof:
         return np.where(counted <= 0, MUST_MOVE in self.flags, MUST_NOT_MOVE in self.flags)
 
 
-def histogram(name: str) -> str:
-    """The histogram that a counter is of, or ""."""
-    return name.rpartition(".")[0]
-
-
 class Declared:
     """The proof counters of a plan's rows; methods follow each other there, each before what it
     declares.
@@ -75,12 +69,11 @@ class Declared:
         key = side, tuple(names)
         if key not in self._found:
             mine = [each for (where, _), each in self._methods.items() if where in (side, "")]
-            rows = {name: histogram(name) or name for name in key[1]}
-            whole = sorted((each for each in mine if each.keys() >= set(rows.values())), key=len)
+            whole = sorted((each for each in mine if each.keys() >= set(key[1])), key=len)
             known = whole[:1] or mine or list(self._methods.values())
             self._found[key] = {
-                name: next((each[row] for each in known if row in each), Proof(row))
-                for name, row in rows.items()
+                name: next((each[name] for each in known if name in each), Proof(name))
+                for name in key[1]
             }
         return self._found[key]
 
@@ -132,7 +125,7 @@ class Totals:
         return why
 
     def _add_proofs(self, record: Record, who: SideName, why: dict[int, str]) -> None:
-        counters = record.proof.of(who)
+        counters = {n: edges for n, edges in record.proof.of(who).items() if "." not in n}
         meanings = self._declared.of(who, counters)
         for name, edges in counters.items():
             if len(edges) < 2:

@@ -25,11 +25,10 @@ from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.stats import special
 from netbench.stats.by_boot import BOOTED
-from netbench.stats.comparison import CAMPAIGN, Comparison
+from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Numbers, ratio_confidence, t_quantile
 
 Some = Numbers | float
-FIXED = (*BOOTED, CAMPAIGN)  # units whose number nobody chooses by looking at results
 
 
 def tested(empty: Comparison, d: float, error: float, freedom: float) -> Comparison:
@@ -70,7 +69,7 @@ def corrected(family: Sequence[Comparison], repeat: Repeat) -> list[Comparison]:
 
     if not family:
         return []
-    fixed = all(c.unit in FIXED for c in family)  # their number is not chosen by looking
+    fixed = all(c.unit in BOOTED for c in family)  # their number is not chosen by looking
     levels = [
         holm(np.array(p), partial(ratio_confidence, repeat, sides=sides, fixed=fixed)).tolist()
         for sides, p in ((2, [c.p for c in family]), (1, [outside(c) for c in family]))

@@ -10,7 +10,7 @@ from typing import Any
 
 from netbench.base.names import PROGRAM, shell_word
 from netbench.base.units import listed
-from netbench.read.campaigns import History, States
+from netbench.read.campaigns import History
 from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.matching import NAMED, A, B, Difference
 from netbench.read.result import Result
@@ -27,15 +27,6 @@ UNPAIRED = (
     "The two ran at different times, so nothing is paired: each result is an independent sample"
     " (Welch), and what else changed between the two times is part of the difference."
 )
-IN_TURNS = (
-    "The two states were measured in turns ({order}), a campaign each: each A is paired with the B"
-    " beside it, so that what drifts from pair to pair cancels. The campaign is the unit."
-)
-NO_TURNS = (
-    "The campaigns took no turns: in order of time they are {order}. What drifts from one campaign"
-    " to the next is part of every difference, so there are no intervals. Measure A, B, A and B in"
-    " turns."
-)
 NOTHING = (
     "Nothing that was read: all facts that must match do, and the campaigns write the same"
     " transfer."
@@ -49,8 +40,7 @@ class Compared:
     `results`: names to result folders; `notes`: what was left out or assumed; `differing`: what two
     results differ in; `profiles`: which functions' costs changed; `asked`: metrics that were named;
     `offered`: what a rate did to throughput; `history`: earlier results; `forced`: gates are judged
-    without them; `controls`: by metric, those beside its comparisons; `turns`: where two states
-    were measured in turns, the campaigns of each.
+    without them; `controls`: by metric, those beside its comparisons.
     """
 
     title: str
@@ -65,7 +55,6 @@ class Compared:
     history: History | None = None
     forced: bool = False
     controls: Families = field(default_factory=dict)
-    turns: States | None = None
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
@@ -73,8 +62,8 @@ class Compared:
 
     @property
     def refusal(self) -> str:
-        """Why gates are not answered that earlier results, campaigns in turns, or what was measured
-        do not allow, and what to do; "" where each has something to judge.
+        """Why gates are not answered that earlier results or what was measured do not allow, and
+        what to do; "" where each has something to judge.
         """
         unanswered = [
             (o.gate.text, o.unjudged)
@@ -89,12 +78,11 @@ class Compared:
                 f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
-        firsts = [(text, of[0]) for text, of in unanswered]
-        refused = [one for one in firsts if self.turns or one[1].verdict == NO_VERDICT]
+        refused = [(text, of[0]) for text, of in unanswered if of[0].verdict == NO_VERDICT]
         if not refused:
             return ""
-        names, c = listed([text for text, _ in refused], NAMED), refused[0][1]
-        return f"cannot judge {names}: {c.unsettled or f'{c.why}; measure A, B, A, B in turns'}"
+        names = listed([text for text, _ in refused], NAMED)
+        return f"cannot judge {names}: {refused[0][1].unsettled}"
 
     @property
     def _history_said(self) -> str:
@@ -157,9 +145,6 @@ class Compared:
 
     def _how_paired(self) -> list[str]:
         """What the results have to do with each other."""
-        if self.turns is not None:
-            how = IN_TURNS if self.turns.alternate else NO_TURNS
-            return [how.format(order=self.turns.order)]
         lines = [UNPAIRED]
         if self.history is not None and self.history.results:
             many = count(len(self.history.results), "earlier result")
@@ -219,7 +204,7 @@ class Compared:
             "title": self.title,
             "label": self.label,
             "results": {name: str(result.path) for name, result in self.results.items()},
-            "paired": len(self.results) == 1 or self.turns is not None,
+            "paired": len(self.results) == 1,
             "comparisons": [comparison(c) for family in self.families.values() for c in family],
             "controls": [control(c) for each in self.controls.values() for c in each],
             "notes": list(self.notes),
@@ -241,7 +226,6 @@ class Compared:
                 "results": [str(result.path) for result in self.history.results],
                 "notes": list(self.history.notes),
             },
-            "turns": self.turns and {"order": self.turns.order, "alternate": self.turns.alternate},
             "forced": self.forced,
             "refusal": self.refusal,
         }

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from netbench.base.control_characters import escape_controls
-from netbench.base.units import count
+from netbench.base.units import count, listed
 from netbench.read.control import holds
 from netbench.read.shown_levels import shown, used
 from netbench.report import text
@@ -79,7 +79,7 @@ def _cells(report: Report, width: int, room: int) -> list[str]:
 
 def _cautions(source: Source, width: int) -> list[str]:
     """All kinds of cautions in a line, each with how often it is there; a line on controls, and one
-    on what else is answered.
+    on the other factors.
     """
     kinds: dict[str, int] = {}
     for each in source.cautions:
@@ -90,8 +90,13 @@ def _cautions(source: Source, width: int) -> list[str]:
     if known := [c for c in controls if not math.isnan(c.low)]:
         held = sum(map(holds, known))
         told.append(f"controls: {held} of {len(known)} hold, the baseline against itself")
-    if source.other_answers:
-        told.append(f"also compared: {', '.join(source.other_answers)}; --full tells")
+    asked = source.result.compare.factor if source.result.compare else ""
+    levels = {name: {c.factors.get(name) for c in source.cells} for name in source.result.swept}
+    others = [name for name, of in levels.items() if name != asked and len(of) > 1]
+    if asked and others:
+        told.append(
+            f"other factors ({listed(others, NAMED, ', ')}): compare R --factor {others[0]}"
+        )
     return [*_prose(told, width), ""] if told else []
 
 

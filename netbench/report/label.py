@@ -20,25 +20,17 @@ _MEANINGS = {
 
 
 def label_of(*results: Result) -> str:
-    """The label of what is made from these results, with its pairs where others have another or
-    none; "" where none has one.
+    """The label of what is made from these results: the graver of what any of their pairs has; ""
+    where none has one.
     """
-    pairs = [pair for result in results for pair in result.plan.pairs]
-    of_label = {
-        LABEL: [pair for result in results for pair in result.emulated],
-        VIRTUAL: [pair for result in results for pair in result.virtual_machines],
-    }
-    return "; ".join(
-        label if len(mine) == len(pairs) else f"{', '.join(dict.fromkeys(mine))} {label}"
-        for label, mine in of_label.items()
-        if mine
-    )
+    if any(result.emulated for result in results):
+        return LABEL
+    return VIRTUAL if any(result.virtual_machines for result in results) else ""
 
 
 def explained(label: str) -> list[str]:
     """A paragraph of a label and what it means; none of no label."""
-    meanings = [meaning for name, meaning in _MEANINGS.items() if name in label]
-    return [" ".join((f"{label[0].upper()}{label[1:]}.", *meanings))] if label else []
+    return [f"{label[0].upper()}{label[1:]}. {_MEANINGS[label]}"] if label else []
 
 
 def labelled(section: Section, label: str) -> Section:

@@ -1,5 +1,5 @@
 """A comparison as text for a patch's cover letter: plain, 72 columns, and with what reviewers ask
-for beside numbers: spread, what could have been seen, what was copied, what was not tested.
+for beside numbers: spread, what could have been seen, and what was copied.
 """
 
 from __future__ import annotations
@@ -157,7 +157,6 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         for line in control_lines(title(metric, source.result), source.controls(each))
     ]
     yield from controls or ["No control ran (compare: {control: true})."]
-    yield f"Not tested: {', '.join(_untested(source))}."
     yield "Repeat: python -m netbench run campaign.yaml, of the result's folder"
 
 
@@ -183,32 +182,6 @@ def _seen(source: Source) -> str:
         if known:
             told.append(f"{title(metric, source.result)} {share(math.expm1(max(known)))}")
     return ", ".join(told) or "nothing, for want of runs"
-
-
-UNTESTED = {
-    "streams": ("1", "more than 1 flow"),
-    "ip": ("4", "IPv6"),
-    "rate": ("none", "a fixed rate"),
-    "chunk": ("", "another chunk"),
-    "mtu": ("", "another MTU"),
-    "congestion": ("", "another congestion control"),
-}
-"""By key: the default, at which alone something is untested, "" for any level, and what is then."""
-
-
-def _untested(source: Source) -> Iterator[str]:
-    """What a reader may take for tested, and this campaign did not test: its one level of a key."""
-    result = source.result
-    asked = {name.partition(".")[2]: word for name, word in (result.asked or {}).items()}
-    for key, (level, what) in UNTESTED.items():
-        swept = {cell.factors[key] for cell in result.cells if key in cell.factors}
-        levels = swept or {asked.get(key, level)}
-        if len(levels) < 2 and level in ("", *levels):
-            yield what
-    if all(result.shared.values()):
-        yield "a network between two machines"
-    if not result.in_boots:
-        yield "another boot" if KERNEL in result.factors else "another boot or kernel"
 
 
 def _cautions(source: Source) -> Iterator[str]:

@@ -1,22 +1,20 @@
-"""What `compare` is asked: levels of one result, or results of two states; with its answer."""
+"""What `compare` is asked: levels of one result, or two results; with its answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.base.errors import ReportError
 from netbench.base.units import listed
 from netbench.read import campaigns, matching, offered
 from netbench.read.cells import metric_order
-from netbench.read.compare import Place
 from netbench.read.gates import Gate
-from netbench.read.grounds import Side, grounded, with_processes
-from netbench.read.matching import NAMED
+from netbench.read.grounds import grounded, with_processes
+from netbench.read.matching import A, B
 from netbench.read.offered import METRIC
 from netbench.report.compared import Compared
-from netbench.report.sections.profile import changes, changes_of_results
+from netbench.report.sections.profile import changes
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 
@@ -75,91 +73,63 @@ def of_factor(
 
 
 def of_results(
-    sources: Sequence[Source],
+    one: Source,
+    other: Source,
     margin: float | None = None,
     metrics: Sequence[str] = (),
     gates: Sequence[Gate] = (),
     history: Path | None = None,
     force: bool = False,
 ) -> Compared:
-    """Results of two states, A and B in turns, cell by cell: two, or two at least of each. Of two,
-    history: a folder with earlier results; force: gates are judged without. Errors: ReportError
-    where they have no cell or not the metric in common.
+    """Two results, A and B, cell by cell. history: a folder with earlier results; force: gates are
+    judged without. Errors: ReportError where they have no cell or not the metric in common.
     """
-    taken = campaigns.states(*([s.result for s in sources[at::2]] for at in (0, 1)))
-    results, half = taken.all, len(taken.a)
-    (a, *_), (b, *_) = taken.a, taken.b
+    a, b = one.result, other.result
     differing = matching.differences(a, b)
     keys = [d for d in differing if d.where == matching.CAMPAIGN]
     if a.name != b.name and keys and not force:
         told = listed(
-            [f"{d.what} {d.a}" if d.a == d.b else f"{d.what} {d.a} and {d.b}" for d in keys], NAMED
+            [f"{d.what} {d.a}" if d.a == d.b else f"{d.what} {d.a} and {d.b}" for d in keys],
+            matching.NAMED,
         )
         raise ReportError(
             f"{a.name} (A) and {b.name} (B) measured different things ({told}); --force"
             " compares what they have in common"
         )
-    if not taken.cells:
-        paths = [str(source.result.path) for source in sources]
-        which = " and ".join(paths) if half == 1 else f"the {len(paths)} results"
-        why = "; ".join(taken.notes) or "their factors have no level in common"
-        raise ReportError(f"{which} have no cell in common: {why}")
-    by_path = {source.result.path: source for source in sources}
-    ordered = [by_path[result.path] for result in results]
+    found = matching.match(a, b)
+    if not found.matches:
+        why = "; ".join(found.notes) or "their factors have no level in common"
+        raise ReportError(f"{a.path} and {b.path} have no cell in common: {why}")
     named = {*metrics, *(gate.metric for gate in gates)}
-
-    def sides(places: Sequence[Place]) -> list[Side]:
-        return [(s.result, s.at[place]) for s, place in zip(ordered, places, strict=True)]
-
-    free = replace(
-        taken,
-        cells=[c for c in taken.cells if not all(offered.holds(*side) for side in sides(c[1]))],
-    )
+    free = [
+        m
+        for m in found.matches
+        if not (offered.holds(a, one.at[m.a]) and offered.holds(b, other.at[m.b]))
+    ]
     earlier = campaigns.find(history, a, b) if history else None
 
     def compare(name: str) -> list[Comparison]:
-        mine = free if name == METRIC and name not in named else taken
-        family = campaigns.compare_states(mine, name, margin, earlier)
-        each = [sides(places) for _, places in mine.cells]
-        return [grounded(c, of[half:], of[:half]) for c, of in zip(family, each, strict=True)]
+        matches = free if name == METRIC and name not in named else found.matches
+        family = campaigns.compare_results(a, b, matches, name, margin, earlier)
+        return [
+            grounded(c, (b, other.at[m.b]), (a, one.at[m.a]))
+            for c, m in zip(family, matches, strict=True)
+        ]
 
-    shown = {name: compare(name) for name in _metrics(sources, metrics, gates)}
-    numbered = {
-        f"{state}{number if number > 1 else ''}": result  # A, B, A2, B2 and so on
-        for number, pair in enumerate(zip(taken.a, taken.b, strict=True), 1)
-        for state, result in zip(campaigns.STATES, pair, strict=True)
-    }
-    rates = {name: by_path[result.path].offered for name, result in numbered.items()}
-    told = " ".join(f"{name}: {rate or 'no rate.'}" for name, rate in rates.items())
-    (first, *_), (other, *_) = (ordered[at:] for at in (0, half))
-    matches = [m for m, _ in taken.cells]
+    shown = {name: compare(name) for name in _metrics([one, other], metrics, gates)}
+    told = " ".join(f"{n}: {s.offered or 'no rate.'}" for n, s in ((A, one), (B, other)))
     return Compared(
-        f"{b.name} (B) compared with {a.name} (A)"
-        + (f", {half} campaigns of each" if half > 1 else ""),
-        numbered,
+        f"{b.name} (B) compared with {a.name} (A)",
+        {A: a, B: b},
         with_processes(a, shown, compare),
         gates,
-        (*taken.notes, *_changed(taken), *(earlier.notes if earlier else ())),
+        (*found.notes, *(earlier.notes if earlier else ())),
         differing,
         tuple(metrics),
-        told if len({*rates.values()}) > 1 else ordered[0].offered,
-        tuple(changes_of_results(first, other, matches)) if half == 1 else (),
-        earlier,
-        force,
-        turns=taken if half > 1 else None,
+        told if one.offered != other.offered else one.offered,
+        history=earlier,
+        forced=force,
     )
-
-
-def _changed(taken: campaigns.States) -> Iterator[str]:
-    """What campaigns of one state differ in: it is part of the spread."""
-    for state, (first, *others) in zip(campaigns.STATES, (taken.a, taken.b), strict=True):
-        for other in others:
-            names = list(dict.fromkeys(d.what for d in matching.differences(first, other)))
-            if names:
-                yield (
-                    f"{other.path} differs from the first {state} in {listed(names, NAMED)}, though"
-                    " they are to be one state"
-                )
 
 
 def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Gate]) -> list[str]:

@@ -19,7 +19,6 @@ from netbench.base.opening import DEEPEST, files_inside, walk
 from netbench.base.whole_file import replacing
 
 SUFFIX = ".zip"
-ABOUT = "README.txt"
 REPORTS = "report"
 SMALL, RATIO = 64 << 20, 100
 """A bundle of results unpacks to no more than so many bytes and so many times its size."""
@@ -33,16 +32,15 @@ _DAMAGED = (  # what zipfile and its decompressors raise of what they do not und
 _unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = {}  # removed when this process ends
 
 
-def write_bundle(path: Path, reports: Path, about: str, file: Path) -> None:
+def write_bundle(path: Path, reports: Path, file: Path) -> None:
     """Write a result folder as an archive, whole or not at all; `reports` is a folder with what was
-    made of it, `about` the text of its README. Errors: PlaceError; StoreError.
+    made of it. Errors: PlaceError; StoreError.
     """
     folder = inside(path)
     with (
         replacing(file, "choose another place with --output") as draft,
         zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive,
     ):
-        archive.writestr(in_utf8(str(folder / ABOUT)), in_utf8(about))
         for root, below in ((path, folder), (reports, folder / REPORTS)):
             for each in _files(root):
                 _add(archive, each, each.relative_to(root), below)
@@ -70,7 +68,7 @@ def _files(root: Path) -> Iterator[Path]:
     """The files of a result, without drafts that a kill left and without its earlier reports."""
     for each in files_inside(root):
         first = each.relative_to(root).parts[0]
-        if not each.name.startswith(".") and first not in (REPORTS, ABOUT):
+        if not each.name.startswith(".") and first != REPORTS:
             yield each
 
 

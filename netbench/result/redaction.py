@@ -116,7 +116,9 @@ class Redaction:
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:
-            found["missing"] = {**found.get("missing", {}), "command_line": REDACTED}
+            missing = found.get("missing")
+            known = missing if isinstance(missing, dict) else {}
+            found["missing"] = {**known, "command_line": REDACTED}
         return found
 
     def _told(self, name: str, other: str) -> str:

@@ -132,11 +132,9 @@ def stream_buffers(
     """Bytes that a stream of the sender allocates, and one of the receiver."""
     sent = received = 0
     if send:
-        named = transfer.source.kind in ("file", "files")
-        if not (named and send.has("from_buffer")):
-            sent = _buffers(send, transfer.chunk, transfer)
-        reads_descriptor = send.has("from_file") and not send.has("from_buffer")
-        if transfer.source.kind == "memory" and reads_descriptor and not send.has("no_data"):
+        sent = _buffers(send, transfer.chunk, transfer)
+        reads_descriptor = send.has("from_file") and not send.has("no_data")
+        if transfer.source.kind == "memory" and reads_descriptor:
             chunk = transfer.chunk or 1
             sent += -(-MEMORY_FILE // chunk) * chunk  # whole chunks
     if receive:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
-from netbench.plan.plan import Unit
+from netbench.plan.plan import Plan, Unit
 from netbench.result.files import HostEntry
 from netbench.result.journal import Change, Journal, LeftChanged
 from netbench.result.record import SIDES, Record, SettingNote, Settings, SideName, Status
@@ -26,10 +26,12 @@ from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find
-from netbench.settings.put_back import There, all_of, put_back
+from netbench.settings.put_back import There, all_of, put_back, undone_by
 from netbench.settings.scope import HostSettings, Levels, hold_all, layers, undo_from
 from netbench.settings.setting import Operation
 
+BEGUN = 0
+"""The number in the log of what was undone that says that there is one."""
 NO_METRICS = Operation("file", (NO_SAVE,), SAVED["drop"])
 """The campaign's own change of every host, along with which nothing moves."""
 
@@ -263,7 +265,9 @@ class HeldSettings:
             for line in elsewhere:
                 self._locks.say(line)
         self._undo_above(there, left)
-        for _ in put_back(there, left, self._journal.write, self._identity):
+        current = (held.worker for held in self._hosts.values() if not held.worker.lost)
+        living = {each.hello.pid for each in (*current, *workers.values())}
+        for _ in put_back(there, left, self._journal.write, self._identity, living):
             pass
         for host, worker in workers.items():
             self._find(host, worker)
@@ -294,7 +298,7 @@ class HeldSettings:
 
     def _new(self, host: str, worker: Worker) -> _Held:
         if self._identity and self._pool.has_helper(host):
-            worker.operate("undone", (self._identity, "0"), "begin")
+            self._begin_log(host, worker)
         place, boot_id = context_of(self._campaign, host, worker), worker.hello.boot_id
         learnt = self._learnt.setdefault(host, {NO_METRICS: ""})
         commands, write = self._campaign.commands, self._journal.write
@@ -303,6 +307,23 @@ class HeldSettings:
             for _ in range(2)
         )
         return _Held(worker, own, named)
+
+    def _begin_log(self, host: str, worker: Worker) -> None:
+        """Let a helper write down what it undoes, where those of its kernel do. Errors: EngineError
+        where it cannot, though there are settings to be undone in turn.
+        """
+        mates = [
+            name
+            for name, held in self._hosts.items()
+            if name != host and held.named.boot_id == worker.hello.boot_id
+            if self._pool.has_helper(name)
+        ]
+        shares = undone_by(worker, self._identity, [BEGUN])
+        worker.operate("undone", (self._identity, "0"), "begin")
+        if mates and not shares and any(map(self.wanted, Plan(self._campaign).units)):
+            why = f"{host} and {mates[0]} are one machine, whose settings are undone in turn"
+            what = f"{why}; they are reached as two accounts, or have two folders /run"
+            raise EngineError(0, 0, "undo", what, "reach both as the same account")
 
     def _hold_own(self, host: str, settings: HostSettings) -> None:
         if self._pool.has_helper(host):

@@ -22,7 +22,7 @@ from netbench.result.store import Store
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find, side_of
 
-LOCK_SECONDS = 25.0  # a worker of ours that lost its controller is gone by then
+LOCK_SECONDS = 60.0  # a worker of ours that lost its controller is gone by then
 LOCK_PAUSE = 0.2
 UNNAMED = ("", "unknown")  # released since it was refused; taken, but its file not yet written
 BUSY = (

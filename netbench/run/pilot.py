@@ -114,6 +114,8 @@ def _steady_after(cell: Transfer, ends: Ends) -> int:
         if line["side"] == "receiver" and "bytes" in line.get("flow", {})
     ]
     steps = [(then, (b - a) / (then - now)) for (now, a), (then, b) in pairwise(flow) if then > now]
+    if not steps:
+        return LOOK
     least = STEADY * median(rate for _, rate in steps[len(steps) // 2 :])
     return next((at - flow[0][0] for at, rate in steps if rate >= least), LOOK)
 

@@ -5,11 +5,10 @@ outside the measured runs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import PurePosixPath
 from typing import Literal
 
 from netbench.base.errors import EngineError, ProtocolError, RequestError, RootRefused
@@ -146,6 +145,7 @@ def _described(host: str, head: Mapping[str, str]) -> KernelProfile:
     )
 
 
+USER = "[user]"  # what runs outside of the kernel
 NAME_LENGTH = 200  # of a function or a process that a host names
 ODD = re.compile("[^ -:<-~]")  # what is no printable ASCII, or ends a frame
 
@@ -162,14 +162,13 @@ def fold(text: str, labels: Mapping[int, str]) -> tuple[dict[str, str], dict[tup
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
         if kind == "f":
-            whose, _, what = rest.partition(" ")
-            frames.append(_frame_name(what, whose == "k"))
+            frames.append(_plain(rest) + KERNEL_MARK)
         elif kind == "p":
             pid, _, name = rest.partition(" ")
             processes.append(labels.get(int(pid), _plain(name)))
         elif kind == "s":
             samples, events, process, *places = numbers = [int(word) for word in rest.split()]
-            stack = processes[process], *_merged(frames[place] for place in places)
+            stack = processes[process], *([frames[place] for place in places] or [USER])
             counted = events if head.get("event") == "cycles" else samples
             folded[stack] = folded.get(stack, 0) + counted
             if min(numbers) < 0 or folded[stack] >= 2**63:
@@ -177,25 +176,6 @@ def fold(text: str, labels: Mapping[int, str]) -> tuple[dict[str, str], dict[tup
         else:
             head[kind] = rest
     return head, folded
-
-
-def _merged(names: Iterable[str]) -> tuple[str, ...]:
-    """Names without those of files that repeat: what was called within a library is not known."""
-    kept: list[str] = []
-    for name in names:
-        if not (kept and name[:1] == "[" and kept[-1] == name):
-            kept.append(name)
-    return tuple(kept)
-
-
-def _frame_name(what: str, kernel: bool) -> str:
-    """A function of the kernel by its name, or a file that a process has mapped, behind an
-    offset.
-    """
-    if kernel:
-        return _plain(what) + KERNEL_MARK
-    path = what.partition(" ")[2]
-    return _plain(f"[{PurePosixPath(path).name.strip('[]') or path}]")
 
 
 def _plain(name: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from netbench.base.units import format_size
 from netbench.engine.binding import Edge, Vector
 from netbench.engine.catalogue import Catalogue, Row
 
@@ -51,17 +50,9 @@ def counters(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, Any]:
 
 
 def proofs(vectors: Iterable[Vector], catalogue: Catalogue) -> dict[str, list[Number]]:
-    """`{proof: [opening, closing, drained]}`, each with one number a stream. Of a histogram each
-    power of two that occurred is a counter of its own, `{splice_in.64K: [0, 12, 12]}`.
-    """
+    """`{proof: [opening, closing, drained]}`, each with one number a stream."""
     values_by_name: dict[str, list[Number]] = {}
     for row, edges in _edges(vectors, "proof", catalogue):
-        if row.per == "length":
-            counts = zip(*(edges[edge].numbers for edge in sorted(edges)), strict=True)
-            for power, counted in enumerate(counts):
-                if counted[-1]:
-                    values_by_name[f"{row.name}.{format_size(2**power)}"] = list(counted)
-            continue
         values = [_value(row, edges[edge].numbers) for edge in sorted(edges)]
         if None not in values:
             values_by_name[row.name] = values

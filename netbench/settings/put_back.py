@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -14,8 +15,10 @@ from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
 ROUNDS = 4
+LEAVE_SECONDS, LEAVE_PAUSE = 60.0, 0.1
 RUN = re.compile(r"^(\d{1,10}) (\d{1,10})$", re.ASCII | re.MULTILINE)
 """First and last of numbers that were undone."""
+PID = re.compile(r"^\d{1,10}$", re.ASCII | re.MULTILINE)
 
 
 class There(NamedTuple):
@@ -30,14 +33,18 @@ def put_back(
     changes: Sequence[Change],
     write: Callable[[Restored], None],
     campaign: str = "",
+    living: Collection[int] = (),
 ) -> Iterator[str]:
     """Undo changes of a journal on their hosts, the last first: hosts of one kernel have one stack.
-    Gives what was done. `campaign`: by which its workers know what they have undone themselves.
+    Gives what was done. `campaign`: by which its workers know what they have undone themselves;
+    `living`: those that are not lost.
 
     A change is `Restored` once all above it are: the undo of one that stays may move what is below.
     Errors: EngineError with what could not be put back, once all others are.
     """
     pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
+    for there in hosts.values() if campaign and changes else ():
+        _await_lost(there.worker, campaign, living)
     numbers = [change.number for change in pending]
     said = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in said[change.host]]
@@ -71,6 +78,22 @@ def put_back(
             break
     if failed:
         raise all_of(list(failed.values()))
+
+
+def _await_lost(worker: Worker, campaign: str, living: Collection[int]) -> None:
+    """Let workers that were lost undo what they hold; one that is stopped would do that whenever it
+    is continued, and is ended. Errors: EngineError where one stays.
+    """
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while holding := {
+        pid
+        for pid in map(int, PID.findall(worker.operate("undone", (campaign, "holders"))[0]))
+        if pid not in living and not worker.end_stopped(pid)
+    }:
+        if time.monotonic() > deadline:
+            what = f"process {min(holding)} of a lost worker holds what it has changed"
+            raise EngineError(0, 0, "restore", what, "see what it waits for: `dmesg` there")
+        time.sleep(LEAVE_PAUSE)
 
 
 def undone_by(worker: Worker, campaign: str, numbers: Sequence[int]) -> set[int]:

@@ -41,6 +41,8 @@ class Worker(Protocol):
 
     def undo(self, scope: int = 0) -> None: ...
 
+    def end_stopped(self, pid: int) -> bool: ...
+
 
 @dataclass(frozen=True)
 class Operation:

@@ -1,5 +1,5 @@
-"""Boots as the unit, and builds above them: how far they lie apart, beside runs within a boot, and
-what more of each would buy.
+"""Boots as the unit, and builds above them: how far boots lie apart, beside runs within one, and
+what so many of them buy.
 
 Runs of one boot share what that start of the machine happened to be (where memory lies, which CPU
 took which interrupt), so they are no independent draws of what the kernel does: only boots are.
@@ -55,65 +55,31 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
 
 @dataclass(frozen=True)
 class Split:
-    """Where the variance of a cell's runs comes from: standard deviations `between` boots (of one
-    build, where there are several), `within` a boot, and `apart` of builds, in the values' unit.
-
-    Of `builds` builds with `boots` boots of `runs` runs, means where they differ. With one build
-    `apart` is NaN. `between` is NaN where each of several builds has one boot: `apart` then holds
-    both.
+    """Where the variance of a cell's runs comes from: the `mean` of its boots, and standard
+    deviations `between` boots and `within` a boot, in the values' unit.
     """
 
-    boots: float
-    runs: float
     mean: float
     between: float
     within: float
-    builds: int = 1
-    apart: float = NAN
-
-    def deviation(self, unit: str, runs: float = 1, boots: float = 1) -> float:
-        """The deviation of a run within a boot, of a `boot` of so many runs, or of a `build` of so
-        many such boots.
-        """
-        if unit not in BOOTED:
-            return self.within
-        between = 0.0 if math.isnan(self.between) else self.between
-        of_boot = math.hypot(between, self.within / math.sqrt(runs))
-        return of_boot if unit == "boot" else math.hypot(self.apart, of_boot / math.sqrt(boots))
 
 
-def split(values: Numbers, boots: Places, builds: Builds | None = None) -> Split | None:
-    """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs;
-    with `builds` also where a boot has none, or all have the same.
+def split(values: Numbers, boots: Places) -> Split | None:
+    """Split the variance of one cell's runs; None with fewer than 2 boots, or no boot with 2 runs.
 
     Random effects by analysis of variance (Searle, Casella and McCulloch, Variance Components,
-    1992, sections 3.6 and 5.6; of unequal numbers Sahai and Ojeda, Analysis of Variance for Random
-    Models II, 2005, chapter 15); no variance is below 0.
+    1992, section 3.6); no variance is below 0.
     """
     known, at, counts = np.unique(boots, return_inverse=True, return_counts=True)
-    numbers = [1 if builds is None else builds.get(boot, 0) for boot in known.tolist()]
-    groups, of = np.unique(numbers, return_inverse=True)
-    a, b, total = len(groups), len(known), len(values)
-    if 0 in numbers or total == b or b < 2 or (builds is not None and a < 2):
+    number, total = len(known), len(values)
+    if number < 2 or total == number:
         return None
-    means, sizes = np.bincount(at, values) / counts, np.bincount(of, counts)
-    centres = np.bincount(of, counts * means) / sizes
-    within = float(((values - means[at]) ** 2).sum()) / (total - b)
-    shares = float((np.bincount(of, counts**2) / sizes).sum())
-    between = NAN
-    if b > a:
-        among = float((counts * (means - centres[of]) ** 2).sum()) / (b - a)
-        between = max(0.0, (among - within) / ((total - shares) / (b - a)))
-    mean = float((np.bincount(of, means) / np.bincount(of)).mean())
-    if a == 1:
-        runs = (total - shares) / (b - 1)
-        return Split(b, runs, mean, math.sqrt(between), math.sqrt(within))
-    whole = float((sizes * (centres - float(values.mean())) ** 2).sum()) / (a - 1)
-    if b > a:
-        whole -= (shares - float((counts**2).sum()) / total) / (a - 1) * between
-    apart = (whole - within) / ((total - float((sizes**2).sum()) / total) / (a - 1))
-    deviations = math.sqrt(between), math.sqrt(within), a, math.sqrt(max(0.0, apart))
-    return Split(b / a, total / b, mean, *deviations)
+    means = np.bincount(at, values) / counts
+    within = float(((values - means[at]) ** 2).sum()) / (total - number)
+    among = float((counts * (means - values.mean()) ** 2).sum()) / (number - 1)
+    runs = (total - float((counts**2).sum()) / total) / (number - 1)
+    between = max(0.0, (among - within) / runs)
+    return Split(float(means.mean()), math.sqrt(between), math.sqrt(within))
 
 
 def without_boots(values: Numbers, boots: Places) -> Numbers:
@@ -128,7 +94,7 @@ def without_boots(values: Numbers, boots: Places) -> Numbers:
 
 
 def what_boots_buy(
-    boots: int, runs_a_boot: int, *, kernels: int = 1, builds: int = 1, confidence: float = 0.95
+    boots: int, runs_a_boot: int, *, kernels: int = 1, builds: int = 1
 ) -> tuple[str, str]:
     """So many boots of each kernel with so many runs of each cell a boot, in words; and a warning
     where it proves too little ("" else).
@@ -141,17 +107,7 @@ def what_boots_buy(
     share = f"{boots / builds:.3g}"
     each += [f"{share} boot{'s' * (share != '1')} of each build"] if builds > 1 else []
     told = ", ".join((*each, f"{count(runs_a_boot, 'run')} of each cell a boot"))
-    few = ""
+    enough = f"take {ENOUGH} or more"
     if units == 1 and kernels > 1:
-        few = (
-            "with one boot of each kernel no difference between kernels has an interval: it cannot"
-            " be told from what any two boots differ by"
-        )
-    elif units == TOO_FEW:
-        width = half_width(TOO_FEW, confidence)
-        few = f"two {noun}s prove next to nothing: ± {width:.1f} standard deviations"
-    if not few:
-        return told, ""
-    key = {"boot": "repeat.boots", "build": "kernels.NAME.builds"}[noun]
-    enough = half_width(ENOUGH, confidence)
-    return told, f"{few}; {key}: {ENOUGH} gives ± {enough:.1f} standard deviations"
+        return told, f"one boot of each kernel has no interval: {enough} (repeat.boots)"
+    return told, f"two {noun}s prove next to nothing: {enough}" if units == TOO_FEW else ""

@@ -20,9 +20,8 @@ FLAGS = {
     WITHIN_CONTROL: "no larger than what the control shows",
 }
 """What puts a verdict in doubt, in words."""
-CAMPAIGN = "campaign"  # the unit where each result is one value
 RESULT = "result"
-"""The factor of a comparison of results, or of states: its levels name themselves."""
+"""The factor of a comparison of results: its levels name themselves."""
 CHANGES = ("better", "worse")
 SURE = (*CHANGES, "equivalent")
 VERDICTS = (*SURE, "inconclusive")
@@ -35,7 +34,7 @@ class Comparison:
     """One level against the baseline, in one context (levels of the other factors) and pair.
 
     `ratio`, `low`, `high`: level over baseline; NaN when unknown. `p`: two-sided, of ratio 1,
-    uncorrected. `n` pairs of `unit` (`block`, `boot`, `build` or `campaign`); where nothing is
+    uncorrected. `n` pairs of `unit` (`block`, `boot` or `build`); where nothing is
     paired, `n` and `against` are the units (`run`, `boot` or `build`) of level and of baseline.
     `error` is the standard error of the mean log difference, with `freedom` degrees; `sd` the
     deviation that it comes from. `why`: why there is no interval. Of two results, `earlier` is the

@@ -125,3 +125,12 @@ def test_what_has_no_window_of_its_own_is_refused() -> None:
     nothing = [pilot.Burst(50 * pilot.MS, 0.1, [{"throughput": 1.0}, {"throughput": 0.0}])]
     with pytest.raises(RequestError, match="runs of 50ms have no throughput; write a time"):
         pilot.prices_of(nothing, Repeat())
+
+
+def test_a_run_without_samples_says_nothing_of_when_it_is_steady(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bare: Any = SimpleNamespace(samples=[])
+    monkeypatch.setattr(transfer, "measure", lambda *of: bare)
+    ends: Any = None
+    assert pilot._warmup(Transfer(), ends) == 2 * pilot.LOOK

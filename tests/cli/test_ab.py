@@ -72,6 +72,16 @@ def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> N
     wait_for(lambda: buffers(here) == before, seconds=RECOVERY_SECONDS)
 
 
+def test_a_sysctl_that_is_not_there_changes_nothing(here: Lab, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    done = call("ab", tmp_path / "c.yaml", "--change", "sysctl -w net.a.b=0", "--results", tmp_path)
+    path = Path(done.stdout.splitlines()[-1])
+    refused = [r for r in stored_records(path) if r["status"] == "refused"]
+    assert [r["factors"]["change"] for r in refused] == ["after"]
+    assert "cannot stat /proc/sys/net/a/b" in refused[0]["reason"]
+    assert call("restore", path).stdout == "nothing is left to put back\n"
+
+
 @pytest.mark.parametrize(
     "change",
     ["ethtool -K eth0 tso off", "sysctl -w a.b=1 c.d=2", "sysctl -w a.b=1; sysctl -w c.d=2"],

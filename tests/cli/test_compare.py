@@ -178,7 +178,7 @@ def test_campaigns_that_measured_different_things_are_refused_with_what_differs(
         ("a b --factor send", "--factor and --baseline compare levels within one result"),
         ("a b/../a", "is named twice"),
         ("once --history a", "--history and --force are of two results"),
-        ("a b earlier/0 earlier/1", "of two states measured in turns say so"),
+        ("a b earlier/0 earlier/1", "name one result, or two"),
     ],
 )
 def test_a_wrong_request_prints_only_an_error(

@@ -13,11 +13,8 @@ from netbench import campaign
 from netbench.base.errors import RequestError
 from netbench.kernels import judge
 from netbench.kernels.judge import Question
-from netbench.kernels.judge_verb import _before as before
-from netbench.kernels.judge_verb import _earlier as earlier
 from tests.support.kernel_repository import prepared
 from tests.support.local import call
-from tests.support.synthetic import Synth
 
 QUESTION = Question("v6.12", "series", Path("/src/linux"), "lab", "bulk", 3600.0)
 HOSTS = """\
@@ -68,27 +65,6 @@ def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough() -
         judge.written(question, judge.Boots(0.9, 0.1, 5.0, "as seen"))
     with pytest.raises(RequestError, match="give it --time"):  # 4 boots at least
         judge.written(dataclasses.replace(question, seconds=30.0), judge.Boots(0.0, 0.01, 5.0))
-
-
-def test_earlier_results_say_what_boots_are_like(tmp_path: Path) -> None:
-    """The newest that tells, of this suite before those of others."""
-    assert earlier(QUESTION, tmp_path) is None
-    kernels, cut = {"kernel": ("base", "patched")}, {"kernel": ("other", "another")}
-    for name, stamp, levels in (
-        ("judge-bulk", "20260301", kernels),
-        ("judge-bulk", "20260302", kernels),
-        ("judge-small", "20260303", kernels),
-        ("judge-bulk", "20260304", cut),  # as one that ended before it had runs
-    ):
-        Synth(levels, boots=4, runs=16).write(tmp_path / name / f"{stamp}T000000Z-aaaaaa")
-    boots = earlier(QUESTION, tmp_path)
-    assert boots is not None
-    assert boots.of == str(tmp_path / "judge-bulk/20260302T000000Z-aaaaaa")
-    told = judge.written(QUESTION, boots)
-    wanted = campaign.parse(told.text, "judge")
-    lines = " ".join(before(wanted, told, Path("f")))
-    assert f"(by {boots.of})" in lines
-    assert "a change of" in lines
 
 
 def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:

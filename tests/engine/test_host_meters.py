@@ -34,41 +34,6 @@ from tests.support.engine_pair import (
 from tests.support.local import out
 from tests.support.needs import needs
 
-PRESSURE = Path("/proc/pressure")
-KINDS = "cpu some,irq full,memory some,memory full,io some,io full"
-FILES = {f"{one.replace(' ', '_')}_us": one.split() for one in KINDS.split(",")}
-
-
-def pressure() -> dict[str, int]:
-    """Totals in µs of the files that can be read."""
-    totals = {}
-    for name, (file, kind) in FILES.items():
-        try:
-            lines = (PRESSURE / file).read_text().splitlines()
-        except OSError:
-            continue
-        totals[name] = next(int(line.rpartition("=")[2]) for line in lines if line.startswith(kind))
-    return totals
-
-
-def test_pressure_is_what_proc_says() -> None:
-    before = pressure()
-    if not before:
-        pytest.skip("needs a kernel with /proc/pressure (CONFIG_PSI, psi=1)")
-    with mover() as worker:
-        side = observe(worker, "psi")
-        unread = worker.catalogue.meters["psi"].unread
-    after = pressure()
-    for name, (file, _) in FILES.items():
-        if name in before:
-            opening, closing = (side.total("psi", name, e) for e in (Edge.OPEN, Edge.CLOSE))
-            assert before[name] <= opening <= closing <= after[name]
-            assert f"psi.{name}" not in unread
-        else:
-            assert side.numbers("psi", name, Edge.CLOSE) == []
-            assert f"/proc/pressure/{file}: " in unread[f"psi.{name}"]
-
-
 ZONES = {
     "intel-rapl:0": ("package-0", 1000, 995),
     "intel-rapl:0:0": ("core", 1000, 10),
@@ -124,10 +89,9 @@ def test_a_zone_that_goes_takes_its_sum_along(rapl: Worker) -> None:
     assert unread == {"energy": why}
 
 
-@pytest.mark.parametrize("meter", ["psi", "energy"])
-def test_what_soakers_would_change_is_not_measured_beside_them(meter: str) -> None:
-    with pytest.raises(CampaignError, match=rf"meters: {meter} says nothing beside soak"):
-        campaign.parse(f"netbench: 1\nname: x\nmeters: [soak, {meter}]\n", "x.yaml")
+def test_what_soakers_would_change_is_not_measured_beside_them() -> None:
+    with pytest.raises(CampaignError, match="meters: energy says nothing beside soak"):
+        campaign.parse("netbench: 1\nname: x\nmeters: [soak, energy]\n", "x.yaml")
 
 
 def test_the_tick_rate_is_that_of_the_coarse_clock() -> None:
@@ -185,9 +149,6 @@ def test_software_events_of_all_cpus_are_those_of_proc() -> None:
     for name, number in before.items():
         moved = side.moved("perf", name)
         assert 0 < moved <= after[name] - number
-        each = side.vectors["perf", f"cpu_{name}", Edge.CLOSE].numbers
-        known = [n for n in each if n is not None]
-        assert (len(known), sum(known)) == (cpus, side.total("perf", name, Edge.CLOSE))
     vector = side.vectors["perf", "cpu_clock_ns", Edge.CLOSE]
     window = vector.ns - side.vectors["perf", "cpu_clock_ns", Edge.OPEN].ns
     assert window * cpus * 0.5 < side.moved("perf", "cpu_clock_ns")

@@ -272,9 +272,7 @@ OF_INTERFACE = "features rings coalesce channels qdisc driver statistics link".s
 
 
 def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> None:
-    """What is allowed, and what is looked at around a change, goes by that; one that is not there is
-    named with those that are.
-    """
+    """What is allowed, and what is looked at around a change, goes by that."""
     here.run("ip", "link", "property", "add", "dev", DATA, "altname", "ensx")
     for op in OF_INTERFACE:
         more = ("mtu",) if op == "link" else ()
@@ -283,7 +281,6 @@ def test_an_interface_goes_by_its_own_name(here: Namespace, worker: Worker) -> N
         assert error.remedy == f"write {DATA}"
         error = refusal(worker, op, ("eth9", *more))
         assert "no interface 'eth9' on this host" in str(error)
-        assert set(error.remedy.removeprefix("name one of ").split(", ")) == {"lo", DATA, PEER}
         for name in ("", "..", "a/b", "x" * 16):
             said = str(refusal(worker, op, (name, *more)))
             assert re.search("not the name of an interface|no interface", said)
@@ -348,44 +345,19 @@ def test_qdiscs_are_set_as_by_tc(here: Namespace, worker: Worker) -> None:
     assert here.qdiscs() == before
 
 
-def test_a_root_of_the_hosts_own_comes_back(here: Namespace, worker: Worker) -> None:
-    """With its handle and its options, over others and over one of its own kind."""
-    roots = ["handle 5: pfifo limit 77", "handle 9: bfifo limit 99999", "noqueue", "mq"]
-    roots += ["handle 7: tbf rate 1gbit burst 100kb latency 10ms"]
-    for root in roots:
+def test_a_root_of_the_hosts_own_is_left_alone(here: Namespace, worker: Worker) -> None:
+    for root in ("handle 5: pfifo limit 77", "handle 6: htb default 1"):
         here.run("tc", "qdisc", "replace", "dev", DATA, "root", *root.split())
-        before, text = here.qdiscs(), read(worker, "qdisc", DATA)
-        for kind in ("bfifo", "pfifo", "pfifo", "noqueue"):
-            change(worker, "qdisc", DATA, kind)
-            assert here.qdiscs()[0]["kind"] == kind
-        assert refusal(worker, "qdisc", DATA, "nosuchkind", hold=True).code == Code.UNSUPPORTED
-        worker.undo()
-        assert here.qdiscs() == before
-        with here.worker() as another:  # as from a journal
-            another.operate("qdisc", DATA, "pfifo")
-            assert another.operate("qdisc", DATA, text, restore=True)[1] == text
-            for theirs, restore in ((text, False), ("root htb 7: 0800", True), ("", False)):
-                with pytest.raises(EngineError, match=f"(?s)'{theirs[:5]}.*' is not a qdisc"):
-                    another.operate("qdisc", DATA, theirs, restore=restore)
-        assert here.qdiscs() == before
-        here.run("tc", "qdisc", "delete", "dev", DATA, "root")
-
-
-def test_a_root_that_could_not_come_back_is_left_alone(here: Namespace, worker: Worker) -> None:
-    here.run("tc", "qdisc", "replace", "dev", DATA, "root", "handle", "6:", "htb", "default", "1")
-    below = {
-        "class add dev data0 parent 6: classid 6:1 htb rate 1gbit": "it has more than simple options",
-        "qdisc add dev data0 parent 6:1 handle 7: pfifo": "it has qdiscs below it",
-    }
-    for words, why in below.items():
-        here.run("tc", *words.split())
-        before = [here.run("tc", "-d", what, "show", "dev", DATA) for what in ("qdisc", "class")]
+        before = here.run("tc", "-d", "qdisc", "show", "dev", DATA)
         error = refusal(worker, "qdisc", DATA, "pfifo", hold=True)
         assert error.code == Code.UNSUPPORTED
-        assert f"the htb of data0 could not be restored: {why}" in str(error)
+        assert "was set by another program, and could not be restored" in str(error)
+        with here.worker() as another:  # as from a journal that somebody wrote
+            for theirs in ("root htb 6: 0800", "root pfifo 5:"):
+                with pytest.raises(EngineError, match=f"(?s)'{theirs[:5]}.*' is not a qdisc"):
+                    another.operate("qdisc", DATA, theirs, restore=True)
         worker.undo()
-        now = [here.run("tc", "-d", what, "show", "dev", DATA) for what in ("qdisc", "class")]
-        assert now == before
+        assert here.run("tc", "-d", "qdisc", "show", "dev", DATA) == before
 
 
 # Addresses

@@ -168,6 +168,9 @@ QUICK: Mapping[str, Craft] = {
     "every run failed": text("records.jsonl", '"status":"ok"', '"status":"failed"'),
     "a list of 500,000": text("campaign.yaml", r"\Z", f"zz: [{'x,' * 500_000}]\n"),
     "CPU time of a u64": text("records.jsonl", r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}"),
+    "CPUs of a u64": text(
+        "records.jsonl", r'(pinned_cpus":\[)[^]]*', rf"\g<1>{2**64 - 1},{2**64 - 1}"
+    ),
     "no character": text("campaign.yaml", r"\Z", 'about: "\\\\ud800"\n'),
     "records of a terabyte of holes": holes("records.jsonl", 1 << 40),
 }

@@ -159,7 +159,6 @@ SAYS = {
     "a row that is not there": (odd := "counters that are not as it has described them"),
     "a silence in words in a result": odd,
     "a silence of no number in a result": odd,
-    "3,000 lengths in a result": odd,
     "an edge that is none in a result": odd,
     "streams that come and go in a result": odd,
     "a readback at three edges in a result": "makes no line of a record .sender.resident: ",

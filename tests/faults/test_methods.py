@@ -70,22 +70,16 @@ def deliver(pair: Pair, send: str, receive: str, number: int, **options: Any) ->
         assert sent.numbers("", "digest") == received.numbers("", "digest")
 
 
-def test_an_option_belongs_to_its_method_and_is_checked(
+def test_a_method_checks_the_bounds_of_its_options(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its bounds hold, and another method's job does not take it."""
     worker = pair.sender
     option = worker.catalogue.send["splice"].options[0]
-    for method, value, says in (
-        ("splice", 1, "must be between"),
-        ("write", 65536, "another method"),
-    ):
-        job = {"role": "send", "method": method, "streams": 1, "chunk": 10, "duration": 10}
-        values = {**worker.values(job), option.id: value}
-        with monkeypatch.context() as patch:
-            patch.setattr(worker, "values", lambda *_, given=values: given)
-            with pytest.raises(EngineError, match=says):
-                worker.prepare(job)
+    job = {"role": "send", "method": "splice", "streams": 1, "chunk": 10, "duration": 10}
+    values = {**worker.values(job), option.id: 1}
+    monkeypatch.setattr(worker, "values", lambda *_: values)
+    with pytest.raises(EngineError, match="must be between"):
+        worker.prepare(job)
 
 
 @contextlib.contextmanager
@@ -235,26 +229,21 @@ def test_a_sender_that_closes_too_early(pair: Pair, receive: str) -> None:
         worker.await_edge(Edge.OPEN, PATIENCE)
         peer.sendall(bytes(300_000))
         peer.close()
-        assert "closed after 300000 of 1000000000 bytes; look at the other side's" in fails(worker)
+        assert (
+            "closed after 300000 bytes, before the end of the measured window; look at the"
+            in fails(worker)
+        )
 
 
 # Files
 
 
-CUT_SHORT: list[tuple[str, Options]] = [
-    *((send, {}) for send in FROM_FILE),
-    ("mmap", {"map": "whole"}),
-]
-
-
 @pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize(("send", "options"), CUT_SHORT)
-def test_a_source_that_is_cut_short(
-    tmp_path: Path, pair: Pair, send: str, options: Options, streams: int
-) -> None:
+@pytest.mark.parametrize("send", FROM_FILE)
+def test_a_source_that_is_cut_short(tmp_path: Path, pair: Pair, send: str, streams: int) -> None:
     source = tmp_path / "source"
     source.write_bytes(bytes(4 << 20))
-    job = {"source": "file", "source_path": str(source), **options}
+    job: Options = {"source": "file", "source_path": str(source)}
     with served_on(pair, pair.sender, send, "read"):
         pair.prepare(send, "read", job, duration=600_000 * MS, streams=streams)
         pair.start(bounded=False)
@@ -308,7 +297,7 @@ def test_a_sink_beyond_the_limit_of_file_sizes(tmp_path: Path, receive: str) -> 
         pair.start(bounded=False)
         said = fails(pair.receiver)
         pair.sender.abort()
-    assert f"{sink}: File too large; raise the limit on the size of files (ulimit -f)" in said
+    assert f"{sink}: File too large; free some space or raise the limit on file sizes" in said
     assert LIMIT - 65536 <= sink.stat().st_size <= LIMIT
 
 

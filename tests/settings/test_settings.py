@@ -21,7 +21,7 @@ import pytest
 from netbench import campaign
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
-from netbench.hosts.local import LocalProcess
+from netbench.hosts.local import LocalChannel, LocalProcess
 from netbench.model import Command, Host, SettingLevel
 from netbench.result.journal import Change, LeftChanged
 from netbench.run import conductor
@@ -601,6 +601,46 @@ def test_hosts_of_one_kernel_have_one_stack(tmp_path: Path) -> None:
     assert not [line for line in journal.entries() if isinstance(line, LeftChanged)]
 
 
+def test_hosts_of_one_kernel_are_one_account_s(tmp_path: Path) -> None:
+    """Their helpers would not know of each other."""
+
+    class Channel(LocalChannel):
+        def start_helper(self) -> LocalProcess:
+            return self.start(("env", f"SUDO_UID={4242 if self.name == 'rcv' else 0}", *HELPER))
+
+    fin = Path("/proc/sys/net/ipv4/tcp_fin_timeout")
+    before, files = fin.read_text(), Files(tmp_path)
+    text = TWO.format(command=files.text()).replace(
+        "moved: never", "sysctl.net.ipv4.tcp_fin_timeout: 15"
+    )
+    asked = campaign.parse(text, "two.yaml")
+    with pytest.raises(EngineError, match=r"are one machine.* as two accounts"):
+        conductor.start(asked, tmp_path / "r", channels=lambda host: Channel(host.name))
+    assert (files.read(), fin.read_text()) == (files.before, before)
+
+
+def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
+    """It does not hold the lock of the host; continued it would undo what was undone for it."""
+    files, journal = Files(tmp_path), list[Any]()
+    processes = [LocalProcess(HELPER) for _ in range(2)]
+    pair = [Worker(p, h) for p, h in zip(processes, ("lower", "upper"), strict=True)]
+    for worker, level in zip(pair, ({"tuned": "fast"}, {"moved": "never"}), strict=True):
+        place = SettingContext(worker.host, worker, ADDRESS)
+        holder(place, worker, journal, files.commands).hold(parsed([level]))
+    os.kill(processes[1].pid, signal.SIGSTOP)
+    for process in processes:
+        process.write_end()
+    again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+    there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
+    left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
+    list(put_back(there, left, journal.append, NAME))
+    assert processes[1].finish(5) == -signal.SIGKILL
+    assert processes[0].finish(5) == 0
+    assert files.read() == files.before
+    for worker in again.values():
+        worker.close()
+
+
 @pytest.mark.parametrize("lost", ["both", "upper", "lower"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, 0], ids=["killed", "without a controller"])
 def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
@@ -706,6 +746,25 @@ def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path
     assert "gone with what was below it" in said[0]
 
 
+@pytest.mark.slow  # the undo above takes longer than a helper waits for one that does not leave
+def test_a_helper_that_leaves_waits_for_a_slow_undo_above(tmp_path: Path) -> None:
+    fin, journal = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), list[Any]()
+    before, setting = fin.read_text(), "sysctl.net.ipv4.tcp_fin_timeout"
+    processes = [LocalProcess(HELPER) for _ in range(2)]
+    pair = {p: Worker(p, h) for p, h in zip(processes, ("lower", "upper"), strict=True)}
+    lower, upper = (
+        holder(SettingContext(worker.host, worker, ADDRESS), worker, journal)
+        for worker in pair.values()
+    )
+    lower.hold(parsed([{setting: "30"}]))
+    upper.hold(parsed([{setting: "15"}]))
+    upper.place.worker.operate("exec", ("true",), undo=("sleep", "7"), scope=next(NUMBERS))
+    for process in processes:
+        process.write_end()
+    assert [process.finish(20) for process in processes] == [0, 0]
+    assert fin.read_text() == before
+
+
 def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Worker) -> None:
     worker.operate("undone", (NAME, "0"), str(next(NUMBERS)))
     known = worker.operate("undone", (NAME, "0"))[0]
@@ -719,15 +778,17 @@ def test_a_restore_elsewhere_leaves_what_is_known_of_undone_changes(worker: Work
 
 def test_an_account_has_few_logs_of_what_was_undone() -> None:
     helper = Worker(LocalProcess(("env", "SUDO_UID=4242", "SUDO_USER=kim", *HELPER)), "here")
-    names = [secrets.token_hex(16) for _ in range(17)]
-    for name in names[:16]:
+    *names, more = [secrets.token_hex(16) for _ in range(5)]
+    for name in names:
         helper.operate("undone", (name, "0"), "begin")
-    with pytest.raises(EngineError, match="16 campaigns of this account have left"):
-        helper.operate("undone", (names[16], "0"), "begin")
+    with pytest.raises(EngineError, match="4 campaigns of this account have left"):
+        helper.operate("undone", (more, "0"), "begin")
     helper.operate("undone", (names[0], "0"), "7")  # one that is there
-    assert helper.operate("undone", (names[0], "0"))[0] == "7 7\n"
-    for name in names[:16]:
+    assert helper.operate("undone", (names[0], "5"))[0] == "7 7\n"
+    with pytest.raises(EngineError, match="File too large"):
+        helper.operate("undone", (names[0], "0"), str(2**20))
+    for name in names:
         helper.operate("undone", (name, "0"), "end")
-    helper.operate("undone", (names[16], "0"), "begin")
-    helper.operate("undone", (names[16], "0"), "end")
+    helper.operate("undone", (more, "0"), "begin")
+    helper.operate("undone", (more, "0"), "end")
     helper.close()

@@ -136,14 +136,12 @@ Behaviour = tuple[Frame, Callable[[int, bytes], Iterator[bytes]]]
 
 
 SAMPLE = numbers("flow", "bytes", 0, 1, 7)
-LENGTHS = next(key for key in ROWS if key[1] == "splice_out")
 WINDOW = b"".join(numbers("flow", "bytes", edge, 10**9 * (2 - edge), 7) for edge in range(2))
 HEARTBEAT = frames.frame(Frame.HEARTBEAT, 0)
 
 ODD = {
     "a silence in words": text(ROWS["", "silence"], b"x"),
     "a silence of no number": numbers("", "silence", 0, 0),
-    "3,000 lengths": numbers(*LENGTHS, 0, 0, *range(3000)),
     "an edge that is none": numbers("", "port", 9, 0, 5),
     "streams that come and go": numbers("flow", "bytes", 1, 2**62, 5, 5),
     "a readback at three edges": b"".join(numbers("", "resident", edge, 0, 5) for edge in range(3)),

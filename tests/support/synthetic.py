@@ -26,6 +26,7 @@ HEAD: Record = {
 TICKS = 100
 CPUS = 4
 SECOND = 10**9
+SECONDS = 10.0  # of a window
 BUFFERS = ("send_buffer", "receive_buffer")
 HOST_SETTINGS = ("tso", "gso", "gro", "sg", "mtu")
 STEPS = {
@@ -93,7 +94,6 @@ class Synth:
     apart: float = 0.0
     kernels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
-    duration: float = 10.0
 
     def cells(self) -> list[dict[str, Any]]:
         crossed = (
@@ -172,7 +172,7 @@ class Synth:
         rate, *cpus = self.truth(factors)
         trend = 1 + self.drift * (block / max(self.runs - 1, 1) - 0.5)
         moved = rate * shift * trend * (1 + self.spread * rng.standard_normal())
-        moved = moved * 1e9 / 8 * self.duration
+        moved = moved * 1e9 / 8 * SECONDS
         busy = [cpu * (1 + 2 * self.spread * rng.standard_normal()) for cpu in cpus]
         names = pair.split(">")
         sides = [
@@ -194,14 +194,14 @@ class Synth:
         self, host: str, clock: dict[str, int], moved: float, cpu: float, rng: np.random.Generator
     ) -> Record:
         opened = clock[host] = clock[host] + SECOND
-        length = int(self.duration * SECOND) + int(rng.integers(0, 90_000))
-        cpu_us = int(cpu * self.duration * 1e6)
+        length = int(SECONDS * SECOND) + int(rng.integers(0, 90_000))
+        cpu_us = int(cpu * SECONDS * 1e6)
         start = int(rng.integers(1, 10**9))
         return {
             "host": host,
             "time_ns": [opened, opened + length],
             "flow": {
-                "bytes": [[1048576], [1048576 + int(moved * length / (self.duration * SECOND))]],
+                "bytes": [[1048576], [1048576 + int(moved * length / (SECONDS * SECOND))]],
                 "steps": [[16], [16 + int(moved / 65536)]],
             },
             "tcp": {"retransmits": [[0], [0]], "rtt_us": [[44], [51]], "cwnd": [[10], [42]]},
@@ -220,11 +220,11 @@ class Synth:
         """
         groups = [(sides[0], sum(busy))] if shared else list(zip(sides, busy, strict=True))
         for side, cpus in groups:
-            ticks = math.ceil((cpus + 0.1) * self.duration * TICKS)
+            ticks = math.ceil((cpus + 0.1) * SECONDS * TICKS)
             user, softirq = ticks // 12, ticks // 5
             parts = {"user": user, "nice": 0, "system": ticks - user - softirq, "irq": 0}
             parts["softirq"] = softirq
-            idle = round(CPUS * self.duration * TICKS) - sum(parts.values())
+            idle = round(CPUS * SECONDS * TICKS) - sum(parts.values())
             side["procstat"] = {name: [1000, 1000 + n] for name, n in parts.items()} | {
                 "idle": [50_000, 50_000 + max(0, idle)],
                 "iowait": [10, 10],

@@ -22,7 +22,6 @@ from netbench.stats.comparison import Comparison
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.intervals import Numbers, means_of, ratio_confidence
 from netbench.stats.pairs import Series
-from netbench.stats.power import POWER, units_needed
 from tools.bench.table import Part, Row
 
 SEED, CAMPAIGNS = 31, 20_000
@@ -316,7 +315,7 @@ FALSE = 0.055
 
 def table() -> Iterator[Regime]:
     """All regimes."""
-    for each in (_equal, _following, _power, _planned, _failing, _equivalent):
+    for each in (_equal, _following, _power, _failing, _equivalent):
         yield from each()
 
 
@@ -370,15 +369,6 @@ def _power() -> Iterator[Regime]:
             made = partial(sequential, repeat=repeat, spread=spread, effect=effect)
             what = f"power: sd {spread:.0%}, effect {effect:.0%}, 5 to 30 blocks, until: {until}"
             yield Regime(what, made, 0.95, beside=partial(made, plain=True))
-
-
-def _planned() -> Iterator[Regime]:
-    for spread, effect in ((0.03, 0.03), (0.01, 0.01), (0.03, 0.02), (0.03, 0.01)):
-        n = units_needed(math.log1p(effect), spread * math.sqrt(2), 0.95, blocks=True)
-        assert n is not None
-        made = partial(verdicts, draw=partial(normal, spread=spread), n=n, effect=effect)
-        what = f"the planner's {POWER:.0%}: sd {spread:.0%}, effect {effect:.0%}, {n} blocks"
-        yield Regime(what, made, 0.77, 0.83)
 
 
 def _failing() -> Iterator[Regime]:

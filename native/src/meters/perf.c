@@ -51,9 +51,7 @@ static const struct {
 
 /* clang-format off */
 #define COUNT(at, name_, about_, unit_) \
-	[at] = { .name = name_, .about = about_ ", all CPUs", .unit = unit_ }, \
-	[COUNTS + (at)] = { .name = "cpu_" name_, .about = about_ ", each CPU", .unit = unit_, \
-			    .per = NB_PER_CPU }
+	[at] = { .name = name_, .about = about_ ", all CPUs", .unit = unit_ }
 
 static const struct nb_field counters[] = {
 	COUNT(0, "kernel_cycles", "cycles in the kernel", NB_UNIT_NONE),
@@ -174,10 +172,10 @@ static int probe_perf(char *why, size_t room)
 
 static size_t group_of(size_t counter)
 {
-	size_t at = counter % COUNTS, group = 0;
+	size_t group = 0;
 
-	while (at - groups[group].first >= groups[group].count &&
-	       (!groups[group].times || at - groups[group].times >= 2))
+	while (counter - groups[group].first >= groups[group].count &&
+	       (!groups[group].times || counter - groups[group].times >= 2))
 		group++;
 	return group;
 }
@@ -193,14 +191,8 @@ static void explain(size_t counter, char *why, size_t room)
 	snprintf(why, room, "%s", known[group]);
 }
 
-static void take(uint64_t *numbers, size_t cpus, size_t counter, size_t cpu, uint64_t number)
-{
-	nb_add_number(&numbers[counter], number);
-	numbers[COUNTS + counter * cpus + cpu] = number;
-}
-
 /* -1: a CPU that was there has gone. */
-static int read_group(const int *files, size_t group, size_t cpu, size_t cpus, uint64_t *numbers)
+static int read_group(const int *files, size_t group, size_t cpu, uint64_t *numbers)
 {
 	uint64_t values[HEAD + EVENTS];
 	size_t length = (HEAD + groups[group].count) * sizeof(*values);
@@ -211,24 +203,22 @@ static int read_group(const int *files, size_t group, size_t cpu, size_t cpus, u
 	if (read(leader, values, sizeof(values)) != (ssize_t)length)
 		return -1;
 	for (size_t i = 0; i < groups[group].count; i++)
-		take(numbers, cpus, groups[group].first + i, cpu, values[HEAD + i]);
+		nb_add_number(&numbers[groups[group].first + i], values[HEAD + i]);
 	if (groups[group].times) {
-		take(numbers, cpus, groups[group].times, cpu, values[1]);
-		take(numbers, cpus, groups[group].times + 1, cpu, values[2]);
+		nb_add_number(&numbers[groups[group].times], values[1]);
+		nb_add_number(&numbers[groups[group].times + 1], values[2]);
 	}
 	return 0;
 }
 
 static void read_perf(struct nb_reading *reading, uint64_t *numbers)
 {
-	size_t cpus = reading->cpus;
-
-	memset(numbers, 0xff, COUNTS * (1 + cpus) * sizeof(*numbers)); /* NB_MISSING */
+	memset(numbers, 0xff, COUNTS * sizeof(*numbers)); /* NB_MISSING */
 	for (size_t group = 0; group < GROUPS; group++) {
 		int lost = 0;
 
-		for (size_t cpu = 0; cpu < cpus; cpu++)
-			lost |= read_group(reading->files, group, cpu, cpus, numbers);
+		for (size_t cpu = 0; cpu < reading->cpus; cpu++)
+			lost |= read_group(reading->files, group, cpu, numbers);
 		for (size_t i = 0; lost && i < COUNTS; i++)
 			if (group_of(i) == group)
 				numbers[i] = NB_MISSING;

@@ -5,7 +5,7 @@
  * What the kernel counts as a whole has NB_HOST_WIDE. /proc/interrupts and /proc/softirqs (proc(5))
  * are tables: the first line names the CPU of each column. /proc/net/softnet_stat has a line a CPU
  * in hexadecimal (softnet_seq_show(), net/core/net-procfs.c): processed, dropped, time_squeeze,
- * ..., received_rps (10th), and, since Linux 5.10, the CPU (13th).
+ * ..., received_rps (10th), and the CPU (13th).
  *
  * What its network namespace counts is this side's own: /proc/net/dev, /proc/net/snmp,
  * /proc/net/netstat and /proc/net/snmp6 (proc_net(5), and the kernel's
@@ -297,16 +297,14 @@ static void read_table(struct state *state, char *line, size_t all)
 
 static void read_softnet(const struct state *state, char *line)
 {
-	for (size_t index = 0; line; index++, line = nb_proc_next_line(line)) {
+	for (; line; line = nb_proc_next_line(line)) {
 		uint64_t words[SOFTNET_WORDS] = { 0 };
 		char *at = line;
 		size_t count = 0;
 
 		while (count < SOFTNET_WORDS && nb_proc_number(&at, 16, &words[count]))
 			count++;
-		if (count <= SOFTNET_CPU) /* an older kernel: online CPUs, in order */
-			words[SOFTNET_CPU] = index;
-		if (count < 3)
+		if (count < SOFTNET_WORDS)
 			return;
 		add_of_cpu(state, PROCESSED, words[SOFTNET_CPU], words[0]);
 		add_of_cpu(state, DROPPED, words[SOFTNET_CPU], words[1]);

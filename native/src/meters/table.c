@@ -12,7 +12,6 @@
 	row(soak) \
 	row(softirq) \
 	row(perf) \
-	row(psi) \
 	row(energy) \
 	row(cpuidle)
 /* clang-format on */

@@ -8,8 +8,6 @@
 #include "../flow.h"
 #include "../meter.h"
 
-#define FIELD(member) offsetof(struct tcp_info, member), sizeof(((struct tcp_info *)NULL)->member)
-
 static const struct nb_field counters[] = {
 	{ "retransmits", "segments sent again (tcpi_total_retrans)", .unit = NB_UNIT_PACKETS,
 	  .per = NB_PER_STREAM },
@@ -23,12 +21,10 @@ static const struct nb_field counters[] = {
 	  .per = NB_PER_STREAM, .flags = NB_GAUGE },
 };
 
-static const struct {
-	size_t offset;
-	size_t size;
-} places[] = {
-	{ FIELD(tcpi_total_retrans) }, { FIELD(tcpi_segs_out) }, { FIELD(tcpi_segs_in) },
-	{ FIELD(tcpi_rtt) },	       { FIELD(tcpi_snd_cwnd) },
+static const size_t places[] = {
+	offsetof(struct tcp_info, tcpi_total_retrans), offsetof(struct tcp_info, tcpi_segs_out),
+	offsetof(struct tcp_info, tcpi_segs_in),       offsetof(struct tcp_info, tcpi_rtt),
+	offsetof(struct tcp_info, tcpi_snd_cwnd),
 };
 
 static void read_info(struct nb_reading *reading, uint64_t *numbers)
@@ -37,15 +33,14 @@ static void read_info(struct nb_reading *reading, uint64_t *numbers)
 		struct tcp_info info;
 		socklen_t length = sizeof(info);
 
-		if (getsockopt(reading->flows[i].socket, IPPROTO_TCP, TCP_INFO, &info, &length))
-			length = 0;
+		int failed =
+			getsockopt(reading->flows[i].socket, IPPROTO_TCP, TCP_INFO, &info, &length);
+
 		for (size_t c = 0; c < NB_LENGTH(counters); c++) {
 			uint32_t number;
 
-			memcpy(&number, (char *)&info + places[c].offset, sizeof(number));
-			/* An older kernel gives a shorter structure. */
-			numbers[c * reading->streams + i] =
-				places[c].offset + places[c].size <= length ? number : NB_MISSING;
+			memcpy(&number, (char *)&info + places[c], sizeof(number));
+			numbers[c * reading->streams + i] = failed ? NB_MISSING : number;
 		}
 	}
 }

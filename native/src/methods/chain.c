@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int flags,
-		  struct nb_error *error)
+int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struct nb_error *error)
 {
 	size_t links = depth ? (size_t)depth : NB_CHAIN_DEPTH;
 	struct nb_chain *chain =
@@ -18,8 +17,7 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int f
 		return -NB_ERR_MEMORY;
 	chain->operation = operation;
 	chain->depth = (uint32_t)links;
-	chain->flags = MSG_WAITALL | MSG_NOSIGNAL | flags;
-	status = nb_areas_open(&chain->areas, flow, error);
+	status = nb_flow_open_buffer(flow, error);
 	/* A send and its notification are two completions, and notifications of earlier chains
 	 * come late. */
 	return status ? status
@@ -37,7 +35,7 @@ static void prepare_requests(const struct nb_flow *flow, const struct nb_chain *
 		entry->opcode = chain->operation;
 		entry->ioprio = chain->how;
 		entry->fd = flow->socket;
-		entry->msg_flags = (uint32_t)chain->flags;
+		entry->msg_flags = MSG_WAITALL | MSG_NOSIGNAL;
 	}
 }
 
@@ -131,14 +129,12 @@ static int await_links(struct nb_flow *flow, struct nb_chain *chain)
 static int fail_link(struct nb_flow *flow, int number)
 {
 	errno = number;
-	if (number == EFAULT) /* a mapped page is beyond the source's end */
-		return (int)nb_flow_fail_cut(flow, "send");
-	if (number == ENOBUFS || number == ENOMEM)
-		return (int)nb_flow_fail(flow, "send",
-					 "use a smaller chunk or queue_depth, or raise `ulimit -l`",
-					 "to the connection");
-	return (int)nb_flow_fail(flow, "send", "check the path between the data addresses",
-				 "to the connection");
+	return (int)nb_flow_fail(
+		flow, "send",
+		number == ENOBUFS || number == ENOMEM
+			? "use a smaller chunk or queue_depth, or raise `ulimit -l`"
+			: "check the path between the data addresses",
+		"to the connection");
 }
 
 /* Some links did not send all of their chunk. The first of these breaks the chain: those after it
@@ -217,8 +213,6 @@ void nb_chain_close(struct nb_flow *flow)
 {
 	struct nb_chain *chain = flow->state;
 
-	if (chain) {
+	if (chain)
 		nb_uring_close(&chain->ring);
-		nb_areas_close(&chain->areas, flow);
-	}
 }

@@ -8,7 +8,6 @@
 #define NB_CHAIN_H
 
 #include "../method.h"
-#include "areas.h"
 #include "uring.h"
 
 enum { NB_CHAIN_DEPTH = 8, NB_CHAIN_DEPTH_MAX = 1024 };
@@ -21,10 +20,8 @@ struct nb_chain_link {
 
 struct nb_chain {
 	struct nb_uring ring;
-	struct nb_areas areas;
 	uint8_t operation; /* IORING_OP_... */
 	uint16_t how;	   /* sqe->ioprio of each */
-	int flags;	   /* MSG_... of each */
 	uint32_t depth;
 	uint32_t count;	 /* prepared, not sent */
 	uint32_t flying; /* of these: submitted, without a completion */
@@ -43,10 +40,8 @@ struct nb_chain {
 	{ "queue_depth", "sends that are submitted at once, as a chain; left out: 8",              \
 	  .flags = NB_USER, .minimum = 1, .maximum = NB_CHAIN_DEPTH_MAX }
 
-/* Make flow->state a chain of at most `depth` sends, 0: as many as usual, with these further
- * MSG_... What it sends is mapped. */
-int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, int flags,
-		  struct nb_error *error);
+/* Make flow->state a chain of at most `depth` sends, 0: as many as usual. */
+int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struct nb_error *error);
 int nb_chain_begin(struct nb_flow *flow);
 /* Send what has come together. 0, or negative with flow->error filled. */
 int nb_chain_flush(struct nb_flow *flow);
@@ -77,18 +72,16 @@ static inline __attribute__((always_inline)) ssize_t nb_chain_step(struct nb_flo
 	struct nb_chain *chain = flow->state;
 	int status = __builtin_expect(flow->shares, 0) ? nb_chain_settle(flow) : 0;
 	struct nb_chain_link *link = &chain->links[chain->count];
-	size_t length;
 
 	if (status)
 		return status;
-	link->from = nb_areas_next(&chain->areas, flow, most, &length);
-	link->length = length;
-	nb_areas_advance(flow, length);
+	link->from = flow->buffer;
+	link->length = most;
 	nb_chain_prepare(chain, chain->count++);
 	if (chain->count < chain->depth)
-		return (ssize_t)length;
+		return (ssize_t)most;
 	status = flow->shares ? nb_chain_launch(flow) : nb_chain_flush(flow);
-	return status && status != NB_NOTHING ? status : (ssize_t)length;
+	return status && status != NB_NOTHING ? status : (ssize_t)most;
 }
 
 void nb_chain_close(struct nb_flow *flow);

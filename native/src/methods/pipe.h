@@ -9,12 +9,11 @@
 #include "../flow.h"
 
 struct nb_pipe {
-	int in;		    /* written to */
-	int out;	    /* read from */
-	int discard;	    /* /dev/null, or -1 */
-	size_t size;	    /* in bytes */
-	int turn;	    /* of two buffers, which one is filled next */
-	unsigned int flags; /* SPLICE_F_... of what is spliced out of it */
+	int in;	     /* written to */
+	int out;     /* read from */
+	int discard; /* /dev/null, or -1 */
+	size_t size; /* in bytes */
+	int turn;    /* of two buffers, which one is filled next */
 };
 
 /* The options of the methods with a pipe. */
@@ -22,13 +21,6 @@ struct nb_pipe {
 	{ "pipe_size",	    "size of the pipe (F_SETPIPE_SZ); left out: what a chunk needs",       \
 	  .flags = NB_USER, .type = NB_SIZE,                                                       \
 	  .minimum = 4096,  .maximum = 1U << 30 }
-#define NB_SPLICE_MORE                                                                             \
-	{ "splice_more", "splice(2) to the socket with SPLICE_F_MORE", .flags = NB_USER,           \
-	  .type = NB_FLAG, .maximum = 1 }
-#define NB_GIFT                                                                                    \
-	{ "gift", "vmsplice(2) with SPLICE_F_GIFT", .flags = NB_USER, .type = NB_FLAG,             \
-	  .maximum = 1 }
-
 /* Make flow->state a pipe of `asked` bytes, or, where that is 0, one that holds at least `size`. It
  * is the first part of `room` bytes of zeros that are freed with it. */
 int nb_pipe_open(struct nb_flow *flow, size_t room, uint64_t asked, size_t size,
@@ -45,21 +37,19 @@ static inline int nb_pipe_sink(const struct nb_flow *flow)
 	return flow->sink.fd >= 0 ? flow->sink.fd : pipe->discard;
 }
 
-/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs, and what
- * they returned in a histogram. Returns bytes or <0. In the step of its method, where it is half of
+/* Splice `length` bytes out of the pipe to fd; counts calls and short ones in two proofs.
+ * Returns bytes or <0. In the step of its method, where it is half of
  * what a chunk costs outside the kernel. */
 static inline __attribute__((always_inline)) ssize_t nb_pipe_empty(struct nb_flow *flow, int fd,
 								   size_t length,
 								   unsigned int calls,
-								   unsigned int shorts,
-								   unsigned int lengths)
+								   unsigned int shorts)
 {
 	struct nb_pipe *pipe = flow->state;
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done,
-					  SPLICE_F_MOVE | pipe->flags);
+		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
 
 		nb_count(flow, calls, 1);
 		if (moved < 0 && nb_flow_again(flow))
@@ -71,7 +61,6 @@ static inline __attribute__((always_inline)) ssize_t nb_pipe_empty(struct nb_flo
 		if (moved < 0)
 			return nb_flow_fail(flow, "splice", "look at the other side's error",
 					    "from the pipe to the connection");
-		nb_count_length(flow, lengths, moved);
 		done += (size_t)moved;
 		if (done < length)
 			nb_count(flow, shorts, 1);

@@ -10,7 +10,6 @@
 
 enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1 };
 enum { IN, OUT, SHORT };
-enum { IN_LENGTHS, OUT_LENGTHS };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
@@ -22,8 +21,6 @@ static const struct nb_field proofs[] = {
 	NB_CALLS("splice_in_calls", "splice(2) calls from the socket to the pipe", NB_MUST_MOVE),
 	NB_CALLS("splice_out_calls", "splice(2) calls from the pipe to the sink", NB_MUST_MOVE),
 	NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
-	NB_RETURNED("splice_in", "splice(2) calls to the pipe by what they moved"),
-	NB_RETURNED("splice_out", "splice(2) calls to the sink by what they moved"),
 };
 
 static int open_pipe(struct nb_flow *flow, struct nb_error *error)
@@ -44,14 +41,13 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 		return nb_flow_fail_receive(flow, "splice");
 	if (got == 0)
 		return 0;
-	nb_count_length(flow, IN_LENGTHS, got);
-	return nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)got, OUT, SHORT, OUT_LENGTHS);
+	return nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)got, OUT, SHORT);
 }
 
 const struct nb_method nb_receive_splice = {
 	.name = "splice",
 	.about = "splice(2) socket to pipe, pipe to sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.open = open_pipe,

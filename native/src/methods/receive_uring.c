@@ -77,7 +77,8 @@ static int register_buffers(struct nb_flow *flow, struct state *state, struct nb
 	ring.ring_addr = (uint64_t)(uintptr_t)room;
 	if (nb_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &ring, 1))
 		return nb_fail_errno(error, "prepare run",
-				     "use a smaller queue_depth, or raise `ulimit -l`",
+				     "use a power of two as queue_depth, a smaller one, or raise "
+				     "`ulimit -l`",
 				     "registering a ring of %u buffers", state->buffers);
 	for (uint32_t i = 0; i < state->buffers; i++)
 		give(flow, state, (uint16_t)i);
@@ -93,10 +94,6 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	if (!state)
 		return -NB_ERR_MEMORY;
 	state->buffers = depth ? (uint32_t)depth : DEPTH_DEFAULT;
-	if (state->buffers & (state->buffers - 1))
-		return nb_fail(error, NB_ERR_REQUEST, "prepare run",
-			       "use a power of two as queue_depth", "a ring of %u buffers",
-			       state->buffers);
 	state->stride = ((size_t)flow->job->chunk + flow->page - 1) / flow->page * flow->page;
 	status = nb_flow_buffer(flow, state->buffers * state->stride, error);
 	/* Each buffer's completion has room, and that of the request's end. */
@@ -210,7 +207,7 @@ const struct nb_method nb_receive_uring = {
 	.name = "uring",
 	.about = "io_uring(7): multishot IORING_OP_RECV into provided buffers; write(2) to a file "
 		 "sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
 	.buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),
 	NB_TABLE(proofs),

@@ -13,15 +13,14 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1, GIFT };
+enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1 };
 enum { BUFFERS = 2 };
-enum { READS, IN, OUT, SHORT, GIFTED };
+enum { READS, IN, OUT, SHORT };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
 	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
-	[GIFT] = NB_GIFT,
 };
 
 static const struct nb_field proofs[] = {
@@ -32,9 +31,6 @@ static const struct nb_field proofs[] = {
 			 NB_MUST_MOVE),
 	[SHORT] =
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
-	[GIFTED] = { "gifted_bytes", "bytes given to the pipe with SPLICE_F_GIFT",
-		     .unit = NB_UNIT_BYTES },
-	NB_RETURNED("splice_out", "splice(2) calls to the sink by what they moved"),
 };
 
 static size_t half(const struct nb_flow *flow)
@@ -54,13 +50,12 @@ static int open_buffers(struct nb_flow *flow, struct nb_error *error)
 static int pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 {
 	const struct nb_pipe *pipe = flow->state;
-	unsigned int flags = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
 
 	for (size_t done = 0; done < length;) {
 		size_t left = length - done;
 		struct iovec part = { .iov_base = from + done,
 				      .iov_len = left < pipe->size ? left : pipe->size };
-		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, flags);
+		ssize_t moved = nb_vmsplice(pipe->in, &part, 1, 0);
 
 		nb_count(flow, IN, 1);
 		if (moved < 0 && errno == EINTR)
@@ -69,8 +64,7 @@ static int pass_on(struct nb_flow *flow, unsigned char *from, size_t length)
 			return (int)nb_flow_fail(flow, "vmsplice",
 						 "report it as a defect of netbench",
 						 "from the buffer to the pipe");
-		nb_count(flow, GIFTED, flags ? (uint64_t)moved : 0);
-		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT, 0) < 0)
+		if (nb_pipe_empty(flow, nb_pipe_sink(flow), (size_t)moved, OUT, SHORT) < 0)
 			return -1;
 		done += (size_t)moved;
 	}
@@ -98,7 +92,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 const struct nb_method nb_receive_vmsplice = {
 	.name = "vmsplice",
 	.about = "read(2) into one of two buffers, vmsplice(2) to a pipe, splice(2) to the sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
 	.buffers = BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),

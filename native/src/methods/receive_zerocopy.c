@@ -10,11 +10,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "../direct.h"
 #include "../method.h"
@@ -38,29 +35,6 @@ static const struct nb_field proofs[] = {
 		     .unit = NB_UNIT_BYTES },
 };
 
-/* A socket without a connection says that it has none; one that knows the option not, so. */
-static int probe(char *why, size_t room)
-{
-	struct tcp_zerocopy_receive wish = { 0 };
-	socklen_t length = sizeof(wish);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0;
-
-	if (fd < 0) {
-		snprintf(why, room, "no TCP socket: %s", strerror(errno));
-		return -1;
-	}
-	if (getsockopt(fd, IPPROTO_TCP, TCP_ZEROCOPY_RECEIVE, &wish, &length) &&
-	    (errno == ENOPROTOOPT || errno == EOPNOTSUPP)) {
-		snprintf(why, room,
-			 "the kernel refuses TCP_ZEROCOPY_RECEIVE (%s); Linux 4.18 or later with "
-			 "CONFIG_MMU takes it",
-			 strerror(errno));
-		status = -1;
-	}
-	close(fd);
-	return status;
-}
-
 static size_t mappable(const struct nb_flow *flow)
 {
 	return (size_t)flow->job->chunk & ~(flow->page - 1);
@@ -73,8 +47,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 			    : NULL;
 
 	if (map == MAP_FAILED)
-		return nb_fail_errno(error, "map connection",
-				     "use Linux 4.18 or later, or another receive method",
+		return nb_fail_errno(error, "map connection", "use another receive method",
 				     "stream %u, %zu bytes", flow->index, mappable(flow));
 	flow->state = map;
 	return nb_socket_options_share(flow, error);
@@ -186,7 +159,6 @@ const struct nb_method nb_receive_zerocopy = {
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
-	.probe = probe,
 	.open = nb_flow_open_buffer,
 	.connected = connected,
 	.step = step,

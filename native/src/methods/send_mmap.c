@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * write(2) to the connection from a mapping of the source. `map: window` maps a section with
- * mmap(2) for each chunk and lets it go with munmap(2); `map: whole` maps all of it once, before
- * the run.
- */
-#include <stdlib.h>
+/* write(2) to the connection from a mapping of the source: mmap(2) maps a section for each chunk,
+ * and munmap(2) lets it go. */
 #include <sys/mman.h>
 
 #include "../direct.h"
 #include "../method.h"
-#include "areas.h"
 #include "socket_options.h"
 
-enum { MAP = NB_SENDER_WAIT + 1 };
-enum { WINDOW, WHOLE };
 enum { MAPS, WRITES, SHORT };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-	[MAP] = { "map", "what is mapped: a window for each chunk, or the whole source once",
-		  .words = "window whole", .flags = NB_USER, .type = NB_WORD },
 };
 
 static const struct nb_field proofs[] = {
@@ -28,16 +19,6 @@ static const struct nb_field proofs[] = {
 	[WRITES] = NB_CALLS("write_calls", "write(2) calls from a mapping", NB_MUST_MOVE),
 	[SHORT] = NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 };
-
-static int open_areas(struct nb_flow *flow, struct nb_error *error)
-{
-	struct nb_areas *areas;
-
-	if (flow->job->extra[MAP] != WHOLE)
-		return 0;
-	areas = nb_flow_state(flow, sizeof(*areas), error);
-	return areas ? nb_areas_open(areas, flow, error) : -NB_ERR_MEMORY;
-}
 
 /* After a write(2) that took less than asked, or failed. Returns bytes in all, or <0. */
 static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const char *from,
@@ -70,19 +51,7 @@ static inline __attribute__((always_inline)) ssize_t write_mapped(struct nb_flow
 		       : write_rest(flow, from, length, written);
 }
 
-static __attribute__((noinline)) ssize_t step_whole(struct nb_flow *flow, size_t most)
-{
-	const struct nb_areas *areas = flow->state;
-	struct nb_source *source = &flow->source;
-	const unsigned char *from = areas->each[source->at].start + source->offset;
-	ssize_t written = write_mapped(flow, (const char *)from, nb_source_clamp(source, most));
-
-	if (written > 0)
-		nb_source_advance(source, (size_t)written);
-	return written;
-}
-
-static __attribute__((noinline)) ssize_t step_window(struct nb_flow *flow, size_t most)
+static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct nb_source *source = &flow->source;
 	const struct nb_range *range = &source->ranges[source->at];
@@ -104,25 +73,12 @@ static __attribute__((noinline)) ssize_t step_window(struct nb_flow *flow, size_
 	return written;
 }
 
-static ssize_t step(struct nb_flow *flow, size_t most)
-{
-	return flow->state ? step_whole(flow, most) : step_window(flow, most);
-}
-
-static void close_areas(struct nb_flow *flow)
-{
-	if (flow->state)
-		nb_areas_close(flow->state, flow);
-}
-
 const struct nb_method nb_send_mmap = {
 	.name = "mmap",
-	.about = "write(2) from a mapping: mmap(2) and munmap(2) for each chunk, or once",
+	.about = "write(2) from a mapping: mmap(2) and munmap(2) for each chunk",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
-	.open = open_areas,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
-	.close = close_areas,
 };

@@ -16,7 +16,6 @@ static const struct nb_field options[] = {
 static const struct nb_field proofs[] = {
 	NB_CALLS("sendfile_calls", "sendfile(2) calls", NB_MUST_MOVE),
 	NB_CALLS("short_sendfiles", "sendfile(2) calls that moved less than asked", 0),
-	NB_RETURNED("sendfile", "sendfile(2) calls by what they moved"),
 };
 
 static inline ssize_t send_some(struct nb_flow *flow, size_t length)
@@ -30,8 +29,6 @@ static inline ssize_t send_some(struct nb_flow *flow, size_t length)
 
 static inline ssize_t count_sent(struct nb_flow *flow, size_t length, ssize_t moved)
 {
-	if (moved > 0)
-		nb_count_length(flow, 0, moved);
 	if ((size_t)moved < length)
 		nb_count(flow, SHORT, 1);
 	nb_source_advance(&flow->source, (size_t)moved);

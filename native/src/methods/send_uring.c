@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IORING_OP_SEND of an io_uring(7), in chains (chain.h), from memory, or from a file mapped before
- * the run; and IORING_OP_SEND_ZC from a buffer that is registered before it: then the kernel sends
- * the user's pages themselves. Each such send has a notification when the kernel no longer needs
- * them; with IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after
- * all.
+ * IORING_OP_SEND of an io_uring(7), in chains (chain.h), from a buffer; and IORING_OP_SEND_ZC
+ * from one that is registered before the run: then the kernel sends the user's pages themselves.
+ * Each such send has a notification when the kernel no longer needs them; with
+ * IORING_SEND_ZC_REPORT_USAGE (Linux 6.1) it says whether the kernel made a copy after all.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 #include "chain.h"
 #include "socket_options.h"
 
-enum { DEPTH = NB_SENDER_OWN, MORE };
+enum { DEPTH = NB_SENDER_OWN };
 enum { ENTERS, SENDS, SHORT, OWED, GIVEN, COPIED };
 enum {
 	WAIT_NS = 100000000,
@@ -28,7 +27,6 @@ enum {
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[DEPTH] = NB_CHAIN_OPTION,
-	[MORE] = NB_MSG_MORE_OPTION,
 };
 
 /* Rows are told apart by their places, so each method has its own. */
@@ -86,20 +84,18 @@ static int probe_zc(char *why, size_t room)
 
 static int open_chain(struct nb_flow *flow, struct nb_error *error)
 {
-	return nb_chain_open(flow, IORING_OP_SEND, flow->job->extra[DEPTH],
-			     flow->job->extra[MORE] ? MSG_MORE : 0, error);
+	return nb_chain_open(flow, IORING_OP_SEND, flow->job->extra[DEPTH], error);
 }
 
 static int open_chain_zc(struct nb_flow *flow, struct nb_error *error)
 {
-	int status = nb_chain_open(flow, IORING_OP_SEND_ZC, flow->job->extra[DEPTH],
-				   flow->job->extra[MORE] ? MSG_MORE : 0, error);
+	int status = nb_chain_open(flow, IORING_OP_SEND_ZC, flow->job->extra[DEPTH], error);
 	struct nb_chain *chain = flow->state;
 	struct iovec buffer;
 
 	if (status)
 		return status;
-	buffer = (struct iovec){ chain->areas.each[0].start, chain->areas.each[0].length };
+	buffer = (struct iovec){ flow->buffer, (size_t)flow->job->chunk };
 	chain->how = IORING_RECVSEND_FIXED_BUF | IORING_SEND_ZC_REPORT_USAGE;
 	if (nb_uring_register(&chain->ring, IORING_REGISTER_BUFFERS, &buffer, 1))
 		return nb_fail_errno(error, "prepare run",
@@ -210,10 +206,8 @@ static int drain(struct nb_flow *flow)
 
 const struct nb_method nb_send_uring = {
 	.name = "uring",
-	.about = "io_uring(7): chains of IORING_OP_SEND from memory, or from a file mapped before "
-		 "the run",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS | NB_DESCRIPTORS,
+	.about = "io_uring(7): chains of IORING_OP_SEND from a buffer in memory",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,
@@ -228,7 +222,7 @@ const struct nb_method nb_send_uring = {
 const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_DESCRIPTORS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	.proofs = proofs_zc,
 	.proofs_count = NB_LENGTH(proofs_zc),

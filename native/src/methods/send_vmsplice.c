@@ -3,7 +3,7 @@
  * vmsplice(2) of the user's pages to a pipe, splice(2) from there to the connection: nothing is
  * copied. The connection has the pages themselves until the other side has acknowledged them, so
  * the user's memory is a ring of chunks, and one is used again only once SIOCOUTQ (tcp(7)) says
- * that it has left. Files are mapped whole before the run; nothing changes in their pages.
+ * that it has left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,24 +13,20 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "../clock.h"
 #include "../direct.h"
 #include "../method.h"
 #include "../pattern.h"
-#include "areas.h"
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_SENDER_WAIT + 1, MORE, GIFT, DEPTH };
-enum { IN, OUT, SHORT, LOOKS, POLLS, GIFTED };
-enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000, LATER_NS = 1000000 };
+enum { PIPE_SIZE = NB_SENDER_WAIT + 1, DEPTH };
+enum { IN, OUT, SHORT, LOOKS, POLLS };
+enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000 };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
-	[MORE] = NB_SPLICE_MORE,
-	[GIFT] = NB_GIFT,
 	[DEPTH] = { "queue_depth", "chunks of memory that are sent in turn; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
@@ -44,22 +40,16 @@ static const struct nb_field proofs[] = {
 		NB_CALLS("short_splices", "splice(2) calls that emptied the pipe only in part", 0),
 	[LOOKS] = NB_CALLS("ioctl_calls", "ioctl(2) calls for what has not left (SIOCOUTQ)", 0),
 	[POLLS] = NB_CALLS("poll_calls", "ppoll(2) calls that waited for a chunk to leave", 0),
-	[GIFTED] = { "gifted_bytes", "bytes given to the pipe with SPLICE_F_GIFT",
-		     .unit = NB_UNIT_BYTES },
-	NB_RETURNED("splice_out", "splice(2) calls to the socket by what they moved"),
 };
 
 struct state {
 	struct nb_pipe pipe; /* first: nb_pipe_empty() and others take flow->state for it */
-	struct nb_areas areas;
-	size_t stride;	   /* from one chunk of the ring to the next */
-	size_t slots;	   /* in the ring */
-	size_t slot;	   /* to send next */
-	uint64_t sent;	   /* bytes that the connection has been given */
-	uint64_t left;	   /* bytes of them that have left, when it was last asked */
-	uint64_t *ends;	   /* of each slot: `sent` after it was sent last */
-	size_t piped;	   /* of what a step left: bytes that are in the pipe */
-	unsigned int gift; /* SPLICE_F_... of what goes into the pipe */
+	size_t stride;	     /* from one chunk of the ring to the next */
+	size_t slots;	     /* in the ring */
+	size_t slot;	     /* to send next */
+	uint64_t sent;	     /* bytes that the connection has been given */
+	uint64_t left;	     /* bytes of them that have left, when it was last asked */
+	uint64_t *ends;	     /* of each slot: `sent` after it was sent last */
 };
 
 /* A ring of chunks, all of the same content. */
@@ -79,14 +69,8 @@ static int open_ring(struct nb_flow *flow, struct nb_error *error)
 	if (!state->ends)
 		return nb_fail_memory(error, "chunks");
 	status = nb_flow_buffer(flow, state->slots * state->stride, error);
-	for (size_t i = 0; !status && i < state->slots; i++) {
-		unsigned char *slot = (unsigned char *)flow->allocated + i * state->stride;
-
-		if (job->source == NB_SOURCE_ZERO)
-			memset(slot, 0, state->stride);
-		else
-			nb_pattern(slot, state->stride, 0);
-	}
+	for (size_t i = 0; !status && job->source != NB_SOURCE_ZERO && i < state->slots; i++)
+		nb_pattern((unsigned char *)flow->allocated + i * state->stride, state->stride, 0);
 	return status;
 }
 
@@ -95,14 +79,8 @@ static int open_memory(struct nb_flow *flow, struct nb_error *error)
 	/* One page more: a chunk that does not start at a page touches one more. */
 	int status = nb_pipe_open(flow, sizeof(struct state), flow->job->extra[PIPE_SIZE],
 				  (size_t)flow->job->chunk + flow->page, error);
-	struct state *state = flow->state;
 
-	if (status)
-		return status;
-	state->pipe.flags = flow->job->extra[MORE] ? SPLICE_F_MORE : 0;
-	state->gift = flow->job->extra[GIFT] ? SPLICE_F_GIFT : 0;
-	return flow->source.count ? nb_areas_open(&state->areas, flow, error)
-				  : open_ring(flow, error);
+	return status ? status : open_ring(flow, error);
 }
 
 /* Wait until the chunk that is to be used again has left. */
@@ -121,27 +99,10 @@ static __attribute__((noinline)) int await_slot(struct nb_flow *flow, struct sta
 		if (state->left >= state->ends[state->slot])
 			break;
 		nb_count(flow, POLLS, 1);
-		if (nb_flow_pause(flow, flow->wait == NB_WAIT_LATER ? 0 : WAIT_NS,
-				  "wait for acknowledgements"))
+		if (nb_flow_pause(flow, WAIT_NS, "wait for acknowledgements"))
 			return -1;
-		if (flow->wait == NB_WAIT_LATER) {
-			flow->wake = nb_now() + LATER_NS;
-			return NB_NOTHING;
-		}
 	}
 	return 0;
-}
-
-/* The connection has taken `sent` bytes of what is left (none: NB_NOTHING), after `done` of the
- * chunk; what else is in the pipe is flow->rest_length now. */
-static __attribute__((noinline)) ssize_t leave(struct nb_flow *flow, const unsigned char *from,
-					       size_t left, size_t done, ssize_t sent)
-{
-	struct state *state = flow->state;
-	size_t now = sent > 0 ? (size_t)sent : 0;
-
-	state->piped = flow->rest_length;
-	return nb_flow_leave(flow, from + now, left - now, done + now);
 }
 
 /* Through the pipe, as much at a time as it holds. In the step, of which it is what a chunk costs.
@@ -155,88 +116,37 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 	do {
 		size_t room = state->pipe.size - ((uintptr_t)from & (flow->page - 1));
 		struct iovec part = { .iov_base = from, .iov_len = left < room ? left : room };
-		ssize_t moved = nb_vmsplice(state->pipe.in, &part, 1, state->gift), sent;
+		ssize_t moved = nb_vmsplice(state->pipe.in, &part, 1, 0), sent;
 
 		nb_count(flow, IN, 1);
 		if (moved < 0 && errno == EINTR)
 			continue;
-		if (moved < 0) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_cut(flow, "vmsplice");
-		if (state->gift)
-			nb_count(flow, GIFTED, (uint64_t)moved);
-		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT, 0);
-		if (sent != moved)
-			return sent > 0 || sent == NB_NOTHING
-				       ? leave(flow, from, left, length - left, sent)
-				       : sent;
+		if (moved < 0)
+			return nb_flow_fail(flow, "vmsplice", "report it as a defect of netbench",
+					    "from memory to the pipe");
+		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT);
+		if (sent < 0)
+			return sent;
 		from += moved;
 		left -= (size_t)moved;
 	} while (left);
 	return (ssize_t)length;
 }
 
-static __attribute__((noinline)) ssize_t pass_rest(struct nb_flow *flow, const unsigned char *from,
-						   size_t length)
-{
-	return pass_on(flow, (unsigned char *)(uintptr_t)from, length);
-}
-
-/* First what is in the pipe, then what follows it in memory. */
-static ssize_t resume(struct nb_flow *flow, const unsigned char *from, size_t length)
-{
-	struct state *state = flow->state;
-	size_t piped = state->piped, done = 0;
-	ssize_t sent = 0;
-
-	if (piped) {
-		sent = nb_pipe_empty(flow, flow->socket, piped, OUT, SHORT, 0);
-		if (sent < 0 && sent != NB_NOTHING)
-			return sent;
-		done = sent > 0 ? (size_t)sent : 0;
-		state->piped = piped - done;
-	}
-	if (state->piped)
-		sent = nb_flow_leave(flow, from + done, length - done, done);
-	else if (done < length) {
-		sent = pass_rest(flow, from + done, length - done);
-		if (sent < 0 && sent != NB_NOTHING)
-			return sent;
-		done += sent > 0 ? (size_t)sent : 0;
-		sent = done ? (ssize_t)done : NB_NOTHING;
-	}
-	state->sent += sent > 0 ? (uint64_t)sent : 0;
-	return sent;
-}
-
-/* A chunk of the ring has been sent, or its rest is resumed. */
-static inline void use_slot(struct state *state, size_t length, ssize_t sent)
-{
-	state->ends[state->slot] = state->sent + length;
-	state->sent += sent > 0 ? (uint64_t)sent : 0;
-	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
-}
-
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
 	struct state *state = flow->state;
-	unsigned char *from = flow->buffer + state->slot * state->stride;
-	int files = flow->source.count != 0, status = 0;
-	size_t length = most;
+	int status = state->left < state->ends[state->slot] ? await_slot(flow, state) : 0;
 	ssize_t sent;
 
-	if (files)
-		from = nb_areas_next(&state->areas, flow, most, &length);
-	else if (state->left < state->ends[state->slot])
-		status = await_slot(flow, state);
 	if (status)
 		return status;
-	sent = pass_on(flow, from, length);
-	if (sent < 0 && sent != NB_NOTHING)
+	sent = pass_on(flow, flow->buffer + state->slot * state->stride, most);
+	if (sent < 0)
 		return sent;
-	if (files)
-		nb_areas_advance(flow, length);
-	else
-		use_slot(state, length, sent);
+	state->sent += most;
+	state->ends[state->slot] = state->sent;
+	state->slot = state->slot + 1 == state->slots ? 0 : state->slot + 1;
 	return sent;
 }
 
@@ -244,19 +154,15 @@ static void close_memory(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
 
-	if (state) {
-		nb_areas_close(&state->areas, flow);
+	if (state)
 		free(state->ends);
-	}
 	nb_pipe_close(flow);
 }
 
 const struct nb_method nb_send_vmsplice = {
 	.name = "vmsplice",
-	.about = "vmsplice(2) memory, or a file mapped before the run, to a pipe; splice(2) to the "
-		 "socket",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_BUFFERS | NB_DESCRIPTORS,
+	.about = "vmsplice(2) memory to a pipe; splice(2) to the socket",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_ALONE,
 	.buffers = DEPTH_LEAST,
 	.small_buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),
@@ -264,6 +170,5 @@ const struct nb_method nb_send_vmsplice = {
 	.open = open_memory,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
-	.resume = resume,
 	.close = close_memory,
 };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* write(2) of the user's buffer, over and over. */
-#include <string.h>
-
 #include "../method.h"
 #include "socket_options.h"
 
@@ -16,15 +14,6 @@ static const struct nb_field proofs[] = {
 	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
 	NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
 };
-
-static int open_buffer(struct nb_flow *flow, struct nb_error *error)
-{
-	int status = nb_flow_buffer(flow, flow->job->chunk, error);
-
-	if (!status && flow->job->source == NB_SOURCE_ZERO)
-		memset(flow->buffer, 0, flow->job->chunk);
-	return status;
-}
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
@@ -42,7 +31,7 @@ const struct nb_method nb_send_write = {
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
-	.open = open_buffer,
+	.open = nb_flow_open_buffer,
 	.connected = nb_socket_options_set_wait,
 	.step = step,
 	.resume = resume,

@@ -2,11 +2,7 @@
 /* send(2) with MSG_ZEROCOPY: the kernel sends the user's pages themselves. Notices in the
  * connection's error queue tell when it no longer needs them, and whether it made a copy after all
  * (kernel: networking/msg_zerocopy.rst).
- *
- * Memory and zero are one buffer, sent over and over: its content never changes, so it can be sent
- * again at once. Files are mapped whole before the run, since a mapping made for each send would be
- * measured with it. A mapping stays until the kernel no longer needs it. A run that is given up may
- * unmap earlier: the kernel keeps the pages until it is done. */
+ * The buffer is sent over and over: its content never changes, so it can be sent again at once. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +12,6 @@
 
 #include "../clock.h"
 #include "../method.h"
-#include "areas.h"
 #include "errqueue.h"
 #include "socket_options.h"
 
@@ -27,14 +22,13 @@ enum {
 	LATER_NS = 1000000,
 	BARREN = 2000, /* waits of 1 ms for memory that others have pinned */
 };
-enum { BATCH = NB_SENDER_OWN, MORE };
+enum { BATCH = NB_SENDER_OWN };
 enum { SENDS, SHORT, REFUSED, RECEIVES, POLLED, OWED, COMPLETED, COPIED };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
 	[BATCH] = { "batch", "sends between two looks at the error queue; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 65536 },
-	[MORE] = NB_MSG_MORE_OPTION,
 };
 
 static const struct nb_field proofs[] = {
@@ -55,8 +49,6 @@ static const struct nb_field proofs[] = {
 };
 
 struct state {
-	struct nb_areas areas;
-	int flags;	     /* MSG_... of each send */
 	unsigned int batch;  /* sends between two looks at the error queue */
 	unsigned int unseen; /* sends since the error queue was looked at */
 	unsigned int barren; /* refused sends while nothing of this connection was pending */
@@ -70,11 +62,8 @@ static int probe(char *why, size_t room)
 
 	if (fd < 0)
 		snprintf(why, room, "no TCP socket: %s", strerror(errno));
-	else if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		snprintf(why, room,
-			 "the kernel refuses SO_ZEROCOPY (%s); Linux 4.19 or later takes it",
-			 strerror(errno));
-	else if (send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	else if (!setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)) &&
+		 send(fd, &one, 1, MSG_ZEROCOPY | MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
 		 errno == ENOBUFS)
 		snprintf(why, room,
 			 "no memory may be pinned: raise `ulimit -l` or net.core.optmem_max, or "
@@ -86,24 +75,15 @@ static int probe(char *why, size_t room)
 	return status;
 }
 
-static int open_areas(struct nb_flow *flow, struct nb_error *error)
+static int open_buffer(struct nb_flow *flow, struct nb_error *error)
 {
 	struct state *state = nb_flow_state(flow, sizeof(*state), error);
 
 	if (!state)
 		return -NB_ERR_MEMORY;
-	state->flags = MSG_ZEROCOPY | MSG_NOSIGNAL | (flow->job->extra[MORE] ? MSG_MORE : 0);
 	state->batch =
 		flow->job->extra[BATCH] ? (unsigned int)flow->job->extra[BATCH] : BATCH_DEFAULT;
-	return nb_areas_open(&state->areas, flow, error);
-}
-
-static void close_areas(struct nb_flow *flow)
-{
-	struct state *state = flow->state;
-
-	if (state)
-		nb_areas_close(&state->areas, flow);
+	return nb_flow_open_buffer(flow, error);
 }
 
 /* Without the option the kernel would pass over the flag, and copy. */
@@ -112,9 +92,7 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	int one = 1;
 
 	if (setsockopt(flow->socket, SOL_SOCKET, SO_ZEROCOPY, &one, sizeof(one)))
-		return nb_fail_errno(error, "set SO_ZEROCOPY",
-				     "use Linux 4.19 or later, which accepts it on a connected "
-				     "socket, or another send method",
+		return nb_fail_errno(error, "set SO_ZEROCOPY", "use another send method",
 				     "on stream %u", flow->index);
 	return nb_socket_options_share(flow, error);
 }
@@ -210,14 +188,13 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t sent = nb_send(flow->socket, from + done, length - done, state->flags);
+		ssize_t sent = nb_send(flow->socket, from + done, length - done,
+				       MSG_ZEROCOPY | MSG_NOSIGNAL);
 		int status = 0;
 
 		nb_count(flow, SENDS, 1);
 		if (sent < 0 && errno == EINTR)
 			continue;
-		if (sent < 0 && errno == EFAULT) /* a mapped page is beyond the source's end */
-			return nb_flow_fail_cut(flow, "send");
 		if (sent < 0 && nb_flow_later(flow))
 			return nb_flow_leave(flow, from + done, length - done, done);
 		if (sent < 0 && errno != ENOBUFS)
@@ -245,14 +222,7 @@ static ssize_t send_all(struct nb_flow *flow, const unsigned char *from, size_t 
 
 static ssize_t step(struct nb_flow *flow, size_t most)
 {
-	const struct state *state = flow->state;
-	size_t length;
-	const unsigned char *from = nb_areas_next(&state->areas, flow, most, &length);
-	ssize_t sent = send_all(flow, from, length);
-
-	if (sent > 0 || sent == NB_NOTHING) /* the rest is resumed */
-		nb_areas_advance(flow, length);
-	return sent;
+	return send_all(flow, flow->buffer, most);
 }
 
 /* A peer or a network may take any time. But what has arrived is done with, and should the kernel
@@ -284,17 +254,15 @@ static int drain(struct nb_flow *flow)
 
 const struct nb_method nb_send_zerocopy = {
 	.name = "zerocopy",
-	.about = "send(2) with MSG_ZEROCOPY from memory, or from a file mapped before the run",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_FROM_BUFFER |
-		 NB_WHOLE_FILE | NB_BUFFERS,
+	.about = "send(2) with MSG_ZEROCOPY from a buffer in memory",
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,
-	.open = open_areas,
+	.open = open_buffer,
 	.connected = connected,
 	.step = step,
 	.resume = send_all,
 	.reap = reap,
 	.drain = drain,
-	.close = close_areas,
 };

@@ -37,11 +37,7 @@ int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
 
 	if (status || flow->job->role != NB_ROLE_SEND)
 		return status;
-	status = set(flow, IPPROTO_TCP, TCP_NODELAY, "nodelay", options[NB_NODELAY], error);
-	if (!status)
-		status = set(flow, IPPROTO_TCP, TCP_NOTSENT_LOWAT, "notsent_lowat",
-			     options[NB_NOTSENT_LOWAT], error);
-	return status;
+	return set(flow, IPPROTO_TCP, TCP_NODELAY, "nodelay", options[NB_NODELAY], error);
 }
 
 static int never_block(struct nb_flow *flow, struct nb_error *error)

@@ -14,7 +14,6 @@ enum {
 	NB_RECEIVER_WAIT, /* of receive methods that can wait in more than one way */
 	NB_RECEIVER_OWN = NB_RECEIVER_WAIT,
 	NB_NODELAY = NB_BUSY_POLL + 1,
-	NB_NOTSENT_LOWAT,
 	NB_SENDER_WAIT, /* of send methods that can */
 	NB_SENDER_OWN = NB_SENDER_WAIT,
 };
@@ -27,25 +26,13 @@ enum {
 	}
 
 #define NB_SENDER_OPTIONS                                                                          \
-	NB_RECEIVER_OPTIONS,                                                                       \
-		[NB_NODELAY] = { "nodelay", "TCP_NODELAY: short segments leave at once",           \
-				 .flags = NB_USER, .type = NB_FLAG, .maximum = 1 },                \
-		[NB_NOTSENT_LOWAT] = { "notsent_lowat",                                            \
-				       "TCP_NOTSENT_LOWAT: the socket takes more while less than " \
-				       "this is not sent yet",                                     \
-				       .flags = NB_USER,                                           \
-				       .type = NB_SIZE,                                            \
-				       .minimum = 1,                                               \
-				       .maximum = 1U << 31 }
+	NB_RECEIVER_OPTIONS, [NB_NODELAY] = { "nodelay",                                           \
+					      "TCP_NODELAY: short segments leave at once",         \
+					      .flags = NB_USER, .type = NB_FLAG, .maximum = 1 }
 
 #define NB_WAIT_OPTION                                                                             \
 	{ "wait", "how a call waits: in it (block), or not: it is made again and again (spin)",    \
 	  .words = "block spin", .flags = NB_USER, .type = NB_WORD }
-
-/* Of send methods whose calls have flags. */
-#define NB_MSG_MORE_OPTION                                                                         \
-	{ "msg_more", "sends with MSG_MORE: TCP waits for what follows", .flags = NB_USER,         \
-	  .type = NB_FLAG, .maximum = 1 }
 
 /* Set them on a flow's connection: `connected` of a method. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);

@@ -22,7 +22,6 @@
 #define RECEIVE_METHODS(row) \
 	row(null) \
 	row(read) \
-	row(readv) \
 	row(trunc) \
 	row(splice) \
 	row(mmap) \

@@ -19,10 +19,6 @@ static void explain(int number, char *why, size_t room)
 {
 	char text[16];
 
-	if (number == ENOSYS) {
-		snprintf(why, room, "this kernel has no io_uring (CONFIG_IO_URING)");
-		return;
-	}
 	if (number == ENOMEM) {
 		snprintf(why, room,
 			 "no memory may be locked for an io_uring: raise `ulimit -l`, or use "
@@ -36,10 +32,6 @@ static void explain(int number, char *why, size_t room)
 			 "io_uring is disabled here: kernel.io_uring_disabled is %.1s (0: for "
 			 "nobody)",
 			 text);
-	else if (number == EPERM)
-		snprintf(why, room,
-			 "io_uring is not permitted here (EPERM): a seccomp filter, as those of "
-			 "containers, refuses it");
 	else
 		snprintf(why, room, "io_uring_setup: %s", strerror(number));
 }

@@ -90,13 +90,15 @@ void nb_undo_release(struct nb_undo_entry **stack);
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error);
 
-/* Tell the campaign's log, if there is one (`undone`), that this process holds a scope, or that it
- * was undone. What reads it later knows what nobody has undone, where this process is no more. */
-void nb_note_held(uint32_t scope);
+/* Tell the campaign's log, if there is one (`undone`), that this process holds a scope (0, or a
+ * negative code where that cannot be), undoes all that it holds, or has undone one. What reads it later knows what nobody has undone, where this
+ * process is no more. */
+int nb_note_held(uint32_t scope, struct nb_error *error);
+void nb_note_leaving(uint32_t scope);
 void nb_note_undone(uint32_t scope);
 /* Processes that change one kernel have one stack: wait while others hold a scope above this one.
- * One that undoes nothing for long, since its controller is still there or it is stopped, is not
- * waited for: *tries counts down, for all entries together. */
+ * Not for long for one whose controller is still there: *tries counts down, for all entries
+ * together; nor for ever for one that is stopped while it undoes. */
 void nb_await_turn(uint32_t scope, int *tries);
 
 /*

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../pattern.h"
 #include "../proc_text.h"
@@ -321,6 +322,13 @@ static int check_routers(struct nb_error *error)
 
 int nb_lasting_check_mtu(const char *interface, uint32_t mtu, struct nb_error *error)
 {
+	char bridge[64];
+
+	/* What is written stays (BR_MTU_SET_BY_USER, net/bridge/br_device.c). */
+	snprintf(bridge, sizeof(bridge), "/sys/class/net/%.15s/bridge", interface);
+	if (!access(bridge, F_OK))
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "set mtu", "set it on the bridge's ports",
+			       "%.15s is a bridge: it would follow its ports no longer", interface);
 	return check(interface, 1, mtu < MTU_OF_IPV6 ? WHOLE | MTU : MTU, mtu, error);
 }
 

@@ -12,7 +12,7 @@
 
 /* In if_link.h since Linux 6.3. */
 enum { GSO_IPV4_MAX_SIZE = 63, GRO_IPV4_MAX_SIZE = 64 };
-enum { LOWER_UP = 1 << 16 };
+enum { LOWER_UP = 1 << 16, OPER_UNKNOWN = 0, OPER_UP = 6 };
 
 static const char OPERATION[] = "link";
 
@@ -44,17 +44,13 @@ static const struct key *key_named(const char *name, struct nb_error *error)
 	return NULL;
 }
 
-/* RFC 2863's operational states, numbered as in linux/if.h. */
 static const char *state(unsigned int flags, uint8_t operational)
 {
-	static const char *const states[] = { NULL,	 "not present", "down", "lower layer down",
-					      "testing", "dormant",	"up" };
-
 	if (!(flags & IFF_UP))
 		return "down";
 	if (!(flags & LOWER_UP))
 		return "no carrier";
-	return operational < NB_LENGTH(states) && states[operational] ? states[operational] : "up";
+	return operational == OPER_UP || operational == OPER_UNKNOWN ? "up" : "not up";
 }
 
 static void add_key(const struct key *key, const struct ifinfomsg *link, const void *attributes,

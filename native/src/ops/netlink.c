@@ -239,23 +239,9 @@ int nb_attribute_copy(const void *attributes, size_t length, uint16_t type, void
 	return 1;
 }
 
-/* "lo, data0" */
-static void list_interfaces(char *names, size_t room)
-{
-	struct if_nameindex *all = if_nameindex();
-	size_t used = 0;
-
-	names[0] = 0;
-	for (size_t i = 0; all && all[i].if_index && used < room; i++)
-		used += (size_t)snprintf(names + used, room - used, "%s%s", i ? ", " : "",
-					 all[i].if_name);
-	if (all)
-		if_freenameindex(all);
-}
-
 int nb_interface(const char *name, const char *operation, struct nb_error *error)
 {
-	char names[200], remedy[240], own[IFNAMSIZ];
+	char remedy[64], own[IFNAMSIZ];
 	unsigned int index = 0;
 
 	if (!name[0] || strlen(name) >= IFNAMSIZ || strpbrk(name, "/: \t\n"))
@@ -274,9 +260,8 @@ int nb_interface(const char *name, const char *operation, struct nb_error *error
 	if (errno != ENODEV && errno != ENXIO)
 		return nb_fail_errno(error, operation, "look at `dmesg` on that host",
 				     "looking for interface %s", name);
-	list_interfaces(names, sizeof(names));
-	snprintf(remedy, sizeof(remedy), "name one of %s", names);
-	nb_fail(error, NB_ERR_SYSTEM, operation, remedy, "no interface '%s' on this host", name);
+	nb_fail(error, NB_ERR_SYSTEM, operation, "see `ip link` there",
+		"no interface '%s' on this host", name);
 	if (error)
 		error->error = ENODEV;
 	return -NB_ERR_SYSTEM;

@@ -4,7 +4,7 @@
  * replaced by a kind with its own defaults, and put back. The text has one line for each qdisc,
  * "root KIND HANDLE OPTIONS" or with its parent in place of `root`: the handle is `default` where
  * the kernel made it by itself, the options are its own bytes in hex. What another program has set
- * is replaced only if it is of a simple kind.
+ * stays: it could not be put back as it was.
  */
 #include <errno.h>
 #include <linux/pkt_sched.h>
@@ -16,7 +16,7 @@
 
 /* Roots that are made here have a handle from OWN on, below those that the kernel gives out: their
  * options are what their kind has by itself. */
-enum { KIND = IFNAMSIZ, OPTIONS_MAX = 32768, OWN = 0x7f00, HANDLES = 0x8000 };
+enum { KIND = IFNAMSIZ, OWN = 0x7f00, HANDLES = 0x8000 };
 
 static const char OPERATION[] = "qdisc";
 
@@ -24,13 +24,11 @@ extern const struct nb_op nb_op_qdisc;
 
 /* The qdisc at the root of an interface. */
 struct root {
-	char kind[KIND];	/* "": there is none */
-	uint32_t handle;	/* 0: the kernel's own */
-	unsigned char *options; /* to be freed */
-	size_t size;
+	char kind[KIND]; /* "": there is none */
+	uint32_t handle; /* 0: the kernel's own */
 };
 
-/* Kinds that have no filters, and keep numbers as they are given: all of one is its options. */
+/* Kinds whose options are what they were given, and do not move. */
 static int is_simple(const char *kind)
 {
 	static const char *const kinds[] = { "pfifo", "bfifo", "pfifo_fast", "fq",
@@ -47,7 +45,7 @@ static int is_own(const struct root *root)
 {
 	uint32_t handle = root->handle >> 16;
 
-	return handle >= OWN && handle < HANDLES && !root->size;
+	return handle >= OWN && handle < HANDLES;
 }
 
 static void add_qdisc(FILE *text, const struct tcmsg *head, const void *attributes, size_t length)
@@ -101,39 +99,20 @@ static int fail_text(const char *text, struct nb_error *error)
 		       "'%.60s' is not a qdisc", text);
 }
 
-static int read_options(const char *hex, struct root *root)
-{
-	size_t digits = strspn(hex, "0123456789abcdef");
-
-	if (!digits)
-		return 0;
-	root->options = digits % 2 || digits / 2 > OPTIONS_MAX ? NULL : malloc(digits / 2);
-	if (!root->options)
-		return -1;
-	for (; root->size < digits / 2; root->size++) {
-		const char pair[3] = { hex[2 * root->size], hex[2 * root->size + 1], 0 };
-
-		root->options[root->size] = (unsigned char)strtoul(pair, NULL, 16);
-	}
-	return 0;
-}
-
 static int parse(const char *text, struct root *root, struct nb_error *error)
 {
 	const char *line = strncmp(text, "root ", 5) ? strstr(text, "\nroot ") : text;
 	char handle[16];
-	int end = 0;
 
 	memset(root, 0, sizeof(*root));
 	if (!line)
 		return 0;
 	line += *line == '\n';
-	if (sscanf(line, "root %15s %15s%n", root->kind, handle, &end) != 2)
+	if (sscanf(line, "root %15s %15s", root->kind, handle) != 2)
 		return fail_text(text, error);
 	if (strcmp(handle, "default") != 0)
 		root->handle = (uint32_t)strtoul(handle, NULL, 16) << 16;
-	line += end;
-	return read_options(line + (*line == ' '), root) ? fail_text(text, error) : 0;
+	return 0;
 }
 
 /* What the interface has now: its text, for free(), and the root in it; NULL with the error filled.
@@ -155,13 +134,10 @@ static int fail_qdisc(const struct nb_netlink *netlink, const char *interface, c
 {
 	int number = errno;
 
-	if (number == ENOENT)
+	if (number == ENOENT || number == EOPNOTSUPP)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			       "use a kind that it has, or load its module",
-			       "this kernel has no qdisc '%s'", kind);
-	if (number == EOPNOTSUPP)
-		return nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION, "use another kind",
-			       "%s cannot have the qdisc %s at its root", interface, kind);
+			       "use another kind, or load its module",
+			       "this kernel has no qdisc '%s' for the root of %s", kind, interface);
 	return nb_fail_errno(
 		error, OPERATION,
 		number == EPERM ? "run as root, or leave this setting out"
@@ -184,8 +160,6 @@ static int replace(const char *interface, const struct root *root, struct nb_err
 			 root ? NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL : 0, &head, sizeof(head));
 	if (root)
 		nb_netlink_put(&netlink, TCA_KIND, root->kind, strlen(root->kind) + 1);
-	if (root && root->size)
-		nb_netlink_put(&netlink, TCA_OPTIONS, root->options, root->size);
 	if (nb_netlink_ask(&netlink))
 		status = fail_qdisc(&netlink, interface, root ? root->kind : "the root", error);
 	nb_netlink_free(&netlink);
@@ -203,37 +177,6 @@ static uint32_t free_handle(const char *text)
 		snprintf(handle, sizeof(handle), " %x:", --free);
 	while (strstr(text, handle));
 	return free;
-}
-
-/* Whether another program has added anything below the root, or beside it. */
-static int has_children(const char *text)
-{
-	char parent[24], kind[KIND], handle[16];
-
-	for (; *text; text += *text == '\n') {
-		if (sscanf(text, "%23s %15s %15s", parent, kind, handle) == 3 &&
-		    strcmp(parent, "root") != 0 && strcmp(parent, "ffff:fff1") != 0 &&
-		    strcmp(handle, "default") != 0)
-			return 1;
-		text += strcspn(text, "\n");
-	}
-	return 0;
-}
-
-/* Whether a root that another program has set can be put back. */
-static int check_restorable(const char *interface, const struct root *root, const char *text,
-			    struct nb_error *error)
-{
-	const char *lost = has_children(text)	     ? "it has qdiscs below it"
-			   : strstr(text, " stab\n") ? "it has a size table"
-			   : !is_own(root) && !is_simple(root->kind)
-				   ? "it has more than simple options"
-				   : NULL;
-
-	return lost ? nb_fail(error, NB_ERR_UNSUPPORTED, OPERATION,
-			      "remove it by hand (tc qdisc delete), or leave this setting out",
-			      "the %s of %s could not be restored: %s", root->kind, interface, lost)
-		    : 0;
 }
 
 /* The kernel makes its default root where the last one is removed. */
@@ -258,9 +201,8 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 
 	if (!reads)
 		return status;
-	/* The text may be anybody's: nothing is made of it that was not put there to be restored.
-	 */
-	if (!status && wanted.handle && !is_own(&wanted) && !is_simple(wanted.kind))
+	/* The text may be anybody's. */
+	if (!status && wanted.handle && !is_own(&wanted))
 		status = fail_text(text, error);
 	if (!status && strcmp(reads, text) != 0) {
 		if (!wanted.handle)
@@ -268,8 +210,6 @@ static int restore_qdisc(const struct nb_target *target, const char *text, struc
 		else if (!now.handle || !(status = replace(interface, NULL, error)))
 			status = replace(interface, &wanted, error);
 	}
-	free(wanted.options);
-	free(now.options);
 	free(reads);
 	return status;
 }
@@ -280,7 +220,7 @@ static int set_qdisc(const struct nb_target *target, const char *value, struct n
 	struct root now, wanted = { 0 };
 	size_t length = strcspn(value, "\n");
 	char *before;
-	int status;
+	int status = 0;
 
 	if (!length || length >= sizeof(wanted.kind) || memchr(value, ' ', length))
 		return fail_text(value, error);
@@ -288,12 +228,16 @@ static int set_qdisc(const struct nb_target *target, const char *value, struct n
 	before = read_now(interface, &now, error);
 	if (!before)
 		return -(int)error->code;
-	status = now.handle ? check_restorable(interface, &now, before, error) : 0;
+	if (now.handle && !is_own(&now))
+		status = nb_fail(
+			error, NB_ERR_UNSUPPORTED, OPERATION,
+			"remove it by hand (tc qdisc delete), or leave this setting out",
+			"the %s of %s was set by another program, and could not be restored",
+			now.kind, interface);
 	wanted.handle = free_handle(before) << 16;
 	if (!status)
 		status = replace(interface, &wanted, error);
 	free(before);
-	free(now.options);
 	return status;
 }
 

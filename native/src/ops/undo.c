@@ -52,6 +52,8 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 			"the helper would hold %zu changes (%zu bytes) for undo, and keeps "
 			"%d (%d bytes) at most",
 			number, bytes, NB_UNDO_ENTRIES, NB_UNDO_BYTES);
+	if (nb_note_held(scope, error))
+		return -(int)error->code;
 	entry = calloc(1, sizeof(*entry));
 	if (entry) {
 		entry->op = op;
@@ -68,7 +70,6 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 	}
 	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
 		*stack = entry;
-		nb_note_held(scope);
 		return 0;
 	}
 	free_entry(entry);
@@ -348,6 +349,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	size_t failures = 0;
 	char *changed;
 
+	for (entry = scope ? NULL : *stack; entry; entry = entry->before)
+		nb_note_leaving(entry->scope);
 	while ((entry = *stack) && entry->scope >= scope) {
 		*stack = entry->before;
 		nb_await_turn(entry->scope, &tries);

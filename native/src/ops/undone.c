@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
- * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, or UNDONE.
- * Hosts of one kernel share it, as they have one stack.
+ * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, negative
+ * once that undoes all it holds, or UNDONE. Hosts of one kernel share it, as they have one stack.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,22 +21,37 @@
 
 static const char OPERATION[] = "undone";
 
-enum { UNDONE = -1, CHANGES = 1 << 22, BATCH = 1024 };
-enum { LOGS = 16 }; /* of an account that is not root; others have no place for more */
-enum { TURN_NS = 10000000 };
+enum { UNDONE = INT32_MIN, CHANGES = 1 << 20, BATCH = 1024 };
+enum { LOGS = 4 }; /* of an account that is not root, 4 MiB each: /run is root's */
+enum { TURN_NS = 10000000, TURNS = 5000 };
 
 static int log_file = -1;
 
-static void note(uint32_t scope, int32_t what)
+/* 0, or negative: there is no room. What is there already has some. */
+static int note(uint32_t scope, int32_t what)
 {
-	if (log_file >= 0 && scope < CHANGES &&
-	    pwrite(log_file, &what, sizeof(what), (off_t)(sizeof(what) * scope)) < 0)
-		return; /* then nobody knows of it, and it is looked at */
+	errno = EFBIG;
+	if (log_file >= 0 && (scope >= CHANGES || pwrite(log_file, &what, sizeof(what),
+							 (off_t)(sizeof(what) * scope)) < 0))
+		return -1;
+	return 0;
 }
 
-void nb_note_held(uint32_t scope)
+static int fail_log(struct nb_error *error)
 {
-	note(scope, (int32_t)getpid());
+	return nb_fail_errno(error, OPERATION,
+			     "look at /run/netbench/locks on that host, and for room there",
+			     "what was undone there");
+}
+
+int nb_note_held(uint32_t scope, struct nb_error *error)
+{
+	return note(scope, (int32_t)getpid()) ? fail_log(error) : 0;
+}
+
+void nb_note_leaving(uint32_t scope)
+{
+	note(scope, -(int32_t)getpid());
 }
 
 void nb_note_undone(uint32_t scope)
@@ -53,34 +68,49 @@ static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
 	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
 }
 
-/* How much above this scope other processes hold, which live. */
-static size_t held_above(uint32_t scope)
+/* Another process, which lives, that an entry is held by; 0: there is none. */
+static int32_t holder_of(int32_t entry)
 {
-	int32_t entries[BATCH], own = (int32_t)getpid();
+	int32_t pid = entry == UNDONE ? 0 : abs(entry);
+
+	return pid && pid != (int32_t)getpid() && !kill(pid, 0) ? pid : 0;
+}
+
+/* How much from a scope on other processes hold, which live; *stay: one of them does not undo it.
+ * `text`: their pids, one a line, some more than once. */
+static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
+{
+	int32_t entries[BATCH], pid, last = 0;
 	size_t held = 0, count;
 
-	for (scope++; (count = read_from(log_file, scope, entries)); scope += (uint32_t)count)
-		for (size_t i = 0; i < count; i++)
-			held += entries[i] > 0 && entries[i] != own && !kill(entries[i], 0);
+	*stay = 0;
+	for (; (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
+		for (size_t i = 0; i < count; i++) {
+			if (!(pid = holder_of(entries[i])))
+				continue;
+			*stay |= entries[i] > 0;
+			held++;
+			if (text && pid != last)
+				fprintf(text, "%d\n", last = pid);
+		}
 	return held;
 }
 
 void nb_await_turn(uint32_t scope, int *tries)
 {
 	size_t before = 0, now;
+	int stay, looks = 0;
 
-	while (log_file >= 0 && *tries > 0 && (now = held_above(scope))) {
-		*tries -= now == before;
+	while (log_file >= 0 && *tries > 0 && (now = held_from(log_file, scope + 1, &stay, NULL))) {
+		looks = now == before ? looks + 1 : 0;
+		if (stay && looks)
+			--*tries;
+		if (looks > TURNS)
+			*tries = 0;
 		before = now;
 		nb_heartbeat();
 		nb_sleep(TURN_NS);
 	}
-}
-
-static int fail_log(struct nb_error *error)
-{
-	return nb_fail_errno(error, OPERATION, "look at /run/netbench/locks on that host",
-			     "what was undone there");
 }
 
 /* The name of a campaign's log, by the 32 digits that its journal is known by. 0, or a negative
@@ -96,7 +126,7 @@ static int name_log(const struct nb_target *target, char name[64], struct nb_err
 				 "'%.40s' is no campaign", campaign);
 }
 
-/* Numbers that were undone, "FIRST LAST" a line. */
+/* Numbers from one on that were undone, "FIRST LAST" a line; or `holders`: of processes. */
 static int get_undone(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	uint32_t scope = (uint32_t)strtoul(nb_target_word(target, 1), NULL, 10), first = scope;
@@ -104,17 +134,21 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	char name[64];
 	int status = name_log(target, name, error), fd = status ? -1 : nb_lock_open(name, 0);
 	size_t count;
+	int stay;
 
 	if (!status && fd < 0 && errno != ENOENT && !geteuid())
 		return fail_log(error);
-	for (; fd >= 0 && (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
-		for (uint32_t i = 0; i < count; i++) {
-			if (entries[i] == UNDONE)
-				continue;
-			if (first < scope + i)
-				fprintf(text, "%u %u\n", first, scope + i - 1);
-			first = scope + i + 1;
-		}
+	if (fd >= 0 && !strcmp(nb_target_word(target, 1), "holders"))
+		held_from(fd, 0, &stay, text);
+	else
+		for (; fd >= 0 && (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
+			for (uint32_t i = 0; i < count; i++) {
+				if (entries[i] == UNDONE)
+					continue;
+				if (first < scope + i)
+					fprintf(text, "%u %u\n", first, scope + i - 1);
+				first = scope + i + 1;
+			}
 	if (first < scope)
 		fprintf(text, "%u %u\n", first, scope - 1);
 	if (fd >= 0)
@@ -160,15 +194,17 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 	if (log_file >= 0)
 		close(log_file);
 	log_file = fd;
-	if (!status && !ends && strcmp(value, "begin") != 0)
-		nb_note_undone((uint32_t)strtoul(value, NULL, 10));
+	if (!status && !ends && note((uint32_t)strtoul(value, NULL, 10), UNDONE))
+		status = fail_log(
+			error); /* `begin` is 0: who shares the log sees that it is there */
 	return status;
 }
 
 const struct nb_op nb_op_undone = {
 	.name = OPERATION,
 	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
-		 "number on; takes `begin` and `end` of what this one adds, or a number",
+		 "number on, or `holders`, the processes that hold some; takes `begin` and `end` "
+		 "of what this one adds, or a number",
 	.words = 2,
 	.lasting = 1,
 	.get = get_undone,

@@ -11,32 +11,19 @@
 
 enum {
 	FRAMES_MAX = 256,
-	MAPPINGS_MAX = 1024,
 	PROCESSES_MAX = 4096,
-	LINE = 4608,
-	LINE_HEAD = 24, /* of a frame, before its name */
-	NODE = 64	/* that tsearch(3) takes beside a key, about */
-};
-
-struct mapping {
-	uint64_t begin;
-	uint64_t end;
-	uint64_t offset; /* in the file */
-	char *name;	 /* a path, or as [vdso] */
+	LINE_HEAD = 3, /* of a frame, around its name */
+	NODE = 64      /* that tsearch(3) takes beside a key, about */
 };
 
 struct nb_process {
 	uint32_t pid;
 	char name[32];
-	struct mapping *mappings; /* executable ones */
-	size_t count;
 };
 
-/* Of the kernel a function; of a process an address, or 0: all that is mapped nowhere (code without
- * frame pointers leads there). What is of no process is of the first. */
+/* By the address of its function; UINT64_MAX: none that is known. */
 struct frame {
 	uint64_t address;
-	uint32_t process;
 	uint32_t number;
 };
 
@@ -204,35 +191,6 @@ static void read_name(struct nb_process *process)
 	process->name[strcspn(process->name, "\n")] = 0;
 }
 
-/* Lines of maps, proc_pid_maps(5): "begin-end perms offset device inode   path". */
-static void read_mappings(struct nb_process *process)
-{
-	char line[LINE], permissions[8];
-	struct mapping mapping, *more;
-	FILE *file;
-
-	snprintf(line, sizeof(line), "/proc/%" PRIu32 "/maps", process->pid);
-	file = process->pid ? fopen(line, "re") : NULL;
-	while (file && process->count < MAPPINGS_MAX && fgets(line, sizeof(line), file)) {
-		int path = 0;
-
-		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n",
-			   &mapping.begin, &mapping.end, permissions, &mapping.offset, &path) < 4 ||
-		    permissions[2] != 'x')
-			continue;
-		more = realloc(process->mappings, (process->count + 1) * sizeof(*more));
-		if (!more)
-			break;
-		process->mappings = more;
-		mapping.name = strdup(path && line[path] ? line + path : "[anonymous]");
-		more[process->count] = mapping;
-		process->count += mapping.name != NULL;
-	}
-	if (file)
-		fclose(file);
-}
-
 /* The index of a process; PROCESSES_MAX where there are too many or no memory. */
 static uint32_t process_of(struct nb_profile *profile, uint32_t pid)
 {
@@ -248,43 +206,24 @@ static uint32_t process_of(struct nb_profile *profile, uint32_t pid)
 		profile->processes_count++;
 		profile->processes[i].pid = pid;
 		read_name(&profile->processes[i]);
-		read_mappings(&profile->processes[i]);
 	}
 	return i;
 }
 
-static const struct mapping *mapping_of(const struct nb_process *process, uint64_t address)
+/* The number of a frame, whose line is written when it is first seen: 0, or -1. */
+static int number_frame(struct nb_profile *profile, uint64_t address, uint32_t *number)
 {
-	for (size_t i = 0; i < process->count; i++)
-		if (address >= process->mappings[i].begin && address < process->mappings[i].end)
-			return &process->mappings[i];
-	return NULL;
-}
-
-/* The number of a frame, whose line is written when it is first seen: 0, or -1. Addresses of the
- * kernel are in the upper half. */
-static int number_frame(struct nb_profile *profile, uint32_t process, uint64_t address,
-			uint32_t *number)
-{
-	int is_kernels = (int64_t)address < 0;
-	const struct nb_kernel_symbol *symbol =
-		is_kernels ? nb_kernel_symbol(&profile->kernel, address) : NULL;
-	const struct mapping *mapping =
-		is_kernels ? NULL : mapping_of(&profile->processes[process], address);
-	uint64_t where = symbol ? symbol->address : is_kernels ? UINT64_MAX : mapping ? address : 0;
-	const struct frame wanted = { where, mapping ? process : 0, profile->frames_count };
-	const char *name = symbol	? symbol->name
-			   : is_kernels ? "[kernel]"
-			   : mapping	? mapping->name
-					: "[unknown]";
+	const struct nb_kernel_symbol *symbol = nb_kernel_symbol(&profile->kernel, address);
+	const struct frame wanted = { symbol ? symbol->address : UINT64_MAX,
+				      profile->frames_count };
+	const char *name = symbol ? symbol->name : "[kernel]";
 	const struct frame *frame;
-	FILE *file;
 
 	if (!profile->lines)
 		profile->lines = open_memstream(&profile->lines_text, &profile->lines_length);
-	file = profile->lines;
-	frame = file ? keep(profile, &profile->frames, &wanted, sizeof(wanted), compare_frames)
-		     : NULL;
+	frame = profile->lines
+			? keep(profile, &profile->frames, &wanted, sizeof(wanted), compare_frames)
+			: NULL;
 	if (!frame)
 		return -1;
 	*number = frame->number;
@@ -292,12 +231,8 @@ static int number_frame(struct nb_profile *profile, uint32_t process, uint64_t a
 		return 0;
 	profile->frames_count++;
 	profile->bytes += strlen(name) + LINE_HEAD;
-	if (is_kernels)
-		fprintf(file, "f k ");
-	else
-		fprintf(file, "f u %" PRIx64 " ",
-			mapping ? address - mapping->begin + mapping->offset : 0);
-	write_name(file, name);
+	fprintf(profile->lines, "f ");
+	write_name(profile->lines, name);
 	return 0;
 }
 
@@ -314,8 +249,7 @@ void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
 
 	for (size_t i = 0; !failed && i < length && stack->length < FRAMES_MAX; i++)
 		if (chain[i] < (uint64_t)PERF_CONTEXT_MAX) /* else: whose the next ones are */
-			failed = number_frame(profile, process, chain[i],
-					      &sampled.frames[stack->length++]);
+			failed = number_frame(profile, chain[i], &sampled.frames[stack->length++]);
 	stack = failed ? NULL
 		       : keep(profile, &profile->stacks, stack,
 			      sizeof(*stack) + stack->length * sizeof(stack->frames[0]),
@@ -371,11 +305,6 @@ char *nb_profile_text(struct nb_profile *profile, size_t *length)
 void nb_profile_free(struct nb_profile *profile)
 {
 	nb_kernel_symbols_free(&profile->kernel);
-	for (size_t i = 0; i < profile->processes_count; i++) {
-		for (size_t j = 0; j < profile->processes[i].count; j++)
-			free(profile->processes[i].mappings[j].name);
-		free(profile->processes[i].mappings);
-	}
 	free(profile->processes);
 	tdestroy(profile->frames, free);
 	tdestroy(profile->stacks, free);

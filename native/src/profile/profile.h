@@ -44,7 +44,7 @@ struct nb_profile {
 	uint64_t throttles; /* times that the kernel stopped sampling for being too frequent */
 	size_t cpus;
 	struct nb_kernel_symbols kernel;
-	struct nb_process *processes; /* their names and mappings as they were when first sampled */
+	struct nb_process *processes; /* their names as they were when first sampled */
 	size_t processes_count;
 	void *frames, *stacks; /* trees of tsearch(3) */
 	size_t bytes;	       /* that these take */
@@ -54,16 +54,16 @@ struct nb_profile {
 	size_t lines_length;
 };
 
-/* Add a sample of a process: where it was, and its callers. A kernel's address counts as its
- * function's, so that stacks are alike. `period`: events since the sample before. */
+/* Add a sample of a process: where it was in the kernel, and its callers; nowhere where it ran in
+ * user space. An address counts as its function's, so that stacks are alike. `period`: events since
+ * the sample before. */
 void nb_profile_add(struct nb_profile *profile, uint32_t pid, uint64_t period,
 		    const uint64_t *chain, size_t length);
 
 /*
  * The text, to be freed, or NULL. Lines of ASCII:
  *   NAME VALUE                          event frequency begin end cpus samples lost ...
- *   f k SYMBOL [MODULE]                 a frame; the first one is number 0
- *   f u OFFSET MAPPING                  of a process: the offset in a file, in hex, and its path
+ *   f SYMBOL [MODULE]                   a frame; the first one is number 0
  *   p PID NAME                          a process; the first one is number 0
  *   s SAMPLES EVENTS PROCESS FRAME ...  a stack, the outermost frame first
  */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operation `profile`: samples of where all CPUs of this kernel are, user and kernel, with call
- * chains. The target `sampling` reads `off`, `ready` or `on`, and takes `ready FREQUENCY`, `on` and
- * `off`, in this order; what was sampled is then read in parts: the targets 0, 1, ... until one is
- * empty. It takes root or CAP_PERFMON, and CAP_SYSLOG for the kernel's symbols.
+ * The operation `profile`: samples of where all CPUs of this kernel are, with call chains of
+ * the kernel. The target `sampling` reads `off`, `ready` or `on`, and takes `ready FREQUENCY`, `on`
+ * and `off`, in this order; what was sampled is then read in parts: the targets 0, 1, ... until one
+ * is empty. It takes root or CAP_PERFMON, and CAP_SYSLOG for the kernel's symbols.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -80,6 +79,7 @@ static int ring_open(struct ring *ring, int cpu, int clock, uint64_t frequency,
 		.config = clock ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_HW_CPU_CYCLES,
 		.sample_freq = frequency,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+		.exclude_callchain_user = 1,
 		.freq = 1,
 		.disabled = 1,
 	};
@@ -328,12 +328,11 @@ static int number_of(const char *text, uint64_t *number)
 
 static int get_profile(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	static const char *const states[] = { "off\n", "ready %" PRIu64 "\n",
-					      "on at %" PRIu64 " Hz\n" };
+	static const char *const states[] = { "off", "ready", "on" };
 	uint64_t part;
 
 	if (!strcmp(target->words, SAMPLING)) {
-		fprintf(text, states[sampler.state], sampler.profile.frequency);
+		fprintf(text, "%s\n", states[sampler.state]);
 		return 0;
 	}
 	if (number_of(target->words, &part))

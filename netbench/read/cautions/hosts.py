@@ -1,9 +1,8 @@
-"""Hosts that are no real machines, changed during the campaign, or did something else beside it."""
+"""Hosts that changed during the campaign, or are one kernel."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 from netbench.base.units import listed
 from netbench.facts.comparison import change, same
@@ -11,30 +10,9 @@ from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
-from netbench.read.stack import Runs
 from netbench.stats.by_boot import KERNEL
 
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # by nature
-
-
-@caution(
-    55, remedy="take differences of the stack from it; what a packet costs on a wire needs a card"
-)
-def virtual_link(evidence: Evidence) -> Cautions:
-    """The data link is virtual: packets stay whole, up to 64 KiB with TSO, and meet no card."""
-    result, drivers = evidence.result, ("veth", "tun")
-    linked = [
-        host
-        for host, entries in result.hosts.items()
-        if entries and entries[-1].facts.get("nic_driver") in drivers
-    ]
-    if linked:
-        yield Caution(
-            "The data link is virtual: what TSO would have a card do is left undone, and packets"
-            " are as large as the interface passes them.",
-            tuple(linked),
-            "the fact `nic_driver`",
-        )
 
 
 @caution(205, remedy="find out what else changed it, and put it back by hand where it matters")
@@ -114,37 +92,6 @@ def kernels(evidence: Evidence) -> Cautions:
                     (host,),
                     "; ".join(change(name, was[name], now[name]) for name in changed[:NAMED]),
                 )
-
-
-def _beside(runs: Runs) -> Iterator[tuple[str, set[str]]]:
-    if others := {other for raw in runs.said for other in raw["concurrent"] or ()}:
-        yield runs.record.pair, others
-
-
-@caution(
-    12,
-    remedy="overlap: round, in which no kernel is used twice, for CPU with softirq",
-    observe=_beside,
-)
-def side_by_side(evidence: Evidence) -> Cautions:
-    """Pairs on one kernel ran side by side: meters of the whole kernel were not read."""
-    kernel = {host: known[-1].boot_id for host, known in evidence.result.hosts.items() if known}
-    kernels_of = {
-        pair: {kernel[host] for host in pair.split(">") if host in kernel}
-        for pair in evidence.result.plan.pairs
-    }
-    where = tuple(
-        pair
-        for pair, beside in evidence.saw.items()
-        if any(kernels_of.get(pair, set()) & kernels_of.get(o, set()) for o in set().union(*beside))
-    )
-    if where:
-        yield Caution(
-            "Pairs on one kernel ran side by side, so meters of the whole kernel were not read: CPU"
-            " is that of the processes (rusage), without softirq work that others did for them.",
-            where,
-            "equal boot ids",
-        )
 
 
 @caution(

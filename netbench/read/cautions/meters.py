@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,15 +10,10 @@ import numpy.typing as npt
 
 from netbench.base.units import count
 from netbench.read.cautions.rule import Caution, Cautions, Evidence, caution
-from netbench.read.counters import is_known
 from netbench.read.meter_choice import LEAST
-from netbench.read.soak import SOAK, idle_share
 from netbench.read.stack import Runs
-from netbench.result.record import SIDES, SideCounters
+from netbench.result.record import SideCounters
 
-MOVED = 0.005  # of a CPU's time: what the meter soak is accurate to
-ERROR = 0.1  # of what a run reads: its standard error
-OF_A_TICK = 6**-0.5  # sd of the difference of two times, each in whole ticks
 READ_AHEAD = 0.05
 """The kernel reads ahead: this share of a window may have been read before it."""
 WARM, COLD = "warm", "cold"
@@ -29,38 +23,6 @@ REMEDIES = {
 }
 Place = tuple[str, str]
 Numbers = npt.NDArray[Any]
-
-
-def _idle_shares(runs: Runs) -> Iterator[tuple[str, dict[int, float]]]:
-    """By host, the share of each idle window by its opening: it is in every record of the block
-    that follows it.
-    """
-    for side in filter(None, map(runs.record.side, SIDES)):
-        if is_known(share := idle_share(side)):
-            opened, _ = side.meters[SOAK]["idle_time_ns"]
-            known = zip(opened.tolist(), share.tolist(), strict=True)
-            yield side.host, {at: one for at, one in known if not math.isnan(one)}
-
-
-@caution(
-    95,
-    remedy="keep other machines of the same hypervisor and other programs quiet, and repeat",
-    observe=_idle_shares,
-)
-def idle(evidence: Evidence) -> Cautions:
-    """The share of time that idle CPUs lose, which soak subtracts, moved by 0.5% of a CPU or more
-    between blocks. CPU by soak is off by up to as much.
-    """
-    for host, seen in evidence.saw.items():
-        by_window = {at: share for each in seen for at, share in each.items()}
-        least, most = min(by_window.values(), default=0.0), max(by_window.values(), default=0.0)
-        if most - least >= MOVED:
-            lost = f"between {least:.1%} and {most:.1%} of their time"
-            yield Caution(
-                f"Idle CPUs of {host} lost {lost}, which soak subtracts.",
-                (host,),
-                f"{len(by_window)} idle windows between blocks",
-            )
 
 
 @caution(
@@ -153,43 +115,3 @@ def _bytes(side: SideCounters) -> tuple[Any, Any]:
     """Bytes of all flows at the opening and the closing of the window, warm-up included."""
     opening, closing = side.meters.get("flow", {}).get("bytes", ([], []))
     return np.asarray(sum(opening)), np.asarray(sum(closing))
-
-
-def _windows(runs: Runs) -> Iterator[tuple[Place, float]]:
-    """The shortest window of runs that have procstat, in seconds."""
-    sender = runs.record.sender
-    if sender and sender.time_ns and "procstat" in sender.meters:
-        opening, closing = sender.time_ns
-        yield (runs.record.cell, runs.record.pair), int(np.min(closing - opening)) / 1e9
-
-
-@caution(
-    30,
-    remedy="longer runs, the meter cpuidle, or the metrics by rusage, which count nanoseconds",
-    observe=_windows,
-)
-def resolution(evidence: Evidence) -> Cautions:
-    """The measured window is so short that the steps of procstat, whole clock ticks, alone give the
-    CPU time of one run a standard error of over 10%.
-    """
-    hosts = evidence.result.hosts.values()
-    ticks = min((entry.clock_ticks for host in hosts for entry in host), default=100)
-    errors: dict[Place, float] = {}
-    for c in evidence.cells:
-        counted = [c.intervals.get(f"{who}_cpu.procstat") for who in ("sender", "system")]
-        least = min((each.mean for each in counted if each), default=0.0)
-        if c.place in evidence.saw:
-            window = min(evidence.saw[c.place])
-            at_once = OF_A_TICK / ticks / window if window else math.inf
-            error = at_once / least if least > 0 else math.inf
-            if error > ERROR:
-                errors[c.place] = error
-    if errors:
-        worst = max(errors, key=errors.__getitem__)
-        window = min(evidence.saw[worst])
-        yield Caution(
-            "The window is short for the ticks of /proc/stat: CPU by procstat of a run is rough.",
-            evidence.labels(errors),
-            f"standard error of one run {errors[worst]:.0%} of what it reads, the most:"
-            f" {window * 1e3:.3g} ms are {window * ticks:.2g} ticks of 1/{ticks} s",
-        )

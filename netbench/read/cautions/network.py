@@ -14,7 +14,6 @@ from netbench.read.stack import Runs
 from netbench.result.files import HostEntry
 
 OPTIONS = (*BUFFERS, "congestion")
-CONGESTION = {"congestion", "sysctl.net.ipv4.tcp_congestion_control"}
 TCP_METRICS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
 
 
@@ -27,14 +26,11 @@ def read_back(evidence: Evidence) -> Cautions:
     """A socket has another buffer size or congestion control than was asked first."""
     # a setting of a host that reads otherwise than asked is refused, and nothing is run
     by_side: dict[tuple[str, str, str], dict[str, set[str]]] = {}
-    algorithms: dict[str, set[str]] = {}  # of both ends, by place
     for r in evidence.result.readbacks:
         place = evidence.label(r.cell, r.pair)
         if r.name in OPTIONS and r.asked and r.read and not _as_asked(r):
             places = by_side.setdefault((r.name, r.asked, r.read), {})
             places.setdefault(r.side, set()).add(place)
-        if r.name == "congestion":
-            algorithms.setdefault(place, set()).add(r.read)
     for (name, asked, read), places in by_side.items():
         side, where = " and ".join(places), tuple(sorted(set().union(*places.values())))
         if name in BUFFERS:
@@ -52,11 +48,10 @@ def read_back(evidence: Evidence) -> Cautions:
             why = f"but {asked} was asked"
             if wanted != asked:
                 why = f"the host's default: {wanted} could not be chosen"
-            others = sorted(set().union(*(algorithms[place] for place in where)) - {read})
             yield Caution(
                 f"The {side}'s {name} is {read}, {why}.",
                 where,
-                f"read {read}" + "".join(f", and {other} at the other end" for other in others),
+                f"read {read}",
                 "`check` says what the host supports, and what this user may choose",
                 kind="setting",
             )
@@ -66,29 +61,6 @@ def _as_asked(r: Readback) -> bool:
     if r.name in BUFFERS and r.asked.isdigit() and r.read.isdigit():
         return int(r.read) == 2 * int(r.asked)
     return r.asked.removesuffix(OR_DEFAULT) == r.read
-
-
-@caution(80, remedy="set transfer.congestion, or sweep it")
-def congestion(evidence: Evidence) -> Cautions:
-    """Cells ran with bbr, or with different congestion control that is not a factor."""
-    used: dict[str, set[str]] = {}
-    for r in evidence.result.readbacks:
-        if r.name == "congestion" and r.side == "sender" and r.read:
-            used.setdefault(r.read, set()).add(evidence.label(r.cell, r.pair))
-    for name in sorted(name for name in used if name.startswith("bbr")):
-        yield Caution(
-            f"{name} paces by the bandwidth that it probed: throughput depends on when it probes,"
-            " and CPU includes its pacing timers.",
-            tuple(sorted(used[name])),
-            f"read back in {count(len(used[name]), 'cell')}",
-            "runs of 30 s or more, or cubic where the network is not what is tested",
-        )
-    if len(used) > 1 and not CONGESTION & set(evidence.result.factors):
-        each = (f"{name} in {count(len(cells), 'cell')}" for name, cells in sorted(used.items()))
-        yield Caution(
-            "Cells ran with different congestion control, which is not a factor.",
-            evidence="; ".join(each),
-        )
 
 
 @caution(
@@ -140,18 +112,11 @@ def retransmits(evidence: Evidence) -> Cautions:
     lossy = runs[runs["retransmits"] > 0]
     if len(lossy):
         total, most = int(lossy["retransmits"].sum()), int(lossy["retransmits"].max())
-        fixed = (evidence.result.asked or {}).get("settings.tso")
-        tso = {c.place: c.factors.get("tso", fixed) for c in evidence.cells}
-        alone = [tso[place] for place in zip(lossy["cell"], lossy["pair"], strict=True)]
-        beside = f", {alone.count('off')} of these with tso=off" if "off" in alone else ""
         yield Caution(
             "The sender retransmitted.",
             evidence.labels_of(lossy),
-            f"{count(total, 'segment')} in {len(lossy)} of {count(len(runs), 'run')}{beside}, most"
-            f" in one run {most}",
-            beside
-            and "packets that the stack cuts itself fill short queues: compare with tso=on;"
-            " look for drops (`nstat`)",
+            f"{count(total, 'segment')} in {len(lossy)} of {count(len(runs), 'run')}, most in one"
+            f" run {most}",
         )
 
 

@@ -200,14 +200,12 @@ def boots(evidence: Evidence) -> Cautions:
                 f"run the campaign anew without a reboot, or with repeat.boots: {ENOUGH}",
             )
         elif n < ENOUGH:
-            width = half_width(n, result.repeat.confidence)
             yield Caution(
                 f"{cells} run in {count(n, 'boot')}, which proves little.",
                 evidence.labels(places),
-                "one boot has no interval"
-                if n == 1
-                else f"an interval over {n} boots is ±{width:.1f} standard deviations of a boot's"
-                " mean",
+                f"an interval over {n} boots is ±{half_width(n):.1f} standard deviations"
+                if n > 1
+                else "one boot has no interval",
             )
 
 
@@ -228,9 +226,8 @@ def builds(evidence: Evidence) -> Cautions:
         )
     fewest = min(number.values())
     if 1 < fewest < ENOUGH:
-        width = half_width(fewest, result.repeat.confidence)
         yield Caution(
             f"The kernels have {fewest} builds, which proves little.",
-            evidence=f"an interval over {fewest} builds is ±{width:.1f} standard deviations of a"
-            " build's mean",
+            evidence=f"an interval over {fewest} builds is ±{half_width(fewest):.1f} standard"
+            " deviations",
         )

@@ -14,7 +14,6 @@ from netbench.read.epochs import BETWEEN
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
-from netbench.stats.failures import failing_levels
 from netbench.stats.series import outliers
 
 NEAR = 0.01  # a run that is as near to the median matters to nobody
@@ -33,25 +32,6 @@ def truncated(evidence: Evidence) -> Cautions:
         yield Caution(
             "The last line of records.jsonl is incomplete, as a kill leaves it, and is left out.",
             evidence="one run is lost",
-        )
-
-
-@caution(
-    225,
-    remedy="see the reasons and log.txt, and repeat; until then trust verdicts that say `even if`",
-)
-def failing_level(evidence: Evidence) -> Cautions:
-    """A level's runs fail more often than those of the other levels of its factor: what is left of
-    them may be a choice of the fast ones.
-    """
-    result = evidence.result
-    for found in failing_levels(result.runs, result.factors):
-        mine = result.failed[result.failed[found.factor] == found.level]
-        yield Caution(
-            f"Runs of {found.factor}={found.level} fail more often than those of its other levels.",
-            evidence.labels_of(mine),
-            f"{found.failed} of {found.runs} against {found.others_failed} of {found.others_runs},"
-            f" p = {found.p:.2g}",
         )
 
 
@@ -111,32 +91,6 @@ def missing(evidence: Evidence) -> Cautions:
             evidence.labels_of(lacking),
             f"{len(lacking)} of {count(len(runs), 'ok run')}",
         )
-
-
-def _units(runs: Runs) -> Iterator[tuple[str, str]]:
-    for name, capture in runs.record.captures.items():
-        if capture.value is not None:
-            yield name, capture.unit
-
-
-@caution(
-    195,
-    remedy="let the tool print one unit in all runs, or match the number in another place",
-    observe=_units,
-)
-def units(evidence: Evidence) -> Cautions:
-    """A tool printed a number now in one unit and now in another: only those in the unit of the
-    first run are a metric.
-    """
-    for name, seen in evidence.saw.items():
-        first, *others = dict.fromkeys(seen)
-        if others:
-            told = listed([other or "none" for other in others], NAMED, ", ")
-            yield Caution(
-                f"{name} was printed in {first or 'no unit'} in the first run and in other units"
-                " later: the runs in these have none.",
-                evidence=f"also {told}",
-            )
 
 
 @caution(

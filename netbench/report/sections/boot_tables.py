@@ -1,10 +1,9 @@
-"""The boots: what was booted when, each cell's mean in each boot, and how far builds and boots lie
-apart beside the runs within one.
+"""The boots: what was booted when, each cell's mean in each boot, and how far boots lie apart
+beside the runs within one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,25 +11,18 @@ import numpy as np
 
 from netbench.read.cells import CellResult, rows_by_cell
 from netbench.read.compare import builds_of
-from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, prose, tabled
-from netbench.report.numbers import count
+from netbench.report.blocks import Block, Prose, Row, Section, Table, Value, keyed, tabled
 from netbench.report.phrases import releases
 from netbench.report.source import Source
 from netbench.stats.by_boot import KERNEL, Split, split
 
 # boots of a kernel that have a column each; of more the least and the greatest mean are shown
 BESIDE = 8
-HOSTS = 3  # hosts whose boot ids are shown
-SHORT = 8  # characters of a boot id
 UNKNOWN = (
     "How far boots of one kernel lie apart is not known: that takes two boots of it, and two runs"
     " in one of them."
 )
 HOW = "between, within: standard deviations of boots, and of runs within a boot, in % of the mean."
-OF_BUILDS = (
-    " builds: that of builds, where between is that of boots within a build (left out where each"
-    " build has one boot: builds then holds both)."
-)
 
 
 def boots(source: Source) -> Section | None:
@@ -51,8 +43,6 @@ def boots(source: Source) -> Section | None:
 def _booted(source: Source) -> Table:
     """One row a boot: its kernel, when it was used, and how much was run in it."""
     result = source.result
-    hosts = list(result.hosts)[:HOSTS]
-    entries = {(host, entry.boot): entry for host in hosts for entry in result.hosts[host]}
     builds = builds_of(result.runs)
     rows: list[Row] = []
     for number, kernel in result.kernels.items():
@@ -65,8 +55,6 @@ def _booted(source: Source) -> Table:
         if builds:
             words["build"] = str(builds.get(number, 1))
         started = group["started"].dropna()
-        known = {host: e for host in hosts if (e := entries.get((host, number)))}
-        ids = ", ".join(f"{h} {e.boot_id[:SHORT]}" for h, e in known.items())
         rows.append(
             {
                 **keyed([*words], *words.values()),
@@ -74,20 +62,17 @@ def _booted(source: Source) -> Table:
                 "blocks": f"{group['block'].min()} to {group['block'].max()}",
                 "runs": len(group),
                 "ok": int(((group["status"] == "ok") & (group["excluded"] == "")).sum()),
-                prose("boot ids"): ids or None,
             }
         )
     notes = ["Times are UTC. Boots are numbered in the order in which they ran."]
     if told := releases(result, filter(None, result.kernels.values())):
         notes.append(f"{told}.")
-    if len(result.hosts) > len(hosts):
-        notes.append(f"{count(len(result.hosts) - len(hosts), 'host')} more: see facts.json.")
     return tabled("What was booted", rows, *notes)
 
 
 @dataclass(frozen=True)
 class _Cell:
-    """A cell's means by boot, and what its runs say of boots, and of builds."""
+    """A cell's means by boot, and what its runs say of boots."""
 
     cell: CellResult
     means: dict[int, float]
@@ -103,32 +88,29 @@ def _cells(source: Source, metric: str) -> Iterator[_Cell]:
     runs = source.result.ok
     places = rows_by_cell(runs)
     values, boots = runs[metric].to_numpy(dtype=float), runs["boot"].to_numpy()
-    builds = builds_of(runs)
     for cell in source.cells:
         mine = places.get((cell.cell, cell.pair), np.array([], dtype=np.int64))
         mine = mine[~np.isnan(values[mine])]
         if len(mine):
             of_cell, its_boots = values[mine], boots[mine]
             means = {int(b): float(of_cell[its_boots == b].mean()) for b in np.unique(its_boots)}
-            found = split(of_cell, its_boots, builds) or split(of_cell, its_boots)
-            yield _Cell(cell, means, found)
+            yield _Cell(cell, means, split(of_cell, its_boots))
 
 
 def _tables(source: Source, metric: str, cells: Sequence[_Cell]) -> Iterator[Table]:
     """The means by boot, a table a kernel."""
     described = source.result.describe(metric)
-    nested = any(cell.split and cell.split.builds > 1 for cell in cells)
     kernels = list(dict.fromkeys(cell.kernel for cell in cells))
     for kernel in kernels:
         title = f"{described.title} by boot" + (f", kernel {kernel}" if kernel else "")
         mine = [cell for cell in cells if cell.kernel == kernel]
         numbers = sorted({boot for cell in mine for boot in cell.means})
-        notes = [HOW + OF_BUILDS * nested] if kernel == kernels[-1] else []
-        rows = [_row(source, cell, described.unit, numbers, nested) for cell in mine]
+        notes = [HOW] if kernel == kernels[-1] else []
+        rows = [_row(source, cell, described.unit, numbers) for cell in mine]
         yield tabled(title, rows, *notes)
 
 
-def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: bool) -> Row:
+def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int]) -> Row:
     words = dict(zip(source.keys, source.key(cell.cell), strict=True))
     words.pop(KERNEL, None)
     words = words or {"cell": "all"}
@@ -139,14 +121,11 @@ def _row(source: Source, cell: _Cell, unit: str, boots: Sequence[int], nested: b
 
     def percent(sd: float) -> Value:
         """A deviation in percent of the mean."""
-        if whole is None or not whole.mean or math.isnan(sd):
-            return None
-        return f"{100 * sd / abs(whole.mean):.2f}"
+        return f"{100 * sd / abs(whole.mean):.2f}" if whole and whole.mean else None
 
     return {
         **keyed([*words], *words.values()),
         **{f"{name} [{unit}]": mean for name, mean in means.items()},
-        **({"builds [%]": percent(whole.apart if whole else math.nan)} if nested else {}),
-        "between [%]": percent(whole.between if whole else math.nan),
-        "within [%]": percent(whole.within if whole else math.nan),
+        "between [%]": percent(whole.between) if whole else None,
+        "within [%]": percent(whole.within) if whole else None,
     }

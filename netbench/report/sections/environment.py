@@ -10,7 +10,6 @@ from netbench.base.units import listed
 from netbench.facts.comparison import same
 from netbench.facts.fact import CPU, KERNEL, NETWORK, STORAGE, TCP, Fact
 from netbench.facts.registry import BY_NAME
-from netbench.model import build_name
 from netbench.report.blocks import Block, Prose, Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 from netbench.result.files import HostEntry
@@ -64,9 +63,7 @@ def _known(entry: HostEntry) -> Known:
 
 
 def _states(source: Source, host: str) -> Iterator[tuple[str, HostEntry]]:
-    """The states of a host with their labels; boots of one kernel that agree, or of one build, are
-    one state.
-    """
+    """The states of a host with their labels; boots of one kernel that agree are one state."""
     result = source.result
     kernels, entries = result.kernels, result.hosts[host]
     used = [entry for entry in entries if entry.boot in kernels or not any(kernels.values())]
@@ -77,12 +74,7 @@ def _states(source: Source, host: str) -> Iterator[tuple[str, HostEntry]]:
         if _are_alike(group):
             yield f"{host} {kernel}".strip(), group[0]
             continue
-        for build in dict.fromkeys(entry.build for entry in group):
-            mine = [entry for entry in group if entry.build == build]
-            if build and _are_alike(mine):
-                yield f"{host} {build_name(kernel, build)}", mine[0]
-            else:
-                yield from ((_label(host, entry, entries), entry) for entry in mine)
+        yield from ((_label(host, entry, entries), entry) for entry in group)
 
 
 def _are_alike(group: Sequence[HostEntry]) -> bool:

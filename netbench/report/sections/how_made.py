@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from netbench.read.accounts import METER_ORDER
@@ -12,8 +11,14 @@ from netbench.report.blocks import Block, Cautions, Prose, Section, Table, keyed
 from netbench.report.numbers import count, share
 from netbench.report.source import Source
 from netbench.result.files import PlannedTool
-from netbench.stats.by_boot import KERNEL, runs_a_boot
-from netbench.stats.intervals import sequential_confidence, t_quantile
+from netbench.stats.by_boot import runs_a_boot
+from netbench.stats.intervals import sequential_confidence
+
+BOOTS = (
+    "A block runs the cells of the kernel that is booted. Where runs lie in several boots the boot"
+    " is the unit of means and of comparisons, since runs of one boot share what that boot happened"
+    " to be; where a kernel has several builds, the build is."
+)
 
 
 def cautions(source: Source) -> Section:
@@ -37,17 +42,19 @@ def method(source: Source) -> Section:
             f"Randomised complete blocks, seed {plan.seed}: each block runs every open cell"
             " once, on a fresh connection."
         ),
-        *_boots(source),
+        *([BOOTS] if source.result.in_boots or len(source.result.kernels) > 1 else []),
         _rule(source),
         *([f"{plan.pilot}."] if plan.pilot else []),
-        f"{at}{why if widened != repeat.confidence else ''}{_followed(source, widened)}.",
+        f"{at}{why if widened != repeat.confidence else ''}; wider where"
+        " the runs of a cell show that they follow each other (lag-1 correlation).",
         "No run was dropped, repeated or smoothed for its value. What is missing was not measured.",
         *(_tool(name, lines) for name, lines in plan.tools.items()),
     ]
     if source.result.compare:
         lines.append(
-            f"Comparisons: differences of logarithms {_pairing(source)}; their mean with Student's"
-            " t gives the ratio and its interval, wider likewise. Both are corrected for all"
+            "Comparisons: differences of logarithms within a block, or between boots of the same"
+            " round, so that what drifts cancels; their mean with Student's t"
+            " gives the ratio and its interval, wider likewise. Both are corrected for all"
             " comparisons of one metric (Holm): any verdict is false as seldom as said, and all"
             " intervals at once hold a little less often."
         )
@@ -55,60 +62,9 @@ def method(source: Source) -> Section:
     return Section("method", "How the numbers were made", tuple(blocks))
 
 
-def _followed(source: Source, confidence: float) -> str:
-    """Which intervals are wider than Student's t, since runs follow the run before them."""
-    told = [
-        i.half_width > (1 + 1e-9) * t_quantile(i.n - 1, confidence) * i.sd / math.sqrt(i.n)
-        for c in source.cells
-        for name, i in c.intervals.items()
-        if i.known and name in source.metrics and not source.result.describe(name).is_count
-    ]
-    how = "wider where the runs of a cell show that they follow each other (lag-1 correlation)"
-    return f"; {how}: {sum(told)} of {len(told)} in the table of cells"
-
-
 def _tool(name: str, lines: PlannedTool) -> str:
     server = f", its server `{lines.server}`" if lines.server else ""
     return f"The tool {name} is `{lines.client}`{server}."
-
-
-def _boots(source: Source) -> list[str]:
-    """How boots were used, where there are several."""
-    result = source.result
-    if len(result.kernels) < 2 and not result.in_boots:
-        return []
-    lines = []
-    if result.in_boots:
-        whose = "of each kernel, in random order" if KERNEL in result.factors else "of the hosts"
-        lines.append(
-            f"{count(result.repeat.boots, 'boot')} {whose}; a block runs the cells of the kernel"
-            " that is booted."
-        )
-    if (builds := max(result.builds.values(), default=1)) > 1:
-        lines.append(
-            f"Kernels have {builds} builds, which take turns from one round of"
-            " boots to the next. Where a cell's runs, or both levels of a comparison, have several"
-            " builds, the build is the unit: boots of one build share where its code lies."
-        )
-    lines.append(
-        "Where a cell's runs lie in several boots the boot is the unit: its interval is over the"
-        " means of boots, since runs of one boot share what that boot happened to be."
-    )
-    return lines
-
-
-def _pairing(source: Source) -> str:
-    """What comparisons pair."""
-    compare, result = source.result.compare, source.result
-    if compare is not None and compare.factor == KERNEL:
-        builds = ", averaged by build" if min(result.builds.values(), default=1) > 1 else ""
-        return f"of boots, the n-th of one kernel with the n-th of the other{builds}"
-    if len(result.kernels) > 1:
-        return (
-            "within a block, so that what drifts between blocks cancels, averaged by boot where"
-            " there are several"
-        )
-    return "within a block, so that what drifts between blocks cancels"
 
 
 def _definitions(source: Source) -> list[Table]:

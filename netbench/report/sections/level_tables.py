@@ -1,22 +1,20 @@
-"""The comparisons that a campaign asks for, those of its other factors, and what was promised."""
+"""The comparisons that a campaign asks for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from netbench.model import Compare
 from netbench.read.control import holds
 from netbench.read.metrics import describe
-from netbench.report.blocks import Block, Plot, Prose, Section, Table, Value, keyed, tabled
-from netbench.report.numbers import count, share
+from netbench.report.blocks import Block, Plot, Section, Table, Value, keyed, tabled
+from netbench.report.numbers import share
 from netbench.report.phrases import title
 from netbench.report.source import Source
-from netbench.stats.closing import reached
-from netbench.stats.comparison import CHANGES, FLAGS, NO_VERDICT, RESULT, Comparison
-from netbench.stats.words import bounds, percent, signed
+from netbench.stats.comparison import FLAGS, NO_VERDICT, RESULT, Comparison
+from netbench.stats.words import bounds, percent
 
 
 def comparison(source: Source) -> Section | None:
@@ -129,127 +127,3 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
     notes += [f"{NO_VERDICT}: {why}." for why in whys]
     return notes
-
-
-def factors(source: Source) -> Section | None:
-    """A table for each other factor and metric that answers; None where nothing else is swept."""
-    tables: list[Block] = [
-        table(
-            f"{factor} against {family[0].baseline}: {title(metric, source.result)}",
-            family,
-            source.several,
-        )
-        for factor, families in source.other_answers.items()
-        for metric, family in families.items()
-    ]
-    if not tables:
-        return None
-    how = "Each factor is a question of its own: its intervals are corrected for its rows alone."
-    return Section("factors", "The other factors", (*_noted_once(tables), Prose((how,))))
-
-
-AGAINST = ("unstable", "facts", "failed", "drift", "dependence", "outlier", "boots")
-"""Cautions that say that runs were not alike, or not independent of each other."""
-
-
-def promise(source: Source) -> Section | None:
-    """None where no run is ok."""
-    if not len(source.result.ok):
-        return None
-    compare = source.result.compare if source.comparisons else None
-    told = [_promised(source, compare), *_held(source, compare), *_against(source)]
-    if compare:
-        told.append(_checked(source, compare))
-    return Section("promise", "What was promised, and what held", (Prose((" ".join(told),)),))
-
-
-def _promised(source: Source, compare: Compare | None) -> str:
-    repeat = source.result.repeat
-    wrong = share(1 - repeat.confidence)
-    first = (
-        f"each mean has a range (±), and at most {wrong} of such ranges miss what many more runs"
-        " would give on average"
-    )
-    if compare:
-        first = (
-            f"where {compare.factor} makes no difference, at most {wrong} of such campaigns call a"
-            f" level better or worse than {compare.baseline}, whatever the number of levels (this"
-            " is said of each metric by itself)"
-        )
-    return f"Promised: {first}."
-
-
-def _held(source: Source, compare: Compare | None) -> Iterator[str]:
-    """How many changes, or cells, are as precise as asked."""
-    repeat = source.result.repeat
-    families = _of_repeat(source)
-    if compare and repeat.max <= repeat.min:
-        families = [c for family in source.answers.values() for c in family]
-        widths = [math.sqrt(c.high / c.low) - 1 for c in families if c.low > 0]
-        precise, every, noun = 0, len(families), "change"
-    elif compare:
-        levels = (c for c in source.cells if c.factors.get(compare.factor) != compare.baseline)
-        widths = [width for c in levels for width in c.widths.values()]  # as a level closes
-        precise, every, noun = sum(w <= repeat.precision for w in widths), len(families), "change"
-    else:
-        known = [
-            (m, c.intervals[m]) for c in source.cells for m in repeat.metrics if m in c.intervals
-        ]
-        widths = [i.precision for _, i in known if i.known]
-        precise = sum(reached(m, i, repeat) for m, i in known)
-        every, noun = len(source.cells) * len(repeat.metrics), "mean"
-    if not widths:
-        yield f"Held: of {count(every, noun)} none is known to any precision."
-        return
-    least, most = (f"±{share(width)}" for width in (min(widths), max(widths)))
-    if repeat.max <= repeat.min:
-        yield f"Held: {count(len(widths), noun)} known to {least} at best and {most} at worst."
-    else:
-        so = "all" if precise == every else precise or "none"
-        asked = share(repeat.precision)
-        yield f"Held: {so} of {count(every, noun)} known to ±{asked}, the least precise to {most}."
-    verdicts = [c for c in families if c.verdict in CHANGES] if compare else []
-    if doubtful := sum(bool(c.flags) for c in verdicts):
-        yield (
-            f"{doubtful} of {count(len(verdicts), 'verdict')} better or worse"
-            f" {'is' if doubtful == 1 else 'are'} in doubt, marked †."
-        )
-
-
-def _of_repeat(source: Source) -> list[Comparison]:
-    """The comparisons in the metrics of `repeat`."""
-    names = [name for name in source.result.repeat.metrics if name in source.comparisons]
-    return [c for name in names for c in source.comparisons[name]]
-
-
-def _against(source: Source) -> Iterator[str]:
-    kinds = dict.fromkeys(c.kind for c in source.cautions if c.kind in AGAINST)
-    if kinds:
-        yield (
-            "That is for runs that are alike and do not depend on each other; the cautions below"
-            f" say otherwise ({', '.join(kinds)})."
-        )
-
-
-def _checked(source: Source, compare: Compare) -> str:
-    """What the control says of the promise."""
-    controls: Sequence[Comparison] = [
-        c
-        for name in source.result.repeat.metrics
-        for c in source.controls(source.comparisons.get(name, ()))
-        if c.low > 0
-    ]
-    if not controls:
-        return (
-            "No control checked it: `compare: {control: true}` measures"
-            f" {compare.baseline} a second time."
-        )
-    most = max(controls, key=lambda c: abs(math.log(c.ratio)))
-    bounds = f"{signed(most.low)} to {signed(most.high)}%"
-    by = f"{signed(most.ratio)}% ({bounds}) in {title(most.metric, source.result)}"
-    differs = any(caution.kind == "control" for caution in source.cautions)
-    how = "more than chance explains" if differs else "no more than chance explains"
-    return (
-        f"The control {'says that it did not hold' if differs else 'agrees'}: {compare.baseline},"
-        f" measured a second time, differs from itself by {by}, {how}."
-    )

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from statistics import mean
 
 from netbench.base.units import count
-from netbench.read.matching import Match
-from netbench.read.profiles import ORDER, CellProfile, ProfileDifference, difference
+from netbench.read.profiles import ORDER, CellProfile, ProfileDifference
 from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, keyed, tabled
 from netbench.report.numbers import signed
 from netbench.report.source import Source
@@ -84,17 +83,6 @@ def changes(source: Source, factor: str, baseline: str) -> Iterator[Table]:
     for change in source.profile_changes(factor, baseline):
         levels = change.before.factors[factor], change.after.factors[factor]
         yield from _tables(change, change_words(source, change), levels)
-
-
-def changes_of_results(a: Source, b: Source, matches: Sequence[Match]) -> Iterator[Table]:
-    """The tables of each cell that was profiled in two results: what changed from A to B."""
-    confidence = max(source.result.repeat.confidence for source in (a, b))
-    before_of = {(p.cell, p.pair, p.side, p.unit): p for p in a.profiles.cells}
-    for match in matches:
-        for after in (p for p in b.profiles.cells if (p.cell, p.pair) == match.b):
-            if before := before_of.get((*match.a, after.side, after.unit)):
-                title = f"{cell_words(b, after)}: B against A"
-                yield from _tables(difference(before, after, confidence), title, ("A", "B"))
 
 
 def _tables(change: ProfileDifference, title: str, names: tuple[str, str]) -> Iterator[Table]:

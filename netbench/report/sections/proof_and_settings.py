@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from netbench.base.units import count, format_size, parse_size
+from netbench.base.units import count
 from netbench.read.readbacks import BUFFERS
-from netbench.read.totals import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof, histogram
+from netbench.read.totals import MUST_MOVE, MUST_NOT_MOVE, Declared, Proof
 from netbench.report.blocks import Row, Section, Table, keyed, prose, tabled
 from netbench.report.source import Source
 
@@ -48,7 +48,7 @@ class _Counter:
 def proof(source: Source) -> Section | None:
     """One row a side, method and counter: the least and the most per run over its cells, in how
     many runs its rule was kept (cautions say where it was not), and its share of what it is a part
-    of. A second table has what splice(2) and sendfile(2) returned, by powers of two.
+    of.
     """
     counted = dict(sorted(counters(source).items()))
     if not counted:
@@ -58,7 +58,7 @@ def proof(source: Source) -> Section | None:
         "Counted within the measured window, mean of a cell's runs; the rule is judged up to the"
         " drained connection."
     )
-    return Section("proof", "Proof of mechanism", (tabled("", rows, note), *_lengths(source)))
+    return Section("proof", "Proof of mechanism", (tabled("", rows, note),))
 
 
 def counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
@@ -67,8 +67,6 @@ def counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
     rows: dict[tuple[str, str, str], _Counter] = {}
     for (cell, pair, side), meanings in _meanings(source):
         for name, meaning in meanings.items():
-            if histogram(name):
-                continue
             counted = proofs[cell, pair, side, name]
             row = rows.setdefault((side, meaning.owner, name), _Counter(meaning))
             row.runs += counted.runs
@@ -94,31 +92,6 @@ def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[st
     for cell, pair, side, name in source.result.proofs:
         together.setdefault((cell, pair, side), []).append(name)
     yield from ((place, declared.of(place[2], names)) for place, names in together.items())
-
-
-def _lengths(source: Source) -> Iterator[Table]:
-    """How long the pieces were that calls moved: a row a power of two, over all cells."""
-    counts: dict[tuple[str, str, str], dict[int, float]] = {}
-    for (cell, pair, side), meanings in _meanings(source):
-        for name, meaning in meanings.items():
-            if calls := histogram(name):
-                size = parse_size(name.removeprefix(f"{calls}."))
-                mine = counts.setdefault((side, meaning.owner, calls), {})
-                total = source.result.proofs[cell, pair, side, name].total
-                mine[size] = mine.get(size, 0) + total
-    rows: list[Row] = [
-        {
-            **keyed("side method call length", *key, format_size(size)),
-            "calls": of_size[size],
-            "share [%]": 100 * of_size[size] / sum(of_size.values()),
-        }
-        for key, of_size in sorted(counts.items())
-        for size in sorted(of_size)
-        if of_size[size]
-    ]
-    note = "A row begins at its length, and ends below the next power of two; all runs together."
-    if rows:
-        yield tabled("Bytes that a call moved", rows, note)
 
 
 def settings(source: Source) -> Section | None:

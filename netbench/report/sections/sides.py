@@ -1,5 +1,5 @@
-"""What each side of a cell did: its CPU by several meters, its interrupts and packets, who paid for
-its work, counters of perf, energy and psi, and its process as time(1) tells it.
+"""What each side of a cell did: its CPU by several meters, its interrupts and packets, counters of
+perf and energy, and its process as time(1) tells it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import Any
 
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
-from netbench.read.derive import PAID_BY
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.metrics import RATIOS, describe
 from netbench.read.shown_levels import NO_TOOL
@@ -17,13 +16,11 @@ from netbench.read.soak import SOAK
 from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled
 from netbench.report.source import Source
 from netbench.result.record import SIDES
-from netbench.stats.intervals import Interval, mean_interval
 
 PREFIXES = {"system": "", "sender": "sender_", "receiver": "receiver_"}
 """Of a metric's name, by side; `system`: both together."""
 ONE_SIDED = {"gso_size": "sender", "gro_size": "receiver"}
 """Of one side alone, so that their names do not say whose they are."""
-PAID = ("sender_paid", "receiver_paid", "others_paid")
 OF_SOFTIRQ = (
     *("packets", "bytes_per_packet", "interrupts", "packets_per_interrupt"),
     *("softirqs", "softirq_time", "gso_size", "gro_size"),
@@ -31,7 +28,6 @@ OF_SOFTIRQ = (
 COUNTED = (
     *("cycles_per_byte", "instructions_per_byte", "instructions_per_cycle"),
     *("cache_misses_per_kib", "context_switches", "energy", "energy_less_idle"),
-    *("cpu_pressure", "irq_pressure"),
 )
 OF_PROCESS = {  # what, by counter, and one of the counter in its unit
     "user [s]": ("user_us", 1e-6),
@@ -91,26 +87,15 @@ def meters(source: Source) -> Section | None:
     there = [m for m in METER_ORDER if any(by_meter[m] for *_, by_meter in by_side)]
     rows: list[Row] = []
     for c, who, by_meter in by_side:
-        counted = {meter: interval for meter, interval in by_meter.items() if interval}
-        if len(counted) < 2:
+        if sum(interval is not None for interval in by_meter.values()) < 2:
             continue
         by = {f"by {meter} [CPUs]": by_meter[meter] for meter in there}
-        end = {"spread [CPUs]": _spread(source, c, who, counted)}
-        rows.append({**source.keyed(c), **keyed("side", who), **by, **end})
+        rows.append({**source.keyed(c), **keyed("side", who), **by})
     notes = [
-        "Means over the same runs; spread: the largest less the smallest, run by run. rusage does"
-        " not count interrupts, softirq work that others did for a process, and other processes."
+        "rusage does not count interrupts, softirq work that others did for a process, and other"
+        " processes."
     ]
     return _section("meters", "The meters side by side", rows, notes)
-
-
-def _spread(source: Source, c: CellResult, who: str, counted: Mapping[str, Interval]) -> Interval:
-    """How far the meters of a cell lie apart, in pairs of the same runs."""
-    low, high = sorted(counted, key=lambda meter: counted[meter].mean)[:: len(counted) - 1]
-    runs = source.result.ok
-    mine = runs[(runs["cell"] == c.cell) & (runs["pair"] == c.pair)]
-    apart = (mine[f"{who}_cpu.{high}"] - mine[f"{who}_cpu.{low}"]).dropna()
-    return mean_interval(apart.to_numpy(dtype=float), source.result.repeat.confidence)
 
 
 def interrupts(source: Source) -> Section | None:
@@ -133,30 +118,8 @@ def interrupts(source: Source) -> Section | None:
     return _section("interrupts", "Interrupts and packets", rows, notes)
 
 
-def who_paid(source: Source) -> Section | None:
-    """One row a cell in which each side had a CPU of its own: on which CPUs its work was."""
-
-    def part(share: Interval | None) -> Value:
-        """A share; the rest that others have may be less than nothing by the meter's error."""
-        return f"<{max(share.high, 0):.2g}" if share and share.mean < 0 else share
-
-    short = {(x.cell, x.pair, x.meter) for x in source.result.contradicted}
-    rows = (
-        {**source.keyed(c), **{_head(name): part(c.intervals.get(name)) for name in PAID}}
-        for c in source.cells
-        if PAID[0] in c.intervals and (*c.place, _paid_by(c)) not in short
-    )
-    error = "Each CPU is read by itself, so that shares add up to 1 within the meter's error."
-    return _section("who_paid", "Who paid", rows, [*_about(PAID), error])
-
-
-def _paid_by(c: CellResult) -> str:
-    """The meter whose readings of CPUs are shares of what it read of all."""
-    return next((meter for meter in PAID_BY if f"system_cpu.{meter}" in c.intervals), "")
-
-
 def counters(source: Source) -> Section | None:
-    """One row a cell and side that the meters perf, energy and psi have read; None where none of
+    """One row a cell and side that the meters perf and energy have read; None where none of
     them was asked for.
     """
     why = _unread(source)
@@ -167,7 +130,7 @@ def counters(source: Source) -> Section | None:
     for name in (name for name in names if name in why):
         together.setdefault(why[name], []).append(describe(name).title)
     notes = [f"{', '.join(of)}: not counted on {reason}." for reason, of in together.items()]
-    title = "counters", "Cycles, energy and pressure"
+    title = "counters", "Cycles and energy"
     about = _about([name for name in names if name not in why])
     made = _section(*title, _by_side(source, names), [*about, *notes])
     return made or Section(*title, (Prose(tuple(notes)),))

@@ -17,7 +17,7 @@ import pytest
 import scipy.stats
 
 from netbench.model import Repeat
-from netbench.read.campaigns import States, compare_states
+from netbench.read.campaigns import compare_results
 from netbench.read.compare import for_factor
 from netbench.read.matching import Match
 from netbench.stats.by_boot import split
@@ -79,10 +79,8 @@ def unpaired(sets: Sequence[Sequence[Numbers]], confidence: float) -> list[Compa
         return SimpleNamespace(ok=runs, failed=runs[:0], **known)
 
     pairs = [f"a>b{at:03}" for at in range(len(sets))]
-    cells = [
-        (Match((("x=l0", pair)), ("x=l0", pair), {}, pair), [("x=l0", pair)] * 2) for pair in pairs
-    ]
-    return compare_states(States((result(0),), (result(1),), "A B", True, cells), "throughput")
+    cells = [Match(("x=l0", pair), ("x=l0", pair), {}, pair) for pair in pairs]
+    return compare_results(result(0), result(1), cells, "throughput")
 
 
 def by_confidence(levels: int) -> Iterator[tuple[list[list[Numbers]], float]]:

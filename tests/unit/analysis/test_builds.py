@@ -1,6 +1,4 @@
-"""Builds as the unit: variances against draws of known ones, comparisons against their definition,
-and coverage through the whole analysis; what is said of builds.
-"""
+"""Builds as the unit: comparisons against their definition, and what is said of builds."""
 
 from __future__ import annotations
 
@@ -14,92 +12,26 @@ import scipy.stats
 
 from netbench import campaign
 from netbench.cli.plan import text as plan_text
-from netbench.cli.power_lines import lines as power_lines
 from netbench.plan.plan import Plan
 from netbench.read.cautions.rule import Caution
 from netbench.read.cells import cells_of
 from netbench.read.load import load
-from netbench.read.outlook import outlook
 from netbench.read.result import Result
 from netbench.report import letter
 from netbench.report.build import build as build_report
 from netbench.report.source import Source
-from netbench.stats.by_boot import split, what_boots_buy
+from netbench.stats.by_boot import what_boots_buy
 from tests.support.synthetic import Synth
 
 TWO = ("snd>rcv",)
 KERNELS = {"kernel": ("base", "patched"), "send": ("readwrite", "sendfile")}
 ASKED = {"factor": "kernel", "baseline": "base"}
-RNG = np.random.default_rng
 
 
 def made(folder: Path, **fields: object) -> Result:
     """4 builds of each of two kernels, 2 boots of each, 3 blocks a boot, unless said otherwise."""
     usual = {"factors": KERNELS, "pairs": TWO, "runs": 24, "boots": 8, "builds": 4}
     return load(Synth(**{**usual, "compare": ASKED, **fields}).write(folder))  # type: ignore[arg-type]
-
-
-# --- where the variance comes from ---
-
-
-def drawn(
-    sizes: list[list[int]], deviations: tuple[float, float, float], rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, dict[int, int]]:
-    """Values, their boots and builds. sizes: of each build, the runs of each of its boots."""
-    values, boots, builds = [], [], {}
-    for build, of_boots in enumerate(sizes, 1):
-        luck = deviations[0] * rng.standard_normal()
-        for runs in of_boots:
-            boot = len(builds) + 1
-            builds[boot] = build
-            mine = 100 + luck + deviations[1] * rng.standard_normal()
-            values.append(mine + deviations[2] * rng.standard_normal(runs))
-            boots += [boot] * runs
-    return np.concatenate(values), np.array(boots), builds
-
-
-@pytest.mark.parametrize(
-    "sizes", [[[3, 3]] * 6, [[2, 5, 1], [3, 4], [1, 1], [4, 2, 2], [3]]], ids=["equal", "unequal"]
-)
-def test_variances_are_found_again_without_bias(sizes: list[list[int]]) -> None:
-    rng, told = RNG(5), []
-    for _ in range(1500):
-        values, boots, builds = drawn(sizes, (8.0, 2.0, 1.0), rng)
-        found = split(values, boots, builds=builds)
-        assert found
-        told.append([found.apart**2, found.between**2, found.within**2])
-    error = np.std(told, axis=0) / math.sqrt(len(told))
-    assert (np.abs(np.mean(told, axis=0) - [64, 4, 1]) < 4 * error + [0, 0.1, 0]).all()
-
-
-def test_equal_numbers_give_the_mean_squares_of_a_nested_design() -> None:
-    values, boots, builds = drawn([[3, 3]] * 4, (4.0, 1.5, 0.5), RNG(1))
-    found = split(values, boots, builds=builds)
-    cube = values.reshape(4, 2, 3)
-    within = cube.var(axis=2, ddof=1).mean()
-    own = cube.mean(axis=2).var(axis=1, ddof=1).mean() - within / 3
-    between = cube.mean(axis=(1, 2)).var(ddof=1) - cube.mean(axis=2).var(axis=1, ddof=1).mean() / 2
-    assert found
-    assert [found.apart**2, found.between**2, found.within**2] == pytest.approx(
-        [between, own, within]
-    )
-    assert (found.builds, found.boots, found.runs) == (4, 2, 3)
-
-
-def test_builds_of_one_boot_each_hold_both() -> None:
-    values, boots, builds = drawn([[4]] * 5, (3.0, 1.0, 0.5), RNG(2))
-    found, flat = split(values, boots, builds=builds), split(values, boots)
-    assert found
-    assert flat
-    assert math.isnan(found.between)
-    assert (found.apart, found.within) == pytest.approx((flat.between, flat.within))
-
-
-def test_what_has_no_builds_is_not_split() -> None:
-    values, boots, builds = drawn([[3, 3]] * 2, (1.0, 1.0, 1.0), RNG(3))
-    for none in ({}, {**builds, 1: 0}, dict.fromkeys(builds, 1)):
-        assert split(values, boots, builds=none) is None
-    assert split(values[::3], boots[::3], builds=builds) is None, "one run a boot"
 
 
 # --- comparisons and cells ---
@@ -224,28 +156,6 @@ def test_the_plan_says_what_its_builds_buy() -> None:
     assert max(map(len, lines.splitlines())) <= 80
     assert "4 builds of each of 2 kernels, 2 boots of each build, 3 runs of each cell" in said
     assert "two builds prove next to nothing" in what_boots_buy(4, 3, kernels=2, builds=2)[1]
-
-
-def test_an_earlier_result_tells_how_far_builds_lie_apart(tmp_path: Path) -> None:
-    factors = {"kernel": ("base", "patched")}
-    pilot = made(tmp_path / "r", factors=factors, apart=0.03, between=0.01, spread=0.02)
-    (one,) = outlook(planned(), pilot).metrics
-    assert (one.unit, list(one.smallest)) == ("build", [4])
-    builds = dict(zip(pilot.ok["boot"], pilot.ok["build"], strict=True))
-    found = [
-        split(np.log(mine["throughput"].to_numpy()), mine["boot"].to_numpy(), builds=builds)
-        for _, mine in pilot.ok.groupby("kernel", observed=True)
-    ]
-    apart, between, within = (
-        math.sqrt(sum(getattr(part, name) ** 2 for part in found))
-        for name in ("apart", "between", "within")
-    )
-    assert one.sd == pytest.approx(math.sqrt(apart**2 + between**2 / 2 + within**2 / 6))
-    said = " ".join(power_lines(outlook(planned(), pilot), tmp_path))
-    assert f"builds differ by {apart:.2%}, boots differ by {between:.2%}" in said
-    single = outlook(planned(), made(tmp_path / "one", factors=factors, builds=1, between=0.01))
-    assert single.metrics[0].unit == "boot"
-    assert any("how far builds lie apart is not known" in note for note in single.notes)
 
 
 def test_the_letter_s_head_names_the_levels(tmp_path: Path) -> None:

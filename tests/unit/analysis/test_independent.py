@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from netbench.read.campaigns import compare_states, states
+from netbench.read.campaigns import compare_results
 from netbench.read.gates import judge, parse
 from netbench.read.load import load
 from netbench.read.matching import Matching, differences, match
@@ -35,7 +34,7 @@ def written(folder: Path, text: str, **fields: object) -> Result:
 
 
 def both(a: Result, b: Result, margin: float | None = None) -> list[Comparison]:
-    return compare_states(states([a], [b]), "throughput", margin)
+    return compare_results(a, b, match(a, b).matches, "throughput", margin)
 
 
 def faster(factors: Mapping[str, str]) -> tuple[float, float, float]:
@@ -151,17 +150,6 @@ def test_when_both_swept_something_alone_nothing_is_guessed(tmp_path: Path) -> N
     found = match(a, made(tmp_path / "b", factors={**SENDS, "tso": ("on", "off")}))
     assert found.matches == ()
     assert any("of which several could be meant" in note for note in found.notes)
-
-
-def test_what_a_level_brings_with_it_is_said_when_it_differs(tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in "ab"]
-    for folder, chunk in zip(folders, ("8K", "64K"), strict=True):
-        made(folder, factors={**SENDS, "chunk": (chunk,)})
-        plan = json.loads((folder / "plan.json").read_text())
-        (folder / "plan.json").write_text(json.dumps(plan | {"swept": ["send"]}))
-    found = match(*map(load, folders))
-    assert len(found.matches) == 2
-    assert "send=readwrite,chunk=8K: chunk is 8K in A, 64K in B" in found.notes
 
 
 def test_only_pairs_may_have_other_names(tmp_path: Path) -> None:

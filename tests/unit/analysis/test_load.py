@@ -140,7 +140,7 @@ def uneven(record: Record) -> Record:
     run, sender, receiver = record["run"], record["sender"], record["receiver"]
     for who, side in (("sender", sender), ("receiver", receiver)):
         meters = ratio_side(side["host"], 1, 1 if who == "sender" else 2)
-        side |= {name: meters[name] for name in ("softirq", "perf", "energy", "psi")}
+        side |= {name: meters[name] for name in ("softirq", "perf", "energy")}
     if run % 3 == 0:
         receiver["flow"]["bytes"] = [[50], [2]]
     if run % 4 == 0:

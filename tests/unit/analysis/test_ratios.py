@@ -58,7 +58,6 @@ def side(host: str, seconds: int, namespace: int, **own: Any) -> dict[str, Any]:
             "idle_time_ns": [0, 2 * 10**9],
             "idle_counted_uj": [5, 1_000_005],
         },
-        "psi": {"cpu_some_us": [0, 500_000]},
     }
 
 
@@ -100,7 +99,6 @@ EXPECTED = {
     "receiver_energy_less_idle": (3 - 2 * 0.5) * 32,
     "energy_less_idle": 224,
     "sender_power": 3,
-    "receiver_cpu_pressure": 0.25,
 }
 
 
@@ -112,7 +110,7 @@ def test_two_hosts() -> None:
 def test_one_kernel_with_two_namespaces() -> None:
     """The whole kernel is read once, by the sender's worker; interfaces by each."""
     raw = record()
-    for name in ("procstat", "perf", "energy", "psi"):
+    for name in ("procstat", "perf", "energy"):
         del raw["receiver"][name]
     del raw["receiver"]["softirq"]["interrupts"]
     found = metrics(raw, shared=True)

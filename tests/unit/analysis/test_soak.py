@@ -1,6 +1,4 @@
-"""What soakers counted, as shares and metrics; and who paid: shares of the CPU time, each from its
-formula, and none where it cannot be told.
-"""
+"""What soakers counted, as shares and metrics."""
 
 from __future__ import annotations
 
@@ -9,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from netbench.read.accounts import accounts_of
 from netbench.read.soak import TICK_NS, Soaked, added, busy, idle_of
-from tests.unit.analysis.test_metrics import CPUIDLE, TICKS, metrics, record
+from tests.unit.analysis.test_metrics import TICKS, metrics, record
 
 MS = 10**6
 SECOND = 1000 * MS
@@ -164,93 +161,3 @@ def test_procstat_beside_soakers_leaves_them_out() -> None:
     raw["sender"]["soak"] = counters(used_ns=[7, 7 + int(seconds * SECOND)])
     found = metrics(raw, TICKS, shared=True)
     assert found["system_cpu.procstat"] == pytest.approx(without)
-
-
-# --- who paid ---
-
-
-SHARES = ("sender_paid", "receiver_paid", "others_paid")
-
-
-def one_kernel(**procstat: Any) -> dict[str, Any]:
-    """60 ticks in the second: 30 on the sender's CPU, 20 on the receiver's."""
-    raw = record()
-    raw["receiver"]["time_ns"] = [0, SECOND]
-    del raw["receiver"]["procstat"]
-    raw["sender"]["procstat"] |= {"pinned_busy": [7, 37], "peer_busy": [1, 21]} | procstat
-    return raw
-
-
-def test_two_cpus_of_one_kernel() -> None:
-    found = metrics(one_kernel(), TICKS, shared=True)
-    assert [found[name] for name in SHARES] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
-
-
-@pytest.mark.parametrize(
-    ("meter", "name", "unit"), [("procstat", "idle", 1), ("cpuidle", "idle_ns", 10**7)]
-)
-def test_what_a_side_s_cpus_were_not_idle_is_theirs(meter: str, name: str, unit: int) -> None:
-    """As above, of a window of 100 ticks; what an earlier version counted is not there."""
-    raw = one_kernel()
-    for counter in ("pinned_busy", "peer_busy"):
-        del raw["sender"]["procstat"][counter]
-    counted = {"pinned_cpus": [1, 1], "peer_cpus": [1, 1]}
-    counted |= {f"{who}_{name}": [9, 9 + n * unit] for who, n in (("pinned", 70), ("peer", 80))}
-    if meter == "cpuidle":
-        counted |= {"cpus": [2, 2], "idle_ns": [0, 140 * unit]}
-    raw["sender"].setdefault(meter, {}).update(counted)
-    found = metrics(raw, TICKS, shared=True, accounts=accounts_of(CPUIDLE))
-    assert [found[each] for each in SHARES] == pytest.approx([1 / 2, 1 / 3, 1 / 6])
-
-
-def test_a_cpu_of_each_of_two_kernels() -> None:
-    """0.6 and 0.375 CPUs busy; the sender's clock has 100 ticks a second, the receiver's 200."""
-    raw = record()
-    raw["sender"]["procstat"] |= {"pinned_busy": [0, 50]}
-    raw["receiver"]["procstat"] |= {"pinned_busy": [0, 120]}
-    found = metrics(raw, TICKS, shared=False)
-    own = [0.5, 120 / 200 / 2]
-    assert [found[name] for name in SHARES] == pytest.approx(
-        [own[0] / 0.975, own[1] / 0.975, 1 - sum(own) / 0.975]
-    )
-
-
-@pytest.mark.parametrize(
-    ("pinned", "peer", "shares"),
-    [
-        pytest.param((1, 0.4), (1, 0.2), [2 / 3, 1 / 3, 0], id="a CPU of each"),
-        pytest.param((2, 0.6), (1, 0.0), [1, 0, 0], id="two of the sender's, which are added up"),
-    ],
-)
-def test_soak_goes_before_procstat(
-    pinned: tuple[int, float], peer: tuple[int, float], shares: list[float]
-) -> None:
-    """0.6 CPUs busy; 2% of each is an idle CPU's loss."""
-    raw = one_kernel()
-    raw["sender"]["time_ns"] = [0, SECOND]
-    counted: dict[str, Any] = {}
-    for who, (cpus, load) in (("pinned", pinned), ("peer", peer)):
-        taken = int(SECOND * (load + 0.02 * (cpus - load)))
-        counted |= {f"{who}_taken_ns": [3, 3 + taken], f"{who}_stolen_ns": [0, 0]}
-        counted[f"{who}_cpus"] = [cpus, cpus]
-    raw["sender"]["soak"] = counters(**counted)
-    found = metrics(raw, TICKS, shared=True)
-    assert [found[name] for name in SHARES] == pytest.approx(shares, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"peer_busy": None},  # unpinned, or both on one CPU
-        {"pinned_busy": None},
-        {"pinned_busy": [9, 5]},
-        {"softirq": None},
-        {name: [4, 4] for name in ("user", "nice", "system", "irq", "softirq")},
-    ],
-    ids=str,
-)
-def test_without_all_of_it_no_share_is_told(changes: dict[str, Any]) -> None:
-    raw = one_kernel(**changes)
-    procstat = raw["sender"]["procstat"]
-    raw["sender"]["procstat"] = {k: v for k, v in procstat.items() if v is not None}
-    assert not {*SHARES} & set(metrics(raw, TICKS, shared=True))

@@ -132,17 +132,6 @@ def test_few_samples_have_the_interval_of_a_count(result: Path, period: int, run
     assert change.change.mean == 5 * period
 
 
-def test_two_results_are_compared_by_function(result: Path, tmp_path: Path) -> None:
-    other = shutil.copytree(result, tmp_path / "other")
-    store(result, [("sg=off", stacks_of(NO_SG))])
-    store(other, [("sg=off", stacks_of(SG)), ("sg=on", stacks_of(SG))])
-    compared = api.compare(result, other)
-    (section,) = [one for one in compared.sections if one.key == "profile"]
-    lines = list(text.section_lines(section, 80))
-    assert "sg=off: B against A, by layer" in lines
-    assert "total 2874 3222 +348 ±153" in [" ".join(line.split()) for line in lines]
-
-
 def test_idle_and_other_programs_are_left_out_and_told(result: Path) -> None:
     profiles = profiles_of(store(result, [("sg=off", stacks_of(NO_SG))]))
     (cell,) = profiles.cells

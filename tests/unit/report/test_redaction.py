@@ -206,3 +206,12 @@ def test_groups_links_and_notations_of_hosts_stand_for_no_site() -> None:
         "groups": {"group1": ["host1"]},
         "links": {"link1": {"hosts": ["host2"]}},
     }
+
+
+def test_facts_that_are_damaged_are_hidden_too(result: Path, tmp_path: Path) -> None:
+    file = result / "facts.json"
+    facts = json.loads(file.read_text())
+    facts["hosts"]["dtn01"][0]["missing"] = 1
+    file.write_text(json.dumps(facts))
+    done = call("bundle", result, "--redact", "--output", tmp_path / "b.zip")
+    assert "defect" not in done.stderr

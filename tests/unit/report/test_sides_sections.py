@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,42 +9,12 @@ import pytest
 from netbench.report.build import build
 from tests.support.running import run
 from tests.support.synthetic import Record, Synth
-from tests.unit.analysis.test_cautions import unseen
 
 
 def rusage_alone(record: Record) -> Record:
     for side in ("sender", "receiver"):
         record[side].pop("procstat", None)
     return record
-
-
-@pytest.mark.parametrize("edit", [None, unseen])
-def test_meters_are_compared_run_by_run(
-    tmp_path: Path, edit: Callable[[Record], Record] | None
-) -> None:
-    report = build(Synth(pairs=("snd>rcv",), runs=40, duration=20.0, edit=edit).write(tmp_path))
-    (table,) = report.section("meters").blocks
-    assert [c.name for c in table.columns][-2:] == ["by rusage", "spread"]
-    for row in table.rows:
-        counted, used, apart = row[-3:]
-        assert apart.mean == pytest.approx(abs(counted.mean - used.mean))
-        assert apart.half_width < counted.half_width + used.half_width
-
-
-def test_a_rest_below_nothing_is_no_share(tmp_path: Path) -> None:
-    """The two CPUs were busier by their own counters than both hosts together by theirs."""
-
-    def counted(record: Record) -> Record:
-        for side in ("sender", "receiver"):
-            ticks = record[side]["procstat"]
-            busy = sum(ticks[name][1] - ticks[name][0] for name in ("user", "system", "softirq"))
-            ticks["pinned_busy"] = [0, busy + 20 + record["block"]]
-        return record
-
-    report = build(Synth(pairs=("snd>rcv",), edit=counted).write(tmp_path))
-    (table,) = report.section("who_paid").blocks
-    assert {row[-1][0] for row in table.rows} == {"<"}
-    assert all(row[-2].mean > 0 for row in table.rows)
 
 
 def test_without_meters_there_are_no_sections(tmp_path: Path) -> None:
