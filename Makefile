@@ -1,7 +1,8 @@
-# make demo     a real campaign on this machine, and a report worth reading
-# make test     lint, C tests under sanitizers, every Python test
-# make docs     the documentation site, strictly, into site/
-# make bench    netbench beside its peers and its budgets: writes docs/performance.md
+# make demo       a real campaign on this machine, and a report worth reading
+# make test       lint, C tests under sanitizers, every Python test
+# make docs       the documentation site, strictly, into site/
+# make notebooks  the notebooks, in Jupyter
+# make bench      netbench beside its peers and its budgets: writes docs/performance.md
 # README.md names the Debian packages that are needed.
 
 SHELL := /bin/bash
@@ -22,7 +23,7 @@ RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages \
-	resolve constraints
+	notebooks resolve constraints
 all: .make/built
 
 include native/Makefile
@@ -48,6 +49,15 @@ endef
 		$(filter-out native/tests/%,$(NATIVE_FILES))
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
+
+.make/notebooks: .make/built
+	$(call INSTALL,notebooks)
+
+# On a host without a browser: OPTIONS="--no-browser". Of notebooks that it does not trust Jupyter
+# shows stored outputs without their styles.
+notebooks: .make/notebooks
+	@$(BIN)/jupyter trust notebooks/*.ipynb
+	$(BIN)/jupyter notebook $(OPTIONS) notebooks/first-look.ipynb
 
 demo: .make/built
 	@set -o pipefail; $(NETBENCH) run campaigns/loopback.yaml --results results \

@@ -1,9 +1,12 @@
-"""netbench: what moving bytes over a network costs on Linux hosts, measured so that the answer can
-be trusted.
+"""What moving bytes over a network costs on Linux hosts, measured so that it can be trusted.
 
-`netbench.load(path)` reads a result folder, `netbench.transfer("send=sendfile", ...)` measures one
-cell; see netbench.api. Names are looked up on first use, so that importing the package costs
-nothing.
+netbench.run("tso.yaml")              runs a campaign: a file, YAML text or a mapping
+netbench.load("latest")               reads a result, by its folder or name
+netbench.transfer("rcv", streams=4)   moves data to a host, without a campaign
+netbench.compare("tso~1", "tso")      compares results, or with factor="tso" levels of one
+
+The first three give Results: frames (.runs .cells .facts .samples), .compare("tso"),
+.plot.means(), .text(), .html(). See help(netbench.Results) and help(netbench.api).
 """
 # No `from __future__` here: that is an import, and none may precede _drop_working_directory.
 
@@ -39,16 +42,16 @@ from importlib import import_module  # noqa: E402
 from typing import TYPE_CHECKING  # noqa: E402
 
 if TYPE_CHECKING:
-    from netbench.api import Results as Results
+    from netbench.api import compare as compare
     from netbench.api import load as load
+    from netbench.api import run as run
     from netbench.api import transfer as transfer
+    from netbench.results import Results as Results
 
 __version__ = "0.1.0"
-_API = (
-    "Results",
-    "load",
-    "transfer",
-)  # a name that is not here never imports the API: `from netbench import plan` asks for it first
+# Where each name is. One that is not here never imports the API: `from netbench import plan` asks
+# for it first.
+_API = dict.fromkeys(("compare", "load", "transfer"), "api") | {"Results": "results", "run": ""}
 
 
 def __dir__() -> list[str]:
@@ -57,7 +60,11 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    """A name of netbench.api. Errors: AttributeError."""
-    if name in _API:
-        return getattr(import_module("netbench.api"), name)
-    raise AttributeError(f"module 'netbench' has no attribute {name!r}")
+    """A name of the API; `run` is a room too, which is called as that function. Errors:
+    AttributeError.
+    """
+    if name not in _API:
+        raise AttributeError(f"module 'netbench' has no attribute {name!r}")
+    if not _API[name]:
+        return import_module(f"netbench.{name}")
+    return getattr(import_module(f"netbench.{_API[name]}"), name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import resource
 import signal
 import sys
 import textwrap
@@ -19,8 +18,6 @@ from netbench.base.errors import NetbenchError, RequestError
 INTERRUPTED = 130
 WIDTH = 80
 BACKGROUND = "watch"  # the verb that must not disturb; what it imports costs most of a second
-MEMORY_LEAST = 4 << 30  # bytes of addresses: numpy hangs, or ends the process, where it gets none
-LIMITS = {"ulimit -v": resource.RLIMIT_AS, "ulimit -d": resource.RLIMIT_DATA}
 SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
 _first: float | None = None  # when the first interrupt arrived
 
@@ -159,13 +156,6 @@ def _check_surroundings() -> None:
         os.getcwd()
     except FileNotFoundError as error:
         raise RequestError("the working directory was removed; go to another: `cd`") from error
-    for command, limit in LIMITS.items():
-        most = resource.getrlimit(limit)[0]
-        if most != resource.RLIM_INFINITY and most < MEMORY_LEAST:
-            raise RequestError(
-                f"`{command}` is {most >> 10}, and netbench needs {MEMORY_LEAST >> 10} KiB of"
-                f" addresses; raise it: `{command} unlimited`"
-            )
 
 
 def _verb(argv: list[str]) -> int:

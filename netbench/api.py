@@ -7,14 +7,16 @@ plots.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from netbench.base.errors import (
     NetbenchError,
@@ -23,7 +25,7 @@ from netbench.base.errors import (
     StoreError,
     unreadable,
 )
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.whole_file import replacing
 from netbench.model import Campaign
 
@@ -36,46 +38,55 @@ if TYPE_CHECKING:
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
     from netbench.run.transfer import Second
+    from netbench.run.worker_pool import ChannelFactory
     from netbench.tables.database import Answer
 
-__all__ = [
-    "Results",
-    "build_report",
-    "check",
-    "compare",
-    "export_table",
-    "export_text",
-    "init",
-    "left_changed",
-    "load",
-    "merge",
-    "query",
-    "restore",
-    "resume",
-    "start",
-    "start_parts",
-    "transfer",
-    "write_bundle",
-    "write_index",
-    "write_report",
-]
+RESULTS = Path("results")  # where result folders are, unless another place is named
+LATEST = "latest"
+_SCHEME_OR_PORT = re.compile(r"^ssh://|:[0-9]+$")  # of a destination, beside user and host
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:~(?P<back>[0-9]{1,6}))?")
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Results":
-        from netbench.results import Results
+def find_result(word: Path | str, results: Path | str = RESULTS) -> Path:
+    """The result that a word names: the path that it is; or below `results`, `latest` the newest
+    and NAME the newest of that campaign, `latest~1` and `NAME~1` the one before. A word that names
+    none is taken for a path. Errors: RequestError where there are not as many.
+    """
+    if Path(word).suffix in (".yaml", ".yml") and Path(word).is_file():
+        raise RequestError(
+            f"{word} is a campaign file; `run` makes a result of it, which its campaign's name"
+            " names"
+        )
+    named = _NAMED.fullmatch(str(word))
+    if named is None or Path(word).exists():
+        return Path(word)
+    from netbench.read.overview import folders  # most verbs start without it
 
-        return Results
-    raise AttributeError(name)
+    name, back = named["name"], int(named["back"] or 0)
+    found = folders(Path(results))
+    if name != LATEST:
+        found = [path for path in found if path.parent.name == name]
+    if back < len(found):
+        return found[back]
+    if not found and name != LATEST:
+        return Path(word)
+    raise RequestError(
+        f"{word}: no results below {results}; name a result folder, or where they are with"
+        " --results DIR"
+        if not found
+        else f"{word}: there are {len(found)} of these results below {results}; the oldest is"
+        f" {name}~{len(found) - 1}"
+    )
 
 
 def load(path: Path | str) -> Results:
-    """A result folder as Results. Errors: ReportError when it is none; StoreError when it can't be
-    read.
+    """A result as Results, by its folder or name, as find_result takes it. Errors: RequestError,
+    ReportError when it is none; StoreError when it can't be read.
     """
-    from netbench.results import load as load_results
+    from netbench.report.source import Source
+    from netbench.results import Results
 
-    return load_results(path)
+    return Results(Source.of(find_result(path)))
 
 
 def init(name: str, file: Path) -> None:
@@ -293,30 +304,55 @@ def _announced(conclusion: Conclusion) -> Conclusion:
     return conclusion
 
 
+def run(
+    campaign: Path | str | Mapping[str, object],
+    *,
+    results: Path | str = RESULTS,
+    sets: Sequence[str] = (),
+    quick: bool = False,
+) -> Results:
+    """Run a campaign, a file or its content as YAML text or as a mapping, and read its result,
+    which is kept below `results`. `sets` and `quick`: as `--set` and `--quick`; progress is told on
+    standard error. Cells that failed are in `.runs`, with the reason. Errors: CampaignError,
+    RequestError, StoreError; KeyboardInterrupt, after which `resume` goes on.
+    """
+    from netbench import campaign as file
+
+    if isinstance(campaign, Mapping):
+        campaign = json.dumps(campaign, indent=1, ensure_ascii=False, default=str)
+    if isinstance(campaign, str) and ("\n" in campaign or campaign.startswith("{")):
+        ready = file.parse(campaign, "campaign", sets, quick=quick)
+    else:
+        ready = file.load(campaign, sets, quick=quick)
+    conclusion = start(ready, Path(results))
+    if conclusion.why == "interrupted":
+        raise KeyboardInterrupt
+    return load(conclusion.path)
+
+
 def transfer(
     *words: str,
     results: Path | str | None = None,
     seconds: Callable[[Second], None] | None = None,
     **keys: object,
 ) -> Results:
-    """One cell without a file: `transfer(send="sendfile", source="/srv/image.iso")`, or as words,
-    `transfer("repeat.min=5")`.
+    """One cell without a file: `transfer("rcv", send="sendfile", source="/srv/image.iso")`, or as
+    words, `transfer("repeat.min=5")`. A word without `=` is an SSH destination, to which this
+    machine sends; without one both ends are here.
 
     The result is kept below `results`, or in a temporary folder, which goes with the Results.
-    `seconds` is told what a run moves while it lasts, about each second of
-    it. Errors: CampaignError, RequestError; NetbenchError with the reason when
-    the run failed.
+    `seconds` is told what a run moves while it lasts, about each second of it. Errors:
+    CampaignError, RequestError, HostError; NetbenchError with the reason when the run failed.
     """
-    from netbench import campaign
     from netbench.run import conductor
 
-    one_cell = campaign.transfer_cell([*words, *(f"{key}={value}" for key, value in keys.items())])
+    asked = [*words, *(f"{key}={value}" for key, value in keys.items())]
     folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
     with ExitStack() as end:
         if results is None:
             end.callback(shutil.rmtree, folder, ignore_errors=True)
-        with _made(one_cell, lambda _: None) as cell:
-            conclusion = conductor.start(cell, folder, seconds=seconds)
+        with _transfer_cell(asked) as (one_cell, channels):
+            conclusion = conductor.start(one_cell, folder, channels=channels, seconds=seconds)
         if conclusion.why == "interrupted":
             raise KeyboardInterrupt
         result = load(conclusion.path)
@@ -327,6 +363,43 @@ def transfer(
     return result
 
 
+@contextmanager
+def _transfer_cell(words: Sequence[str]) -> Iterator[tuple[Campaign, ChannelFactory]]:
+    """The campaign of a transfer, and the ways to its hosts. Errors: as transfer."""
+    from netbench import campaign
+    from netbench.run.worker_pool import open_channel
+
+    destinations = [word for word in words if "=" not in word]
+    keys = [word for word in words if "=" in word]
+    if not destinations:
+        with _made(campaign.transfer_cell(keys), lambda _: None) as cell:
+            yield cell, open_channel
+        return
+    if len(destinations) > 1:
+        raise RequestError(
+            f"transfer: expected one host, an SSH destination, and keys as KEY=VALUE, got"
+            f" {' and '.join(destinations)}"
+        )
+    name = _SCHEME_OR_PORT.sub("", destinations[0]).rpartition("@")[2]
+    hosts = {"here": "local", name: {"ssh": destinations[0]}}
+    keys.insert(0, f"hosts={json.dumps(hosts)}")
+    cell = campaign.transfer_cell(keys)
+    far = cell.hosts[name]
+    with closing(open_channel(far)) as channel:
+        if far.address is None:
+            addresses = channel.addresses()  # type: ignore[attr-defined]  # it has an `ssh`
+            if addresses is None:
+                raise RequestError(
+                    f"transfer: {name} is reached through another host, so that its data address"
+                    f" is not known; add hosts.{name}.address=ADDRESS"
+                )
+            both = dict(zip(hosts, addresses, strict=True))
+            found = [f"hosts.{host}.address={address}" for host, address in both.items()]
+            found += ["ip=6"] if ":" in addresses[1] else []
+            cell = campaign.transfer_cell([keys[0], *found, *keys[1:]])
+        yield cell, lambda host: channel if host.name == name else open_channel(host)
+
+
 def build_report(path: Path, cells: bool = False) -> Report:
     """The report of a result folder; cells: a fleet's with its tables of cells."""
     from netbench.report.build import build
@@ -335,8 +408,8 @@ def build_report(path: Path, cells: bool = False) -> Report:
 
 
 def compare(
-    result: Path,
-    other: Path | None = None,
+    result: Results | Path | str,
+    other: Results | Path | str | None = None,
     *,
     factor: str | None = None,
     baseline: str | None = None,
@@ -348,7 +421,8 @@ def compare(
 ) -> Compared:
     """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
     throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
-    results their verdicts; `force`: gates are judged without it. Errors: RequestError.
+    results their verdicts; `force`: gates are judged without it. The answer is shown as text, and
+    in notebooks as a page. Errors: RequestError.
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
@@ -360,13 +434,12 @@ def compare(
             "--factor and --baseline compare levels within one result; leave them out with two"
             " results"
         )
-    paths = [path for path in (result, other) if path is not None]
-    if other is not None and result.resolve() == other.resolve():
-        raise RequestError(
-            f"compare: {other} is named twice, and differs in nothing from itself; name two"
-            " results: `python -m netbench report --index DIR` lists those below DIR"
-        )
-    _refuse_history(history, force, other)
+    paths = [
+        find_result(each) if isinstance(each, Path | str) else each.path
+        for each in (result, other)
+        if each is not None
+    ]
+    _refuse_unlike(paths, history, force)
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
@@ -384,8 +457,14 @@ def compare(
     return of_results(sources[0], sources[1], within, chosen, parsed, history, force)
 
 
-def _refuse_history(history: Path | None, force: bool, other: Path | None) -> None:
-    if other is None and (history is not None or force):
+def _refuse_unlike(paths: Sequence[Path], history: Path | None, force: bool) -> None:
+    """Errors: RequestError for results that no comparison takes together."""
+    if len(paths) > 1 and paths[0].resolve() == paths[1].resolve():
+        raise RequestError(
+            f"compare: {paths[1]} is named twice, and differs in nothing from itself; name two"
+            f" results, such as `{PROGRAM} compare latest~1 latest`"
+        )
+    if (history is not None or force) and len(paths) == 1:
         raise RequestError(
             "--history and --force are of two results; leave them out to compare the levels of one"
         )

@@ -1,7 +1,8 @@
-"""What there is to choose from: methods, meters, settings and results, as rows of `list`."""
+"""What there is to choose from, and what a report may name, as rows of `list`."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -33,14 +34,11 @@ def meters() -> list[Row]:
 
 def _rows(kind: str, table: Iterable[Named]) -> list[Row]:
     return [
-        {
-            "kind": kind,
-            "name": named.name,
-            "about": named.row.about,
+        _row(kind, named.name, named.row.about, named.row.why)
+        | {
             "flags": sorted(named.row.flags),
             "options": [row.name for row in named.options],
             "counters": [row.name for row in named.counters],
-            "why_not": named.row.why,
         }
         for named in table
     ]
@@ -54,19 +52,65 @@ def settings() -> list[Row]:
     try:
         context = SettingContext("here", worker, "127.0.0.1")
         return [
-            {
-                "kind": "setting",
-                "name": name + ("NAME" if name.endswith(".") else ""),
-                "about": setting.about,
-                "levels": setting.levels,
-                "cost": setting.cost,
-                "flags": [],
-                "why_not": "" if name.endswith(".") else setting.absent(context),
-            }
+            _row(
+                "setting",
+                name + ("NAME" if name.endswith(".") else ""),
+                setting.about,
+                "" if name.endswith(".") else setting.absent(context),
+            )
+            | {"levels": setting.levels, "cost": setting.cost}
             for name, setting in known().items()
         ]
     finally:
         worker.close()
+
+
+def tools() -> list[Row]:
+    """Programs that a cell may run in place of the engine, with the reason where there is none."""
+    from netbench.tools.adaptors import TOOLS
+
+    return [
+        _row(
+            "tool",
+            name,
+            (tool.__doc__ or "").partition("\n")[0],
+            "" if shutil.which(tool.program) else f"there is no {tool.program} here",
+        )
+        for name, tool in TOOLS.items()
+    ]
+
+
+def facts() -> list[Row]:
+    """What is read of each host."""
+    from netbench.facts.registry import FACTS
+
+    return [_row("fact", fact.name, fact.about) for fact in FACTS]
+
+
+def metrics() -> list[Row]:
+    """What is computed of each run."""
+    from netbench.read.metrics import METRICS
+
+    return [
+        _row("metric", each.name, f"{each.about} ({each.unit})" if each.unit else each.about)
+        | {"unit": each.unit, "formula": each.formula}
+        for each in METRICS.values()
+    ]
+
+
+def cautions() -> list[Row]:
+    """What a report may doubt, the gravest first, with what to do about it."""
+    from netbench.read.cautions.rule import rules
+
+    return [
+        _row("caution", kind, rule.about) | {"remedy": rule.remedy}
+        for rule in rules()
+        for kind in rule.kinds or (rule.name,)
+    ]
+
+
+def _row(kind: str, name: str, about: str, why_not: str = "") -> Row:
+    return {"kind": kind, "name": name, "about": about, "flags": [], "why_not": why_not}
 
 
 def results(folder: Path) -> list[Row]:

@@ -20,16 +20,10 @@ from netbench.tables.table_frames import host_facts, run_columns, units_of
 if TYPE_CHECKING:
     from netbench.report.plots import Plots
 
+FIRST_SCREEN = "summary", "cells", "cautions"
 COMPARED = (
     *("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "sentence"),
 )
-
-
-def load(path: Path | str) -> Results:
-    """Read a result folder (`results/NAME/TIME-ID`). Errors: ReportError when it is none,
-    StoreError when it cannot be read.
-    """
-    return Results(Source.of(path))
 
 
 class Results:
@@ -208,7 +202,8 @@ class Results:
     def _repr_html_(self) -> str:
         from netbench.report import html
 
-        return html.fragment(self.report)
+        shown = [each for each in self.report.sections if each.key in FIRST_SCREEN]
+        return html.fragment(shown, self.label)
 
     def __repr__(self) -> str:
         return (

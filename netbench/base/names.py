@@ -4,13 +4,19 @@ regular expressions that Python, JSON Schema and pydantic read alike.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
 
 
 def name_pattern(most: int) -> str:
     """A regular expression of names: letters, digits, dots, dashes and underscores."""
     return f"[A-Za-z0-9][A-Za-z0-9._-]{{0,{most - 1}}}"
+
+
+PROGRAM = "netbench" if os.path.basename(sys.argv[0]) == "netbench" else "python -m netbench"
+"""How this program was called, for commands that a message tells to copy."""
 
 
 def shell_word(path: object) -> str:

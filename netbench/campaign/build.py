@@ -324,18 +324,19 @@ def _compare(
     keys = file.compare
     if keys is None:
         return None
+    levels = [level.word for level in factors.get(keys.factor, [])]
+    baseline = keys.baseline or next(iter(levels), "")
     if problems.clean("sweep"):
-        levels = [level.word for level in factors.get(keys.factor, [])]
         if keys.factor not in factors:
             swept = listed(factors) if factors else "a swept key, and nothing is swept"
             message = f"expected a factor ({swept}), got {keys.factor!r}"
             problems.add(("compare", "factor"), message, nearest(keys.factor, factors))
-        elif keys.baseline not in levels:
-            message = f"expected a level of {keys.factor} ({listed(levels)}), got {keys.baseline!r}"
-            problems.add(("compare", "baseline"), message, nearest(keys.baseline, levels))
+        elif baseline not in levels:
+            message = f"expected a level of {keys.factor} ({listed(levels)}), got {baseline!r}"
+            problems.add(("compare", "baseline"), message, nearest(baseline, levels))
         elif len(levels) < 2:
             problems.add(
                 ("compare", "factor"),
                 f"expected a factor of two levels or more, got {keys.factor} with one",
             )
-    return Compare(keys.factor, keys.baseline, keys.margin)
+    return Compare(keys.factor, baseline, keys.margin)

@@ -84,6 +84,10 @@ class Reader:
         if written is None or (written in ({}, []) and key != METERS):
             self.problems.add(at, f"expected a level of {key}, got {describe(written)}")
             return None
+        if isinstance(written, str) and re.fullmatch(r"\w+\.\.\w+", written):
+            message = f"expected each level written out, such as [1, 4, 16], got {written}"
+            self.problems.add(at, message)
+            return None
         try:
             value = self._value(key, written)
         except ValidationError as error:

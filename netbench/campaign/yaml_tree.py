@@ -77,6 +77,8 @@ class TreeBuilder:
             else ""
         )
         context = f" {error.context}{since}" if error.context else ""
+        if "cannot start any token" in str(error.problem):
+            context = ", such as a tab, @ or `: indent by spaces, and quote such a text"
         self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
 
     def _note(self, event: Any, loc: Loc, message: str) -> None:

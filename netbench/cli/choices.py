@@ -1,4 +1,4 @@
-"""`list`: methods, meters, settings or results."""
+"""`list`: what there is to choose from, what a report may name, and results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from netbench.base.units import count, rounded_size
 from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import add_json, add_results
 
-KINDS = ("methods", "meters", "settings", "results")
+KINDS = "methods meters settings tools facts metrics cautions results".split()
 FLAGS = {
     "delivers": "delivers",
     "no_data": "moves no data",
@@ -31,9 +31,7 @@ def run(options: argparse.Namespace) -> int:
     if options.what == "results":
         rows = listing.results(options.results)
     else:
-        rows = {"methods": listing.methods, "meters": listing.meters, "settings": listing.settings}[
-            options.what
-        ]()
+        rows = getattr(listing, options.what)()
     if options.json:
         say_json(rows)
     else:
@@ -48,7 +46,9 @@ def _text(kind: str, rows: Sequence[Mapping[str, Any]]) -> str:
         return "\n".join(line for row in rows for line in _result(row))
     if kind == "settings":
         return table([(row["name"], f"{_about(row)} Levels: {row['levels']}.") for row in rows])
-    return table([(row["kind"], row["name"], _about(row)) for row in rows])
+    if kind == "methods":
+        return table([(row["kind"], row["name"], _about(row)) for row in rows])
+    return table([(row["name"], _about(row)) for row in rows])
 
 
 def _result(row: Mapping[str, Any]) -> list[str]:
@@ -72,5 +72,5 @@ def _about(row: Mapping[str, Any]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
-    parser.add_argument("what", choices=KINDS)
+    parser.add_argument("what", choices=KINDS, metavar="WHAT", help=", ".join(KINDS))
     add_results(parser, "where result folders are")

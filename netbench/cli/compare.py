@@ -7,15 +7,13 @@ from pathlib import Path
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.cli.output import WIDTH, say, say_json
+from netbench.cli.output import say, say_json
 from netbench.cli.verb import add_json, add_result
 
 OPTIONS = ("factor", "baseline", "margin", "metrics", "gates", "history", "force")
 
 
 def run(options: argparse.Namespace) -> int:
-    from netbench.report import text
-
     chosen = {name: getattr(options, name) for name in OPTIONS}
     if len(options.others) > 1:
         raise RequestError("compare: name one result, or two")
@@ -23,8 +21,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(compared.to_json())
     else:
-        sections = (text.section_lines(section, WIDTH) for section in compared.sections)
-        say("\n\n".join("\n".join(lines).rstrip() for lines in sections))
+        say(compared.text())
     if compared.refusal and not compared.fell:
         raise RequestError(f"compare: {compared.refusal}")
     return 1 if compared.fell else 0
@@ -78,5 +75,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="judge the gates on two results without --history, as if campaigns did not differ",
+        help="judge the gates on two results without --history, as if campaigns did not differ;"
+        " compare campaigns that measured different things",
     )

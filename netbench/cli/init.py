@@ -7,7 +7,7 @@ from pathlib import Path
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say, say_json, table
 from netbench.cli.verb import add_json
 
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     file = options.output or Path(f"{options.template}.yaml")
     api.init(options.template, file)
-    next_step = f"python -m netbench check {shell_word(file)}"
+    next_step = f"{PROGRAM} check {shell_word(file)}"
     if options.json:
         say_json({"file": str(file), "next": next_step})
     else:

@@ -6,14 +6,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
-from pathlib import Path
 from typing import IO
 
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
+from netbench.base.errors import RequestError
+from netbench.base.names import PROGRAM
 from netbench.cli.output import say
-from netbench.cli.verb import find_latest
 
 VERBS = {
     "init": ("cli.init", "a commented campaign to begin with; lists them, fills in hosts"),
@@ -48,7 +49,8 @@ VERBS = {
     "query": ("cli.query", "SQL over the tables of results"),
     "list": (
         "cli.choices",
-        "methods, meters, settings or results, with the reason where one cannot run here",
+        "methods, meters, settings, tools, facts, metrics, cautions or results, with the reason"
+        " where one cannot run here",
     ),
     "transfer": ("cli.transfer", "one cell without a campaign file, as one would use iperf3"),
     "meter": ("cli.meter", "one meter alone on this machine: what each CPU did"),
@@ -83,14 +85,27 @@ class _Parser(argparse.ArgumentParser):
 
 
 def run(argv: list[str]) -> int:
-    """Parse the command line and run its verb. Errors: NetbenchError; SystemExit of argparse."""
+    """Parse the command line and run its verb; without one, and for `help VERB`, print the help.
+    Errors: NetbenchError; SystemExit of argparse.
+    """
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:2], "--help"]
     top = build(*argv[:1])
+    if not argv:
+        top.print_help(sys.stderr)
+        return RequestError.exit_code
+    if argv[0] not in VERBS and not argv[0].startswith("-"):
+        near = get_close_matches(argv[0], VERBS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
+        raise RequestError(f"there is no verb {argv[0]!r}; {hint}")
     options, more = top.parse_known_args(argv)
-    if more and (not hasattr(options, "paths") or any(word.startswith("-") for word in more)):
-        top.error(f"unrecognized arguments: {' '.join(more)}")
+    lists = ("words", "paths", "others")
+    words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
-        options.paths += map(Path, more)
-    find_latest(options)
+        if words is None or any(word.startswith("-") for word in more):
+            top.error(f"unrecognized arguments: {' '.join(more)}")
+        words += more
+    import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
 
@@ -98,11 +113,11 @@ def run(argv: list[str]) -> int:
 def build(*chosen: str) -> argparse.ArgumentParser:
     """The parser with all verbs, and the options of chosen ones, whose modules alone are loaded."""
     top = _Parser(
-        prog="python -m netbench",
+        prog=PROGRAM,
         description="Benchmark campaigns of network transfers.",
-        epilog="`python -m netbench VERB --help` describes a verb.",
+        epilog=f"`{PROGRAM} VERB --help` describes a verb.",
     )
-    top.add_argument("--version", action="version", version=f"netbench {__version__}")
+    top.add_argument("-V", "--version", action="version", version=f"netbench {__version__}")
     parsers = top.add_subparsers(title="verbs", required=True, metavar="VERB")
     for name, (place, about) in VERBS.items():
         parser = parsers.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")

@@ -28,9 +28,10 @@ def run(options: argparse.Namespace) -> int:
     form = forms[0] if forms else "text" if options.full or options.cells else "first"
     with read_result(options.result, options.redact) as result:
         report = api.build_report(result, cells=options.cells)
-        told = render(report, form)
         files = {kind: getattr(options, kind) for kind in FILES if getattr(options, kind)}
-        api.write_report(report, files)
+        form = next((kind for kind, file in files.items() if str(file) == "-"), form)
+        told = render(report, form)
+        api.write_report(report, {kind: file for kind, file in files.items() if kind != form})
     if options.csv and report.label:
         tell(f"netbench: {options.csv}: {report.label}; a CSV has no column that says so")
     say(told)
@@ -53,7 +54,7 @@ def _index(options: argparse.Namespace) -> int:
 
 
 def render(report: Report, kind: str) -> str:
-    """A report as `first` (its first screen), `text`, `json`, `letter` or `ktap`."""
+    """A report as `first` (its first screen), `text`, `json`, `letter`, `ktap` or a file's form."""
     form = import_module(f"netbench.report.{kind}")
     return str(form.render(report, columns()) if kind == "first" else form.render(report))
 
@@ -63,7 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_result(parser, optional=True)
     for kind in FILES:
         parser.add_argument(
-            f"--{kind}", type=Path, metavar="F", help=f"also write the report as {kind} to F"
+            f"--{kind}",
+            type=Path,
+            metavar="F",
+            help=f"also write it as {kind} to F; -: print that instead",
         )
     parser.add_argument(
         "--index",

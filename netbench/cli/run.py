@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from netbench import api
 from netbench.base.errors import RequestError, StoreError
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import fold, say, tell
 from netbench.cli.report import render
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
@@ -55,7 +55,7 @@ def say_summary(result: Path) -> None:
 
 def say_place(result: Path) -> None:
     """Where the result is."""
-    say(f"the whole report: python -m netbench report --full {shell_word(result)}")
+    say(f"the whole report: {PROGRAM} report --full {shell_word(result)}")
     say(str(result))
 
 

@@ -3,44 +3,147 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from netbench import api
-from netbench.cli.output import say, tell
+from netbench.base.errors import RequestError
+from netbench.base.names import PROGRAM, shell_word
+from netbench.cli.output import say, table, tell
 from netbench.cli.report import render
 from netbench.cli.verb import add_json
 
 if TYPE_CHECKING:
     from netbench.run.transfer import Second
 
+EXAMPLES = """\
+keys, each with an example:
+  duration=10s bytes=16G          how long, or how much; warmup=1s before it
+  streams=4 threads=2             connections, and threads that serve them
+  send=sendfile receive=splice    how bytes move: `list methods`
+  source=FILE sink=FILE           from and to files; else from and to memory
+  chunk=64K socket_buffer=1M      bytes a call, and of the sockets' buffers
+  congestion=cubic rate=940Mb/s pin=apart ip=6
+  hosts.HOST.address=10.0.0.2     where data goes, if not where SSH does
+  pairs='{sender: HOST, receiver: here}'       the other way
+  repeat.min=5                    runs of it, for an interval
+  meters='[rusage, procstat, perf]'            what is counted: `list meters`
+"""
+FLAGS: dict[str, tuple[str | int | None, str]] = {
+    "-c": ("?", "{}"),
+    "-t": (None, "duration={}s"),
+    "-n": (None, "bytes={}"),
+    "-l": (None, "chunk={}"),
+    "-P": (None, "streams={}"),
+    "-R": (0, "pairs={{sender: HOST, receiver: here}}"),
+    "-b": (None, "rate={}b/s"),
+    "-w": (None, "socket_buffer={}"),
+    "-C": ("?", "congestion={}"),
+    "-Z": (0, "send=sendfile"),
+    "-A": (None, "pin={{sender: {0}, receiver: {1}}}"),
+    "-J": (0, "--json"),
+    "-V": (0, "--full"),
+    "-H": (None, "{}"),
+}
+"""Of iperf3's and netperf's flags how many values each has, and the word that does it."""
+LOCAL = ("localhost", "127.0.0.1", "::1")
+NETPERF = {"-l": "duration={}s", "-c": "", "-C": "", "-t": ""}
+"""Those that netperf, which is told by -H, means otherwise."""
+METHODS = {"TCP_SENDFILE": "send=sendfile", "TCP_MAERTS": FLAGS["-R"][1]}
+NOTHING = {
+    "-u": "nothing: netbench moves TCP alone",
+    "--bidir": "nothing: a run moves data one way; a campaign with `pairs: all` measures both",
+    "-s": "nothing: netbench starts its receiver itself, by SSH",
+    "-c": "nothing is needed: the CPUs of both hosts are in every answer",
+    "-t": "nothing is needed for TCP_STREAM; `list methods` has what else there is",
+}
+NOTHING |= {"-C": NOTHING["-c"]}
+
 
 def run(options: argparse.Namespace) -> int:
-    result = api.transfer(*options.words, results=options.results, seconds=_say_second)
+    if options.foreign:
+        raise RequestError(_translated(options.foreign, options.words))
+    told: list[Second] = []
+
+    def tell_second(second: Second) -> None:
+        told.append(second)
+        tell(_line(second.begin, [second]))
+
+    try:
+        result = api.transfer(*options.words, results=options.results, seconds=tell_second)
+    except KeyboardInterrupt:
+        if told:
+            say(f"{_line(told[0].begin, told)}  in all, interrupted")
+        raise
     say(render(result.report, "json" if options.json else "text" if options.full else "first"))
     if options.results:
         tell(str(result.path))
     return 0
 
 
-def _say_second(second: Second) -> None:
-    """A line for a second, on standard error: `  1.00-  2.00 s   2.65 GB  21.2 Gb/s`."""
-    rate = second.bytes * 8 / 1e9 / (second.end - second.begin)
-    again = "" if second.retransmits is None else f"  retransmits {second.retransmits}"
-    tell(
-        f"{second.begin:6.2f}-{second.end:6.2f} s {second.bytes / 1e9:8.2f} GB {rate:7.2f} Gb/s"
-        f"{again}"
+def _line(begin: float, seconds: Sequence[Second]) -> str:
+    """A line for some seconds: `  1.00-  2.00 s     2.65 GB   21.20 Gb/s  retransmits 0`."""
+    end, moved = seconds[-1].end, sum(second.bytes for second in seconds)
+    line = (
+        f"{begin:6.2f}-{end:6.2f} s {moved / 1e9:8.2f} GB {moved * 8e-9 / (end - begin):7.2f} Gb/s"
+    )
+    known = [second.retransmits for second in seconds if second.retransmits is not None]
+    return f"{line}  retransmits {sum(known)}" if known else line
+
+
+def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
+    """For each flag of iperf3 or netperf the word that does it, or that nothing does; then the
+    command in netbench's words.
+    """
+    is_netperf = any(flag == "-H" for flag, _ in flags)
+    host = next((value for flag, value in flags if flag in ("-c", "-H")), "")
+    rows, keys = [], list(words)
+    for flag, value in flags:
+        template = FLAGS.get(flag, (None, ""))[1]
+        if is_netperf:
+            template = METHODS.get(value, NETPERF.get(flag, template))
+        key = template.format(*(value.split(",") * 2))
+        if key in LOCAL:
+            rows.append(
+                (f"  {flag} {value}", "nothing is needed: without a host both ends are here")
+            )
+            continue
+        key = key.replace("HOST", host.rpartition("@")[2] or "HOST")
+        rows.append((f"  {flag} {value}", shell_word(key) if key else NOTHING[flag]))
+        keys += [key] if key else []
+    ordered = sorted(keys, key=lambda key: key != host)
+    return (
+        "transfer takes keys in place of the flags of iperf3 and netperf:\n"
+        f"{table(rows)}\nthat is:\n"
+        f"  {PROGRAM} transfer {' '.join(map(shell_word, ordered))}"
     )
 
 
+class _Foreign(argparse.Action):
+    """Notes a flag that another program has."""
+
+    def __call__(
+        self, parser: object, options: argparse.Namespace, value: Any, flag: str | None = None
+    ) -> None:
+        options.foreign = [*options.foreign, (flag, value if isinstance(value, str) else "")]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [HOST] [KEY=VALUE]... [OPTION]..."
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EXAMPLES
     add_json(parser)
     parser.add_argument(
         "words",
         nargs="*",
-        metavar="PATH=VALUE",
-        help="keys of `transfer:`, such as send=sendfile source=F, or of the campaign"
-        " (repeat.min=5)",
+        metavar="HOST, KEY=VALUE",
+        help="HOST is an SSH destination, which receives (left out: this machine); keys are those"
+        " of `transfer:` or of a campaign",
     )
     parser.add_argument("--full", action="store_true", help="print the whole report")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
+    parser.set_defaults(foreign=[])
+    for flag in dict.fromkeys((*FLAGS, *NOTHING)):
+        count = FLAGS.get(flag, (0, ""))[0]
+        parser.add_argument(flag, nargs=count, action=_Foreign, help=argparse.SUPPRESS)

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from netbench.base.errors import RequestError
+from netbench import api
 
 if TYPE_CHECKING:
     from netbench.model import Campaign
 
-RESULTS = Path("results")
-LATEST = "latest"
+NAMES = "a result folder, a campaign's NAME, or latest (the newest below DIR; latest~1: before it)"
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -52,36 +51,26 @@ def load_campaign(options: argparse.Namespace) -> Campaign:
     return campaign.load(options.campaign, options.sets, quick=options.quick)
 
 
-def find_latest(options: argparse.Namespace) -> None:
-    """Put the newest result below `--results` in place of `latest`. Errors: RequestError."""
-    results = getattr(options, "results", RESULTS)
-    if getattr(options, "result", None) == Path(LATEST):
-        options.result = _latest(results)
+def find_results(options: argparse.Namespace) -> None:
+    """Put paths in place of names of results below `--results`. Errors: RequestError."""
+    below = getattr(options, "results", None) or api.RESULTS
+    if word := getattr(options, "result", None):
+        options.result = api.find_result(word, below)
     for name in ("paths", "others"):
-        if paths := getattr(options, name, None):
-            latest = [_latest(results) if path == Path(LATEST) else path for path in paths]
-            setattr(options, name, latest)
-
-
-def _latest(results: Path) -> Path:
-    """The newest result, unless there is a folder of that name."""
-    if Path(LATEST).exists():
-        return Path(LATEST)
-    from netbench.read.overview import folders  # most verbs start without it
-
-    newest = next(iter(folders(results)), None)
-    if newest is None:
-        raise RequestError(
-            f"no results below {results}; name a result folder, or where they are with"
-            " --results DIR"
-        )
-    return newest
+        if words := getattr(options, name, None):
+            last = len(words) - getattr(options, "writes", 0)
+            found = [api.find_result(word, below) for word in words[:last]]
+            setattr(options, name, [*found, *map(Path, words[last:])])
 
 
 def add_results(parser: argparse.ArgumentParser, help: str) -> None:
     """Where result folders are."""
     parser.add_argument(
-        "--results", type=Path, default=RESULTS, metavar="DIR", help=f"{help} (default: {RESULTS})"
+        "--results",
+        type=Path,
+        default=api.RESULTS,
+        metavar="DIR",
+        help=f"{help} (default: {api.RESULTS})",
     )
 
 
@@ -92,17 +81,20 @@ def add_result(parser: argparse.ArgumentParser, metavar: str = "R", optional: bo
         type=Path,
         nargs="?" if optional else None,
         metavar=metavar,
-        help=f"a result folder; {LATEST}: the newest below DIR",
+        help=NAMES,
     )
     add_results(parser, "where result folders are")
 
 
 def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "") -> None:
-    """Result folders, one or more; words after other options belong to them, too."""
-    about = f"a result folder; {LATEST}: the newest below DIR"
+    """Results, one or more; words after other options belong to them, too. `more`: what the last
+    one is, which is written.
+    """
+    about = NAMES
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar=metavar, help=f"{about}; {more}" if more else about
     )
+    parser.set_defaults(writes=1 if more else 0)  # the last path is where to
     add_results(parser, "where result folders are")
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from netbench import api
 from netbench.base.errors import RequestError
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import fold, say, tell
 from netbench.cli.verb import add_paths
 
@@ -17,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
         raise RequestError("merge: expected results and, last, where to: merge R1 R2... DIR")
     merged = api.merge(paths, folder)
     tell(*(fold(f"netbench: {line}") for line in (*merged.notes, *merged.holes)))
-    say(fold(f"the whole report: python -m netbench report {shell_word(merged.path)}"))
+    say(fold(f"the whole report: {PROGRAM} report {shell_word(merged.path)}"))
     say(str(merged.path))
     return 1 if merged.holes else 0
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from netbench import campaign
 from netbench.base.errors import NetbenchError, ReportError
 from netbench.base.json_lines import JsonLines, cannot_read
-from netbench.base.names import shell_word
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.opening import read_inside
 from netbench.base.terminal import Painter
 from netbench.campaign.yaml_tree import decode
@@ -159,10 +159,10 @@ def _follow(watched: Watched, painter: Painter) -> None:
 def ending(folder: Path, state: str) -> str:
     """What became of a campaign, and what to do."""
     word = shell_word(folder)
-    resume = f"`python -m netbench resume {word}` continues it"
+    resume = f"`{PROGRAM} resume {word}` continues it"
     return {
         "running": f"no longer watched; the campaign goes on: {folder}",
-        "done": f"the campaign is done: python -m netbench report {word}",
+        "done": f"the campaign is done: {PROGRAM} report {word}",
         "limit": f"the campaign reached its limit; {resume}",
         "interrupted": f"the campaign was interrupted; {resume}",
         "lost": f"the campaign ended early, log.txt says why; {resume}",

@@ -16,6 +16,7 @@ from netbench.result.files import PlannedCell
 from netbench.stats.by_boot import KERNEL
 
 A, B = "A", "B"
+CAMPAIGN = "campaign"
 NAMED = 6  # things that a note names; the rest are counted
 PRIVATE = ("source", "sink", "tool")
 """Keys of transfer that may hold paths: that they differ is reported, not how."""
@@ -166,4 +167,4 @@ def _words(a: Result, b: Result) -> Iterator[Difference]:
         if one != two and not ours:
             if name in PRIVATE or key.startswith("tools."):
                 one = two = "differs"
-            yield Difference("campaign", key, one, two)
+            yield Difference(CAMPAIGN, key, one, two)

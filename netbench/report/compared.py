@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.units import listed
 from netbench.read.campaigns import History
 from netbench.read.gates import Gate, Outcome, judge
-from netbench.read.matching import NAMED, A, Difference
+from netbench.read.matching import NAMED, A, B, Difference
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Prose, Section, Table, keyed, prose, tabled
 from netbench.report.json import SCHEMA, comparison, control
@@ -25,12 +26,6 @@ Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
     "The two ran at different times, so nothing is paired: each result is an independent sample"
     " (Welch), and what else changed between the two times is part of the difference."
-)
-ALONE = (
-    "Two campaigns of the same differ although nothing was changed, and their own runs do not tell"
-    " by how much. So there are intervals, but no verdicts. `compare A B --history DIR` takes the"
-    " spread from earlier results of {name} below DIR: two at least, five or more for intervals"
-    " that are of use."
 )
 NOTHING = (
     "Nothing that was read: all facts that must match do, and the campaigns write the same"
@@ -80,7 +75,7 @@ class Compared:
             return (
                 f"cannot judge {listed(texts, NAMED)}: {self._history_said}. Run {a.name} a few"
                 " times more and name a folder with these results:"
-                f" `compare A B --history {shlex.quote(str(a.path.parent))}`; --force judges the"
+                f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
         refused = [(text, of[0]) for text, of in unanswered if of[0].verdict == NO_VERDICT]
@@ -132,6 +127,22 @@ class Compared:
         )
         return [labelled(section, self.label) for section in sections if section.blocks]
 
+    def text(self, width: int = 80) -> str:
+        """The answer as text."""
+        from netbench.report.text import section_lines
+
+        sections = (section_lines(section, width) for section in self.sections)
+        told = ["\n".join(lines).rstrip() for lines in sections]
+        return "\n\n".join([*told, *(["\n".join(self.advice)] if self.advice else [])])
+
+    def _repr_html_(self) -> str:
+        from netbench.report.html import fragment
+
+        return fragment(self.sections, self.label)
+
+    def __repr__(self) -> str:
+        return self.text()
+
     def _how_paired(self) -> list[str]:
         """What the results have to do with each other."""
         lines = [UNPAIRED]
@@ -141,9 +152,24 @@ class Compared:
                 f"Intervals hold the spread of {many} of {self.results[A].name} below"
                 f" {self.history.folder}."
             )
-        if any(c.lacks_history for family in self.families.values() for c in family):
-            lines.append(ALONE.format(name=self.results[A].name))
         return lines
+
+    @property
+    def advice(self) -> list[str]:
+        """Why two results have no verdicts, and the commands that would give some, each in a line
+        of its own.
+        """
+        if not any(c.lacks_history for family in self.families.values() for c in family):
+            return []
+        a, b = (shell_word(self.results[name].path) for name in (A, B))
+        earlier = shell_word(self.results[A].path.parent)
+        return [
+            *textwrap.wrap(f"no verdict: {self._history_said}.", 80),
+            "With two or more earlier results of the campaign, better five:",
+            f"  {PROGRAM} compare {a} {b} --history {earlier}",
+            "Of a change that a command makes, whose blocks have both states:",
+            f"  {PROGRAM} ab {a}/campaign.yaml --change CMD",
+        ]
 
     def _sentences(self, several: bool) -> list[str]:
         """One a comparison, of the metrics that answer the question."""

@@ -66,13 +66,10 @@ def render(report: Report, *, flames: str = "") -> str:
     )
 
 
-def fragment(report: Report, keys: Sequence[str] = ("summary", "cells")) -> str:
-    """Some sections without page and plots, for a notebook."""
-    chosen = []
-    for section in (section for section in report.sections if section.key in keys):
-        blocks = tuple(block for block in section.blocks if not isinstance(block, Plot))
-        chosen.append(_section(report.source, replace(section, blocks=blocks), ""))
-    return render_page("fragment.html", sections=chosen, label=report.label)
+def fragment(sections: Sequence[Section], label: str) -> str:
+    """Sections without page and plots, for a notebook; the first is not folded."""
+    first, *others = (_section(None, each, "") for each in sections)
+    return render_page("fragment.html", sections=[first | {"gist": ""}, *others], label=label)
 
 
 def _apart(section: Section) -> list[Section]:
@@ -85,7 +82,7 @@ def _apart(section: Section) -> list[Section]:
     return [replace(section, blocks=rest), more]
 
 
-def _section(source: Source, section: Section, flames: str) -> dict[str, Any]:
+def _section(source: Source | None, section: Section, flames: str) -> dict[str, Any]:
     """A section as the templates take it."""
     blocks = [_block(source, block, flames) for block in section.blocks]
     shown = [block for block in blocks if block]
@@ -105,8 +102,10 @@ def _gist(section: Section) -> str:
     return "; ".join(block.caption for block in section.blocks if isinstance(block, Plot))
 
 
-def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
-    """A block as the templates take it; nothing for a link that leads nowhere."""
+def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:
+    """A block as the templates take it; nothing for a link that leads nowhere, and for a plot
+    without the source that it is of.
+    """
     if isinstance(block, Findings):
         made = [_card(item) for item in block.items]
         return {
@@ -122,6 +121,8 @@ def _block(source: Source, block: Block, flames: str) -> dict[str, Any]:
         return _table(block)
     if block.kind == "flame":
         return {"kind": "link", "to": quote(flames), "title": block.caption} if flames else {}
+    if source is None:
+        return {}
     from netbench.report.plots import image
 
     return {"kind": "plot", "caption": block.caption, "drawing": image(source, block)}

@@ -157,7 +157,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         for line in control_lines(title(metric, source.result), source.controls(each))
     ]
     yield from controls or ["No control ran (compare: {control: true})."]
-    yield f"Repeat: python -m netbench run {source.result.name}.yaml"
+    yield "Repeat: python -m netbench run campaign.yaml, of the result's folder"
 
 
 def _copied(source: Source) -> str:

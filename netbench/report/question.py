@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from netbench.base.errors import ReportError
+from netbench.base.units import listed
 from netbench.read import campaigns, matching, offered
 from netbench.read.cells import metric_order
 from netbench.read.gates import Gate
@@ -84,6 +85,17 @@ def of_results(
     judged without. Errors: ReportError where they have no cell or not the metric in common.
     """
     a, b = one.result, other.result
+    differing = matching.differences(a, b)
+    keys = [d for d in differing if d.where == matching.CAMPAIGN]
+    if a.name != b.name and keys and not force:
+        told = listed(
+            [f"{d.what} {d.a}" if d.a == d.b else f"{d.what} {d.a} and {d.b}" for d in keys],
+            matching.NAMED,
+        )
+        raise ReportError(
+            f"{a.name} (A) and {b.name} (B) measured different things ({told}); --force"
+            " compares what they have in common"
+        )
     found = matching.match(a, b)
     if not found.matches:
         why = "; ".join(found.notes) or "their factors have no level in common"
@@ -112,7 +124,7 @@ def of_results(
         with_processes(a, shown, compare),
         gates,
         (*found.notes, *(earlier.notes if earlier else ())),
-        matching.differences(a, b),
+        differing,
         tuple(metrics),
         told if one.offered != other.offered else one.offered,
         history=earlier,

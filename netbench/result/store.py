@@ -75,8 +75,8 @@ _LINES = ("records.jsonl", "journal.jsonl", "log.txt")
 def no_result(path: Path) -> ReportError:
     """A path is no result folder."""
     return ReportError(
-        f"{path} is not a result folder; give one such as results/NAME/TIME-ID (`list results`"
-        " shows them)"
+        f"{path} is not a result folder; give one such as results/NAME/TIME-ID, a campaign's NAME,"
+        " or latest (`list results` shows them)"
     )
 
 

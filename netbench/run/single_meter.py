@@ -101,7 +101,8 @@ def _usable(name: str, meters: Mapping[str, Named]) -> None:
     if name not in alone:
         near = get_close_matches(name, alone, 1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(alone)}"
-        raise RequestError(f"meter {name!r} cannot run alone; {hint}")
+        what = "cannot run alone" if name in meters else "is not known"
+        raise RequestError(f"meter {name!r} {what}; {hint}")
     if why := meters[name].row.why:
         raise EngineError(0, 0, name, why, "run `list meters` to see which meters work here")
 

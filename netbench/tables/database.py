@@ -144,6 +144,8 @@ class Database(ExitStack):
         """The answer of the last statement. Only the tables that it names are made. Errors:
         RequestError with what DuckDB says.
         """
+        if re.fullmatch(r"\s*SHOW\s+TABLES\s*;?\s*", sql, re.IGNORECASE):
+            return Answer(["name"], [(name,) for name in (*TABLES, *VIEWS)])
         with refusing("query"):
             for table in named(sql, (*TABLES, *VIEWS)):
                 self.make(table)

@@ -22,7 +22,7 @@ _REPORT = re.compile(r"^(?P<bytes>\d+) bytes .*?copied, (?P<seconds>[\d.e+-]+) s
 
 
 class Dd(Adaptor):
-    """It copies `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink. It
+    """dd(1): `bytes` in calls of `chunk`: from the source to nowhere, or zeroes to the sink. It
     runs where the sink is, if that is a file, else where the source is.
     """
 

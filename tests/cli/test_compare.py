@@ -12,6 +12,7 @@ import pytest
 
 from netbench.report.label import LABEL
 from tests.support.local import Command
+from tests.support.paths import sample
 from tests.support.synthetic import Synth
 
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
@@ -105,13 +106,17 @@ def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> Non
     assert done.returncode == 0
     said = words(done.stdout)
     for part in (
-        "So there are intervals, but no verdicts.",
+        f"no verdict: {ONE_EACH}.",
         "The two ran at different times, so nothing is paired",
         "of independent runs (Welch)",
         "kernel snd 6.18.1 in A; 6.19.0 in B",
         "throughput<-2%: holds in 2 of 2.",
     ):
         assert part in said
+    a, b = folder / "a", folder / "b"
+    *_, history, _, ab = done.stdout.splitlines()
+    assert history == f"  python -m netbench compare {a} {b} --history {folder}"
+    assert ab == f"  python -m netbench ab {a}/campaign.yaml --change CMD"
     assert done.stdout.count(LABEL) >= 4  # of the tables; one of the two was emulated
     long = [line for line in done.stdout.splitlines() if len(line) > 80]
     assert all(str(folder) in line for line in long)
@@ -144,6 +149,18 @@ def test_a_gate_on_two_results_wants_earlier_ones(netbench: Command, folder: Pat
     found = json.loads(done.stdout)
     assert (done.returncode, found["refusal"], len(found["history"]["results"])) == (1, "", 5)
     assert [c["earlier"] for c in found["comparisons"]] == [5, 5]
+
+
+def test_campaigns_that_measured_different_things_are_refused_with_what_differs(
+    netbench: Command,
+) -> None:
+    two = [sample("zerocopy"), sample("sosend")]
+    done = netbench("compare", *two)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "zerocopy (A) and sosend (B) measured different things (transfer.rec" in done.stderr
+    assert "transfer.rate 500Mb/s and 940Mb/s; " in done.stderr
+    forced = netbench("compare", *two, "--force")
+    assert "measured different" not in forced.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import hashlib
 import io
@@ -70,7 +71,14 @@ def options() -> dict[str, str]:
     )
     assert isinstance(verbs.choices, dict)
     return {
-        verb: " ".join(sorted(word for one in made._actions for word in one.option_strings))
+        verb: " ".join(
+            sorted(
+                word
+                for one in made._actions
+                for word in one.option_strings
+                if one.help != argparse.SUPPRESS
+            )
+        )
         for verb, made in verbs.choices.items()
     }
 

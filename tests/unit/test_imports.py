@@ -36,13 +36,13 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     | {"settings", "stats", "tools"},
     "live": {"base", "campaign", "model", "plan", "read", "report", "result"} | {"run", "stats"},
     "templates": {"base"},
-    "listing": {"engine", "model", "report", "run", "settings"},
+    "listing": {"engine", "facts", "model", "read", "report", "run", "settings", "tools"},
     "api": {"base", "campaign", "live", "model", "plan", "read", "report", "result", "results"}
     | {"run", "tables", "templates"},
     "cli": {"__version__", "api", "base", "campaign", "listing", "live", "model", "plan", "read"}
     | {"report", "result", "run", "stats", "tables", "templates"},
     "__main__": {"base", "cli"},
-    "__init__": {"api"},
+    "__init__": {"api", "results"},
     # Add-ons
     "kernels": {"base", "campaign", "engine", "facts", "hosts.host_channel", "lab", "model", "plan"}
     | {"result", "run", "stats"},

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from netbench import campaign
+from netbench.cli import parser
 from tests.support.paths import ROOT
 
 
@@ -44,6 +46,19 @@ def test_what_is_tried_first_runs_where_a_user_may_not_choose_cubic(name: str) -
     asked = re.findall(r'congestion(?:: |=)"?([a-z ]+)', (ROOT / name).read_text())
     assert asked
     assert all(each.strip() == "cubic or default" for each in asked)
+
+
+def test_the_readme_is_short_and_its_campaign_and_links_are_good() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 80
+    ((written,),) = [re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    asked = campaign.parse(written, "README.md").compare
+    assert asked
+    assert all(f"{asked.factor}={level}" in text for level in (asked.baseline, "sendfile"))
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+    verbs = re.findall(r"netbench ([a-z]+) ", text.partition("```yaml")[2])
+    assert set(verbs) <= parser.VERBS.keys() | {"beside"}
 
 
 # One line length for everything that a person writes: 100 columns, a tab counting to the next

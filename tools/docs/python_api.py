@@ -11,10 +11,13 @@ from netbench import api, results
 from netbench.report.plots import Plots
 from tools.docs.markdown import block, join, prose
 
+API = api.__name__
+
 
 def _functions() -> list[str]:
-    """The names of netbench.api that are functions, in the order of its `__all__`."""
-    return [name for name in api.__all__ if inspect.isfunction(getattr(api, name))]
+    """The functions of netbench.api, in its order."""
+    own = (name for name, each in vars(api).items() if getattr(each, "__module__", "") == API)
+    return [name for name in own if not name.startswith("_")]
 
 
 def _docstring(thing: object) -> str:

@@ -137,7 +137,9 @@ def _host(value: Plain) -> Any:
     if isinstance(value, dict):
         return value
     raise expected(
-        "local or a mapping with ssh, address and interface", value, nearest(value, ("local",))
+        "local or a mapping such as {ssh: root@snd.example, address: 192.168.2.1}",
+        value,
+        nearest(value, ("local",)),
     )
 
 

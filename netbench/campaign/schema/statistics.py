@@ -132,8 +132,8 @@ class CompareKeys(Keys):
     """Which levels are compared."""
 
     factor: Annotated[str, kinds.text("a swept key")] = required("a key of sweep", "send")
-    baseline: Annotated[str, kinds.level()] = required(
-        "the level that the others are compared with", "write"
+    baseline: Annotated[str | None, kinds.level()] = optional(
+        "the level that the others are compared with; left out: the first one", "write"
     )
     margin: Annotated[float | None, _MARGIN] = optional(
         "a difference within it does not matter; left out: no level is called equivalent", "1%"

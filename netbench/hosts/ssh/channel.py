@@ -70,6 +70,12 @@ class SshChannel:
                     raise HostError(f"{self.name}: {error}") from error
             return self._connection
 
+    def addresses(self) -> tuple[str, str] | None:
+        """Which addresses this machine and the host are connected by; None where that is through
+        another host, or a program.
+        """
+        return aside(self._connected).wire.addresses
+
     def _session(self, within: float) -> SshProcess:
         return aside(lambda: self._new_session(within))
 

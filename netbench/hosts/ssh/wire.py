@@ -39,6 +39,13 @@ class Wire:
         self._closed = False  # paramiko looks at it, as at a socket's
         self._unknown: int | None = UNKNOWN_BYTES
 
+    @property
+    def addresses(self) -> tuple[str, str] | None:
+        """Ours and the peer's; None of a proxy's."""
+        if self._sock.family == socket.AF_UNIX:
+            return None
+        return self._sock.getsockname()[0], self._sock.getpeername()[0]
+
     def trust(self) -> None:
         """The peer is authenticated."""
         self._unknown = None

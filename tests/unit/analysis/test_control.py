@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netbench import results
+from netbench import api
 from netbench.__main__ import main
 from netbench.read.control import controls, holds
 from netbench.read.load import load
@@ -92,7 +92,7 @@ def test_its_ratio_is_that_of_paired_runs_with_an_interval_of_its_own(source: So
     assert control.low == pytest.approx(np.exp(d.mean() - half))
     assert control.high == pytest.approx(np.exp(d.mean() + half))
     assert holds(control)
-    mine = results.load(source.result.path)
+    mine = api.load(source.result.path)
     assert (list(mine.controls()["holds"]), set(mine.cells["n"])) == ([True], {10})
     assert set(mine.control_runs["cell"]) == {"send=readwrite,control"}
     assert "40 runs of 4 cells" in repr(mine)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 
+from netbench.api import load
 from netbench.report import html, json, markdown, text
 from netbench.report.blocks import Plot, Prose, Table, Value
 from netbench.report.build import Report, build
 from netbench.report.label import LABEL, VIRTUAL
-from netbench.results import load
 from tests.support.synthetic import ROWS, Record, Synth
 
 TWO = ("snd>rcv",)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from netbench.api import load
 from netbench.result.journal import Journal, LeftChanged, Restored
 from netbench.result.redaction import Redaction, redacted
-from netbench.results import load
 from tests.support.local import call
 from tests.support.synthetic import Record, Synth, failed
 

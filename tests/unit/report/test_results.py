@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import pydoc
 import re
 import shutil
 import subprocess
@@ -19,12 +20,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+import yaml
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from nbclient import NotebookClient
 
 import netbench
-from netbench.base.errors import ReportError
+from netbench.base.errors import CampaignError, ReportError
 from netbench.report import csv
 from tests.support.paths import ROOT, sample
 from tests.support.synthetic import Record, Synth, failed
@@ -134,18 +136,49 @@ def test_plots_are_axes(result: netbench.Results, monkeypatch: pytest.MonkeyPatc
     pyplot.close("all")
 
 
-def test_dir_shows_the_api() -> None:
+def test_dir_and_help_show_the_api_on_a_screen() -> None:
     shown = dir(netbench)
-    assert {"Results", "load", "transfer"} <= set(shown)
+    assert {"Results", "compare", "load", "run", "transfer"} <= set(shown)
     assert all(hasattr(netbench, name) for name in shown)
     assert "os" not in shown
+    lines = pydoc.plain(pydoc.render_doc(netbench)).splitlines()
+    assert len(lines) <= 50
+    assert all(f"netbench.{name}(" in str(netbench.__doc__) for name in shown[2:])
+
+
+SMALL = {"transfer": {"duration": "40ms", "warmup": "10ms"}, "repeat": {"min": 2, "max": 2}}
+
+
+def test_a_campaign_runs_from_a_file_a_text_and_a_mapping(tmp_path: Path) -> None:
+    mapping = {"netbench": 1, "name": "small", **SMALL, "sweep": {"tool": ["none"]}}
+    text = yaml.safe_dump(mapping)
+    (tmp_path / "c.yaml").write_text(text)
+    for campaign in (tmp_path / "c.yaml", str(tmp_path / "c.yaml"), text, mapping):
+        made = netbench.run(campaign, results=tmp_path / "r", sets=["repeat.max=2"])
+        assert (made.name, len(made.runs), made.path.parent) == ("small", 2, tmp_path / "r/small")
+        assert {*made.runs["status"]} == {"ok"}
+    with pytest.raises(CampaignError, match=r"campaign:\d+: nothing"):
+        netbench.run(f"{text}nothing: 1\n")
+
+
+def test_results_are_compared_and_shown(result: netbench.Results, tmp_path: Path) -> None:
+    other = netbench.load(Synth(runs=8, seed=3).write(tmp_path / "o"))
+    compared = netbench.compare(other, result.path, metrics=["throughput"])
+    assert compared.results["B"].path == result.path
+    assert repr(compared) == compared.text()
+    assert "<h2>synthetic (B) compared with synthetic (A)" in compared._repr_html_()
+    assert "send compared with" in repr(netbench.compare(result, factor="send"))
 
 
 def test_words_and_previews(result: netbench.Results) -> None:
     assert "31 runs" not in repr(result)
     assert "32 runs of 4 cells" in repr(result)
     assert result.text(100).startswith("synthetic: summary")
-    assert "<table" in result._repr_html_()
+    shown = result._repr_html_()
+    first, folded = shown.split("<details")
+    assert 'class="cards"' in first
+    assert "<h2>Cells" in first
+    assert "<h2>Cautions" in folded
     assert result.html().startswith("<!doctype html>")
 
 
@@ -156,19 +189,23 @@ def test_importing_netbench_is_cheap() -> None:
         _ = netbench.nothing
 
 
-def outputs(name: str) -> list[Any]:
-    """What the cells of a notebook show when they are run; as committed they show nothing."""
+def outputs(name: str, stored: bool = True) -> list[Any]:
+    """What the cells of a notebook show when they are run, which is what they have `stored`."""
     notebook = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4)
-    assert all(not cell.get("outputs") for cell in notebook.cells)
+    before = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     NotebookClient(
         notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOKS)}}
     ).execute()
-    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = [[plain(one) or one.get("text", "") for one in each] for each in (before, shown)]
+    assert not stored or texts[0] == texts[1], "store them by `python -m tools.notebooks`"
+    assert {one["output_type"] for one in before} <= {"execute_result", "display_data", "stream"}
+    return shown
 
 
 def test_first_look_runs(result: netbench.Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NETBENCH_SAMPLE", str(result.path.parent))
-    shown = outputs("first-look")
+    shown = outputs("first-look", stored=False)
     assert any("moves" in output.get("text", "") for output in shown)
     assert sum("text/html" in output.get("data", {}) for output in shown) >= 4
     assert sum("image/png" in output.get("data", {}) for output in shown) == 2

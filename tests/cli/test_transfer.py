@@ -1,0 +1,81 @@
+"""The verb `transfer`: to a host, with another program's flags, and cut short."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.local import call, netbench_argv
+from tests.support.sshd import Bed, bed, needs_sshd, tmp_path
+
+__all__ = ["bed", "tmp_path"]
+SHORT = "duration=50ms warmup=10ms".split()
+
+
+@pytest.mark.parametrize(
+    ("flags", "keys"),
+    [
+        ("-c rcv -t 10 -P4", "rcv duration=10s streams=4"),
+        ("-c root@rcv -R", "root@rcv 'pairs={sender: rcv, receiver: here}'"),
+        ("-c rcv -n 1G -l 128K -w 256K", "rcv bytes=1G chunk=128K socket_buffer=256K"),
+        ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
+        ("-A 2", "'pin={sender: 2, receiver: 2}'"),
+        ("-J -V streams=2 -c localhost", "streams=2 --json --full"),
+        ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv duration=10s send=sendfile"),
+        ("-H rcv -t TCP_MAERTS", "rcv 'pairs={sender: rcv, receiver: here}'"),
+        ("-u --bidir -s duration=1s", "duration=1s"),
+    ],
+)
+def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
+    done = call("transfer", *flags.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    *rows, command = done.stderr.splitlines()
+    assert command == f"  python -m netbench transfer {keys}"
+    for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags):
+        assert any(row.startswith(f"  {flag} ") for row in rows), flag
+    assert [row for row in rows if len(row) > 80] == []
+
+
+@pytest.mark.root
+@needs_sshd
+def test_a_host_gets_data_where_its_connection_goes(bed: Bed) -> None:
+    server = bed.serve()
+    jump = f"ssh -F {bed.config} -W 127.0.0.1:{server.port} box"
+    jumped = bed.alias(server, name="jumped", more=f"ProxyCommand {jump}")
+    bed.configure(bed.alias(server) + jumped)
+    words = [f"ssh_config={bed.config}", *SHORT, "--results", bed.folder]
+    done = call("transfer", "box", *words)
+    assert done.returncode == 0, done.stderr
+    (file,) = bed.folder.glob("transfer/*/campaign.yaml")
+    written = yaml.safe_load(file.read_text())
+    far = {"ssh": "box", "address": "127.0.0.1"}
+    assert written["hosts"] == {"here": {"address": "127.0.0.1"}, "box": far}
+    done = call("transfer", "jumped", *words)
+    assert (done.returncode, "add hosts.jumped.address=ADDRESS" in done.stderr) == (2, True)
+    address = "hosts.jumped.address=127.0.0.1"
+    done = call("transfer", "jumped", *words, address, "pairs={sender: jumped, receiver: here}")
+    assert done.returncode == 0, done.stderr
+    done = call("transfer", "box", "rcv", *words)
+    assert (done.returncode, "expected one host" in done.stderr) == (2, True)
+
+
+def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
+    argv = netbench_argv(["transfer", "duration=60s", "warmup=10ms"])
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stderr
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.endswith("netbench: interrupted\n")
+    seconds = re.findall(r"- +([\d.]+) s +([\d.]+) GB", first + err)
+    total = re.fullmatch(r" +0.\d+- +([\d.]+) s +([\d.]+) GB .* in all, interrupted\n", out)
+    assert total
+    assert total[1] == seconds[-1][0]
+    assert float(total[2]) == pytest.approx(sum(float(gb) for _, gb in seconds), abs=0.02)
