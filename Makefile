@@ -128,6 +128,6 @@ bench: .make/dev
 
 clean: native-clean
 	rm -rf site build dist .make $(VENV) *.egg-info netbench/engine/_native* \
-		netbench/engine/worker-* netbench/engine/source.tar \
+		netbench/engine/worker-* \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

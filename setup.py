@@ -18,9 +18,7 @@ import build_native  # noqa: E402
 
 
 class BuildWorker(build_ext):
-    """Beside the cffi module: the same sources as one static executable, to be copied to hosts, and
-    as a tar.
-    """
+    """Beside the cffi module: the same sources as one static executable, to be copied to hosts."""
 
     def run(self) -> None:
         package = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
@@ -31,7 +29,6 @@ class BuildWorker(build_ext):
             super().run()
         if worker.returncode:
             raise subprocess.CalledProcessError(worker.returncode, command)
-        build_native.write_source(target.parent / build_native.source_name())
 
 
 setup(

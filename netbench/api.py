@@ -503,7 +503,7 @@ def _write_form(file: Path, text: str, own_folder: Path | None = None) -> None:
 
 
 def results_below(paths: Sequence[Path], notes: list[str] | None = None) -> list[Path]:
-    """Results and bundles as they are; in place of a folder of results those below it, oldest
+    """Results as they are; in place of a folder of results those below it, oldest
     first, without parts that were merged there. `notes` gets what those that cannot be read are
     left out for; without it they are an error.
     """

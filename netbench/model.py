@@ -20,14 +20,12 @@ class BootSpec:
     """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab
     `lab`) or `command`.
 
-    `argv` is the user's program of `command`, run on this machine; `console` a file of this machine
-    with the host's console.
+    `argv` is the user's program of `command`, run on this machine.
     """
 
     kind: str = "kexec"
     lab: str = ""
     argv: tuple[str, ...] = ()
-    console: str = ""
     deadline: int | None = None  # ns, None: the way's own
 
     @property
@@ -261,7 +259,6 @@ class Cell:
     settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
     kernel: str | None = None
     meters: tuple[str, ...] | None = None  # None: the campaign's
-    overlap: str | None = None  # likewise
     control: bool = False
 
 
@@ -380,9 +377,9 @@ class Campaign:
         """What is read in a cell's runs."""
         return self.meters if cell.meters is None else cell.meters
 
-    def overlap_of(self, cell: Cell) -> str:
+    def overlap_of(self, _: Cell) -> str:
         """Which pairs run side by side in a cell's runs."""
-        return cell.overlap or self.overlap
+        return self.overlap
 
     @property
     def all_pairs(self) -> tuple[str, ...]:

@@ -104,10 +104,6 @@ static int begin(const struct nb_job *job, struct nb_error *error)
 		  own = nb_address_parse(&from, job->local_address, 0);
 	int fd, one = 1, status = 0;
 
-	if (!length)
-		return nb_fail(error, NB_ERR_REQUEST, "connect",
-			       "give the receiver's data address as numbers",
-			       "'%s' is not an IP address", job->address);
 	fd = nb_data_socket(job, to.any.sa_family, error);
 	if (fd < 0)
 		return fd;

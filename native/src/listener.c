@@ -39,10 +39,6 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 
 	memset(listener, 0, sizeof(*listener));
 	listener->socket = -1;
-	if (!length)
-		return nb_fail(error, NB_ERR_REQUEST, "listen",
-			       "give the receiver's data address as numbers",
-			       "'%s' is not an IP address", job->address);
 	status = nb_data_socket(job, address.any.sa_family, error);
 	if (status < 0)
 		return status;

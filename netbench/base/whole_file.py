@@ -7,42 +7,25 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from netbench.base.errors import PlaceError, RequestError
 from netbench.base.opening import folder_of, force_names, open_inside, read_inside
-from netbench.base.ownership import own_users, user_name
 
 
 @contextmanager
 def whole(file: Path, mode: int = 0, forced: bool = False) -> Iterator[int]:
     """A descriptor to write to, whose contents are at `file` in the end. What one's own symbolic
-    link names is replaced, not the link. A device stays one, and gets the contents; so does a pipe
-    of root's or one's own, since who reads it may keep its writer waiting.
+    link names is replaced, not the link. A pipe or a device is refused.
     `mode`: folders that are missing are made. `forced`: it is on the disk at the end. Errors:
     OSError.
     """
     with folder_of(file, mode) as (folder, name, found):
         if found and not stat.S_ISREG(found) and not stat.S_ISDIR(found):
-            with tempfile.TemporaryFile() as draft:
-                yield draft.fileno()
-                draft.seek(0)
-                how = os.O_WRONLY | (0 if stat.S_ISLNK(found) else os.O_NOFOLLOW)
-                opened = os.open(name, how | os.O_NONBLOCK, dir_fd=folder)  # ENXIO: nobody reads
-                with os.fdopen(opened, "wb") as out:
-                    info = os.fstat(opened)
-                    is_pipe = stat.S_ISFIFO(info.st_mode) and not stat.S_ISLNK(found)
-                    if is_pipe and info.st_uid not in own_users():
-                        whose = f"a pipe of {user_name(info.st_uid)}, which is not written to"
-                        raise OSError(errno.EPERM, whose)
-                    os.set_blocking(opened, True)
-                    shutil.copyfileobj(draft, out)
-            return
+            raise OSError(errno.EINVAL, "it is no regular file")  # root could replace a device
         made = f".netbench-{secrets.token_hex(8)}"
         how = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         opened = os.open(made, how, 0o644, dir_fd=folder)

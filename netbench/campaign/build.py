@@ -84,7 +84,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     repeat = _repeat(file.repeat, captured_by(tools), problems)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
-    _warn_of_targets(repeat, compare, factors, problems)
+    _check_until(repeat, compare, problems)
     profile = _profile(file, problems)
     kernels = kernels_of(file, built, repeat, problems)
     problems.stop()
@@ -246,28 +246,9 @@ def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Re
     )
 
 
-def _warn_of_targets(
-    repeat: Repeat, compare: Compare | None, factors: Collection[str], problems: Problems
-) -> None:
-    """Note what `repeat` and `compare` cannot reach together."""
+def _check_until(repeat: Repeat, compare: Compare | None, problems: Problems) -> None:
     if repeat.until == "verdict" and compare is None and problems.clean("compare"):
         problems.add(("repeat", "until"), "expected compare beside until: verdict, got none")
-    if compare is None or repeat.boots > 1 or "kernel" in factors or repeat.min == repeat.max:
-        return
-    if repeat.until == "verdict":
-        if compare.margin is None:
-            problems.warn(
-                ("repeat", "until"),
-                f"levels that are equal run to repeat.max, {repeat.max} runs, as nothing can be"
-                " equivalent without a margin; give compare.margin",
-            )
-    elif compare.margin is not None and compare.margin < 1.5 * repeat.precision:
-        problems.warn(
-            ("compare", "margin"),
-            f"an interval as narrow as asked, ±{repeat.precision * 100:.3g}%, can hardly lie within"
-            f" a margin of {compare.margin * 100:.3g}%, so that no level is found equivalent; give"
-            f" repeat.precision: {compare.margin * 50:.3g}%, or repeat.until: verdict",
-        )
 
 
 def readable(catalogue: Catalogue) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from netbench.campaign.factors import KERNEL, METERS, OVERLAP, OWN_KEYS, Reader
+from netbench.campaign.factors import KERNEL, METERS, OWN_KEYS, Reader
 from netbench.campaign.matrix import Combination, cell_id
 from netbench.campaign.schema.transfer import meaning
 from netbench.engine.catalogue import Catalogue
@@ -38,5 +38,4 @@ def build(
         },
         kernel=kernel.word if kernel else None,
         meters=combination[METERS].value if METERS in combination else None,
-        overlap=combination[OVERLAP].value if OVERLAP in combination else None,
     )

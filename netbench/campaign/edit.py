@@ -36,10 +36,10 @@ def split_set(words: str, source: str, option: str = "--set ") -> tuple[str, str
 
 
 def put(tree: Table, path: str, value: Node, source: str) -> None:
-    """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when an index
-    is out of range, or the path is longer than a file may be deep.
+    """Put a value at a dotted path, making mappings on the way. Errors: CampaignError when it goes
+    through a list, or is longer than a file may be deep.
     """
-    holder: Table | Listing = tree
+    holder = tree
     key, rest = _step(tree, path, "")
     top, depth = key, 1
     while rest:
@@ -47,13 +47,15 @@ def put(tree: Table, path: str, value: Node, source: str) -> None:
         if depth > DEPTH_MAX:
             message = f"expected at most {DEPTH_MAX} levels of nesting, got more"
             raise CampaignError(source, [Problem(0, top, f"{message} (from {_cut(value.origin)})")])
-        inner = _child(holder, key, path, value, source)
-        if not isinstance(inner, Table | Listing):
+        inner = holder.entries.get(key)
+        if isinstance(inner, Listing):
+            message = f"expected the whole list of {key}, got an item (from {_cut(value.origin)})"
+            raise CampaignError(source, [Problem(0, path, message)])
+        if not isinstance(inner, Table):
             inner = Table(flow=False)
             _place(holder, key, inner)
         holder = inner
         key, rest = _step(holder, rest, top)
-    _child(holder, key, path, value, source)
     _place(holder, key, value)
 
 
@@ -61,42 +63,23 @@ def _cut(origin: str) -> str:
     return origin if len(origin) <= ORIGIN_SHOWN else f"{origin[: ORIGIN_SHOWN - 3]}..."
 
 
-def _step(holder: Table | Listing, steps: str, top: str) -> tuple[str, str]:
+def _step(holder: Table, steps: str, top: str) -> tuple[str, str]:
     """The longest key that is there, else up to the next dot, or everything where keys
     have dots.
     """
-    known = (
-        [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")]
-        if isinstance(holder, Table)
-        else []
-    )
-    if known:
+    if known := [key for key in holder.entries if steps == key or steps.startswith(f"{key}.")]:
         key = max(known, key=len)
         return key, steps[len(key) + 1 :]
     misplaced = top == "transfer" and is_setting(steps)  # so that it is told with its place
-    if (top in WHOLE_KEYS or misplaced) and isinstance(holder, Table):
+    if top in WHOLE_KEYS or misplaced:
         return steps, ""
     step, _, rest = steps.partition(".")
     return step, rest
 
 
-def _child(holder: Table | Listing, key: str, path: str, value: Node, source: str) -> Node | None:
-    if isinstance(holder, Table):
-        return holder.entries.get(key)
-    if key.isascii() and key.isdigit() and int(key) < len(holder.items):
-        return holder.items[int(key)]
-    message = (
-        f"expected the index of one of {len(holder.items)} items, got {key!r} (from {value.origin})"
-    )
-    raise CampaignError(source, [Problem(0, path, message)])
-
-
-def _place(holder: Table | Listing, key: str, value: Node) -> None:
-    if isinstance(holder, Table):
-        holder.entries[key] = value
-        holder.lines.setdefault(key, 0)
-    else:
-        holder.items[int(key)] = value
+def _place(holder: Table, key: str, value: Node) -> None:
+    holder.entries[key] = value
+    holder.lines.setdefault(key, 0)
 
 
 def drop_other_bound(tree: Table, path: str) -> None:
@@ -139,22 +122,3 @@ def apply_quick(tree: Table, source: str) -> None:
             continue
         put(tree, path, Word(text, origin="--quick"), source)
         drop_other_bound(tree, path)
-
-
-def align_quick(tree: Table) -> None:
-    """Move the end of `repeat` that --quick wrote, where --set put the other end past it."""
-    repeat = tree.entries.get("repeat")
-    ends = repeat.entries if isinstance(repeat, Table) else {}
-    low, high = ends.get("min"), ends.get("max")
-    if not (
-        isinstance(low, Word)
-        and isinstance(high, Word)
-        and (low.text or "").isdigit()
-        and (high.text or "").isdigit()
-    ):
-        return
-    if int(low.text or "") > int(high.text or ""):
-        if high.origin == "--quick":
-            high.text = low.text
-        elif low.origin == "--quick":
-            low.text = high.text

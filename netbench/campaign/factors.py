@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +15,6 @@ from netbench.base.names import LINE
 from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema.statistics import OVERLAPPING
 from netbench.campaign.schema.transfer import TransferKeys
 from netbench.campaign.tree import Loc, Plain, compact, describe
 from netbench.model import Command, SettingLevel, Tool
@@ -25,8 +23,7 @@ from netbench.tools.adaptors import TOOLS
 
 KERNEL = settings.KERNEL
 METERS = "meters"
-OVERLAP = "overlap"
-OWN_KEYS = (KERNEL, METERS, OVERLAP)  # neither of transfer nor settings
+OWN_KEYS = (KERNEL, METERS)  # neither of transfer nor settings
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Reader:
         self.meters = meters
         self.tools = tools
         self.problems = problems
-        self._written: dict[Tool, Tool] = {}  # command lines in place of a name -> what names them
+        self._written: dict[str, Tool] = {}  # command lines in place of a name, by program
 
     def transfers(self, key: str) -> bool:
         """Whether the key is one of transfer."""
@@ -113,7 +110,7 @@ class Reader:
         if key == "tool" and isinstance(written, dict):
             with suppress(ValidationError, PydanticCustomError):
                 tool = getattr(self.model.model_validate({key: written}), key)
-                return self._written[tool].name if tool in self._written else compact(written)
+                return tool.name if self._written.get(tool.name) == tool else compact(written)
         return compact(written)
 
     def _value(self, key: str, written: Plain) -> Any:
@@ -121,8 +118,6 @@ class Reader:
             return self._transfer(key, written)
         if key == METERS:
             return self._meters(written)
-        if key == OVERLAP:
-            return OVERLAPPING.parse(written)
         return self._kernel(written) if key == KERNEL else self._setting(key, written)
 
     def _meters(self, written: Plain) -> tuple[str, ...]:
@@ -145,7 +140,10 @@ class Reader:
         PydanticCustomError.
         """
         if named.client:
-            return self._written.setdefault(named, replace(named, name=self._free_name(named)))
+            taken = named.name in ("none", *TOOLS, *self.tools)
+            if taken or self._written.setdefault(named.name, named) != named:
+                raise expected("a name of its own, below tools:", named.name)
+            return named
         if named.name in ("none", *TOOLS):
             return named
         if named.name in self.tools:
@@ -153,12 +151,6 @@ class Reader:
         names = ["none", *TOOLS, *self.tools]
         what = f"a tool ({listed(names)}), or {{argv: [...], pattern: '...'}}"
         raise expected(what, named.name, nearest(named.name, names))
-
-    def _free_name(self, tool: Tool) -> str:
-        """The name of its program, and a number where another tool has that name: `sh-2`."""
-        taken = {"none", *TOOLS, *self.tools, *(named.name for named in self._written.values())}
-        numbered = (f"{tool.name}-{n}" for n in itertools.count(2))
-        return next(name for name in itertools.chain([tool.name], numbered) if name not in taken)
 
     def _kernel(self, written: Plain) -> str:
         if not isinstance(written, str) or (self.kernels and written not in self.kernels):

@@ -14,7 +14,6 @@ from netbench.campaign.schema.file import FileKeys
 from netbench.campaign.schema.pairs import (
     AllKeys,
     BisectionKeys,
-    CrossedKeys,
     PairKeys,
     Pairs,
     RingKeys,
@@ -143,8 +142,6 @@ def _pairs_of(keys: Pairs, at: Loc, seed: int, names: Names, problems: Problems)
     match keys:
         case PairKeys():
             return _crossed(named("sender"), named("receiver"))
-        case CrossedKeys():
-            return _crossed(named("senders"), named("receivers"))
         case RingKeys():
             return patterns.ring(hosts) if (hosts := named("ring", 2)) else ()
         case AllKeys():

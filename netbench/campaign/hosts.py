@@ -1,5 +1,5 @@
-"""The hosts of a campaign's tree, written out: those of an inventory, those that a notation names,
-and what `defaults` says of all. Whoever reads the tree after it needs none of the three.
+"""The hosts of a campaign's tree, written out: those of an inventory, and those that a notation
+names. Whoever reads the tree after it needs neither.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from netbench.base.hostlist import NAMES_MAX, expand, fold, is_notation
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema.hosts import DefaultKeys
 from netbench.campaign.tree import Node, Table, Word, describe, plain
 from netbench.fleet.inventory import Inventory, read_inventory
 
-HOSTS, FROM, DEFAULTS = "hosts", "from", "defaults"
+HOSTS, FROM = "hosts", "from"
 HOST = "{host}"
 _EACH_ITS_OWN = ("ssh", "address")  # keys whose value may be a notation, of a value for each host
 _NUMBERS = re.compile(r"\[\d[\d,-]*\]", re.ASCII)  # no IPv6 address
@@ -30,13 +27,8 @@ def write_out(problems: Problems, inventories: bool = True) -> str:
     """
     tree = problems.tree
     hosts = tree.entries.get(HOSTS)
-    if not isinstance(hosts, Table) or not hosts.entries:
-        if DEFAULTS in tree.entries:
-            problems.add((DEFAULTS,), "expected hosts beside defaults, got none")
-            del tree.entries[DEFAULTS]
-        return ""
-    if not (
-        FROM in hosts.entries or DEFAULTS in tree.entries or any(map(is_notation, hosts.entries))
+    if not isinstance(hosts, Table) or not (
+        FROM in hosts.entries or any(map(is_notation, hosts.entries))
     ):
         return ""
     if not inventories and FROM in hosts.entries:
@@ -44,10 +36,8 @@ def write_out(problems: Problems, inventories: bool = True) -> str:
         del hosts.entries[FROM]
     inventory = _inventory(hosts, problems)
     merged = _merged(hosts, inventory, problems)
-    defaults = _defaults(tree, problems)
     for name, node in merged.entries.items():
-        merged.entries[name] = _with(name, node, defaults)
-    tree.entries.pop(DEFAULTS, None)
+        merged.entries[name] = _here(node)
     tree.entries[HOSTS] = merged
     if not merged.entries:
         del tree.entries[HOSTS]
@@ -158,37 +148,13 @@ def _over(below: Node | None, node: Node) -> Node:
     )
 
 
-def _defaults(tree: Table, problems: Problems) -> Mapping[str, Node]:
-    """What is said of all hosts."""
-    node = tree.entries.get(DEFAULTS)
-    if node is None:
-        return {}
-    try:
-        DefaultKeys.model_validate(plain(node))
-    except ValidationError as error:
-        problems.add_all(error, (DEFAULTS,))
-        return {}
-    return node.entries if isinstance(node, Table) else {}
-
-
-def _with(name: str, node: Node, defaults: Mapping[str, Node]) -> Node:
-    """A host, with what is said of all where it says nothing. `ssh:` without a destination: this
-    machine.
-    """
-    if isinstance(node, Word) and node.text == "local":
-        said = {key: value for key, value in defaults.items() if key != "ssh"}
-        return Table(said, {}, node.line) if said else node
-    if not isinstance(node, Table):
+def _here(node: Node) -> Node:
+    """A host; `ssh:` without a destination: this machine."""
+    ssh = node.entries.get("ssh") if isinstance(node, Table) else None
+    if not isinstance(node, Table) or ssh is None or plain(ssh) is not None:
         return node
-    entries = dict(node.entries)
-    for key, value in defaults.items():
-        text = value.text if isinstance(value, Word) else None
-        own = text and key == "ssh" and HOST in text
-        entries.setdefault(key, _word(value, text.replace(HOST, name)) if own and text else value)
-    here = "ssh" in entries and plain(entries["ssh"]) is None
-    if here:
-        del entries["ssh"]
-    return replace(node, entries=entries) if entries or not here else Word("local", node.line)
+    entries = {key: value for key, value in node.entries.items() if key != "ssh"}
+    return replace(node, entries=entries) if entries else Word("local", node.line)
 
 
 def _add_groups(tree: Table, groups: Mapping[str, Sequence[str]]) -> None:

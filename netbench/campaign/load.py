@@ -62,8 +62,6 @@ def parse(
     if quick:
         edit.apply_quick(tree, source)
     problems = [*problems, *edit.apply_sets(tree, sets, source)]
-    if quick:
-        edit.align_quick(tree)
     found = Problems(tree, source, problems)
     written = write_out(found, inventories)
     options = [*(f"--set {word}" for word in sets), *(["--quick"] if quick else [])]

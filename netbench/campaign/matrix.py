@@ -135,7 +135,6 @@ class Matrix:
     ) -> list[Combination]:
         extended = [dict(cell) for cell in crossed]
         added: list[Combination] = []
-        extending: set[int] = set()
         for i, written in enumerate(include):
             entry = self.reader.entry(written, ("include", i))
             if len(entry) < len(written):
@@ -159,43 +158,15 @@ class Matrix:
                     *(key for key in entry if key not in self.factors),
                 ]
                 added.append({key: entry[key] for key in keys})
-                self._name_levels_of_its_own(i, entry)
             elif len(swept) == len(entry):
                 self.problems.add(
                     ("include", i),
                     "this adds nothing: expected a key that is not swept in addition to the swept"
                     " levels",
                 )
-            else:
-                extending.add(i)
             for n in matches:
                 extended[n].update({key: level for key, level in entry.items() if key not in swept})
-        self._refuse_overwritten(extending, extended)
         return extended + added
-
-    def _name_levels_of_its_own(self, row: int, entry: Mapping[str, Level]) -> None:
-        """A row may add a cell on purpose; where `--set` changed the sweep it is a left-over."""
-        levels = {key: [level.word for level in known] for key, known in self.factors.items()}
-        own = [key for key, known in levels.items() if entry[key].word not in known]
-        told = ", ".join(f"{key}={entry[key].word} ({key}: {listed(levels[key])})" for key in own)
-        if own:
-            self.problems.warn(
-                ("include", row),
-                f"this adds a cell of its own, since the sweep does not have {told}",
-            )
-
-    def _refuse_overwritten(self, extending: set[int], cells: Sequence[Combination]) -> None:
-        """Rows of include of which no cell keeps a level, as later rows have the same keys."""
-        lasting = {
-            level.at[1] for cell in cells for level in cell.values() if level.at[0] == "include"
-        }
-        overwritten = sorted(extending - lasting)
-        if overwritten:
-            more = f" (and {len(overwritten) - 1} more rows)" if len(overwritten) > 1 else ""
-            self.problems.add(
-                ("include", overwritten[0]),
-                f"this changes nothing: a later row overwrites all that it adds{more}",
-            )
 
     def _refuse_repeated(self, cells: Sequence[Combination]) -> None:
         seen: set[str] = set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -118,19 +118,6 @@ def word_at(root: Node, loc: Loc) -> Word | None:
     """The word at a place, if there is one."""
     *_, node = _way(root, loc)
     return node if isinstance(node, Word) else None
-
-
-def copied(node: Node) -> Node:
-    """A deep copy, so that a change at one place of an aliased node does not appear at
-    the other.
-    """
-    if isinstance(node, Word):
-        return replace(node)
-    if isinstance(node, Listing):
-        return replace(node, items=[copied(item) for item in node.items])
-    return replace(
-        node, entries={k: copied(v) for k, v in node.entries.items()}, lines=dict(node.lines)
-    )
 
 
 def compact(value: Any) -> str:

@@ -1,8 +1,7 @@
 """YAML text -> a located tree.
 
 The tree is built from the parser's events rather than composed: only events tell an explicit tag
-from a guessed one, and parsing can stop before a nesting or alias bomb expands (YAML 1.1,
-https://yaml.org/spec/1.1/).
+from a guessed one, and parsing can stop at a nesting bomb (YAML 1.1, https://yaml.org/spec/1.1/).
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from typing import Any, NoReturn
 import yaml
 
 from netbench.base.errors import CampaignError, Problem
-from netbench.campaign.tree import Listing, Loc, Node, Table, Word, copied, describe, path_of, plain
+from netbench.campaign.tree import Listing, Loc, Node, Table, Word, describe, path_of, plain
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 BYTES_MAX = 1024 * 1024
-NODES_MAX = 100_000
 DEPTH_MAX = 32
 # Besides control characters those that hide text or turn its direction (Unicode TR 36, 2.10.2).
 UNPRINTABLE = re.compile(
@@ -36,8 +34,6 @@ class TreeBuilder:
         self.source = source
         self.origin = origin
         self.problems: list[Problem] = []
-        self._anchors: dict[str, tuple[Node, int]] = {}
-        self._nodes = 0
         self._events: Iterator[Any] = yaml.parse(text, Loader=LOADER)
 
     def root(self) -> Node:
@@ -91,8 +87,8 @@ class TreeBuilder:
 
     def _node(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event, loc)
-        self._count(1, event, loc)
+            message = f"expected a value, got the alias *{event.anchor}; write its value instead"
+            self._stop(self._line(event), loc, message)
         if len(loc) > DEPTH_MAX:
             self._stop(
                 self._line(event),
@@ -101,13 +97,6 @@ class TreeBuilder:
             )
         if event.tag is not None:
             self._note(event, loc, f"expected a word without a tag, got the tag {_tag(event.tag)}")
-        before = self._nodes
-        node = self._value(event, loc)
-        if event.anchor:
-            self._anchors[event.anchor] = (node, self._nodes - before + 1)
-        return node
-
-    def _value(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.ScalarEvent):
             nothing = not event.style and event.value in ("", "~")
             bad = UNPRINTABLE.search(event.value)
@@ -120,26 +109,6 @@ class TreeBuilder:
         if isinstance(event, yaml.SequenceStartEvent):
             return self._listing(event, loc)
         return self._table(event, loc)
-
-    def _alias(self, event: Any, loc: Loc) -> Node:
-        if event.anchor not in self._anchors:
-            self._stop(
-                self._line(event),
-                loc,
-                f"expected an anchor &{event.anchor} above the alias *{event.anchor}, got none",
-            )
-        node, size = self._anchors[event.anchor]
-        self._count(size, event, loc)
-        return copied(node)
-
-    def _count(self, more: int, event: Any, loc: Loc) -> None:
-        self._nodes += more
-        if self._nodes > NODES_MAX:
-            self._stop(
-                self._line(event),
-                loc[:3],
-                f"expected at most {NODES_MAX} values with aliases expanded, got more",
-            )
 
     def _listing(self, start: Any, loc: Loc) -> Listing:
         listing = Listing([], self._line(start), self.origin, bool(start.flow_style))

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from netbench.base.errors import RequestError
 from netbench.cli.output import say, say_json
 from netbench.cli.verb import add_json
 
@@ -27,12 +26,10 @@ def run(options: argparse.Namespace) -> int:
 
     from netbench.read.soak import SOAK
     from netbench.run.single_meter import read_meter
-    from netbench.run.soak_meter import watch
+    from netbench.run.soak_meter import read_soak
 
-    if options.watch:
-        return _watch(options)
     reading = (
-        next(watch(options.seconds))
+        read_soak(options.seconds)
         if options.name == SOAK
         else read_meter(options.name, options.seconds)
     )
@@ -40,20 +37,6 @@ def run(options: argparse.Namespace) -> int:
         say_json(asdict(reading))
     else:
         say(_text(reading))
-    return 0
-
-
-def _watch(options: argparse.Namespace) -> int:
-    """A line a window, as cyclesoak prints it, until it is interrupted."""
-    from netbench.read.soak import SOAK
-    from netbench.run.soak_meter import watch
-
-    if options.name != SOAK or options.json:
-        raise RequestError("--watch shows how busy CPUs are: `meter soak --watch`, without --json")
-    for reading in watch(options.seconds):
-        loads = "  ".join(f"{load.cpu}: {load.busy:5.1%}" for load in reading.per_cpu)
-        whole = sum(load.busy for load in reading.per_cpu) / max(1, len(reading.per_cpu))
-        say(f"System load: {whole:5.1%}  ({loads})")
     return 0
 
 
@@ -116,7 +99,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a meter of `list meters`")
     parser.add_argument(
         "--seconds", type=float, default=1.0, metavar="N", help="how long (default: 1)"
-    )
-    parser.add_argument(
-        "--watch", action="store_true", help="soak: a line for each N seconds, until Ctrl-C"
     )

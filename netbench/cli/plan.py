@@ -77,7 +77,7 @@ def _rounds(plan: Plan) -> Iterator[str]:
         yield f"  round {number}: {_first(pair.name for pair in pairs)}"
     if len(rounds) > len(shown):
         yield f"  and {len(rounds) - len(shown)} more"
-    if any(plan.campaign.overlap_of(cell) == "round" for cell in plan.campaign.cells):
+    if plan.campaign.overlap == "round":
         remote = [host for host in plan.campaign.hosts.values() if not host.local]
         if remote and plan.campaign.lab is None and widest > 1:
             yield "  more rounds, if hosts turn out to share a kernel"

@@ -90,7 +90,7 @@ def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "
     """Results, one or more; words after other options belong to them, too. `more`: what the last
     one is, which is written.
     """
-    about = f"a bundle, {NAMES}"
+    about = NAMES
     parser.add_argument(
         "paths", type=Path, nargs="+", metavar=metavar, help=f"{about}; {more}" if more else about
     )
@@ -117,8 +117,7 @@ def read_result(path: Path, redact: bool) -> Iterator[Path]:
         return
     import tempfile
 
-    from netbench.result.bundles import folder_of
     from netbench.result.redaction import redacted
 
     with tempfile.TemporaryDirectory(prefix="netbench-") as copies:
-        yield redacted(folder_of(path), Path(copies))
+        yield redacted(path, Path(copies))

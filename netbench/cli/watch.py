@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from netbench.base.terminal import is_drawable
-from netbench.cli.output import say, say_json
-from netbench.cli.verb import add_json, add_result
+from netbench.cli.output import say
+from netbench.cli.verb import add_result
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,9 +22,7 @@ def _watch(options: argparse.Namespace) -> None:
     from netbench.live import watched
     from netbench.live.screen import render
 
-    if options.json:
-        say_json(watched.snapshot(options.result).to_json())
-    elif is_drawable(sys.stdout):
+    if is_drawable(sys.stdout):
         say(watched.follow(options.result))
     else:
         import shutil
@@ -35,5 +33,4 @@ def _watch(options: argparse.Namespace) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
     add_result(parser)

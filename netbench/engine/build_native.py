@@ -7,12 +7,10 @@ Used by setup.py at build time; imports nothing of netbench, since nothing is bu
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import platform
 import shlex
 import subprocess
-import tarfile
 from functools import cache
 from pathlib import Path
 
@@ -62,34 +60,6 @@ def worker_command(target: Path) -> list[str]:
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
     return [*compiler(), *flags, *sources(), str(NATIVE / "src" / "main.c"), "-o", str(target)]
-
-
-def source_name() -> str:
-    """File name of what a worker is built from on a host of another architecture."""
-    return "source.tar"
-
-
-def write_source(target: Path) -> None:
-    """A tar for hosts of other architectures: there, `cc @arguments -o worker` builds the worker.
-
-    Its bytes depend on the sources alone, since its hash names what was built from it.
-    """
-    flags = [flag for flag in CFLAGS if flag != "-Werror"]  # another compiler knows other warnings
-    places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
-    files = sorted(
-        path
-        for path in (ROOT / NATIVE).rglob("*.[ch]")
-        if "tests" not in path.relative_to(ROOT).parts
-    )
-    texts = {str(path.relative_to(ROOT)): path.read_bytes() for path in files}
-    texts["arguments"] = "\n".join(
-        [*flags, *places, *(name for name in texts if name.endswith(".c"))]
-    ).encode()
-    with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, data in texts.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
 
 
 ffibuilder = FFI()

@@ -17,9 +17,7 @@ class Row:
     `why`: why not, or "".
 
     kind: send receive meter op option counter proof readback. type: count size time rate flag word
-    text. per: run stream cpu. `minimum` and `maximum` bound an option, in base units; of a
-    method they are buffers of a chunk: of a large one, and of one so small that all of them fit in
-    SMALL_BUFFERS bytes.
+    text. per: run stream cpu. `minimum` and `maximum` bound an option, in base units.
     """
 
     id: int

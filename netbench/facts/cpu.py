@@ -60,34 +60,6 @@ def _socket_and_core(processor: Mapping[str, str]) -> tuple[str, str]:
     return processor["physical id"], processor["core id"]
 
 
-CACHES = (
-    "cd /sys/devices/system/cpu/cpu0/cache && for i in index*; do"
-    ' (cd "$i" && echo $(cat level type size ways_of_associativity)); done'
-)
-"""A script that prints a cache of CPU 0 in each line: its level, type, size and ways."""
-
-
-def caches(text: str) -> str:
-    """`L1d 32K 8-way, L2 512K 8-way`, from the lines of CACHES. Errors: ValueError, KeyError."""
-    short = {"Data": "d", "Instruction": "i", "Unified": ""}
-    lines = [line.split() for line in text.splitlines()]
-    return ", ".join(f"L{level}{short[kind]} {size} {n}-way" for level, kind, size, n in lines)
-
-
-BANDWIDTH = "LC_ALL=C exec dd if=/dev/zero of=/dev/null bs=64M count=8 2>&1"
-"""A script in which one CPU fills 64 MiB eight times, from nothing: memory, where its caches are
-smaller.
-"""
-
-
-def bandwidth(text: str) -> str:
-    """`6.2 GB/s`, from what dd(1) prints. Errors: ValueError."""
-    match = re.search(r"(?<!\d)(\d{1,20}) bytes [^\n]{0,80}copied, ([\d.e-]{1,30}) s", text)
-    if not match or not float(match[2]):
-        raise ValueError("dd printed no time")
-    return f"{int(match[1]) / float(match[2]) / 1e9:.1f} GB/s"
-
-
 def emulated_by_name(text: str) -> str:
     """The program that emulates the CPU, or NOT_EMULATED, from /proc/cpuinfo.
 

@@ -6,16 +6,12 @@ kernel's Documentation/admin-guide/sysctl and Documentation/ABI.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from netbench.facts.cpu import (
-    BANDWIDTH,
-    CACHES,
     GUEST_FILE,
     NO_GUEST,
     NOT_EMULATED,
-    bandwidth,
-    caches,
     cores,
     cpu_model,
     emulated_by_clock,
@@ -28,7 +24,7 @@ from netbench.facts.cpu import (
 from netbench.facts.fact import CPU, KERNEL, NAME, NETWORK, STORAGE, TCP, Fact, FactSource, Parse
 from netbench.facts.fact_text import choice, field, first_line, first_words, not_zero, words
 from netbench.facts.network import features, link_speed, of_maximum, qdiscs, route
-from netbench.facts.storage import DEVICES, FREE, MOUNTS, devices, free_space, mounted
+from netbench.facts.storage import MOUNTS, mounted
 from netbench.facts.system import KERNEL_CONFIG, command_line, engine_hash, irq_time_accounting
 
 _V4 = "/proc/sys/net/ipv4/"
@@ -49,9 +45,8 @@ def _file(path: str, parse: Parse = words) -> tuple[FactSource, ...]:
 
 
 def _cpuinfo(parse: Parse) -> tuple[FactSource, ...]:
-    """The file of a host with hundreds of CPUs is longer than one operation reads: then grep."""
-    grep = ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo")
-    return FactSource("file", ("/proc/cpuinfo",), parse), FactSource("exec", grep, parse)
+    """The file of a host with hundreds of CPUs is longer than one operation reads."""
+    return (FactSource("exec", ("grep", "-E", _CPUINFO_KEYS, "/proc/cpuinfo"), parse),)
 
 
 def _interface(op: str, parse: Parse = words) -> tuple[FactSource, ...]:
@@ -90,15 +85,6 @@ def _begun(name: str, about: str, sources: tuple[FactSource, ...], group: str = 
     """What it was when the campaign began: it changes by itself."""
     about = f"{about} when the campaign began"
     return Fact(name, about, sources, group, varies=True, must_match=False)
-
-
-def _of_ends(
-    name: str, about: str, script: str, parse: Parse, make: Callable[..., Fact] = Fact
-) -> Iterator[Fact]:
-    """A fact of the host's source, and one of its sink, each read by a script of the shell."""
-    for end in ("source", "sink"):
-        sources = _script(script, parse, end)
-        yield make(f"{end}_{name}", about.format(end), sources, group=STORAGE)
 
 
 # As pidof(8), which looks at more of each process: too long where hundreds of hosts share a kernel.
@@ -172,13 +158,6 @@ FACTS: tuple[Fact, ...] = (
     _cpu("sockets", "CPU packages", _cpuinfo(sockets), "topology"),
     _cpu("cores", "CPU cores", _cpuinfo(cores), "topology"),
     _cpu("smt", "simultaneous multithreading", _file(_CPUS + "smt/active", _ON), "topology"),
-    _cpu("caches", "caches of CPU 0, and their associativity", _script(CACHES, caches), "topology"),
-    _begun(
-        "memory_bandwidth",
-        "how fast one CPU fills 64 MiB of memory, measured",
-        _script(BANDWIDTH, bandwidth, "memory"),
-        CPU,
-    ),
     _cpu("numa_nodes", "NUMA nodes", _file("/sys/devices/system/node/online"), "topology"),
     Fact(
         "memory",
@@ -267,9 +246,10 @@ FACTS: tuple[Fact, ...] = (
     _sysctl(_CORE, "busy_read", "busy polling in reads"),
     _sysctl(_CORE, "default_qdisc", "queueing discipline of new interfaces"),
     _sysctl(_CORE, "rps_sock_flow_entries", "receive flow steering entries"),
-    *_of_ends("mount", "file system of the {}", MOUNTS, mounted),
-    *_of_ends("disk", "what the {}'s blocks are on", DEVICES, devices),
-    *_of_ends("free", "free space of the {}'s file system", FREE, free_space, make=_begun),
+    *(
+        Fact(f"{end}_mount", f"file system of the {end}", _script(MOUNTS, mounted, end), STORAGE)
+        for end in ("source", "sink")
+    ),
     _begun("load", "load averages", _file("/proc/loadavg", first_words(3)), CPU),
     Fact(
         "uptime",

@@ -36,10 +36,8 @@ def irq_time_accounting(text: str) -> str:
 
 
 def engine_hash(text: str) -> str:
-    """SHA-256 of the worker's file (or of the source that a host built it from), from the file's
-    name in /proc/self/maps. Errors: ValueError.
-    """
-    match = re.search(r"/(worker|built)-([0-9a-f]{64})", text)
+    """SHA-256 of the worker's file, from the file's name in /proc/self/maps. Errors: ValueError."""
+    match = re.search(r"/worker-([0-9a-f]{64})", text)
     if not match:
         raise ValueError("the name of the worker's file holds no digest")
-    return match[2][:16] if match[1] == "worker" else f"source {match[2][:16]}"
+    return match[1][:16]

@@ -18,7 +18,6 @@ from netbench.model import Campaign
 from netbench.plan.plan import Plan
 from netbench.plan.plan_json import plan_json
 from netbench.result import codec
-from netbench.result.bundles import folder_of
 from netbench.result.files import (
     CAMPAIGN_FILES,
     Hosts,
@@ -59,7 +58,7 @@ class PartResult:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.folder = folder_of(path)
+        self.folder = path
         if not all((self.folder / name).is_file() for name in (*CAMPAIGN_FILES, "records.jsonl")):
             raise no_result(path)
         self.plan = read_plan(self.folder / "plan.json")

@@ -97,7 +97,7 @@ def refuse_alone(campaign: Campaign, parts: int) -> None:
         raise RequestError(
             f"{campaign.name}: `duration: auto` would be another time in each part; write a time"
         )
-    if parts > 1 and any(campaign.overlap_of(cell) == "none" for cell in campaign.cells):
+    if parts > 1 and campaign.overlap == "none":
         raise RequestError(
             f"{campaign.name}: `overlap: none` runs one pair at a time, and parts do not wait for"
             " each other; run it from one controller, or without that level"

@@ -3,7 +3,7 @@
 The script below finds a folder from which programs can be run: the user's cache, and where that is
 read-only, full or mounted noexec, the folders after it. In a folder that every user can write to,
 only a subfolder that the user owns is used. A worker is started only when its SHA-256 is the one
-that was sent (or, built on the host, the one that was built) and when it has just run once.
+that was sent and when it has just run once.
 
 What the user owns sudo never starts: who may write a program, or a folder above it, may exchange it
 after sudo has looked at it (sudoers(5), Digest_Spec). A helper by sudo is a copy in PLACE, where
@@ -26,13 +26,10 @@ from netbench.hosts.host_channel import Process
 from netbench.hosts.shell import Shell
 
 PACKAGE = Path(__file__).resolve().parent.parent / "engine"
-# made by the build (engine/build_native.py): C files, and `arguments` for the compiler
-SOURCE = "source.tar"
 START_SECONDS = 30.0
 SEND_SECONDS = 300.0  # a few MB over a slow link
-BUILD_SECONDS = 600.0
 MOVER, HELPER = "mover", "helper"
-ANSWERS = 12  # to send and to build, one of each a folder; to install; and how it ended
+ANSWERS = 7  # to send, one a folder; to install; and how it ended
 _TOOLS = ("sha256sum", "head", "cat", "mkdir", "chmod", "mv", "rm", "id")
 PLACE = "/usr/local/libexec/netbench"
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]*")  # no other word of sudoers(5), no other file's name
@@ -47,16 +44,15 @@ _INSTALL = (
     " && mv $f $d/worker-$2 || { rm -f $f; false; }"
 )
 
-# It reads one line: `worker` (an executable is sent) or `source` (a tar to build it from), SHA-256,
-# size, what the worker is to be (`mover`, `helper`), and the user that a mover becomes, if any.
+# It reads one line: SHA-256 and size of the worker, what it is to be (`mover`, `helper`), and the
+# user that a mover becomes, if any.
 _SCRIPT = (
     """\
 mask=$(umask)
 umask 077
-IFS=' ' read -r kind hash size role as
+IFS=' ' read -r hash size role as
 user=$(id -u)
-machine=$(uname -m)
-case $kind in source) name=built-$hash-$machine;; *) name=worker-$hash;; esac
+name=worker-$hash
 for tool in TOOLS; do
   command -v $tool >/dev/null 2>&1 || { echo "netbench:tool $tool"; exit 1; }
 done
@@ -75,18 +71,9 @@ own() {
 runs() {
   why=$("$1" mover </dev/null 2>&1 >/dev/null)
 }
-wanted() {
-  case $kind in source) cat "$file.sum" 2>/dev/null;; *) echo "$hash";; esac
-}
 cached() {
   folder=$(own "$1") && file=$folder/$name || return 1
-  [ -f "$file" ] && [ "$(digest "$file")" = "$(wanted)" ] && runs "$file"
-}
-build() {
-  rm -rf "$temp.d"
-  mkdir "$temp.d" && tar -x -f "$temp" -C "$temp.d" && cd "$temp.d" || return 1
-  cc -static @arguments -o worker 2>/dev/null || cc @arguments -o worker || return 1
-  cd / && mv -f "$temp.d/worker" "$temp" && digest "$temp" > "$file.sum" && rm -rf "$temp.d"
+  [ -f "$file" ] && [ "$(digest "$file")" = "$hash" ] && runs "$file"
 }
 receive() {
   head -c "$size" | { cat > "$temp" || cat > /dev/null; }
@@ -101,18 +88,13 @@ keep() {
   echo netbench:send
   why=$(receive 2>&1)
   [ "$(digest "$temp")" = "$hash" ] || { why=${why:-what arrived is not what was sent}; return 1; }
-  case $kind in source)
-    echo netbench:building
-    why=$(build 2>&1) || {
-      why="it cannot be built: $(printf '%s\\n' "$why" | tail -n 5)"; return 1; };;
-  esac
   why=$(chmod 700 "$temp" 2>&1 && mv -f "$temp" "$file" 2>&1) || return 1
   runs "$file" || {
-    why="programs cannot be run from there: $why"; rm -f "$file" "$file.sum"; return 1; }
+    why="programs cannot be run from there: $why"; rm -f "$file"; return 1; }
 }
 prune() {
-  cd "$1" && ls -t | grep -E '^(worker|built)-[0-9a-z_-]+$' | grep -vxF "$name" | tail -n +3 |
-    while read -r old; do rm -f "$old" "$old.sum"; done
+  cd "$1" && ls -t | grep -E '^worker-[0-9a-f]+$' | grep -vxF "$name" | tail -n +3 |
+    while read -r old; do rm -f "$old"; done
 }
 installed() {
   [ "$(digest "$target" 2>/dev/null)" = "$sum" ]
@@ -131,16 +113,11 @@ found=
 for given; do
   if cached "$given"; then found=$file; break; fi
 done
-if [ -z "$found" ] && [ "$kind" = source ]; then
-  for tool in cc tar; do
-    command -v $tool >/dev/null 2>&1 || { echo "netbench:compiler $tool"; exit 1; }
-  done
-fi
 if [ -z "$found" ]; then
   for given; do
     temp=
     if keep "$given"; then found=$file; (prune "$folder"); break; fi
-    [ -z "$temp" ] || rm -rf "$temp" "$temp.d"
+    [ -z "$temp" ] || rm -f "$temp"
     rmdir "$given" 2>/dev/null
     printf '%s\\n' "$given: $why"
   done
@@ -178,51 +155,39 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Parcel:
-    """What is sent to a host: the worker itself (`kind` worker), or what it is built from
-    (`source`).
-    """
+    """The worker, as it is sent to a host."""
 
-    kind: str
     data: bytes
     sha256: str
 
 
 @cache
-def _pack(kind: str, file: Path, changed: int) -> Parcel:
+def _pack(file: Path, changed: int) -> Parcel:
     data = file.read_bytes()
-    return Parcel(kind, data, hashlib.sha256(data).hexdigest())
+    return Parcel(data, hashlib.sha256(data).hexdigest())
 
 
 def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
-    """The worker for a machine type (`uname -m`), or its source where this installation has none.
-    Errors: HostError.
+    """The worker for a machine type (`uname -m`). Errors: HostError where this installation has
+    none.
     """
-    for kind, name in (("worker", f"worker-{machine}"), ("source", SOURCE)):
-        file = package / name
-        if machine and "/" not in machine and file.is_file():
-            return _pack(kind, file, file.stat().st_mtime_ns)
+    file = package / f"worker-{machine}"
+    if machine and "/" not in machine and file.is_file():
+        return _pack(file, file.stat().st_mtime_ns)
     raise HostError(
         f"{host}: this installation of netbench has no worker for"
-        f" {machine or 'an unnamed machine'}; build it with `make`"
+        f" {machine or 'an unnamed machine'}; run `make` on such a machine, and copy its"
+        f" netbench/engine/worker-{machine} into this installation"
     )
 
 
 def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
     """The error that the script's answer stands for, with what to do."""
-    made = (
-        f"run `make` on such a {shell.machine} and copy its netbench/engine/worker-{shell.machine}"
-        " into this installation"
-    )
     match answer:
         case ["tool", tool]:
             return shell.failure(
                 f"the host has no `{tool}`, which starting a worker needs; install coreutils or"
                 " busybox there"
-            )
-        case ["compiler", tool]:
-            return shell.failure(
-                f"no worker is built for {shell.machine}, and the host cannot build one: it has no"
-                f" `{tool}`; install a C compiler and tar there (Debian: gcc libc6-dev), or {made}"
             )
         case ["nowhere"]:
             return shell.failure(
@@ -240,8 +205,6 @@ def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:
         case ["sudo", account, *path]:
             # no account's name in the first line, which records keep
             why = "`sudo -n` does not start the helper, which changes settings"
-            if sent.kind == "source":  # a program that the account has made is no program to trust
-                return shell.refusal(f"{why}; connect as root, or {made}")
             program = " ".join(path)
             if not _ACCOUNT.fullmatch(account) or not program.startswith("/"):  # no option
                 return shell.refusal(f"{why}; connect as root")
@@ -264,15 +227,13 @@ def start_worker(shell: Shell, role: str, run_as: str = "", package: Path = PACK
     """
     sent = parcel(shell.machine, shell.host, package)
     shell.allow(START_SECONDS)
-    line = f"{sent.kind} {sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
+    line = f"{sent.sha256} {len(sent.data)} {role} {run_as}".rstrip()
     shell.begin(_SCRIPT, f"{line}\n".encode())
     for _ in range(ANSWERS):
         answer = shell.hear()
         if answer == ["send"]:
             shell.allow(SEND_SECONDS)
             shell.tell(sent.data)
-        elif answer == ["building"]:
-            shell.allow(BUILD_SECONDS)
         elif answer == ["installed"]:
             said = f"{shell.host}: by sudo the helper is in {PLACE} now, and older ones are not"
             logging.getLogger(__name__).warning(said)

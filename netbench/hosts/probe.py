@@ -14,7 +14,7 @@ Answer = str | EngineError
 Ask = Callable[[Sequence[Question]], Sequence[Answer]]
 """Answers of the same number and order, with an error in place of one that the host refuses."""
 Names = Mapping[str, Sequence[str]]
-"""The host's own `interface`, `peer`, `source`, `sink` and `memory`, and the `tool`s there."""
+"""The host's own `interface`, `peer`, `source` and `sink`, and the `tool`s there."""
 
 VALUE_LENGTH = 8192  # of a fact
 
@@ -56,7 +56,7 @@ def read_facts(
 
 def _subject(source: FactSource) -> str:
     """What a source's target names, such as `interface`; "" where it is the same on all hosts."""
-    names = ("interface", "peer", "source", "sink", "tool", "memory")
+    names = ("interface", "peer", "source", "sink", "tool")
     return next((n for n in names if any(f"{{{n}}}" in part for part in source.target)), "")
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import api
-from netbench.base.errors import Lost, NetbenchError, RequestError
+from netbench.base.errors import Lost, RequestError
 from netbench.base.names import shell_word
 from netbench.base.units import listed
 from netbench.cli.output import fold, say, tell
@@ -18,20 +17,8 @@ if TYPE_CHECKING:
     from netbench.kernels.bisection import Answer
     from netbench.model import Campaign
 
-EXIT = {"good": 0, "bad": 1, "cannot tell": 125}
-BROKEN = 128
-"""What `git bisect run` takes for the end of the search; of 1 to 127 but 125 it blames a commit."""
-
 
 def run(options: argparse.Namespace) -> int:
-    if options.step:
-        try:
-            return _step(options)
-        except NetbenchError as error:
-            _tell(f"netbench: {error}")
-            return BROKEN
-    if not options.bad:
-        raise RequestError("bisect: --bad REV is missing; --step takes the commit that is out")
     from netbench.kernels import bisection
 
     wanted = _checked(options)
@@ -40,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
 
     def told(step: bisection.Step) -> None:
         log.append(step.line)
-        _tell(step.line)
+        tell(fold(step.line, "    "))
 
     def ask(good: str, tried: str) -> Answer:
         return _answer(wanted, good, tried, options)
@@ -53,19 +40,6 @@ def run(options: argparse.Namespace) -> int:
     say("the first bad commit is one of these, of which none can be told apart from the others:")
     say("\n".join(f"  {commit}" for commit in suspects))
     return 1
-
-
-def _step(options: argparse.Namespace) -> int:
-    """One commit, for `git bisect run`: the one that the checkout here is at."""
-    from netbench.kernels import bisection
-    from netbench.kernels.revision import commit_of
-
-    wanted = _checked(options)
-    kernel = wanted.kernels[bisection.sides_of(wanted).tried]
-    tried = commit_of(bisection.at(kernel, Path(), "HEAD"))
-    answer = _answer(wanted, options.good, tried, options)
-    _tell(f"{tried[:12]} {answer.says.value}: {answer.why}")
-    return EXIT[answer.says.value]
 
 
 def _checked(options: argparse.Namespace) -> Campaign:
@@ -114,14 +88,10 @@ def _answer(wanted: Campaign, good: str, tried: str, options: argparse.Namespace
     return Answer(Says.GOOD if passed else Says.SKIP, why)
 
 
-def _tell(line: str) -> None:
-    tell(fold(line, "    "))
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     parser.add_argument("--good", required=True, metavar="REV", help="a revision that is good")
-    parser.add_argument("--bad", metavar="REV", help="a later one that is bad")
+    parser.add_argument("--bad", required=True, metavar="REV", help="a later one that is bad")
     parser.add_argument(
         "--fail-if",
         action="append",
@@ -130,12 +100,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="gates",
         help="a commit is bad where a whole interval lies past GATE, such as 'throughput<-3%%', and"
         " good where none reaches it (may be repeated)",
-    )
-    parser.add_argument(
-        "--step",
-        action="store_true",
-        help="only the commit that is checked out here, for `git bisect run`: exit 0 good, 1 bad,"
-        " 125 cannot tell, 128 anything else",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time")
     add_results(parser, "where result folders go")

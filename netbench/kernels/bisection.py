@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from pathlib import Path
 
 from netbench import campaign
 from netbench.base.errors import RequestError
@@ -66,11 +65,6 @@ def sides_of(wanted: Campaign) -> Sides:
         )
     tried = next(kernel.name for kernel in kernels if kernel.name != asked.baseline)
     return Sides(asked.baseline, tried)
-
-
-def at(kernel: Kernel, repository: Path, rev: str) -> Kernel:
-    """A kernel of another repository's revision: a checkout of it, where its HEAD is meant."""
-    return replace(kernel, git=str(repository), rev=rev)
 
 
 def between(wanted: Campaign, good: str, tried: str) -> Campaign:

@@ -78,24 +78,19 @@ def build(kernel: Kernel, told: Told, jobs: int | None = None) -> Path:
     recipe, commit = recipe_of(kernel), revision.commit_of(kernel)
     layout = f"-layout{kernel.layout}" if kernel.layout else ""
     place = _cache("built") / f"{commit[:16]}-{recipe.key}{layout}"
-    if cache.use(place) and is_built(place):
+    if is_built(place):
         return place
     trees = _cache("trees")
     tree = trees / sha256(f"{revision.repository(kernel)}\0{recipe.key}".encode()).hexdigest()[:16]
     with _locked(trees / f"{tree.name}.lock", kernel, told.say):
-        if cache.use(place) and is_built(place):  # another built it while this one waited
+        if is_built(place):  # another built it while this one waited
             return place
         about = revision.subject(kernel, commit)
         told.say(f"kernel {kernel.name}: building {commit[:12]}{layout} ({about})")
         tree.mkdir(exist_ok=True)
-        if not cache.use(tree):  # it was pruned at this moment
-            tree.mkdir(exist_ok=True)
-            cache.use(tree)
         make = partial(_make, kernel, recipe, tree, commit, told.line, jobs)
         _compile(kernel, recipe, tree, commit, make)
         _keep(tree / "objects" / _OUTPUT, place)
-        cache.use(place)
-    cache.prune(told.say)
     return place
 
 

@@ -55,20 +55,18 @@ class Question:
 @dataclass(frozen=True)
 class Boots:
     """What boots are like: standard deviations of the logarithms of what two kernels differ by,
-    `between` boots and `within` them, of a block, and the seconds that a boot takes. `of` says
-    whence: a result, or "" for a guess.
+    `between` boots and `within` them, of a block, and the seconds that a boot takes: guesses.
     """
 
     between: float
     within: float
     seconds: float
-    of: str = ""
 
     @property
     def words(self) -> str:
         return (
             f"boots differ by {self.between:.1%}, runs within one by {self.within:.1%}, and a boot"
-            f" takes {self.seconds:.0f} s ({f'by {self.of}' if self.of else 'guessed'})"
+            f" takes {self.seconds:.0f} s (guessed)"
         )
 
 
@@ -93,12 +91,12 @@ def _parsed(question: Question, keys: Mapping[str, Any]) -> Campaign:
     return campaign.parse(_text(question, keys), "the campaign of judge")
 
 
-def written(question: Question, boots: Boots | None = None) -> Written:
+def written(question: Question) -> Written:
     """The campaign that fits the time: as many cells as leave a change of SHOWN to be seen, then
     the boots and blocks that show the smallest one. Errors: RequestError for files that cannot be
     used, and where the time is too short; CampaignError.
     """
-    boots = boots or (GUEST if question.on == LAB else HOST)
+    boots = GUEST if question.on == LAB else HOST
     needed = math.inf
     for keys, dropped in _narrowing(_keys(question)):
         planned = replace(_parsed(question, keys), limit=None)

@@ -21,7 +21,7 @@ SECONDS = 600.0
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _WHERE = ("rev-parse", "--path-format=absolute", "--git-common-dir")
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY")
-"""What git sets for its hooks, and for `git bisect run`: they would name the caller's checkout."""
+"""What git sets for its hooks: they would name the caller's checkout."""
 
 
 def commit_of(kernel: Kernel) -> str:
@@ -74,10 +74,8 @@ def check_out(kernel: Kernel, commit: str, tree: Path) -> None:
     place = repository(kernel)
     if not (tree / ".git").exists():
         _must(kernel, place, "worktree", "prune")  # one whose folder was removed
-        anyway = ("--force", "--force")  # one that is locked, too
+        anyway = ("--force", "--force")  # also one that an earlier netbench has locked
         _must(kernel, place, "worktree", "add", *anyway, "--detach", str(tree), commit)
-        reason = ("--reason", "netbench builds kernels here")
-        _git(kernel, place, "worktree", "lock", *reason, str(tree))
         _give(kernel, tree, place)
     _must(kernel, tree, "checkout", "--force", "--detach", commit)
 
@@ -94,12 +92,6 @@ def _give(kernel: Kernel, tree: Path, place: Path) -> None:
                 opened = open_folder(folder)
                 os.chown(".", owner.st_uid, owner.st_gid, dir_fd=opened)
                 os.close(opened)
-
-
-def unlock(tree: Path) -> None:
-    """Let git forget a worktree once its folder is gone (`git worktree prune`, `git gc`)."""
-    with suppress(RequestError):
-        _git(Kernel(tree.parent.name), tree, "worktree", "unlock", str(tree))
 
 
 def bisection(kernel: Kernel, bad: str, goods: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from netbench.base.errors import LabRefused, StoreError
 from netbench.base.ownership import refuse_foreign
-from netbench.kernels.cache import base, use
+from netbench.kernels.cache import base
 from netbench.lab.command import Tools
 
 NEEDS = ("apt-get", "apt-cache", "dpkg-deb")
@@ -128,7 +128,7 @@ def fetch(files: Sequence[str], tools: Tools) -> list[Path]:
     downloaded, which apt verifies. Errors: LabRefused.
     """
     places = [cache() / file for file in files]
-    missing = [place.name for place in places if not use(place)]
+    missing = [place.name for place in places if not place.exists()]
     if missing:
         _download(missing, tools)
     return places
@@ -150,7 +150,7 @@ def _download(files: Sequence[str], tools: Tools) -> None:
             )
         for place in places:
             place.chmod(0o644)
-            use(place.rename(cache() / place.name))
+            place.rename(cache() / place.name)
 
 
 def unpacked(name: str, tools: Tools) -> Path:
@@ -158,7 +158,7 @@ def unpacked(name: str, tools: Tools) -> Path:
     lacks: one that was kept, or apt's. Errors: LabRefused.
     """
     for place in (cache() / "programs").glob(f"{name}_*"):
-        if place.suffix != ".sha256" and use(place):
+        if place.is_dir():
             return place
     names = _named(tools, "--no-install-recommends", "--reinstall", "install", name)
     own = next((file for file in names if file.startswith(f"{name}_")), None)
@@ -176,5 +176,4 @@ def unpacked(name: str, tools: Tools) -> Path:
             tools.run(("dpkg-deb", "-x", str(file), str(draft)))
         with contextlib.suppress(OSError):  # another lab made it first
             draft.rename(place)
-    use(place)
     return place

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from netbench.base.errors import LabRefused
 from netbench.kernels import source
-from netbench.kernels.cache import use
 from netbench.lab import command, debian, modules
 from netbench.lab import userland as guest_programs
 from netbench.lab.command import Tools
@@ -44,11 +43,11 @@ def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     content = _read(initrd, kernel) if initrd else b""
     content += programs + (parts / "modules.cpio").read_bytes()
     root = debian.cache() / "roots" / f"{sha256(content).hexdigest()}.cpio"
-    if not use(root):
+    if not root.exists():
         root.parent.mkdir(exist_ok=True)
         draft = root.with_name(f"{root.name}.{os.getpid()}")
         draft.write_bytes(content)
-        use(draft.rename(root))
+        draft.rename(root)
     return LabKernel(kernel.name, release, parts / "image", root, kernel.append, str(place))
 
 
@@ -67,7 +66,7 @@ def _parts(kernel: Kernel, place: Path) -> Path:
     are made from.
     """
     cached = _cached(source.digest(place))
-    if use(cached):
+    if cached.exists():
         return cached
     cached.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cached.parent) as scratch:
@@ -83,7 +82,6 @@ def _parts(kernel: Kernel, place: Path) -> Path:
         (draft / "release").write_text(files.release)
         with contextlib.suppress(OSError):  # another lab made it first
             draft.rename(cached)
-    use(cached)
     return cached
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from netbench.base.errors import LabError, LabRefused
 from netbench.base.units import parse_size
-from netbench.kernels.cache import locks
 from netbench.lab import command, sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.lab import Lab, LabHost, LabKernel
@@ -72,19 +71,16 @@ def stop(lab: Lab, host: LabHost) -> None:
 
 
 def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
-    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed. As
-    long as it runs, the lab's kernels are not pruned from the cache. Errors: LabError.
+    """Start a guest that does not run. QEMU keeps the initramfs mapped: its file is removed.
+    Errors: LabError.
     """
-    kernels = (kernel, *lab.kernels.values())
-    entries = [place for one in kernels for place in (one.image.parent, one.initrd)]
     here = sshd.place(lab.folder, host.name)
     root = here / "root.cpio"
     try:
-        with locks(entries) as held:
-            root.write_bytes(_root(lab, host, kernel, (here / "disk").exists()))
-            words = ["-kernel", str(kernel.image), "-initrd", str(root)]
-            words += ["-append", f"{lab.accelerator.append} {kernel.append}".strip()]
-            start_qemu(lab, host, words, replace(tools, inherited=tuple(held)))
+        root.write_bytes(_root(lab, host, kernel, (here / "disk").exists()))
+        words = ["-kernel", str(kernel.image), "-initrd", str(root)]
+        words += ["-append", f"{lab.accelerator.append} {kernel.append}".strip()]
+        start_qemu(lab, host, words, replace(tools, inherited=()))  # not the labs' lock
     except OSError as error:
         raise LabError(
             f"{host.name}: cannot make its initramfs in {here}: {error}; free some space there, or"
@@ -97,7 +93,7 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
 
 def start_qemu(lab: Lab, host: LabHost, words: Sequence[str], tools: Tools) -> None:
     """Start QEMU with these arguments beside those of the host; returns when the guest runs, CPUs
-    of its own pinned. It keeps what `tools` inherit: not the lock. Errors: LabError.
+    of its own pinned. It keeps what `tools` inherit. Errors: LabError.
     """
     inside = ("ip", "netns", "exec", host.namespace)
     done = tools.attempt((*inside, tools.paths[PROGRAM], *arguments(lab, host), *words))

@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabRefused
-from netbench.kernels.cache import prune
 from netbench.lab import guest_kernel, guests, netns, sshd, trial
-from netbench.lab.command import Tools, say, together
+from netbench.lab.command import Tools, together
 from netbench.lab.guest_console import await_login
 from netbench.lab.lab import Kind, Lab, LabSpec
 from netbench.lab.state import SWITCH, namespace_name
@@ -42,7 +41,6 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     programs = userland(tools)
     wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
-    prune(say)
     accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
     return replace(spec, ready=ready, accelerator=accelerator)
 

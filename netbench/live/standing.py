@@ -1,4 +1,4 @@
-"""Where a campaign stands, for a screen and for programs."""
+"""Where a campaign stands."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.shown_levels import shown
 from netbench.run.ledger import Ledger
-from netbench.run.progress import unit_of
-from netbench.stats.closing import most, reached
+from netbench.stats.closing import most
 from netbench.stats.intervals import Interval
 
 if TYPE_CHECKING:  # it imports pandas, a quarter of what a campaign would take to start
@@ -32,13 +31,6 @@ STATES = {
     "dead": "no controller",
 }
 """What a campaign does, as far as its files and its lock tell."""
-BAD = ("run", "cell", "pair", "status", "reason")
-"""What JSON has of a run that is not ok."""
-COMPARED = (
-    *("factor", "level", "baseline", "pair", "context", "metric", "n", "unit", "ratio", "low"),
-    *("high", "verdict", "why", "sentence"),
-)
-"""What JSON has of a comparison."""
 FIRST_SECONDS = 4.0  # a campaign that is over by then has a report
 
 
@@ -179,48 +171,3 @@ class Overview:
         """The last run."""
         last = self.ledger.last
         return f"run {last.run} at {last.started[11:19]} UTC" if last else ""
-
-    def to_json(self) -> dict[str, Any]:
-        """What `watch --json` prints: NaN is null."""
-        repeat, ledger = self.plan.repeat, self.ledger
-        return {
-            "name": self.plan.campaign.name,
-            "folder": str(self.folder),
-            "state": self.state,
-            "runs": {**ledger.counts, "least": self.least, "most": self.most},
-            "statuses": self.statuses,
-            "block": self.ledger.block,
-            "boot": self.boot,
-            "seconds_left": None if self.left is None else round(self.left, 1),
-            "precision": repeat.precision,
-            "until": repeat.until,
-            "cells": [
-                {name: getattr(each, name) for name in ("cell", "pair", "status", "runs", "failed")}
-                | {"metrics": {m: self._metric(m, i) for m, i in each.intervals.items()}}
-                for each in self.cells
-            ],
-            "comparisons": [
-                {name: _plain(getattr(each, name)) for name in COMPARED}
-                for each in self.findings.comparisons
-            ],
-            "bad": [{name: getattr(each, name) for name in BAD} for each in ledger.bad],
-            "cautions": list(self.findings.cautions),
-            "last": self.last,
-            "throughput": list(ledger.recent),
-            "log": list(self.log),
-        }
-
-    def _metric(self, name: str, interval: Interval) -> dict[str, Any]:
-        numbers = ("n", "mean", "low", "high", "precision")
-        return {
-            "unit": unit_of(name),
-            **{number: _plain(getattr(interval, number)) for number in numbers},
-            "reached": reached(name, interval, self.plan.repeat),
-        }
-
-
-def _plain(value: Any) -> Any:
-    """A value for JSON."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return dict(value) if isinstance(value, Mapping) else value

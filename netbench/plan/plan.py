@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import groupby
 
 from netbench.model import CONTROL, NOTHING, Campaign, Cell, Pair, Repeat
-from netbench.plan.rounds import CampaignRounds, Rounds
+from netbench.plan.rounds import Rounds, campaign_rounds
 
 # Connection, deployment of a run and its record, as measured between local hosts.
 OVERHEAD_SECONDS = 0.03
@@ -135,13 +135,14 @@ class Plan:
         }
 
     @cached_property
-    def _rounds(self) -> CampaignRounds:
-        return CampaignRounds(self.campaign, self.boot_ids)
-
-    @property
     def rounds(self) -> Rounds:
-        """The rounds; where `overlap` is swept, those in which most pairs are side by side."""
-        return self._rounds.fewest
+        """The pairs that run side by side."""
+        return campaign_rounds(self.campaign, self.boot_ids)
+
+    @cached_property
+    def _round_of(self) -> dict[Pair, tuple[int, tuple[Pair, ...]]]:
+        """By pair, the number of its round, from 0, and the pairs of it."""
+        return {pair: each for each in enumerate(self.rounds) for pair in each[1]}
 
     @cached_property
     def boots(self) -> bool:
@@ -221,7 +222,7 @@ class Plan:
             levels = self._stratum(unit)
             if levels not in strata:
                 strata[levels] = draw("stratum", *levels)
-            first = self._rounds.of(unit.cell, unit.pair)[1][0]
+            first = self._round_of[unit.pair][1][0]
             places[unit.key] = strata[levels], draw("unit", unit.cell.id, first.name)
         return sorted(mine, key=lambda unit: places[unit.key])
 
@@ -258,7 +259,7 @@ class Plan:
 
     def round_of(self, unit: Unit) -> int:
         """The round of a unit, from 1."""
-        return self._rounds.of(unit.cell, unit.pair)[0] + 1
+        return self._round_of[unit.pair][0] + 1
 
     def _runs(self, wave: Iterable[Unit], block: int, boot: int, place: int) -> Iterator[Run]:
         pairs = [unit.pair for unit in wave]
@@ -360,7 +361,7 @@ class Plan:
 
     def _share(self, unit: Unit) -> float:
         """A run's share in the time of those that run beside it."""
-        return 1 / len(self._rounds.of(unit.cell, unit.pair)[1])
+        return 1 / len(self._round_of[unit.pair][1])
 
     @property
     def _profile_seconds(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from netbench.model import NOTHING, Campaign, Cell, Link, Pair
+from netbench.model import NOTHING, Campaign, Link, Pair
 
 OVERLAPS = ("round", "none", "kernel")
 """How pairs overlap in time: by rounds; not at all; by rounds in which pairs may share a kernel."""
@@ -63,31 +63,12 @@ def _ends(pair: Pair, kernel: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield "kernel", kernel[host]
 
 
-class CampaignRounds:
-    """Rounds by how the pairs of a cell overlap. `boot_ids`: of hosts, where they are known; until
-    then hosts share a kernel where the campaign says so.
+def campaign_rounds(campaign: Campaign, boot_ids: Mapping[str, str]) -> Rounds:
+    """The rounds of a campaign. `boot_ids`: of hosts, where they are known; until then hosts share
+    a kernel where the campaign says so.
     """
-
-    def __init__(self, campaign: Campaign, boot_ids: Mapping[str, str]) -> None:
-        self._campaign = campaign
-        kernels = _known_kernels(campaign) | dict(boot_ids)
-        overlaps = dict.fromkeys(campaign.overlap_of(cell) for cell in campaign.cells)
-        found = {
-            overlap: rounds_of(overlap, campaign.pairs, campaign.links, kernels)
-            for overlap in overlaps
-        }
-        self.fewest = min(found.values(), key=len)
-        """All rounds; where `overlap` is swept, those in which most pairs are side by side."""
-        self._round_of: dict[tuple[str, Pair], tuple[int, tuple[Pair, ...]]] = {
-            (overlap, pair): (number, pairs)
-            for overlap, rounds_ in found.items()
-            for number, pairs in enumerate(rounds_)
-            for pair in pairs
-        }
-
-    def of(self, cell: Cell, pair: Pair) -> tuple[int, tuple[Pair, ...]]:
-        """The round in which a pair runs a cell: its number, from 0, and its pairs."""
-        return self._round_of[self._campaign.overlap_of(cell), pair]
+    kernels = _known_kernels(campaign) | dict(boot_ids)
+    return rounds_of(campaign.overlap, campaign.pairs, campaign.links, kernels)
 
 
 def _known_kernels(campaign: Campaign) -> dict[str, str]:

@@ -26,7 +26,6 @@ from netbench.read.readbacks import ReadbackTally
 from netbench.read.result import Result, counting, factors_of, handled_by
 from netbench.read.stack import Runs, runs_of
 from netbench.read.totals import Declared, Totals
-from netbench.result.bundles import folder_of
 from netbench.result.codec import flawed
 from netbench.result.files import (
     NOISE,
@@ -47,11 +46,11 @@ TOGETHER = 64 << 20
 
 
 def load(path: Path | str, observe: Callable[[Runs], None] = lambda runs: None) -> Result:
-    """Read a result folder, or a bundle of one; `observe` sees each record once, as runs of one
+    """Read a result folder; `observe` sees each record once, as runs of one
     cell and pair, of whatever status. Errors: ReportError when it is none; StoreError, with file
     and line, for what cannot be read.
     """
-    folder = folder_of(Path(path))
+    folder = Path(path)
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")

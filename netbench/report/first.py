@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from netbench.base.control_characters import escape_controls
-from netbench.base.units import count, listed
+from netbench.base.units import count
 from netbench.read.control import holds
 from netbench.read.shown_levels import shown, used
 from netbench.report import text
@@ -90,13 +90,8 @@ def _cautions(source: Source, width: int) -> list[str]:
     if known := [c for c in controls if not math.isnan(c.low)]:
         held = sum(map(holds, known))
         told.append(f"controls: {held} of {len(known)} hold, the baseline against itself")
-    asked = source.result.compare.factor if source.result.compare else ""
-    levels = {name: {c.factors.get(name) for c in source.cells} for name in source.result.swept}
-    others = [name for name, of in levels.items() if name != asked and len(of) > 1]
-    if asked and others:
-        told.append(
-            f"other factors ({listed(others, NAMED, ', ')}): compare R --factor {others[0]}"
-        )
+    if source.other_answers:
+        told.append(f"also compared: {', '.join(source.other_answers)}; --full tells")
     return [*_prose(told, width), ""] if told else []
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ADD_ON = "netbench.fleet.section"
 """Which reports campaigns of many pairs; named, since it takes a Source."""
+MOST_CELLS = 60
+"""Cells times pairs: beyond, only the factor of `compare` is compared without being asked."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,26 @@ class Source:
         """Whether a demand that nobody asked for says what CPU says, as a rate fixes throughput."""
         fixed = bool(self.offered) and offered.METRIC not in self.comparisons
         return fixed and "_demand" in metric and metric not in self.result.repeat.metrics
+
+    @cached_property
+    def other_answers(self) -> Mapping[str, Mapping[str, list[Comparison]]]:
+        """By factor that `compare` does not name, and metric that answers: its levels against the
+        first of them. Those that can be compared, in a campaign of few cells with `compare`.
+        """
+        result = self.result
+        if len(result.cells) * len(result.plan.pairs) > MOST_CELLS or result.compare is None:
+            return {}
+        found: dict[str, Mapping[str, list[Comparison]]] = {}
+        for factor in (name for name in result.swept if name != result.compare.factor):
+            levels = [str(level) for level in result.runs[factor].cat.categories]
+            families = {
+                name: [c for c in self.compare(factor, levels[0], name, free=True) if c.ratio > 0]
+                for name in self.answers
+                if len(levels) > 1
+            }
+            if kept := {name: family for name, family in families.items() if family}:
+                found[factor] = kept
+        return found
 
     @property
     def several(self) -> bool:

@@ -1,35 +1,20 @@
-"""Bundles: one archive of a result, with its report, its letter and how to repeat it. What reads a
-result folder reads a bundle as well.
-"""
+"""Bundles: one archive of a result, with its report, its letter and how to repeat it."""
 
 from __future__ import annotations
 
-import lzma
-import tempfile
 import time
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from netbench.base.control_characters import in_utf8
-from netbench.base.errors import ReportError, StoreError
 from netbench.base.json_lines import pieces
-from netbench.base.opening import DEEPEST, files_inside, walk
+from netbench.base.opening import files_inside
 from netbench.base.whole_file import replacing
 
 SUFFIX = ".zip"
 REPORTS = "report"
-SMALL, RATIO = 64 << 20, 100
-"""A bundle of results unpacks to no more than so many bytes and so many times its size."""
-FILES, FOLDERS = 100_000, 2_000
-"""And to no more than so many files and folders with files."""
 _LATEST = (2107, 12, 31, 23, 59, 58)  # that an archive can say
-_DAMAGED = (  # what zipfile and its decompressors raise of what they do not understand
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError),
-    *(NotImplementedError, RuntimeError, IndexError, MemoryError),
-)
-_unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = {}  # removed when this process ends
 
 
 def write_bundle(path: Path, reports: Path, file: Path) -> None:
@@ -70,36 +55,3 @@ def _files(root: Path) -> Iterator[Path]:
         first = each.relative_to(root).parts[0]
         if not each.name.startswith(".") and first != REPORTS:
             yield each
-
-
-def folder_of(path: Path) -> Path:
-    """The folder of a result: itself, or what a bundle holds, unpacked until this process ends.
-    Errors: ReportError for a file that is no bundle; StoreError where it cannot be unpacked.
-    """
-    if not path.is_file():
-        return path
-    if path not in _unpacked:
-        folder = tempfile.TemporaryDirectory(prefix="netbench-bundle-")
-        try:
-            with zipfile.ZipFile(path) as archive:
-                size, most = sum(e.file_size for e in archive.infolist()), path.stat().st_size
-                names = archive.namelist()
-                folders = {name.rpartition("/")[0] for name in names}
-                deepest = max((name.count("/") for name in names), default=0)
-                if deepest > DEEPEST or len(folders) > FOLDERS or len(names) > FILES:
-                    raise ValueError("it would unpack to too many folders and files")
-                if size > SMALL + RATIO * most:
-                    raise ValueError(f"it would unpack to {size >> 20} MiB")
-                archive.extractall(folder.name)  # which lets no name lead out of the folder
-        except _DAMAGED as error:
-            folder.cleanup()
-            raise ReportError(f"{path} is no bundle: {error}; `bundle R` makes one") from error
-        except OSError as error:
-            folder.cleanup()
-            what = f"cannot unpack {path}: {error.strerror}"
-            raise StoreError(f"{what}; free some space in {tempfile.gettempdir()}") from error
-        _unpacked[path] = folder
-    found = [file for file in walk(Path(_unpacked[path].name)) if file.name == "records.jsonl"]
-    if not found:
-        raise ReportError(f"{path} is no bundle: it holds no records.jsonl; `bundle R` makes one")
-    return found[0].parent

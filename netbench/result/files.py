@@ -248,7 +248,7 @@ class NoiseEntry(JsonObject):
     ] = ()
     cpu: Annotated[Mapping[str, IntegerPair], "/proc/stat, in ticks"] = field(default_factory=dict)
     own: Annotated[IntegerPair | None, "ticks that workers and controller have used"] = None
-    gauges: Annotated[Mapping[str, GaugePair], "readings that are no counters"] = field(
+    gauges: Annotated[Mapping[str, GaugePair], "of older results: no counters"] = field(
         default_factory=dict
     )
     missing: Annotated[Mapping[str, str], "what could not be read, and why"] = field(

@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from netbench.base.errors import APT_INSTALL, EngineError, RequestError
+from netbench.base.errors import RequestError
 from netbench.base.units import listed
 from netbench.engine.catalogue import Named
-from netbench.engine.worker import Worker
 from netbench.model import Campaign
 from netbench.plan.plan import Plan, Unit
 from netbench.read.soak import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
-from netbench.run.check_ends import check_ends, check_memory
+from netbench.run.check_ends import check_ends
 from netbench.run.check_root import check_root, host_levels, needing_root
 from netbench.run.ends import EndFinder
 from netbench.run.finding import Finding
@@ -28,8 +27,6 @@ from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
 from netbench.run.soak_meter import doubts
 from netbench.run.worker_pool import WorkerPool
-from netbench.tools.adaptors import adaptor_of
-from netbench.tools.tool import Place
 
 if TYPE_CHECKING:
     from netbench.kernels.boot.campaign_boots import Boots
@@ -141,44 +138,9 @@ def _unit(
     except RequestError as error:
         yield Finding("error", unit.pair.sender, str(error))
     yield from check_ends(campaign, unit, sender, receiver, sinks)
-    yield from check_memory(transfer, sender, receiver)
-    if transfer.tool.external:
-        yield from _tool(unit, pool)
-
-
-def _tool(unit: Unit, pool: WorkerPool) -> Iterator[Finding]:
-    """What the tool of a cell cannot do, and whether its programs are installed."""
-    transfer = unit.cell.transfer
-    sender, receiver = pool.pair_workers(unit.pair)
-    adaptor = adaptor_of(transfer.tool)
-    if why := external_tool.unable(transfer, sender, receiver):
+    if transfer.tool.external and (why := external_tool.unable(transfer, sender, receiver)):
         what = f"cell {unit.cell.id}: {why}"
         yield Finding("warning", "", what, "`exclude:` the cell, or it is reported as unsupported")
-        return
-    lines = adaptor.commands(transfer, Place("", 1))
-    client = receiver if lines.on_receiver else sender
-    for worker, argv in ((client, lines.client), (receiver, lines.server)):
-        program = adaptor.program or argv[0] if argv else ""
-        if program and not _has_program(worker, program):
-            how = f"{APT_INSTALL} {adaptor.package}" if adaptor.package else "or give its path"
-            yield Finding(
-                "warning",
-                worker.host,
-                f"{adaptor.name}: there is no program {program}: its runs will fail",
-                f"install it ({how}), or `exclude:` its cells",
-            )
-
-
-def _has_program(worker: Worker, program: str) -> bool:
-    """Whether the worker can start a program by this name. Errors: Lost."""
-    argv = ["test", "-x", program]
-    if "/" not in program:
-        argv = ["sh", "-c", 'command -v "$1" >/dev/null', "sh", program]
-    try:
-        worker.operate("exec", argv)
-    except EngineError:
-        return False
-    return True
 
 
 def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
@@ -203,7 +165,7 @@ def check_overlap(campaign: Campaign) -> Iterator[Finding]:
     """An error where pairs side by side could set what is of their whole kernel: the second might
     take what the first has set for what was there before.
     """
-    if changes_kernel(campaign) and "kernel" in map(campaign.overlap_of, campaign.cells):
+    if changes_kernel(campaign) and campaign.overlap == "kernel":
         what = "overlap: kernel: pairs may share a kernel, and a setting of this campaign is of all"
         yield Finding("error", "", f"{what} of it", "write `overlap: round`")
 

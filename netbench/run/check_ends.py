@@ -1,16 +1,14 @@
 """What the engines of both ends say against a cell before it is run: they are asked, and do
-nothing. And whether the buffers of all streams fit in the memory of their hosts.
+nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from netbench.base.errors import EngineError
-from netbench.engine.binding import SMALL_BUFFERS, Code
-from netbench.engine.catalogue import Named
+from netbench.engine.binding import Code
 from netbench.engine.worker import Worker
 from netbench.model import OR_DEFAULT, Campaign, Transfer
 from netbench.plan.plan import Unit
@@ -19,9 +17,7 @@ from netbench.run.finding import Finding
 from netbench.run.job import MadeSinks
 from netbench.settings.named import side_of
 
-MEMORY = "/proc/meminfo"
 DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
-MEMORY_FILE = 1 << 20  # the least that a source in memory has for methods that read descriptors
 CONGESTION, DECODE = "set congestion control", "decode job"  # operations of the engine
 ENABLING = ("sysctl.", "sysfs.", "nfs")  # settings that can bring files and congestion controls
 
@@ -99,57 +95,3 @@ def _may_enable(campaign: Campaign, unit: Unit) -> bool:
 
 def _default(worker: Worker) -> str:
     return worker.operate("file", DEFAULT)[0].strip()
-
-
-def check_memory(transfer: Transfer, sender: Worker, receiver: Worker) -> Iterator[Finding]:
-    """Findings about the buffers of a transfer; both sides count where they share a kernel. Errors:
-    those of losing a worker.
-    """
-    if transfer.tool.external:
-        return
-    send = sender.catalogue.send.get(transfer.send)  # None: it is not built there
-    receive = receiver.catalogue.receive.get(transfer.receive)
-    sizes = stream_buffers(transfer, send, receive)
-    needed: dict[str, tuple[Worker, int]] = {}
-    for worker, size in zip((sender, receiver), sizes, strict=True):
-        first, other = needed.get(worker.hello.boot_id, (worker, 0))
-        needed[worker.hello.boot_id] = first, other + size * transfer.streams
-    for worker, size in needed.values():
-        available = re.search(r"MemAvailable:\s+(\d+) kB", worker.operate("file", MEMORY)[0])
-        if available and size > int(available[1]) * 1024:
-            yield Finding(
-                "error",
-                worker.host,
-                f"streams: the buffers of {transfer.streams} streams need {size / 2**30:.1f} GiB"
-                f" of memory, and {int(available[1]) / 2**20:.1f} GiB are available",
-                "use fewer streams, or a smaller chunk or receive_chunk",
-            )
-
-
-def stream_buffers(
-    transfer: Transfer, send: Named | None, receive: Named | None
-) -> tuple[int, int]:
-    """Bytes that a stream of the sender allocates, and one of the receiver."""
-    sent = received = 0
-    if send:
-        sent = _buffers(send, transfer.chunk, transfer)
-        reads_descriptor = send.has("from_file") and not send.has("no_data")
-        if transfer.source.kind == "memory" and reads_descriptor:
-            chunk = transfer.chunk or 1
-            sent += -(-MEMORY_FILE // chunk) * chunk  # whole chunks
-    if receive:
-        received = _buffers(receive, transfer.receive_chunk, transfer)
-    return sent, received
-
-
-def _buffers(method: Named, chunk: int, transfer: Transfer) -> int:
-    """Bytes of the buffers of a chunk that each stream has: as many as are asked for, else as the
-    method has for a chunk of this size.
-    """
-    if not method.has("buffers"):
-        return 0
-    asked = any(option.name == "queue_depth" for option in method.options)
-    if asked and "queue_depth" in transfer.options:
-        return chunk * int(transfer.options["queue_depth"])
-    many = chunk * method.row.maximum
-    return many if 0 < many <= SMALL_BUFFERS else chunk * (method.row.minimum or 1)

@@ -56,12 +56,11 @@ def measure(
     Errors: ToolFailed; RequestError for what the tool cannot do; those of a transfer.
     """
     tool = _planned(cell, ends, run)
-    size = _source_size(cell, tool.client.worker)
     if cell.sink.path and tool.lines.on_receiver:
         transfer.claim_sink(cell, ends.receiver, sinks)
     try:
         sent, received = tool.execute(watch or nullcontext(), start)
-        reading, printed = tool.reading(cell, sent, received, size)
+        reading, printed = tool.reading(cell, sent, received)
     except (EngineError, ToolFailed) as error:
         raise tool.failure(error) from error
     results = {"sender": (), "receiver": received.result if received else ()}
@@ -112,14 +111,6 @@ def _planned(cell: Transfer, ends: Ends, run: int) -> _ToolRun:
     )
 
 
-def _source_size(cell: Transfer, worker: Worker) -> int | None:
-    """Bytes of the source, where it is a file."""
-    if cell.source.kind == "file":
-        with suppress(EngineError, ValueError):
-            return int(worker.operate("exec", ["stat", "-L", "-c", "%s", cell.source.path])[0])
-    return None
-
-
 def _printed(end: End, outcome: Outcome) -> tuple[str, str, int]:
     """What a program printed: output and errors; and its exit status."""
     read = readings.readbacks(outcome.result, end.worker.catalogue)
@@ -158,7 +149,7 @@ class _ToolRun:
             try:
                 if server:
                     server.start(self._options(server.end, lines.server), lines.ready)
-            except (EngineError, TimeoutError, ValueError) as error:
+            except (EngineError, TimeoutError) as error:
                 raise ToolFailed(f"{self.adaptor.name}: its server: {error}") from error
             client.prepare(options)
             start()
@@ -231,18 +222,14 @@ class _ToolRun:
                 server.read_more(deadline - time.monotonic())
 
     def reading(
-        self, cell: Transfer, sent: Outcome, received: Outcome | None, size: int | None
+        self, cell: Transfer, sent: Outcome, received: Outcome | None
     ) -> tuple[Reading, tuple[str, str]]:
-        """What the tool says, and what its client and its server printed. `size`: of the source.
-        Errors: ToolFailed.
-        """
+        """What the tool says, and what its client and its server printed. Errors: ToolFailed."""
         text, errors, status = _printed(self.client, sent)
         theirs = ""
         if self.server and received:
             theirs = "".join(_printed(self.server.end, received)[:2])
-        edges = readings.counters(sent.result, self.client.worker.catalogue).get("time_ns")
-        seconds = (edges[1] - edges[0]) / 1e9 if edges else None
-        output = Output(text, errors, theirs, seconds, size)
+        output = Output(text, errors, theirs)
         printed = (
             f"$ {' '.join(self.lines.client)}\n{text}{errors}",
             f"$ {' '.join(self.lines.server)}\n{theirs}" if received else "",
@@ -271,8 +258,7 @@ class _Server:
 
     def start(self, options: job.Options, ready: str) -> None:
         """Start it, and wait until its output matches `ready`; "": until it listens on the port.
-        Errors: EngineError where it ends before; TimeoutError; ValueError for a pattern that takes
-        for ever.
+        Errors: EngineError where it ends before; TimeoutError.
         """
         listens: job.Options = {} if ready else {"await_port": self.port}
         self.worker.prepare(options | {"marks": 1} | listens)

@@ -20,25 +20,18 @@ FILES_FOLDER = "/tmp"  # where the engine keeps the nameless files of `source: {
 def read_all(campaign: Campaign, pool: WorkerPool) -> dict[str, HostEntry]:
     """An entry of facts.json for every host, read at the same time. Errors: EngineError; Lost."""
     entries: dict[str, HostEntry] = {}
-    kernels = pool.kernels()
-    speakers = {hosts[0] for hosts in kernels if len(kernels) > 1}  # one has no other beside it
 
     def read(host: str) -> None:
-        entries[host] = read_host(campaign, pool, host, measures=host in speakers)
+        entries[host] = read_host(campaign, pool, host)
 
     pool.each(read)
     return {host: entries[host] for host in campaign.roles}
 
 
-def read_host(
-    campaign: Campaign, pool: WorkerPool, host: str, *, measures: bool = False
-) -> HostEntry:
-    """One host's entry, as that of boot 0; measures: what takes a while. Errors: EngineError;
-    Lost.
-    """
+def read_host(campaign: Campaign, pool: WorkerPool, host: str) -> HostEntry:
+    """One host's entry, as that of boot 0. Errors: EngineError; Lost."""
     worker = pool.host_worker(host)
-    subjects = _subjects(campaign, host, worker) | {"memory": ["its own"] * measures}
-    facts, missing = read_facts(worker.ask, subjects)
+    facts, missing = read_facts(worker.ask, _subjects(campaign, host, worker))
     hello = worker.hello
     if campaign.hosts[host].local:
         facts["engine_hash"] = parcel(hello.architecture, host).sha256[:16]

@@ -19,7 +19,6 @@ from netbench.run.noise import NoiseMonitor
 from netbench.run.worker_pool import WorkerPool
 
 LOOK_SECONDS = 0.2
-BUSY_SHARE = 0.5  # of all CPUs, as the load average of the last minute
 LOOKED_FOR = ("load", "steal", "clock", "link", "nic")  # the network has other users
 OF_KERNEL = ("governor", "turbo", "irqbalance")  # facts
 Entries = Mapping[str, HostEntry]
@@ -38,9 +37,6 @@ def _doubt(fact: str, value: str) -> tuple[str, str] | None:
         case "irqbalance", "running":
             what = "irqbalance is running and may move interrupts to other CPUs in mid-campaign"
             return what, "stop it, and set irq_affinity"
-        case "duplex", "half":
-            remedy = "let both ends negotiate, or set full duplex at both"
-            return "its link runs at half duplex", remedy
     return None
 
 
@@ -51,7 +47,6 @@ def warnings(
     those of losing a host.
     """
     yield from _of_hosts(pool, entries)
-    yield from _of_pairs(campaign, entries)
     if look:
         yield from _noise(campaign, pool, entries, look)
 
@@ -77,12 +72,7 @@ def _of_hosts(pool: WorkerPool, entries: Entries) -> Iterator[Finding]:
     for host, entry in entries.items():
         facts, first = entry.known, entry.boot_id not in spoken
         spoken.add(entry.boot_id)
-        load = facts.get("load", "").partition(" ")[0][:20]
-        with suppress(ValueError):  # what a host has answered is no number
-            if first and float(load or 0) > BUSY_SHARE * entry.cpus:
-                remedy = "stop what else runs here, or expect wider intervals"
-                yield Finding("warning", host, f"the load average is {load}", remedy)
-        for fact in (*OF_KERNEL, "duplex") if first else ("duplex",):
+        for fact in OF_KERNEL if first else ():
             if doubt := _doubt(fact, facts.get(fact, "")):
                 yield Finding("warning", host, *doubt)
         if (state := _link_state(pool, host, facts)) != "up":
@@ -97,16 +87,3 @@ def _link_state(pool: WorkerPool, host: str, facts: Mapping[str, str]) -> str:
         if name := facts.get("interface"):
             return pool.host_worker(host).operate("link", (name, "state"))[0].strip()
     return "up"
-
-
-def _of_pairs(campaign: Campaign, entries: Entries) -> Iterator[Finding]:
-    """Two ends whose links differ."""
-    remedy = "the slower end bounds throughput, and a queue on the way may drop"
-    for pair in campaign.pairs:
-        for fact, unit in (("speed", " Mb/s"), ("duplex", "")):
-            ends = (entries[host].known.get(fact) for host in (pair.sender, pair.receiver))
-            one, other = (end or "unknown" for end in ends)
-            if "unknown" not in (one, other) and one != other:
-                far = f"that of {pair.receiver} {other}{unit}"
-                what = f"its link has {fact} {one}{unit}, {far}"
-                yield Finding("warning", pair.sender, what, remedy)

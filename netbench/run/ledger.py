@@ -25,7 +25,6 @@ HOPELESS = ("verify:", "boot:", LOST)  # how reasons begin that another run woul
 
 
 SHOWN = "throughput"  # beside the chosen metrics, for who watches
-RECENT = 512  # runs whose throughput is kept
 LAST_BAD = 16  # runs that are not ok, with their reasons
 LOOKS = 100  # cells of more blocks are looked at less often: each hundredth block more
 
@@ -76,9 +75,8 @@ class _Account:
 class Ledger:
     """Units' values and whether they are closed; evaluated between blocks only.
 
-    For who watches, `counts`: records by status; `recent`: throughput of the last ok runs, in Gb/s;
-    `bad`: the last runs that are not ok; `failures`: how many runs of each cell and pair failed;
-    `last`: the record that was added last.
+    For who watches, `counts`: records by status; `bad`: the last runs that are not ok; `failures`:
+    how many runs of each cell and pair failed; `last`: the record that was added last.
     """
 
     def __init__(
@@ -119,7 +117,6 @@ class Ledger:
         self.done: set[Key] = set()  # in the present block
         self.runs = 0
         self.counts: Counter[str] = Counter()
-        self.recent: deque[float] = deque(maxlen=RECENT)
         self.bad: deque[Record] = deque(maxlen=LAST_BAD)
         self.failures: Counter[Key] = Counter()
         self.last: Record | None = None
@@ -160,8 +157,6 @@ class Ledger:
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
-        if SHOWN in metrics:
-            self.recent.append(metrics[SHOWN])
 
     def _reopen(self, place: Stratum) -> None:
         """Other tallies count in a stratum now, which may be closed or not."""

@@ -9,7 +9,6 @@ proc_net(5), the kernel's Documentation/networking/statistics.rst.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import time
@@ -26,12 +25,9 @@ from netbench.run.worker_pool import WorkerPool
 
 Question = tuple[str, tuple[str, ...]]
 """An operation of a worker that only reads, and its target."""
-Take = tuple[str, Callable[[str], Mapping[str, Any]]]
-"""Where the values of a text go (`counters`, `cpu`, `gauges`, or `mhz`, a list), and the parser."""
+Take = tuple[str, Callable[[str], Mapping[str, int]]]
+"""Where the values of a text go (`counters` or `cpu`), and the parser."""
 Answer = str | EngineError
-CPUS = "/sys/devices/system/cpu"
-IRQBALANCE: Question = ("list", ("/run/irqbalance",))  # where it keeps its socket
-MOST_POLICIES = 4  # whose frequency is read
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 OF_INTERFACE = (  # columns of /proc/net/dev; "": what moves while all is well
     *("", "", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
@@ -112,13 +108,12 @@ def process(text: str) -> tuple[int, int]:
 
 @dataclass
 class Reading:
-    """What one host read at a moment: counters by name, and gauges. `cpu` and `kernel` where it
-    speaks for its kernel.
+    """What one host read at a moment: counters by name. `cpu` and `kernel` where it speaks for its
+    kernel.
     """
 
     ns: int
     counters: dict[str, int] = field(default_factory=dict)
-    gauges: dict[str, Any] = field(default_factory=dict)
     cpu: dict[str, int] = field(default_factory=dict)
     own: dict[tuple[str, int], int] = field(default_factory=dict)  # ticks, by host and process
     kernel: list[str] = field(default_factory=list)  # hosts of the kernel that it speaks for
@@ -133,27 +128,14 @@ def _number(name: str) -> Take:
     return "counters", lambda text: {name: int(text)}
 
 
-def _of_kernel(policies: str) -> dict[Question, Take]:
-    """`policies`: the names of cpufreq's folders; the frequencies of some are read, spread over
-    all, and the governor of the first.
-    """
-    throttle = f"{CPUS}/cpu0/thermal_throttle"
-    names = sorted(re.findall(r"\bpolicy[0-9]{1,9}\b", policies), key=lambda name: int(name[6:]))
-    takes: dict[Question, Take] = {
+def _of_kernel() -> dict[Question, Take]:
+    throttle = "/sys/devices/system/cpu/cpu0/thermal_throttle"
+    return {
         _file("/proc/stat"): ("cpu", cpu_states),
-        _file("/proc/loadavg"): ("gauges", lambda text: {"load": float(text.split()[0])}),
         _file("/proc/net/softnet_stat"): ("counters", softnet),
-        IRQBALANCE: ("gauges", lambda text: {"irqbalance": "running" if ".sock" in text else ""}),
         _file(f"{throttle}/core_throttle_count"): _number("throttle.core"),
         _file(f"{throttle}/package_throttle_count"): _number("throttle.package"),
     }
-    for name in names[:: max(1, -(-len(names) // MOST_POLICIES))]:
-        file = _file(f"{CPUS}/cpufreq/{name}/scaling_cur_freq")
-        takes[file] = "mhz", lambda text: {"mhz": int(text) // 1000}
-    for name in names[:1]:
-        file = _file(f"{CPUS}/cpufreq/{name}/scaling_governor")
-        takes[file] = "gauges", lambda text: {"governor": text.strip()}
-    return takes
 
 
 def _of_network(name: str) -> dict[Question, Take]:
@@ -177,21 +159,14 @@ def _take(takes: dict[Question, Take], reading: Reading, what: Question, answer:
     path, (where, parse) = " ".join(what[1]), takes[what]
     try:
         if isinstance(answer, EngineError):
-            if what != IRQBALANCE or answer.errno != errno.ENOENT:
-                raise ValueError(answer.message.removeprefix(f"{path}: "))
-            answer = ""
-        values = parse(answer)
+            raise ValueError(answer.message.removeprefix(f"{path}: "))
+        getattr(reading, where).update(parse(answer))
     except (ValueError, IndexError) as error:
         reading.missing[path] = str(error)
         del takes[what]
-        return
-    if where == "mhz":
-        reading.gauges.setdefault("mhz", []).append(values["mhz"])
-    else:
-        getattr(reading, where).update(values)
 
 
-def _both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _both(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, list[int]]:
     """What is in two readings, as [before, after]."""
     return {name: [one[name], value] for name, value in other.items() if name in one}
 
@@ -261,7 +236,6 @@ class NoiseMonitor:
         # A worker that was replaced hides the lost one's CPU time.
         if after.own and before.own.keys() == after.own.keys() and not self._fetches():
             entry["own"] = [sum(before.own.values()), sum(after.own.values())]
-        entry["gauges"] = _both(before.gauges, after.gauges)
         return entry
 
     def _fetches(self) -> bool:
@@ -329,8 +303,7 @@ class NoiseMonitor:
             if interface == "":
                 reading.missing["interface"] = "the host does not say which has its address"
             if speaks:
-                policies = asked.ask([("list", (f"{CPUS}/cpufreq",))])[0]
-                takes |= _of_kernel(policies if isinstance(policies, str) else "")
+                takes |= _of_kernel()
             self._takes[host] = speaks, takes
         takes = self._takes[host][1]
         own = [_file(f"/proc/{worker.hello.pid}/stat") for worker in workers]

@@ -202,7 +202,7 @@ class Runner:
             return replace(empty, concurrent=None if step.round is None else tuple(beside), **how)
 
         try:
-            may_share = self._campaign.overlap_of(unit.cell) == "kernel"
+            may_share = self._campaign.overlap == "kernel"
             ends = self._ends.ends(unit, step.beside if may_share else ())
             measured = self._measure(unit, ends, number, start)
         except ToolFailed as error:

@@ -26,15 +26,10 @@ COUNTERS = (  # of a Soaked, behind the time
     "cpu_worked_ns",
     "cpu_stolen_ns",
 )
-STOLEN = 0.01  # of all CPU time since the host was booted
-CPUS = "/sys/devices/system/cpu"
 FILES = {
     "cgroup": "/proc/self/cgroup",
     "controllers": "/sys/fs/cgroup/cgroup.subtree_control",
-    "smt": f"{CPUS}/smt/active",
-    "isolated": f"{CPUS}/isolated",
-    "nohz_full": f"{CPUS}/nohz_full",
-    "stat": "/proc/stat",
+    "smt": "/sys/devices/system/cpu/smt/active",
 }
 Doubt = tuple[str, str]
 """What does not hold, and what to do."""
@@ -66,19 +61,18 @@ class SoakReading(MeterReading):
     doubts: list[str]
 
 
-def watch(seconds: float, footprint: int = 0) -> Iterator[SoakReading]:
-    """Window after window of some seconds, of all CPUs, without end. Errors: as read_meter."""
+def read_soak(seconds: float) -> SoakReading:
+    """One window of all CPUs. Errors: as read_meter."""
     check_seconds(seconds)
     with own_worker() as worker:
-        while True:
-            yield read_window(worker, seconds, footprint)
+        return read_window(worker, seconds)
 
 
-def read_window(worker: Worker, seconds: float, footprint: int) -> SoakReading:
+def read_window(worker: Worker, seconds: float) -> SoakReading:
     """One window. Errors: those of a worker."""
     low, high = SLICE_NS
     sample = min(max(int(seconds * 1e9) // SLICES, low), high)
-    outcome = observe(worker, SOAK, seconds, {"sample": sample, "footprint": footprint})
+    outcome = observe(worker, SOAK, seconds, {"sample": sample, "footprint": 0})
     slices = _slices(outcome, worker.catalogue)
     idle = idle_of(slices)
     return SoakReading(
@@ -150,20 +144,6 @@ def of_texts(texts: Mapping[str, str]) -> Iterator[Doubt]:
             " soaker (slow_down), which `busy` does not count",
             "turn SMT off, or compare with a run without soak",
         )
-    if texts["isolated"] or texts["nohz_full"] not in ("", "(null)"):
-        cpus = texts["isolated"] or texts["nohz_full"]
-        yield (
-            f"the CPUs {cpus} are isolated from the scheduler or from its tick: with a soaker they"
-            " are not, as two processes run there",
-            "leave soak out where isolation is what you measure",
-        )
-    if (stolen := _stolen(texts["stat"])) >= STOLEN:
-        yield (
-            f"the hypervisor has taken {stolen:.1%} of the CPUs' time since the"
-            " boot: `busy` is without that, to a tick of 10 ms in each window, so short windows"
-            " differ more",
-            "use a machine whose CPUs are not shared",
-        )
 
 
 def _weighted_group(cgroup: str, controllers: str) -> str:
@@ -177,10 +157,3 @@ def _weighted_group(cgroup: str, controllers: str) -> str:
         if weighs and path not in ("", "/"):
             return path
     return ""
-
-
-def _stolen(stat: str) -> float:
-    """The share of steal in the line of all CPUs of /proc/stat (proc(5))."""
-    numbers = [int(word) for word in stat.partition("\n")[0].split()[1:9] if word.isdecimal()]
-    total = sum(numbers)
-    return numbers[7] / total if len(numbers) == 8 and total else 0.0

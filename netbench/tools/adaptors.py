@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netbench.model import Tool
-from netbench.tools.copies import CAT, CP, Dd
-from netbench.tools.iperf import Iperf2, Iperf3
+from netbench.tools.dd import Dd
+from netbench.tools.iperf3 import Iperf3
 from netbench.tools.own import OwnTool
 from netbench.tools.tool import Adaptor
 
-TOOLS: Mapping[str, Adaptor] = {
-    adaptor.name: adaptor for adaptor in (Iperf3(), Iperf2(), Dd(), CP, CAT)
-}
+TOOLS: Mapping[str, Adaptor] = {adaptor.name: adaptor for adaptor in (Iperf3(), Dd())}
 
 
 def adaptor_of(tool: Tool) -> Adaptor:

@@ -47,15 +47,11 @@ class Commands:
 
 @dataclass(frozen=True)
 class Output:
-    """What a tool printed: its client's output and errors, its server's, and what netbench saw of
-    the client: its life in seconds, and the size of the cell's source file (None: not known).
-    """
+    """What a tool printed: its client's output and errors, and its server's."""
 
     text: str
     errors: str = ""
     server: str = ""
-    seconds: float | None = None
-    source_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,15 +63,14 @@ class Reading:
 
 
 class Adaptor(ABC):
-    """One tool. `program` is what it needs ("": the first word of its command lines), and
-    `package` the Debian package that has it. `served_another`: what it says where
-    something else than its client may have been connected to its server. `drops_root`: it needs
-    no more than a port; the others open the campaign's files, or are its own programs.
+    """One tool. `program` is what it needs ("": the first word of its command lines).
+    `served_another`: what it says where something else than its client may have been connected to
+    its server. `drops_root`: it needs no more than a port; the others open the campaign's files,
+    or are its own programs.
     """
 
     name: str
     program: str = ""
-    package: str = ""
     served_another: re.Pattern[str] | None = None
     drops_root: bool = False
 
@@ -119,20 +114,6 @@ def moved(bytes_: int, seconds: float) -> ToolReading:
     if not SECONDS_MIN <= seconds < math.inf:
         raise ValueError(f"it measured no time: {seconds:g} s")
     return ToolReading(bytes_, seconds)
-
-
-def stream_limits(transfer: Transfer) -> dict[str, object]:
-    """What tools cannot do that send buffers of one size over TCP."""
-    return {
-        "it receives by read": transfer.receive != "read",
-        "it writes to no file": transfer.sink.kind != "discard",
-        "it takes memory or one file as source": transfer.source.kind == "files",
-        "it knows no preamble": transfer.preamble > 0,
-        "it knows no alignment": transfer.align > 0,
-        "its calls have a size": transfer.chunk == 0,
-        "it leaves the page cache as it is": transfer.cache == "cold",
-        "it does no direct I/O": transfer.direct,
-    }
 
 
 def seconds_of(transfer: Transfer) -> str:

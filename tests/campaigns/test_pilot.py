@@ -117,7 +117,7 @@ def test_what_has_no_window_of_its_own_is_refused() -> None:
     with pytest.raises(RequestError, match="auto needs a cell without a tool; write a time"):
         pilot._baseline(
             parsed(
-                TEXT.replace("{send: [readwrite, write]}", "{tool: [iperf3, iperf2]}")
+                TEXT.replace("{send: [readwrite, write]}", "{tool: [iperf3, dd]}")
                 .replace("factor: send, baseline: write", "factor: tool, baseline: iperf3")
                 .replace(", sink: {file: SINK}", "")
             )

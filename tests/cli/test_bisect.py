@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from netbench import api
-from netbench.base.errors import Lost, RequestError
+from netbench.base.errors import RequestError
 from netbench.kernels.bisection import Answer, Says, Step, search
 from netbench.kernels.compile import BuildFailed
 from netbench.model import Campaign, Kernel
@@ -129,28 +129,23 @@ def result(folder: Path, ratio: float, spread: float) -> Conclusion:
 
 
 @pytest.mark.parametrize(
-    ("made", "status"),
+    ("made", "said"),
     [
-        (lambda at: result(at, 1.0, 0.005), 0),
-        (lambda at: result(at, 0.8, 0.005), 1),
-        (lambda at: result(at, 0.9, 0.05), 125),
-        (BuildFailed("kernel patched: the build failed"), 125),
-        (Lost("snd: is gone"), 128),
-        (lambda at: Conclusion(at, "lost", "snd is gone"), 128),
+        (lambda at: result(at, 1.0, 0.005), "master is not seen to be worse than c0: throughput"),
+        (lambda at: result(at, 0.9, 0.05), "master is not seen to be worse than c0: throughput"),
+        (BuildFailed("kernel patched: the build failed"), "kernel patched: the build failed"),
+        (lambda at: Conclusion(at, "lost", "snd is gone"), "bisect: snd is gone; run it again"),
     ],
-    ids=["good", "bad", "too wide", "no build", "lost", "lost at the end"],
+    ids=["good", "too wide", "no build", "lost at the end"],
 )
-def test_a_step_says_good_bad_or_neither_and_blames_nobody_for_a_lost_host(
+def test_a_bad_revision_that_is_not_seen_to_be_bad_and_a_lost_host_end_the_search(
     repository: Repository,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     made: Callable[[Path], Conclusion] | Exception,
-    status: int,
+    said: str,
 ) -> None:
-    asked: list[Campaign] = []
-
     def start(wanted: Campaign, results: Path, jobs: int | None = None) -> Conclusion:
-        asked.append(wanted)
         if isinstance(made, Exception):
             raise made
         return made(tmp_path / "result")
@@ -158,17 +153,10 @@ def test_a_step_says_good_bad_or_neither_and_blames_nobody_for_a_lost_host(
     monkeypatch.setattr(api, "start", start)
     file = tmp_path / "series.yaml"
     file.write_text(TEXT.format(repository.place))
-    repository.git("checkout", "-q", "c3")
-    monkeypatch.chdir(repository.place)
-    done = call("bisect", file, "--step", "--good", "c0", "--fail-if", GATE)
-    assert done.returncode == status, done.stderr
-    (wanted,) = asked
-    assert wanted.kernels["base"].rev == "c0"
-    assert wanted.kernels["patched"].rev == repository.git("rev-parse", "c3")
-    if status in (0, 1):
-        word = "bad" if status else "good"
-        assert f"{wanted.kernels['patched'].rev[:12]} {word}: throughput " in done.stderr
-        assert "95% interval" in " ".join(done.stderr.split())
+    done = call("bisect", file, "--good", "c0", "--bad", "master", "--fail-if", GATE)
+    assert done.returncode != 0
+    assert said in " ".join(done.stderr.split())
+    assert "the first bad commit" not in done.stdout
 
 
 def test_the_whole_search_prints_its_steps_with_their_intervals(

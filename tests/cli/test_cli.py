@@ -436,9 +436,6 @@ class Bad:
 CASES = {
     # --set PATH=VALUE
     "a path of 3,000 steps": Bad("at most 32 levels", "", (*PLAN, "--set", f"{DEEP}=1")),
-    "3,000 steps below an item": Bad(
-        "at most 32 levels", "include: [{}]\n", (*PLAN, "--set", f"include.0.{DEEP}=1")
-    ),
     "a transfer with 3,000 steps": Bad("at most 32 levels", "", ("transfer", f"{DEEP}=1")),
     "a key that is not UTF-8": Bad("U+DCFF", "", (*PLAN, "--set", b"a\xff=1")),
     "a transfer's key that is not UTF-8": Bad("U+DCFF", "", ("transfer", b"a\xff=1")),

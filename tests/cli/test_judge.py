@@ -51,7 +51,9 @@ def test_little_time_costs_cells_windows_and_blocks_before_boots() -> None:
     assert found == [(2, 10, ("send=sendfile",)), (4, 20, ()), (4, 32, ())]
 
 
-def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough() -> None:
+def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     question = dataclasses.replace(QUESTION, seconds=180.0)
     with pytest.raises(RequestError, match=r"--time 3 min 00 s can show no change of 25%: ") as why:
         judge.written(question)
@@ -59,12 +61,13 @@ def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough() -
     assert minutes is not None
     enough = dataclasses.replace(question, seconds=60.0 * int(minutes[1]))
     assert judge.written(enough).shown <= judge.SHOWN
-    quiet = judge.written(question, judge.Boots(0.01, 0.02, 5.0, "as seen"))
-    assert campaign.parse(quiet.text, "judge").repeat.boots >= 4
-    with pytest.raises(RequestError, match=r"by as seen\); nor can 32 boots of each kernel"):
-        judge.written(question, judge.Boots(0.9, 0.1, 5.0, "as seen"))
+    monkeypatch.setattr(judge, "GUEST", judge.Boots(0.01, 0.02, 5.0))
+    assert campaign.parse(judge.written(question).text, "judge").repeat.boots >= 4
     with pytest.raises(RequestError, match="give it --time"):  # 4 boots at least
-        judge.written(dataclasses.replace(question, seconds=30.0), judge.Boots(0.0, 0.01, 5.0))
+        judge.written(dataclasses.replace(question, seconds=30.0))
+    monkeypatch.setattr(judge, "GUEST", judge.Boots(0.9, 0.1, 5.0))
+    with pytest.raises(RequestError, match=r"guessed\); nor can 32 boots of each kernel"):
+        judge.written(question)
 
 
 def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) -> None:

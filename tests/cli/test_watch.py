@@ -4,7 +4,6 @@ campaign.
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from netbench.live.watched import snapshot
 from netbench.report.source import Source
 from tests.support.local import call, netbench_argv
 from tests.support.running import Running, stored_records, wait_for
@@ -97,24 +97,20 @@ def test_without_a_terminal_it_prints_where_the_campaign_stands(finished: Path) 
 
 def test_its_numbers_are_those_of_the_report(finished: Path) -> None:
     """Means, intervals, statuses and verdicts: one rule, whoever asks."""
-    shown = json.loads(call("watch", "--json", finished).stdout)
+    shown = snapshot(finished)
     source = Source.of(finished)
-    assert [cell["cell"] for cell in shown["cells"]] == [cell.cell for cell in source.cells]
-    for cell, reported in zip(shown["cells"], source.cells, strict=True):
-        assert (cell["runs"], cell["failed"]) == (reported.n, 0)
-        assert cell["status"] == reported.status
+    assert [cell.cell for cell in shown.cells] == [cell.cell for cell in source.cells]
+    for cell, reported in zip(shown.cells, source.cells, strict=True):
+        assert (cell.runs, cell.failed) == (reported.n, 0)
+        assert cell.status == reported.status
         for metric in ("throughput", "system_cpu"):
             interval = reported.intervals[metric]
-            mine = cell["metrics"][metric]
-            assert mine["mean"] == pytest.approx(interval.mean)
-            assert mine["precision"] == pytest.approx(interval.precision)
-    reported = [c for family in source.comparisons.values() for c in family]
-    wanted = {(c.metric, c.level, *c.context.values()): c for c in reported}
-    assert len(shown["comparisons"]) == 8
-    for c in shown["comparisons"]:
-        same = wanted[c["metric"], c["level"], *c["context"].values()]
-        assert (c["verdict"], c["n"], c["sentence"]) == (same.verdict, same.n, same.sentence)
-        assert (c["ratio"], c["low"], c["high"]) == pytest.approx((same.ratio, same.low, same.high))
+            mine = cell.intervals[metric]
+            assert mine.mean == pytest.approx(interval.mean)
+            assert mine.precision == pytest.approx(interval.precision)
+    families = [source.comparisons[name] for name in source.result.repeat.metrics]
+    assert list(shown.findings.comparisons) == [c for family in families for c in family]
+    assert len(shown.findings.comparisons) == 8
 
 
 def test_it_opens_nothing_for_writing_and_locks_nothing(finished: Path, tmp_path: Path) -> None:
@@ -185,14 +181,14 @@ def test_how_a_campaign_has_ended_is_said(running: Running) -> None:
     told = " ".join(call("watch", running.folder).stdout.split())
     assert "no controller" in told
     assert f"`python -m netbench resume {running.folder}` continues it" in told
-    assert json.loads(call("watch", "--json", running.folder).stdout)["state"] == "dead"
+    assert snapshot(running.folder).state == "dead"
 
 
 def test_what_is_damaged_or_unfinished(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
     whole = (copy / "records.jsonl").read_bytes().splitlines(keepends=True)
     (copy / "records.jsonl").write_bytes(b"".join(whole[:10]) + whole[10][:100])
-    assert json.loads(call("watch", "--json", copy).stdout)["runs"]["ok"] == 10
+    assert snapshot(copy).ledger.counts["ok"] == 10
     with open(copy / "campaign.yaml", "ab") as file:
         file.write(b"\xff\n")
     for folder, why in ((copy, "got the byte 0xff"), (tmp_path, "is not a result folder")):

@@ -28,9 +28,7 @@ from netbench.hosts import local
 from netbench.hosts.local import LocalChannel
 from netbench.result.store import Store
 from netbench.run import conductor
-from netbench.run.check import check
 from netbench.run.runner import Runner
-from netbench.run.worker_pool import WorkerPool
 from tests.support.hooks import hook
 from tests.support.local import call, netbench_argv
 from tests.support.paths import ROOT
@@ -320,26 +318,6 @@ def test_an_unexpected_exception_is_reported_without_a_traceback() -> None:
     says = "netbench: this is a defect of netbench: KeyError at <string>:3: 'nothing'; records that"
     assert plain.stderr.startswith(says)
     assert "Traceback" in dev.stderr
-
-
-@pytest.mark.parametrize(
-    ("transfer", "refused"),
-    [
-        ("chunk: 1G, send: write", True),
-        ("receive_chunk: 1G, receive: splice", False),
-        ("chunk: 1G, send: sendfile, source: zero", False),
-        ("receive_chunk: 2M, receive: uring, queue_depth: 1024", True),
-    ],
-)
-def test_buffers_beyond_the_memory_are_refused(transfer: str, refused: bool) -> None:
-    """Not left to the kernel's killer. Where a method has no buffer of a chunk, none is counted."""
-    text = BASE + f"transfer: {{streams: 128, {transfer}, {SHORT}}}\n"
-    found = campaign.parse(text, "f.yaml")
-    with WorkerPool(found) as pool:
-        errors = [str(one) for one in check(found, pool) if one.level == "error"]
-    assert len(errors) == refused, errors
-    if refused:
-        assert "streams: the buffers of 128 streams need " in errors[0]
 
 
 def test_a_changed_campaign_is_not_resumed_under_the_old_records(tmp_path: Path) -> None:

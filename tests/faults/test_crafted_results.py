@@ -1,4 +1,4 @@
-"""Results and bundles that somebody made to harm who reads them: whatever the verb, nothing of a
+"""Results that somebody made to harm who reads them: whatever the verb, nothing of a
 file from outside is in what it gives, it ends soon, and it says what is wrong.
 
 To add a way of harming, add a row to CRAFTED; to add a verb, one to VERBS.
@@ -245,7 +245,6 @@ VERBS = {
     "bundle": "bundle BAD --output OUT/b.zip",
     "bundle --redact": "bundle BAD --redact --output OUT/redacted.zip",
     "watch": "watch BAD",
-    "watch --json": "watch BAD --json",
     "compare": "compare GOOD BAD",
     "history": "compare GOOD GOOD --history HERE",
     "resume": "resume BAD --plain",
@@ -422,85 +421,3 @@ def test_what_takes_the_place_of_a_merged_result_is_not_written(
     assert call("merge", part, parts[1], tmp_path / "whole").returncode == 0
     merged = {file.name for file in (tmp_path / "whole" / "samples").iterdir()}
     assert {name.partition(".")[2] for name in merged} == {"txt", "jsonl"}
-
-
-def bundle(*files: tuple[str, bytes], link: str = "") -> Callable[[Path, Path, Path], None]:
-    """A bundle of a result with other files, or with a link to the secret."""
-
-    def craft(file: Path, result: Path, secret: Path) -> None:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for each in sorted(each for each in result.rglob("*") if each.is_file()):
-                name = f"c/r/{each.relative_to(result)}"
-                if name == link:
-                    info = zipfile.ZipInfo(name)
-                    info.external_attr = 0o120777 << 16
-                    archive.writestr(info, str(secret))
-                elif name not in dict(files):
-                    archive.write(each, name)
-            for name, data in files:
-                archive.writestr(name, data)
-
-    return craft
-
-
-def bomb_of_zeros(file: Path, result: Path, secret: Path) -> None:
-    """3 GB in 3 MB."""
-    bundle()(file, result, secret)
-    with (
-        zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive,
-        archive.open("c/r/samples/000002.txt", "w", force_zip64=True) as out,
-    ):
-        for _ in range(96):
-            out.write(bytes(32 << 20))
-
-
-def spoiled(file: Path, result: Path, secret: Path) -> None:
-    bundle()(file, result, secret)
-    data = bytearray(file.read_bytes())
-    data[500:700] = bytes(200)
-    file.write_bytes(data)
-
-
-BUNDLES: Mapping[str, Callable[[Path, Path, Path], object]] = {
-    "a link": bundle(link="c/r/facts.json"),
-    "names that lead elsewhere": bundle(("../../own/secret", b"x"), ("/tmp/own/secret", b"x")),
-    "a file in a folder's place": bundle(("c/r/samples", b"x")),
-    "a bomb": bomb_of_zeros,
-    "spoiled": spoiled,
-}
-NO_BUNDLES: Mapping[str, Callable[[Path, Path, Path], object]] = {
-    "nothing": lambda file, result, secret: zipfile.ZipFile(file, "w").close(),
-    "an empty file": lambda file, result, secret: file.touch(),
-    "deep folders": bundle(("c/r/samples/" + 900 * "a/" + "f", b"x")),
-    "many folders": bundle(*((f"c/r/{n}/{'a/' * 13}f", b"") for n in range(2000))),
-    "another archive": lambda file, result, secret: bundle(("notes.txt", b"x"))(file, file, secret),
-    "cut short": lambda file, result, secret: (
-        bundle()(file, result, secret),
-        os.truncate(file, file.stat().st_size - 100),
-    ),
-}
-READ_BUNDLES = ("json", "query", "csv", "merge", "compare", "resume")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name == "a bomb" else ())
-        for name in (*BUNDLES, *NO_BUNDLES)
-    ],
-)
-def test_no_verb_is_harmed_by_a_crafted_bundle(
-    parts: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    secret = tmp_path / "own" / "secret"
-    secret.parent.mkdir()
-    secret.write_text(f"{SECRET}\n")
-    {**BUNDLES, **NO_BUNDLES}[name](tmp_path / "b.zip", parts[0], secret)
-    if name in NO_BUNDLES:
-        said = call("report", tmp_path / "b.zip").stderr
-        assert "is no bundle" in said
-        assert "`bundle R` makes one" in said
-    for verb in READ_BUNDLES:
-        check(tmp_path, tmp_path / "b.zip", parts[1], verb)
-    assert secret.read_text() == f"{SECRET}\n"

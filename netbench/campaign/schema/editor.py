@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from netbench.campaign import settings
-from netbench.campaign.factors import METERS, OVERLAP
+from netbench.campaign.factors import METERS
 from netbench.campaign.schema.file import file_model
 from netbench.campaign.schema.transfer import transfer_model
 from netbench.engine.catalogue import Catalogue
@@ -25,7 +25,7 @@ def json_schema(catalogue: Catalogue | None = None) -> dict[str, object]:
         key: {"$ref": f"#/$defs/Transfer/properties/{key}"}
         for key in transfer_model(catalogue).model_fields
     }
-    factors = of_transfer | {key: {"$ref": f"#/properties/{key}"} for key in (METERS, OVERLAP)}
+    factors = of_transfer | {METERS: {"$ref": f"#/properties/{METERS}"}}
     properties["sweep"] |= _keyed({key: _levels(ref) for key, ref in factors.items()}, _levels({}))
     properties["include"]["items"] = _keyed(factors, {}) | {"minProperties": 1}
     properties["exclude"]["items"] = _keyed(factors, {}) | {"minProperties": 1}

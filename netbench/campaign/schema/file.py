@@ -10,7 +10,7 @@ from pydantic import create_model
 from netbench.base.names import CAMPAIGN_MAX, name_pattern
 from netbench.campaign.messages import expected
 from netbench.campaign.schema import kinds
-from netbench.campaign.schema.hosts import HOSTS, LAB, DefaultKeys
+from netbench.campaign.schema.hosts import HOSTS, LAB
 from netbench.campaign.schema.kernels import KERNELS
 from netbench.campaign.schema.keys import Keys, optional, required
 from netbench.campaign.schema.kinds import Kind, list_of, mapping_of
@@ -97,9 +97,6 @@ class FileKeys(Keys):
         "makes the hosts on this machine, by the names in `hosts`, which may be as short as"
         " {a: {}, b: {}}: `ssh`, `address` and `interface` are not used then",
         "netns",
-    )
-    defaults: Annotated[DefaultKeys | None, mapping_of("a mapping such as {run_as: bench}")] = (
-        optional("what is said of each host that does not say it itself", {"run_as": "bench"})
     )
     groups: Annotated[GROUPS, mapping_of("a mapping of groups such as {rack1: [a, b]}")] = optional(
         "hosts by the name of a group, which may stand wherever a host may; `all` are all hosts",

@@ -84,9 +84,6 @@ class BootKeys(Keys):
         "a program of this machine that boots {host} on {kernel}",
         ["reboot-host", "{host}", "{kernel}"],
     )
-    console: Annotated[str | None, kinds.text("a file of this machine")] = optional(
-        "a file of this machine that the host's console is written to", "/var/log/snd.console"
-    )
     deadline: Annotated[int | None, kinds.time(1)] = optional(
         "longest time that a boot takes; left out: that of the boot method", "5m"
     )
@@ -97,7 +94,7 @@ def _boot(keys: BootKeys) -> BootSpec:
     if len(named) != 1:
         raise wrong(f"expected one of method, qemu or command, got {' and '.join(named) or 'none'}")
     kind = keys.method or ("qemu" if keys.qemu else "command")
-    return BootSpec(kind, keys.qemu or "", keys.command or (), keys.console or "", keys.deadline)
+    return BootSpec(kind, keys.qemu or "", keys.command or (), keys.deadline)
 
 
 BOOT = kinds.word_or(
@@ -106,23 +103,6 @@ BOOT = kinds.word_or(
     _boot,
     "kexec, grub or a mapping such as {command: [reboot-host, '{host}', '{kernel}']}",
 )
-
-
-def _boot_key() -> Any:
-    return optional("how it is booted on another kernel", "grub", default="kexec")
-
-
-def _run_as() -> Any:
-    return optional(
-        "account as which data is sent and received, and tools run, where the login is root's;"
-        " left out: as the login",
-        "bench",
-        default="",
-    )
-
-
-def _interface() -> Any:
-    return optional("network interface of the data address", "eth1")
 
 
 class HostKeys(Keys):
@@ -137,20 +117,18 @@ class HostKeys(Keys):
         "data address; of several hosts: a notation of as many, such as 10.0.0.[1-64]",
         "192.168.2.1",
     )
-    interface: Annotated[str | None, INTERFACE] = _interface()
-    boot: Annotated[BootSpec, BOOT] = _boot_key()
-    run_as: Annotated[str, USER] = _run_as()
-
-
-class DefaultKeys(Keys):
-    """What is said of every host that does not say it itself."""
-
-    ssh: Annotated[str | None, DESTINATION] = optional(
-        "OpenSSH destination, with `{host}` for each one's name", "root@{host}"
+    interface: Annotated[str | None, INTERFACE] = optional(
+        "network interface of the data address", "eth1"
     )
-    interface: Annotated[str | None, INTERFACE] = _interface()
-    boot: Annotated[BootSpec, BOOT] = _boot_key()
-    run_as: Annotated[str, USER] = _run_as()
+    boot: Annotated[BootSpec, BOOT] = optional(
+        "how it is booted on another kernel", "grub", default="kexec"
+    )
+    run_as: Annotated[str, USER] = optional(
+        "account as which data is sent and received, and tools run, where the login is root's;"
+        " left out: as the login",
+        "bench",
+        default="",
+    )
 
 
 def _host(value: Plain) -> Any:

@@ -15,7 +15,7 @@ from netbench.campaign.tree import Plain
 from netbench.model import Kernel, build_name
 
 SOURCES = ("image", "deb", "tree", "release", "git")
-OF_GIT = ("rev", "config", "fragment", "make", "layout")
+OF_GIT = ("rev", "config", "fragment", "make")
 TINY, LAB = "tinyconfig", "lab"
 _ON_HOST = kinds.text("a path on the host")
 _RELEASE = kinds.text("a release such as 6.12.38-amd64, or its beginning")
@@ -106,11 +106,6 @@ class KernelKeys(BuildKeys):
     make: Annotated[tuple[str, ...] | None, kinds.argv()] = optional(
         "with git: variables for make", ["CC=gcc-12"]
     )
-    layout: Annotated[int | None, kinds.number("a number of a layout", 0, MOST_BUILDS)] = optional(
-        "with git: the order in which the kernel's code is linked, by seed (left out: 0, the tree's"
-        " own)",
-        1,
-    )
     append: Annotated[str | None, kinds.text("words of a kernel command line")] = optional(
         "words added to the kernel's command line", "mitigations=off"
     )
@@ -153,8 +148,6 @@ def _one_source(value: Plain) -> Any:
     named = next(key for key in sources if key in value)
     if builds is not None and named not in ("builds", "git"):
         raise wrong(f"expected a number of builds with git, got one with {named}; list builds")
-    if builds is not None and "layout" in value:
-        raise wrong("expected builds, of all layouts from 0, or the layout of one, got both")
     if "git" in value and "rev" not in value:
         raise wrong("expected rev with git, such as v6.12, got none")
     if alone := [key for key in OF_GIT if key in value and "git" not in value]:

@@ -176,15 +176,7 @@ def share(what: str, example: str, low: float, high: float) -> Kind:
             fraction = -1.0
         if low <= fraction < high and fraction > 0:
             return fraction
-        percent = (
-            f"{value}%"
-            if isinstance(value, str)
-            and "%" not in value
-            and low <= fraction / 100 < high
-            and fraction > 0
-            else ""
-        )
-        raise expected(f"{what} such as {example}", value, percent)
+        raise expected(f"{what} such as {example}", value)
 
     return Kind(parse, {"type": ["string", "number"], "format": "share", "pattern": SHARE_PATTERN})
 

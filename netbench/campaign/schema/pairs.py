@@ -32,17 +32,10 @@ Names = Annotated[tuple[str, ...], _NAMES]
 
 
 class PairKeys(Keys):
-    """A sender and a receiver."""
+    """A sender and a receiver; of groups, every sender with every receiver."""
 
-    sender: Names = required("the name of a host", "snd")
-    receiver: Names = required("the name of a host", "rcv")
-
-
-class CrossedKeys(Keys):
-    """Every sender with every receiver."""
-
-    senders: Names = required("hosts and groups that send", "rack1")
-    receivers: Names = required("hosts and groups that receive", "rack2")
+    sender: Names = required("hosts and groups that send", "snd")
+    receiver: Names = required("hosts and groups that receive", "rcv")
 
 
 class RingKeys(Keys):
@@ -77,12 +70,10 @@ class StarKeys(Keys):
     )
 
 
-Pairs = PairKeys | CrossedKeys | RingKeys | AllKeys | BisectionKeys | StarKeys
+Pairs = PairKeys | RingKeys | AllKeys | BisectionKeys | StarKeys
 _BY_KEY: Mapping[str, type[Pairs]] = {
     "sender": PairKeys,
     "receiver": PairKeys,
-    "senders": CrossedKeys,
-    "receivers": CrossedKeys,
     "ring": RingKeys,
     "all": AllKeys,
     "bisection": BisectionKeys,

@@ -158,17 +158,10 @@ class KnownHosts:
         )
 
     def _refuse_unknown(self, kind: str, key: bytes) -> None:
-        authority = next((line for line in self._lines if line.marker == "@cert-authority"), None)
-        why = (
-            f" ({authority.place} trusts a certificate authority for it, which netbench does not"
-            " check)"
-            if authority
-            else ""
-        )
         short = kind.removeprefix("ssh-").split("-")[0]
         accept = self._accept(kind, key)
         raise HostKeyError(
-            f"{self._label}: its host key is not known{why}: {kind} {fingerprint(key)}. Compare it"
+            f"{self._label}: its host key is not known: {kind} {fingerprint(key)}. Compare it"
             f" with what\n  ssh-keygen -lf /etc/ssh/ssh_host_{short}_key.pub\nprints on the host"
             f" itself; if they are equal, accept it with\n  {accept}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from netbench.kernels.boot.state import State, is_of
 from netbench.model import Host, Kernel
 
 CONSOLE_LINES = 50  # a panic's own, and those before it
-CONSOLE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -80,19 +78,4 @@ class BootMethod(ABC):
 
     def console(self, host: Host) -> list[str]:
         """The last lines of the host's console; none where it has none."""
-        return console_file(host)
-
-
-def console_file(host: Host) -> list[str]:
-    """The last lines of the file that a host's console is written to, where the campaign
-    names one.
-    """
-    if not host.boot.console:
         return []
-    try:
-        with open(host.boot.console, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - CONSOLE_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()[-CONSOLE_LINES:]
-            return [line.rstrip() for line in lines]
-    except OSError as error:
-        return [f"{host.boot.console}: {error.strerror}"]

@@ -112,17 +112,11 @@ def _make_initrd(machine: Machine, folder: str, release: str) -> None:
     place = f"/lib/modules/{release}"
     # A folder of another build with that release is covered for as long as it takes.
     with machine.showing_modules(f"{folder}/{release}", place):
-        if machine.has("mkinitramfs"):
-            machine.run(
-                "mkinitramfs", "-o", f"{folder}/initrd", release, seconds=INITRD_SECONDS, root=True
-            )
-        elif machine.has("dracut"):
-            words = "dracut --force --no-hostonly --add kernel-network-modules --kver".split()
-            made = (release, f"{folder}/initrd")
-            machine.run(*words, *made, seconds=INITRD_SECONDS, root=True)
-        else:
+        if not machine.has("mkinitramfs"):
             raise BootError(
-                f"{machine.name}: the host has neither mkinitramfs nor dracut to make an initrd;"
-                " install one, or put an image and its initrd on the host, and name them with"
+                f"{machine.name}: the host has no mkinitramfs to make an initrd; install"
+                " initramfs-tools, or put an image and its initrd on the host, and name them with"
                 " `image:` and `initrd:`"
             )
+        made = f"{folder}/initrd"
+        machine.run("mkinitramfs", "-o", made, release, seconds=INITRD_SECONDS, root=True)

@@ -16,9 +16,7 @@ from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
 from netbench.model import Kernel
 
-CONFIGURATIONS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg", "/boot/efi/EFI/debian/grub.cfg")
-PROGRAMS = ("grub-reboot", "grub2-reboot")
-EDITORS = ("grub-editenv", "grub2-editenv")
+CONFIGURATION = "/boot/grub/grub.cfg"
 _ENTRY = re.compile(
     r"""\s*(menuentry|submenu)\s+(?:'([^']*)'|"([^"]*)")"""
     r"""(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
@@ -38,15 +36,13 @@ class Grub(BootMethod):
     )
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:
-        if not any(machine.has(program) for program in PROGRAMS):
+        if not machine.has("grub-reboot"):
             return (
                 "the host has no grub-reboot; install grub2-common there, or name another way to"
                 " boot"
             )
-        if not any(machine.exists(path) for path in CONFIGURATIONS):
-            return (
-                f"the host has no grub.cfg ({', '.join(CONFIGURATIONS)}); name another boot method"
-            )
+        if not machine.exists(CONFIGURATION):
+            return f"the host has no {CONFIGURATION}; name another boot method"
         odd = [kernel.name for kernel in kernels if not kernel.release or kernel.append]
         if odd:
             return (
@@ -67,22 +63,19 @@ class Grub(BootMethod):
         return Target("", original_kernel.release)
 
     def _choose(self, machine: Machine, release: str) -> None:
-        path = next((path for path in CONFIGURATIONS if machine.exists(path)), CONFIGURATIONS[0])
-        entry = entry_of(machine.run("cat", path, root=True), release)
+        entry = entry_of(machine.run("cat", CONFIGURATION, root=True), release)
         if not entry:
             raise BootError(
-                f"{machine.name}: {path} has no menu entry for {release}; run `update-grub` on the"
-                " host"
+                f"{machine.name}: {CONFIGURATION} has no menu entry for {release}; run"
+                " `update-grub` on the host"
             )
-        program = next((program for program in PROGRAMS if machine.has(program)), PROGRAMS[0])
-        machine.run(program, entry, root=True)
+        machine.run("grub-reboot", entry, root=True)
 
     def reboot(self, machine: Machine, target: Target) -> None:
         restart(machine)
 
     def cancel(self, machine: Machine) -> None:
-        for program in filter(machine.has, EDITORS):
-            machine.attempt(program, "-", "unset", "next_entry", root=True)
+        machine.attempt("grub-editenv", "-", "unset", "next_entry", root=True)
 
 
 def entry_of(text: str, release: str) -> str:

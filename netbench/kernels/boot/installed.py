@@ -11,19 +11,7 @@ from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import is_of
 from netbench.model import Kernel
 
-_IMAGES = (
-    "/boot/vmlinuz-{}",
-    "/boot/vmlinux-{}",
-    "/boot/Image-{}",
-    "/usr/lib/modules/{}/vmlinuz",
-    "/lib/modules/{}/vmlinuz",
-)
-_INITRDS = (
-    "/boot/initrd.img-{}",
-    "/boot/initramfs-{}.img",
-    "/boot/initrd-{}",
-    "/usr/lib/modules/{}/initrd",
-)
+_IMAGE, _INITRD = "/boot/vmlinuz-{}", "/boot/initrd.img-{}"
 _PREFIX = "vmlinuz-"
 
 
@@ -41,9 +29,7 @@ def releases(machine: Machine) -> list[str]:
     names = {
         name.removeprefix(_PREFIX) for name in machine.listing("/boot") if name.startswith(_PREFIX)
     }
-    for folder in ("/usr/lib/modules", "/lib/modules"):
-        names |= set(machine.listing(folder))
-    return sorted(names, key=version)
+    return sorted(names | set(machine.listing("/lib/modules")), key=version)
 
 
 def find(machine: Machine, wanted: str) -> Installed:
@@ -52,9 +38,9 @@ def find(machine: Machine, wanted: str) -> Installed:
     """
     present = releases(machine)
     for release in candidates(present, wanted):
-        image = _first(machine, _IMAGES, release)
-        if image:
-            return Installed(release, image, _first(machine, _INITRDS, release))
+        image, initrd = _IMAGE.format(release), _INITRD.format(release)
+        if machine.exists(image):
+            return Installed(release, image, initrd if machine.exists(initrd) else "")
     listed = f"only {', '.join(present)}" if present else "/boot and /lib/modules have no kernel"
     raise BootError(f"{machine.name}: no kernel {wanted} is installed, {listed}")
 
@@ -84,9 +70,3 @@ def missing(machine: Machine, kernels: Iterable[Kernel]) -> str:
         except BootError as error:
             problems.append(str(error).removeprefix(f"{machine.name}: "))
     return "; ".join(problems)
-
-
-def _first(machine: Machine, patterns: tuple[str, ...], release: str) -> str:
-    return next(
-        (path for pattern in patterns if machine.exists(path := pattern.format(release))), ""
-    )

@@ -25,8 +25,7 @@ class Kexec(BootMethod):
         "kexec -l IMAGE --command-line=LINE --initrd=INITRD",
         "systemctl kexec (or kexec -e)",
         "systemctl reboot (or reboot)",
-        "mkinitramfs or dracut, with a link or a mount at /lib/modules/RELEASE, for kernels that"
-        " are copied",
+        "mkinitramfs, with a link or a mount at /lib/modules/RELEASE, for kernels that are copied",
     )
 
     def why_not(self, machine: Machine, kernels: Sequence[Kernel]) -> str:

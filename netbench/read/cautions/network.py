@@ -14,6 +14,7 @@ from netbench.read.stack import Runs
 from netbench.result.files import HostEntry
 
 OPTIONS = (*BUFFERS, "congestion")
+CONGESTION = {"congestion", "sysctl.net.ipv4.tcp_congestion_control"}
 TCP_METRICS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
 
 
@@ -55,6 +56,29 @@ def read_back(evidence: Evidence) -> Cautions:
                 "`check` says what the host supports, and what this user may choose",
                 kind="setting",
             )
+
+
+@caution(80, remedy="set transfer.congestion, or sweep it")
+def congestion(evidence: Evidence) -> Cautions:
+    """Cells ran with bbr, or with different congestion control that is not a factor."""
+    used: dict[str, set[str]] = {}
+    for r in evidence.result.readbacks:
+        if r.name == "congestion" and r.side == "sender" and r.read:
+            used.setdefault(r.read, set()).add(evidence.label(r.cell, r.pair))
+    for name in sorted(name for name in used if name.startswith("bbr")):
+        yield Caution(
+            f"{name} paces by the bandwidth that it probed: throughput depends on when it probes,"
+            " and CPU includes its pacing timers.",
+            tuple(sorted(used[name])),
+            f"read back in {count(len(used[name]), 'cell')}",
+            "runs of 30 s or more, or cubic where the network is not what is tested",
+        )
+    if len(used) > 1 and not CONGESTION & set(evidence.result.factors):
+        each = (f"{name} in {count(len(cells), 'cell')}" for name, cells in sorted(used.items()))
+        yield Caution(
+            "Cells ran with different congestion control, which is not a factor.",
+            evidence="; ".join(each),
+        )
 
 
 def _as_asked(r: Readback) -> bool:

@@ -31,6 +31,7 @@ SECTIONS = (
     _Row("cells", "cell_tables", of_cells=True),
     _Row("comparison", "level_tables", of_cells=True),
     _Row("boots", "boot_tables"),
+    _Row("factors", "level_tables"),
     _Row("cautions", "how_made"),
     _Row("meters", "sides", of_cells=True),
     _Row("interrupts", "sides", of_cells=True),

@@ -1,4 +1,4 @@
-"""The comparisons that a campaign asks for."""
+"""The comparisons that a campaign asks for, and those of its other factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from netbench.read.control import holds
 from netbench.read.metrics import describe
-from netbench.report.blocks import Block, Plot, Section, Table, Value, keyed, tabled
+from netbench.report.blocks import Block, Plot, Prose, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import share
 from netbench.report.phrases import title
 from netbench.report.source import Source
@@ -127,3 +127,20 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
     whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
     notes += [f"{NO_VERDICT}: {why}." for why in whys]
     return notes
+
+
+def factors(source: Source) -> Section | None:
+    """A table for each other factor and metric that answers; None where nothing else is swept."""
+    tables: list[Block] = [
+        table(
+            f"{factor} against {family[0].baseline}: {title(metric, source.result)}",
+            family,
+            source.several,
+        )
+        for factor, families in source.other_answers.items()
+        for metric, family in families.items()
+    ]
+    if not tables:
+        return None
+    how = "Each factor is a question of its own: its intervals are corrected for its rows alone."
+    return Section("factors", "The other factors", (*_noted_once(tables), Prose((how,))))

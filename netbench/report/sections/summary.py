@@ -44,8 +44,9 @@ def summary(source: Source) -> Section:
         answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
-    told = tuple(map(Finding, _profiled(source)))
-    answers += told if len(told) <= SENTENCES else ()
+    for more in (_others, _profiled):
+        told = tuple(map(Finding, more(source)))
+        answers += told if len(told) <= SENTENCES else ()
     if answers:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
@@ -67,6 +68,20 @@ def _compared(source: Source) -> Iterator[Finding]:
         if along := _along(source, mine):
             names = " against ".join(mine[0].names)
             yield Finding(f"{names} is of all that goes with it: {along}.")
+
+
+def _others(source: Source) -> Iterator[str]:
+    """The other factors of the sweep: a sentence a level, in the metrics that `repeat` asks for, or
+    the first.
+    """
+    wanted = [name for name in source.answers if name in source.result.repeat.metrics]
+    for families in source.other_answers.values():
+        shown = [families[m] for m in wanted or [*families][:1] if m in families]
+        for level in dict.fromkeys(c.level for family in shown for c in family):
+            mine = [[c for c in family if c.level == level] for family in shown]
+            told = _level_told(source, [family for family in mine if family])
+            along = _along(source, [c for family in mine for c in family])
+            yield f"{told.removesuffix('.')}; {along}." if along else told
 
 
 def _level_told(source: Source, families: Sequence[Sequence[Comparison]]) -> str:

@@ -93,8 +93,6 @@ def test_ports_and_hosts_that_are_this_machine(tmp_path: Path) -> None:
     hosts = read(tmp_path, "{from: hosts}", inventory=inventory).hosts
     found = {name: host.ssh for name, host in hosts.items()}
     assert found == {"six": "ssh://a@[fd00::1]:22", "own": "x@y", "here": None}
-    more = read(tmp_path, "{from: hosts}", "defaults: {ssh: 'x@{host}', run_as: b}\n", inventory)
-    assert {(host.ssh, host.run_as) for host in more.hosts.values() if host.local} == {(None, "b")}
 
 
 A_AND_B = {
@@ -110,18 +108,17 @@ def test_names_beside_an_inventory_override_it(tmp_path: Path) -> None:
         tmp_path,
         "\n  from: racks/hosts\n  n[1-2]: {interface: eth9}\n  n2: {address: 10.0.0.2}\n"
         "  n3: local\n  new: {ssh: root@new}\n",
-        "defaults: {interface: eth0, run_as: bench}\ngroups: {b: [n3, new]}\npairs: {senders: a, receivers: b}\n",
+        "groups: {b: [n3, new]}\npairs: {sender: a, receiver: b}\n",
         *_below(tmp_path, json.dumps(A_AND_B)),
     )
     hosts = campaign.hosts
     assert {name: (host.ssh, host.address, host.interface) for name, host in hosts.items()} == {
         "n1": ("n1", None, "eth9"),
         "n2": ("n2", "10.0.0.2", "eth9"),
-        "n3": (None, None, "eth0"),
+        "n3": (None, None, None),
         "n4": ("n4", None, "eth1"),
-        "new": ("root@new", None, "eth0"),
+        "new": ("root@new", None, None),
     }
-    assert {host.run_as for host in hosts.values()} == {"bench"}
     assert campaign.groups == {"a": ("n1", "n2", "n3", "n4"), "b": ("n3", "new")}
 
 
@@ -277,8 +274,8 @@ def test_a_bisections_pairs_are_of_the_campaigns_seed() -> None:
         ("{ring: [rack2, n1]}", "m1>m2 m2>n1 n1>m1"),
         ("{all: 'n[1-2]'}", "n1>n2 n2>n1"),
         ("{star: rack1, hub: n2}", "n1>n2 n3>n2 n2>n1 n2>n3"),
-        ("{senders: rack1, receivers: rack2}", "n1>m1 n1>m2 n2>m1 n2>m2 n3>m1 n3>m2"),
-        ("{senders: rack2, receivers: all}", "m1>n1 m1>n2 m1>n3 m1>m2 m2>n1 m2>n2 m2>n3 m2>m1"),
+        ("{sender: rack1, receiver: rack2}", "n1>m1 n1>m2 n2>m1 n2>m2 n3>m1 n3>m2"),
+        ("{sender: rack2, receiver: all}", "m1>n1 m1>n2 m1>n3 m1>m2 m2>n1 m2>n2 m2>n3 m2>m1"),
         ("[{sender: rack1, receiver: m1}]", "n1>m1 n2>m1 n3>m1"),
         ("[{sender: 'n[1-2]', receiver: m1}, {ring: rack2}]", "n1>m1 n2>m1 m1>m2 m2>m1"),
         ("[{sender: 'rack[1-2]', receiver: n1}]", "n2>n1 n3>n1 m1>n1 m2>n1"),

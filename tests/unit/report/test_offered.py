@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 from netbench.read import gates
-from netbench.read.grounds import FOREIGN, MISSED, NO_RATE
+from netbench.read.grounds import MISSED, NO_RATE
 from netbench.report import html, junit, letter, text
 from netbench.report.build import Report, build
 from netbench.report.question import of_factor, of_results
@@ -116,32 +115,3 @@ def test_compare_is_about_cpu_unless_throughput_is_asked_for(tmp_path: Path) -> 
         assert "fixed by rate: 1Gb/s" in compared.offered
     assert "throughput" in of_factor(a, "send", metrics=["throughput"]).families
     assert "throughput" in of_results(a, b, metrics=["throughput"]).families
-
-
-FACTORS = {"send": ("readwrite", "sendfile"), "pin": ("none", "apart")}
-
-
-@pytest.mark.parametrize(("others", "said"), [(90, True), (0, False)])
-def test_a_busy_host_gives_no_verdict_by_its_meters(
-    tmp_path: Path, others: int, said: bool
-) -> None:
-    """A meter of whole hosts counts other programs: 0.9 CPUs of them in each block here."""
-    folder = Synth(FACTORS, compare={"factor": "send", "baseline": "readwrite"}).write(
-        tmp_path / "r"
-    )
-    entry = {
-        "time": "",
-        "host": "here",
-        "ns": [0, 10**9],
-        "counters": {},
-        "cpu": {"user": [0, 50 + others]},
-        "own": [0, 50],
-    }
-    lines = "".join(json.dumps({**entry, "block": block}) + "\n" for block in range(10))
-    (folder / "samples" / "noise.jsonl").write_text(lines)
-    report = build(folder)
-    assert ("noise" in {caution.kind for caution in report.source.cautions}) == said
-    for c in report.source.comparisons["system_demand"]:
-        assert (c.verdict, c.unsettled) == ((NO_VERDICT, FOREIGN) if said else ("better", ""))
-    own = report.source.answers.get("system_demand.rusage", [])
-    assert [c.verdict for c in own] == ["better"] * 2 * said

@@ -73,9 +73,8 @@ def test_cells_that_lack_a_factor(tmp_path: Path) -> None:
 
 def test_tools_that_send_nothing_are_not_ranked(tmp_path: Path) -> None:
     """A copy on one host is faster than any transfer."""
-    assert {name for name, tool in TOOLS.items() if "copies" in inspect.getsource(type(tool))} == {
-        *COPIES
-    }
+    copies = {name for name, tool in TOOLS.items() if "copies" in inspect.getsource(type(tool))}
+    assert copies <= {*COPIES}
     made = Synth({"tool": ("none", "iperf3", "cat")})
     made.truth = lambda f: ({"none": 20.0, "iperf3": 15.0, "cat": 60.0}[f["tool"]], 0.5, 0.5)
     said = " ".join(text.render(build(made.write(tmp_path / "r"))).split())

@@ -163,7 +163,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         Synth(pairs=("a>b",), edit=messy, spread=0.1, repeat={"min": 4, "max": 30}).write,
         ("summary", "cells", "cautions", "proof"),
     ),
-    "one run": (Synth({"send": ("sendfile",)}, runs=1).write, ("summary", "cells")),
+    "one run": (Synth({"send": ("sendfile",)}, runs=1).write, ("summary", "cells", "promise")),
     "nothing swept": (Synth({}, runs=5).write, ("summary", "cells", "method")),
     "no run": (Synth(runs=3, edit=lambda record: None).write, ()),
     "all refused": (
@@ -185,9 +185,15 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     ),
     "emulated": (BOOTS(facts={"snd": TCG["snd"]}).write, ("summary", "boots", "cells")),
     "matrix": (Synth(METHODS, runs=5, pairs=TWO, edit=copying).write, ("summary", "matrix")),
+    "other factors": (
+        Synth(
+            {**SENDS, "pin": ("none", "apart"), "socket_buffer": ("32K", "128K")}, compare=SEND
+        ).write,
+        ("summary", "comparison", "factors"),
+    ),
     "a rate": (
         partial(written, PACED, "transfer: {rate: 1Gb/s}\n"),
-        ("summary", "comparison"),
+        ("summary", "comparison", "factors"),
     ),
     "what goes along": (
         partial(
@@ -221,14 +227,15 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "profiles": (profiled, ("summary", "profile")),
     "a control agrees": (
         PROMISED(compare={**SEND, "control": True}).write,
-        ("summary", "comparison"),
+        ("summary", "comparison", "promise"),
     ),
     "a control does not": (
         PROMISED(compare={**SEND, "control": True}, edit=shifted).write,
-        ("comparison", "cautions"),
+        ("comparison", "promise", "cautions"),
     ),
-    "precise": (PROMISED(compare=SEND, repeat=RANGE).write, ("method",)),
-    "drift": (PROMISED(repeat=RANGE, drift=0.1).write, ("cautions",)),
+    "precise": (PROMISED(compare=SEND, repeat=RANGE).write, ("promise", "method")),
+    "not precise": (Synth(LEVELS, compare=SEND, repeat=RANGE, spread=0.2).write, ("promise",)),
+    "drift": (PROMISED(repeat=RANGE, drift=0.1).write, ("promise", "cautions")),
     "a slow host": (
         MadeFleet(
             pairs=bisection(names(60), 8),
