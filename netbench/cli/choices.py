@@ -11,18 +11,6 @@ from netbench.cli.output import fold, say, say_json, table
 from netbench.cli.verb import add_json, add_results
 
 KINDS = "methods meters settings tools facts metrics cautions results".split()
-FLAGS = {
-    "delivers": "delivers",
-    "no_data": "moves no data",
-    "from_memory": "from memory",
-    "from_zero": "from zero",
-    "from_file": "from files",
-    "to_discard": "to discard",
-    "to_file": "to a file",
-    "always": "always on",
-    "host_wide": "whole kernel",
-    "fetches": "pairs with its own name only",
-}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,9 +53,7 @@ def _result(row: Mapping[str, Any]) -> list[str]:
 
 
 def _about(row: Mapping[str, Any]) -> str:
-    flags = [text for flag, text in FLAGS.items() if flag in row["flags"]]
-    text = str(row["about"]) + (f" ({', '.join(flags)})" if flags else "")
-    return text + (f"; CANNOT RUN HERE: {row['why_not']}" if row["why_not"] else "")
+    return f"{row['about']}; CANNOT RUN HERE: {row['why_not']}" if row["why_not"] else row["about"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

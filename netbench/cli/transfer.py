@@ -30,23 +30,26 @@ keys, each with an example:
   repeat.min=5                    runs of it, for an interval
   meters='[rusage, procstat, perf]'            what is counted: `list meters`
 """
-FLAGS: dict[str, tuple[str | int | None, str]] = {
-    "-c": ("?", "{}"),
-    "-t": (None, "duration={}s"),
-    "-n": (None, "bytes={}"),
-    "-l": (None, "chunk={}"),
-    "-P": (None, "streams={}"),
-    "-R": (0, "pairs={{sender: HOST, receiver: here}}"),
-    "-b": (None, "rate={}b/s"),
-    "-w": (None, "socket_buffer={}"),
-    "-C": ("?", "congestion={}"),
-    "-Z": (0, "send=sendfile"),
-    "-A": (None, "pin={{sender: {0}, receiver: {1}}}"),
-    "-J": (0, "--json"),
-    "-V": (0, "--full"),
-    "-H": (None, "{}"),
+VALUE: dict[str, Any] = {}
+NO_VALUE: dict[str, Any] = {"action": "store_const", "const": ""}
+OPTIONAL: dict[str, Any] = {"nargs": "?", "const": ""}
+FLAGS = {
+    "-H": (VALUE, "{}"),
+    "-c": (OPTIONAL, "{}"),
+    "-t": (VALUE, "duration={}s"),
+    "-n": (VALUE, "bytes={}"),
+    "-l": (VALUE, "chunk={}"),
+    "-P": (VALUE, "streams={}"),
+    "-R": (NO_VALUE, "pairs={{sender: HOST, receiver: here}}"),
+    "-b": (VALUE, "rate={}b/s"),
+    "-w": (VALUE, "socket_buffer={}"),
+    "-C": (OPTIONAL, "congestion={}"),
+    "-Z": (NO_VALUE, "send=sendfile"),
+    "-A": (VALUE, "pin={{sender: {0}, receiver: {1}}}"),
+    "-J": (NO_VALUE, "--json"),
+    "-V": (NO_VALUE, "--full"),
 }
-"""Of iperf3's and netperf's flags how many values each has, and the word that does it."""
+"""Of iperf3's and netperf's flags what argparse has to know, and the word that does it."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 NETPERF = {"-l": "duration={}s", "-c": "", "-C": "", "-t": ""}
 """Those that netperf, which is told by -H, means otherwise."""
@@ -62,8 +65,10 @@ NOTHING |= {"-C": NOTHING["-c"]}
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.foreign:
-        raise RequestError(_translated(options.foreign, options.words))
+    given = vars(options)
+    foreign = [(f, given[f]) for f in dict.fromkeys((*FLAGS, *NOTHING)) if given[f] is not None]
+    if foreign:
+        raise RequestError(_translated(foreign, options.words))
     told: list[Second] = []
 
     def tell_second(second: Second) -> None:
@@ -97,10 +102,10 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
     command in netbench's words.
     """
     is_netperf = any(flag == "-H" for flag, _ in flags)
-    host = next((value for flag, value in flags if flag in ("-c", "-H")), "")
+    host = next((value for flag, value in flags if flag in ("-c", "-H") and value), "")
     rows, keys = [], list(words)
     for flag, value in flags:
-        template = FLAGS.get(flag, (None, ""))[1]
+        template = FLAGS.get(flag, (VALUE, ""))[1]
         if is_netperf:
             template = METHODS.get(value, NETPERF.get(flag, template))
         key = template.format(*(value.split(",") * 2))
@@ -120,15 +125,6 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
     )
 
 
-class _Foreign(argparse.Action):
-    """Notes a flag that another program has."""
-
-    def __call__(
-        self, parser: object, options: argparse.Namespace, value: Any, flag: str | None = None
-    ) -> None:
-        options.foreign = [*options.foreign, (flag, value if isinstance(value, str) else "")]
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [HOST] [KEY=VALUE]... [OPTION]..."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -143,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--full", action="store_true", help="print the whole report")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
-    parser.set_defaults(foreign=[])
     for flag in dict.fromkeys((*FLAGS, *NOTHING)):
-        count = FLAGS.get(flag, (0, ""))[0]
-        parser.add_argument(flag, nargs=count, action=_Foreign, help=argparse.SUPPRESS)
+        parser.add_argument(
+            flag, dest=flag, help=argparse.SUPPRESS, **FLAGS.get(flag, (NO_VALUE, ""))[0]
+        )

@@ -26,7 +26,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
         ("-A 2", "'pin={sender: 2, receiver: 2}'"),
         ("-J -V streams=2 -c localhost", "streams=2 --json --full"),
-        ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv duration=10s send=sendfile"),
+        ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv send=sendfile duration=10s"),
         ("-H rcv -t TCP_MAERTS", "rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-u --bidir -s duration=1s", "duration=1s"),
     ],

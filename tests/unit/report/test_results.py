@@ -197,8 +197,8 @@ def outputs(name: str, stored: bool = True) -> list[Any]:
         notebook, timeout=120, resources={"metadata": {"path": str(NOTEBOOKS)}}
     ).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    texts = [[plain(one) or one.get("text", "") for one in each] for each in (before, shown)]
-    assert not stored or texts[0] == texts[1], "store them by `python -m tools.notebooks`"
+    forms = [[sorted(one.get("data", {})) for one in each] for each in (before, shown)]
+    assert not stored or forms[0] == forms[1], "store them by `python -m tools.notebooks`"
     assert {one["output_type"] for one in before} <= {"execute_result", "display_data", "stream"}
     return shown
 
