@@ -45,6 +45,14 @@ def contradicted(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(66, remedy="add the meter rusage; `check` says what the meters lack that are named")
+def no_cpu(evidence: Evidence) -> Cautions:
+    """No meter of the campaign counted CPU time, which perf does by the CPU's own counters."""
+    result = evidence.result
+    if len(result.ok) and not any("_cpu" in name for name in result.metrics):
+        yield Caution("No meter counted CPU time.", evidence="no CPU metric in any run")
+
+
 def _out_of_cache(runs: Runs) -> Iterator[tuple[str, tuple[Place, list[float]]]]:
     """Of the runs whose source was not as asked, `warm` or `cold`, where, and what share of their
     bytes came from the page cache.

@@ -81,10 +81,17 @@ def bbr(record: Record) -> Record:
     return record
 
 
+def bare(record: Record) -> Record:
+    """Without a meter of CPU time."""
+    for side in ("sender", "receiver"):
+        record[side] = {name: record[side][name] for name in ("host", "time_ns", "flow")}
+    return record
+
+
 BUFFER = {"asked": 4194304, "read": 425984}
 RENO, DEFAULT = congestion("reno", "cubic"), congestion("cubic or default", "bbr")
 CUT = {"cut": {"sender": 5.1, "receiver": 9.0}}
-PLACES = {"drift": "snd>rcv", "congestion": "", "shared": "here>here"}
+PLACES = {"drift": "snd>rcv", "congestion": "", "no_cpu": "", "shared": "here>here"}
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
     ("drift", "Kendall", Synth(pairs=TWO, runs=20, drift=0.1)),
@@ -107,6 +114,7 @@ FAULTS = [
     ("rejected_connections", "80 connections", changed(receiver__rejected_connections=2)),
     ("missing", "1 of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "?"}))),
     ("shared", "boot id", Synth()),
+    ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),
     ("dependence", "rises over time", Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001)),
 ]
 
