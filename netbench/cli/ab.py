@@ -45,7 +45,10 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
         save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
-    written = 'printf %s "$netbench_was" > "$netbench_mark" && sync "$netbench_mark"'
+    written = (
+        'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
+        ' && mv "$netbench_mark.new" "$netbench_mark"'
+    )
     apply = f"netbench_was=$({save}) && mkdir -p /var/lib && {written} && {{ {options.change}\n}}"
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     back = f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark"; }}'

@@ -201,7 +201,11 @@ class Conductor:
         """Blocks until no cell is open, the limit is reached, a host is lost or the user
         interrupts. Errors: HostBusy; EngineError; StoreError.
         """
-        self._begin()
+        try:
+            self._begin()
+        except BaseException:
+            self._restore()
+            raise
         why: Why
         try:
             with self._limited():

@@ -321,6 +321,7 @@ class HeldSettings:
         shares = undone_by(worker, self._identity, [BEGUN])
         worker.operate("undone", (self._identity, "0"), "begin")
         if mates and not shares and any(map(self.wanted, Plan(self._campaign).units)):
+            worker.operate("undone", (self._identity, "0"), "end")
             why = f"{host} and {mates[0]} are one machine, whose settings are undone in turn"
             what = f"{why}; they are reached as two accounts, or have two folders /run"
             raise EngineError(0, 0, "undo", what, "reach both as the same account")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -620,7 +621,10 @@ def test_hosts_of_one_kernel_are_one_account_s(tmp_path: Path) -> None:
 
 
 def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
-    """It does not hold the lock of the host; continued it would undo what was undone for it."""
+    """It does not hold the lock of the host; continued it would undo what was undone for it. Also by
+    a netbench that was installed since.
+    """
+    other = str(shutil.copy(HELPER[0], tmp_path))
     files, journal = Files(tmp_path), list[Any]()
     processes = [LocalProcess(HELPER) for _ in range(2)]
     pair = [Worker(p, h) for p, h in zip(processes, ("lower", "upper"), strict=True)]
@@ -630,7 +634,8 @@ def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
     os.kill(processes[1].pid, signal.SIGSTOP)
     for process in processes:
         process.write_end()
-    again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+    helpers = {h: LocalProcess((other, *HELPER[1:])) for h in ("lower", "upper")}
+    again = {host: Worker(process, host) for host, process in helpers.items()}
     there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
     left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
     list(put_back(there, left, journal.append, NAME))

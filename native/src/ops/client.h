@@ -96,6 +96,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 int nb_note_held(uint32_t scope, struct nb_error *error);
 void nb_note_leaving(uint32_t scope);
 void nb_note_undone(uint32_t scope);
+/* Whether another process, which lives, writes into the log that this one has looked into. */
+int nb_log_has(pid_t pid);
 /* Processes that change one kernel have one stack: wait while others hold a scope above this one.
  * Not for long for one whose controller is still there: *tries counts down, for all entries
  * together; nor for ever for one that is stopped while it undoes. */

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,9 @@ static const char OPERATION[] = "undone";
 
 enum { UNDONE = INT32_MIN, CHANGES = 1 << 20, BATCH = 1024 };
 enum { LOGS = 4 }; /* of an account that is not root, 4 MiB each: /run is root's */
+/* Where the byte is that a process which may hold something keeps locked (F_OFD_SETLK,
+ * fcntl_locking(2)) as long as it lives, by its pid. */
+static const off_t LIVES = (off_t)1 << 40;
 enum { TURN_NS = 10000000, TURNS = 5000 };
 
 static int log_file = -1;
@@ -68,12 +70,25 @@ static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
 	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
 }
 
+/* Whether another process has that byte. */
+static int is_locked(int fd, int32_t pid)
+{
+	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + pid, .l_len = 1 };
+
+	return !fcntl(fd, F_OFD_GETLK, &life) && life.l_type != F_UNLCK;
+}
+
+int nb_log_has(pid_t pid)
+{
+	return log_file >= 0 && pid > 0 && is_locked(log_file, pid);
+}
+
 /* Another process, which lives, that an entry is held by; 0: there is none. */
-static int32_t holder_of(int32_t entry)
+static int32_t holder_of(int fd, int32_t entry)
 {
 	int32_t pid = entry == UNDONE ? 0 : abs(entry);
 
-	return pid && pid != (int32_t)getpid() && !kill(pid, 0) ? pid : 0;
+	return pid && pid != (int32_t)getpid() && is_locked(fd, pid) ? pid : 0;
 }
 
 /* How much from a scope on other processes hold, which live; *stay: one of them does not undo it.
@@ -86,7 +101,7 @@ static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
 	*stay = 0;
 	for (; (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
 		for (size_t i = 0; i < count; i++) {
-			if (!(pid = holder_of(entries[i])))
+			if (!(pid = holder_of(fd, entries[i])))
 				continue;
 			*stay |= entries[i] > 0;
 			held++;
@@ -138,9 +153,11 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 
 	if (!status && fd < 0 && errno != ENOENT && !geteuid())
 		return fail_log(error);
-	if (fd >= 0 && !strcmp(nb_target_word(target, 1), "holders"))
+	if (fd >= 0 && !strcmp(nb_target_word(target, 1), "holders")) {
 		held_from(fd, 0, &stay, text);
-	else
+		if (log_file < 0)
+			log_file = dup(fd); /* these may have to be ended */
+	} else {
 		for (; fd >= 0 && (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
 			for (uint32_t i = 0; i < count; i++) {
 				if (entries[i] == UNDONE)
@@ -149,8 +166,9 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 					fprintf(text, "%u %u\n", first, scope + i - 1);
 				first = scope + i + 1;
 			}
-	if (first < scope)
-		fprintf(text, "%u %u\n", first, scope - 1);
+		if (first < scope)
+			fprintf(text, "%u %u\n", first, scope - 1);
+	}
 	if (fd >= 0)
 		close(fd);
 	return status;
@@ -176,6 +194,7 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 	char name[64];
 	int status = name_log(target, name, error), folder = status ? -1 : nb_lock_folder();
 	int fd = -1, ends = !strcmp(value, "end");
+	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + getpid(), .l_len = 1 };
 
 	if (status)
 		return status;
@@ -190,13 +209,18 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 				 "%d campaigns of this account have left something changed", LOGS);
 	else if ((fd = nb_lock_open(name, O_CREAT)) < 0)
 		status = fail_log(error);
-	close(folder);
 	if (log_file >= 0)
 		close(log_file);
 	log_file = fd;
-	if (!status && !ends && note((uint32_t)strtoul(value, NULL, 10), UNDONE))
-		status = fail_log(
-			error); /* `begin` is 0: who shares the log sees that it is there */
+	if (fd >= 0)
+		fcntl(fd, F_OFD_SETLK, &life);
+	/* `begin` is 0: who shares the log sees that it is there. */
+	if (!status && !ends && note((uint32_t)strtoul(value, NULL, 10), UNDONE)) {
+		status = fail_log(error);
+		if (!strcmp(value, "begin"))
+			unlinkat(folder, name, 0);
+	}
+	close(folder);
 	return status;
 }
 

@@ -13,7 +13,7 @@
 
 #include "../clock.h"
 #include "../proc_text.h"
-#include "op.h"
+#include "client.h"
 
 enum { PATH = 64, WORDS = 4096, ATTEMPTS = 1000 };
 
@@ -28,13 +28,16 @@ static ssize_t read_proc(const char *pid, const char *name, char *text)
 }
 
 /* Whether it is the same program with the same words as this process, and of the same user: its
- * number may be another process's by now. */
+ * number may be another process's by now. Another copy of the program is told by the log of its
+ * campaign, in which workers alone are. */
 static int is_worker(const char *pid)
 {
 	char path[PATH], mine[WORDS], its[WORDS];
 	ssize_t length = read_proc("self", "cmdline", mine);
 	struct stat own, other, folder;
 
+	if (nb_log_has((pid_t)strtol(pid, NULL, 10)))
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%.20s", pid);
 	if (length != read_proc(pid, "cmdline", its) || memcmp(mine, its, (size_t)length) ||
 	    stat(path, &folder) || folder.st_uid != geteuid())
