@@ -227,7 +227,7 @@ def restore(result: Path) -> list[str]:
     """
     from netbench import lab
     from netbench.result import campaign_state
-    from netbench.run.restore import restore
+    from netbench.run.restore import restore, restore_here
 
     state = campaign_state.find(result) or campaign_state.named(str(result))
     if state is None:
@@ -235,13 +235,15 @@ def restore(result: Path) -> list[str]:
     dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
     if dead.lab is None:
         return restore(state, dead)
-    removed = [f"removed {line}" for line in lab.reap()]
-    return removed or ["nothing to restore: the campaign's lab is gone"]
+    done = [f"removed {line}" for line in lab.reap()]
+    done += restore_here(state, dead) if dead.lab.kind == "netns" else []
+    return done or ["nothing to restore: the campaign's lab is gone"]
 
 
 def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
-    then a line for each thing. A lab's hosts are no part of it.
+    then a line for each thing. Of a lab's hosts what they
+    have changed of this machine.
     """
     from netbench.live.locked import is_locked
     from netbench.result import campaign_state
@@ -253,8 +255,7 @@ def left_changed() -> Mapping[str, list[str]]:
         journal = Journal(state.journal)
         if journal.left():
             dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-            lines = [] if dead.lab else restore_plan(dead, journal)
-            if lines:
+            if lines := restore_plan(dead, journal):
                 running = " (running)" if is_locked(state.journal) else ""
                 found[state.path.name] = [f"{dead.name} {state.result}{running}", *lines]
     return found

@@ -15,7 +15,8 @@ from netbench.lab import sshd, state
 from netbench.lab.command import Tools
 from netbench.lab.state import SWITCH, interface_name, namespace_name
 
-_GRACE = 3.0  # for workers to undo their settings, once their connection is gone
+_GRACE = 3.0
+_UNDO = 60.0  # for workers to undo their settings, once their connection is gone
 _DEADLINE = 10.0
 _POLL = 0.01
 _Space = tuple[int, int]  # device and inode of a network namespace
@@ -58,6 +59,11 @@ def _evict(folder: Path, spaces: Iterable[str]) -> dict[int, str]:
     tenants = _tenants(inside)
     _kill(pid for pid, program in tenants.items() if program.startswith(sshd.PROGRAMS))
     left = _wait(inside, _GRACE)
+    undone = time.monotonic() + _UNDO
+    while any(program.startswith("worker") for program in left.values()):
+        left = _wait(inside, _POLL)
+        if time.monotonic() > undone:
+            break
     deadline = time.monotonic() + _DEADLINE
     while left:
         if time.monotonic() > deadline:

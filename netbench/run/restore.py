@@ -8,14 +8,16 @@ from contextlib import suppress
 from functools import partial
 
 from netbench.base.errors import HostBusy, HostError, Lost, NetbenchError
-from netbench.model import Campaign
+from netbench.engine.worker import Worker
+from netbench.model import Campaign, Host
 from netbench.result.campaign_state import CampaignState
-from netbench.result.journal import Change, Journal
+from netbench.result.journal import Change, Journal, Restored
 from netbench.result.store import Store
 from netbench.run.check import boots_of
 from netbench.run.host_locks import HostLocks, result_name
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
-from netbench.settings.put_back import There, put_back
+from netbench.settings.named import find, side_of
+from netbench.settings.put_back import There, put_back, undone_by
 
 
 def restore(
@@ -32,6 +34,55 @@ def restore(
         return _put_back(store, campaign, channels)
     finally:
         store.close()
+
+
+def restore_here(state: CampaignState, campaign: Campaign) -> list[str]:
+    """Put back what hosts of a lab that is gone have changed of this machine itself; their network
+    is gone with them. What was done. Errors: as restore; HostError with what programs have set,
+    once: run outside of the lab, those that undo it might change something else.
+    """
+    store = Store(state.result, state)
+    state.lock(store.path)
+    try:
+        with suppress(OSError):  # the result may be gone
+            store.journal.begin()
+        worker = Worker(open_channel(Host("here")).start_helper(), "here")
+        try:
+            return _put_back_here(store, campaign, worker)
+        finally:
+            worker.close()
+    finally:
+        store.close()
+
+
+def _put_back_here(store: Store, campaign: Campaign, worker: Worker) -> list[str]:
+    journal, campaign_id = store.journal, store.identity
+    changes = _of_machine(campaign, journal)
+    programs = [change for change in changes if change.op == "exec"]
+    rest = [change for change in changes if change.op != "exec"]
+    if not changes:
+        return []
+    worker.operate("lock", "kernel", result_name(campaign, store))
+    there = There(worker, worker.hello.boot_id)
+    lines = list(put_back({each.host: there for each in rest}, rest, journal.write, campaign_id))
+    undone = undone_by(worker, campaign_id, [change.number for change in programs])
+    told = [f"{each.host}: {_undo(each)}" for each in programs if each.number not in undone]
+    for change in programs:
+        journal.write(Restored((change.number,), change.host))
+    if told:
+        what = "the lab is gone; look, and put back by hand what is left of this:"
+        raise HostError("\n".join([*lines, what, *told]))
+    return lines
+
+
+def _of_machine(campaign: Campaign, journal: Journal) -> list[Change]:
+    """What hosts of a lab of namespaces have changed of the machine that it is on."""
+    if campaign.lab is None or campaign.lab.kind != "netns":
+        return []
+    changes = [change for host in campaign.hosts for change in journal.outstanding(host)]
+    found = [find(side_of(change.setting)[1], campaign.commands) for change in changes]
+    known = zip(changes, found, strict=True)
+    return [change for change, of in known if of and of[0].is_whole_kernel(of[1])]
 
 
 def _put_back(store: Store, campaign: Campaign, channels: ChannelFactory) -> list[str]:
@@ -113,6 +164,8 @@ def _put_settings_back(
 
 def restore_plan(campaign: Campaign, journal: Journal) -> list[str]:
     """Each connection, boot and operation that a journal asks for, a line each."""
+    if campaign.lab:
+        return [f"{each.host}: {_undo(each)}" for each in _of_machine(campaign, journal)]
     lines: list[str] = []
     originals = journal.original_kernels()
     for name, host in campaign.hosts.items():

@@ -71,6 +71,7 @@ class CommandSetting(Setting):
 
     command: Command
 
+    whole_kernel = True  # nobody knows what a program changes
     about = "A setting of the campaign's own, as programs."
     levels = "what its program takes"
 

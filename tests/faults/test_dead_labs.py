@@ -1,0 +1,66 @@
+"""What a campaign in namespaces has changed of the machine itself, when all its processes died."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.labs import ON_LABS
+from tests.support.local import call, netbench_argv
+from tests.support.running import wait_for
+
+pytestmark = ON_LABS
+VM = Path("/proc/sys/vm/stat_interval")
+TEXT = """\
+netbench: 1
+name: dead
+lab: netns
+hosts: {{snd: {{}}, rcv: {{}}}}
+command: {{lvl: {{apply: [sh, -c, 'echo $0 > {file}', "{{level}}"], read: [cat, {file}],
+  undo: [sh, -c, 'echo $0 > {file}', "{{level}}"]}}}}
+transfer: {{duration: 20s, congestion: cubic}}
+settings: {{sender.sysctl.vm.stat_interval: {level}{more}}}
+repeat: {{min: 2, max: 2}}
+"""
+
+
+@pytest.mark.parametrize("more", ["", ", sender.lvl: b"], ids=["a sysctl", "and a program"])
+def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
+    before, file = VM.read_text(), tmp_path / "level"
+    file.write_text("a\n")
+    level = int(before) + 1
+    (tmp_path / "d.yaml").write_text(TEXT.format(file=file, level=level, more=more))
+    argv = netbench_argv(["run", str(tmp_path / "d.yaml"), "--results", str(tmp_path / "r")])
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+        wait_for(
+            lambda: VM.read_text() != before and (not more or file.read_text() == "b\n"),
+            lambda: process.poll() is None,
+        )
+        spaces = [each.name for each in Path("/run/netns").glob(f"*run{process.pid}*")]
+        inside = [
+            int(pid)
+            for space in spaces
+            for pid in subprocess.check_output(("ip", "netns", "pids", space)).split()
+        ]
+        for pid in (*filter(is_helper, inside), process.pid):  # which would undo, or replace them
+            os.kill(pid, signal.SIGKILL)
+    assert int(VM.read_text()) == level, "nobody has undone it"
+    (result,) = (tmp_path / "r" / "dead").iterdir()
+    assert "vm.stat_interval" in call("restore").stdout
+    done = call("restore", result)
+    assert VM.read_text() == before
+    assert "vm.stat_interval" in done.stdout + done.stderr
+    assert done.returncode == (1 if more else 0)
+    assert ("put back by hand" in done.stderr) == bool(more)
+    assert call("restore", result).returncode == 0
+
+
+def is_helper(pid: int) -> bool:
+    with suppress(OSError):  # it has ended since
+        return Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0helper\0")
+    return False
