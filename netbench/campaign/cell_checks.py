@@ -169,6 +169,8 @@ def _sending(send: Named, transfer: Transfer) -> Iterator[Complaint]:
     if not send.has(_SOURCES[kind]) and not send.has("no_data"):
         usable = [name for name, flag in _SOURCES.items() if send.has(flag)]
         takes = f", expected source: {listed(usable)}" if usable else ""
+        if kind in ("file", "files"):
+            takes += "; sendfile, splice, mmap and readwrite send files"
         yield ("send", "source"), f"send method {send.name} cannot take bytes from {kind}{takes}"
     if transfer.cache == "cold" and kind not in ("file", "files"):
         yield ("cache", "source"), f"cache: cold needs a source of files, got {kind}"

@@ -94,6 +94,10 @@ def run(argv: list[str]) -> int:
     if not argv:
         top.print_help(sys.stderr)
         return RequestError.exit_code
+    if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
+        raise RequestError(
+            f"the verb comes first; as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
+        )
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"

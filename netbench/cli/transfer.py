@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ FLAGS = {
     "-w": (VALUE, "socket_buffer={}"),
     "-C": (OPTIONAL, "congestion={}"),
     "-Z": (NO_VALUE, "send=sendfile"),
+    "-4": (NO_VALUE, "ip=4"),
+    "-6": (NO_VALUE, "ip=6"),
     "-A": (VALUE, "pin={{sender: {0}, receiver: {1}}}"),
     "-J": (NO_VALUE, "--json"),
     "-V": (NO_VALUE, "--full"),
@@ -53,13 +56,17 @@ FLAGS = {
 LOCAL = ("localhost", "127.0.0.1", "::1")
 NETPERF = {"-l": "duration={}s", "-c": "", "-C": "", "-t": ""}
 """Those that netperf, which is told by -H, means otherwise."""
-METHODS = {"TCP_SENDFILE": "send=sendfile", "TCP_MAERTS": FLAGS["-R"][1]}
+METHODS = {"TCP_SENDFILE": "send=sendfile", "TCP_MAERTS": FLAGS["-R"][1], "TCP_STREAM": ""}
+AFTER = {"-m": "chunk", "-M": "receive_chunk", "-s": "send_buffer", "-S": "receive_buffer"}
+"""What netperf is told after `--`, by the key that does it."""
+HERE = "nothing is needed: without a host both ends are here"
 NOTHING = {
     "-u": "nothing: netbench moves TCP alone",
     "--bidir": "nothing: a run moves data one way; a campaign with `pairs: all` measures both",
     "-s": "nothing: netbench starts its receiver itself, by SSH",
     "-c": "nothing is needed: the CPUs of both hosts are in every answer",
-    "-t": "nothing is needed for TCP_STREAM; `list methods` has what else there is",
+    "-t": "nothing is needed for TCP_STREAM; netbench has no requests, and no UDP",
+    "-b": "nothing is needed: without a rate a sender sends what it can",
 }
 NOTHING |= {"-C": NOTHING["-c"]}
 
@@ -68,7 +75,15 @@ def run(options: argparse.Namespace) -> int:
     given = vars(options)
     foreign = [(f, given[f]) for f in dict.fromkeys((*FLAGS, *NOTHING)) if given[f] is not None]
     if foreign:
-        raise RequestError(_translated(foreign, options.words))
+        own = ["--json"] * options.json + ["--full"] * options.full
+        own += ["--results", str(options.results)] if options.results else []
+        raise RequestError(_translated(foreign, options.words, own))
+    words = [word for word in options.words if word not in LOCAL]
+    keys = [word.partition("=")[0] for word in words if "=" in word]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise RequestError(
+            f"transfer: {twice[0]} is given twice; a campaign compares levels: `sweep:`"
+        )
     told: list[Second] = []
 
     def tell_second(second: Second) -> None:
@@ -76,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         tell(_line(second.begin, [second]))
 
     try:
-        result = api.transfer(*options.words, results=options.results, seconds=tell_second)
+        result = api.transfer(*words, results=options.results, seconds=tell_second)
     except KeyboardInterrupt:
         if told:
             say(f"{_line(told[0].begin, told)}  in all, interrupted")
@@ -97,32 +112,49 @@ def _line(begin: float, seconds: Sequence[Second]) -> str:
     return f"{line}  retransmits {sum(known)}" if known else line
 
 
-def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
+def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Sequence[str]) -> str:
     """For each flag of iperf3 or netperf the word that does it, or that nothing does; then the
     command in netbench's words.
     """
-    is_netperf = any(flag == "-H" for flag, _ in flags)
+    given = dict(flags)
+    is_netperf = "-H" in given or not given.get("-t", "0").replace(".", "").isdigit()
     host = next((value for flag, value in flags if flag in ("-c", "-H") and value), "")
-    rows, keys = [], list(words)
+    host = "" if host in LOCAL else host
+    rows, keys = [], [word for word in words if "=" in word]
+    after = [word for word in words if "=" not in word]
     for flag, value in flags:
         template = FLAGS.get(flag, (VALUE, ""))[1]
         if is_netperf:
             template = METHODS.get(value, NETPERF.get(flag, template))
-        key = template.format(*(value.split(",") * 2))
-        if key in LOCAL:
-            rows.append(
-                (f"  {flag} {value}", "nothing is needed: without a host both ends are here")
-            )
-            continue
-        key = key.replace("HOST", host.rpartition("@")[2] or "HOST")
-        rows.append((f"  {flag} {value}", shell_word(key) if key else NOTHING[flag]))
+        # iperf3's rate is of each stream
+        whole = _times(value, given.get("-P", "1")) if flag == "-b" else value
+        key = template.format(*(whole.split(",") * 2))
+        if key in LOCAL or ("HOST" in key and not host) or (flag == "-b" and whole == "0"):
+            key = ""
+        key = key.replace("HOST", host.rpartition("@")[2])
+        told = shell_word(key) if key else HERE if value in LOCAL else NOTHING.get(flag, HERE)
+        rows.append((f"  {flag} {value}", told))
         keys += [key] if key else []
+    for flag, value in pairwise(after):
+        if flag in AFTER:
+            keys.append(f"{AFTER[flag]}={value.split(',')[0]}")
+            rows.append((f"  {flag} {value}", keys[-1]))
+    keys += own
     ordered = sorted(keys, key=lambda key: key != host)
     return (
         "transfer takes keys in place of the flags of iperf3 and netperf:\n"
         f"{table(rows)}\nthat is:\n"
         f"  {PROGRAM} transfer {' '.join(map(shell_word, ordered))}"
     )
+
+
+def _times(rate: str, streams: str) -> str:
+    """A rate of iperf3's for so many streams; as it is where it is no number and a unit."""
+    number = rate.rstrip("KMGTkmgt")
+    try:
+        return f"{float(number) * int(streams):g}{rate[len(number) :]}"
+    except ValueError:
+        return rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -146,7 +146,7 @@ def gate_line(outcome: Outcome, several: bool) -> str:
         found = listed([with_interval(c, several) for c in fell], NAMED)
         parts.append(f"FELL in {len(fell)} of {total}: {found}")
     if outcome.held:
-        parts.append(f"holds in {outcome.held} of {total}")
+        parts.append(f"passed in {outcome.held} of {total}")
     if unjudged:
         whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
         some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""

@@ -1,3 +1,3 @@
 """Settings of hosts and interfaces: one small file each, found by looking into this folder
-(catalogue.py).
+(named.py).
 """

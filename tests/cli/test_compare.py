@@ -84,7 +84,7 @@ def test_the_campaigns_comparison_is_the_default_and_any_swept_factor_may_be(
 @pytest.mark.parametrize(
     ("gate", "code", "said"),
     [
-        ("throughput<-2%", 0, "holds in 2 of 2."),
+        ("throughput<-2%", 0, "passed in 2 of 2."),
         ("throughput>2%", 1, "FELL in 2 of 2: kernel=6.12 send=readwrite: 6.5% more, 95% interval"),
         (
             "retransmits>5%",
@@ -110,7 +110,7 @@ def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> Non
         "The two ran at different times, so nothing is paired",
         "of independent runs (Welch)",
         "kernel snd 6.18.1 in A; 6.19.0 in B",
-        "throughput<-2%: holds in 2 of 2.",
+        "throughput<-2%: passed in 2 of 2.",
     ):
         assert part in said
     a, b = folder / "a", folder / "b"

@@ -29,6 +29,10 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv send=sendfile duration=10s"),
         ("-H rcv -t TCP_MAERTS", "rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-u --bidir -s duration=1s", "duration=1s"),
+        ("-c localhost -R -t 1 --json", "duration=1s --json"),
+        ("-P 4 -b 100M -6", "streams=4 rate=400Mb/s ip=6"),
+        ("-t TCP_RR -l 1", "duration=1s"),
+        ("-H snd -l 1 -- -m 8K -s 64K,32K", "snd duration=1s chunk=8K send_buffer=64K"),
     ],
 )
 def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
@@ -36,7 +40,7 @@ def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     *rows, command = done.stderr.splitlines()
     assert command == f"  python -m netbench transfer {keys}"
-    for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags):
+    for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags.replace("--json", "")):
         assert any(row.startswith(f"  {flag} ") for row in rows), flag
     assert [row for row in rows if len(row) > 80] == []
 
@@ -79,3 +83,18 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
     assert total
     assert total[1] == seconds[-1][0]
     assert float(total[2]) == pytest.approx(sum(float(gb) for _, gb in seconds), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-c", "h"], "the verb comes first; as iperf3 and netperf do"),
+        (["transfer", "send=write", "send=sendfile"], "send is given twice"),
+        (["transfer", "parallel=4"], "did you mean 'streams'?"),
+        (["transfer", "source=/dev/null"], "sendfile, splice, mmap and readwrite send files"),
+    ],
+)
+def test_first_guesses_get_a_hint(words: list[str], said: str) -> None:
+    done = call(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.split())

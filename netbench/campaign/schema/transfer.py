@@ -227,13 +227,26 @@ def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
     return rows_by_name
 
 
+OTHERS = {
+    **dict.fromkeys(("parallel", "numjobs", "connections"), "streams"),
+    **dict.fromkeys(("time", "seconds", "length", "runtime"), "duration"),
+    **dict.fromkeys(("bs", "blocksize"), "chunk"),
+    **dict.fromkeys(("bandwidth", "bitrate"), "rate"),
+    **dict.fromkeys(("interval", "step_size"), "sample"),
+    **{"size": "bytes", "ramp_time": "warmup", "window": "socket_buffer", "zerocopy": "send"},
+}
+"""Words of other tools for keys of `transfer`."""
+
+
 class TransferKeys(Keys):
     """Base of the model of `transfer:`; the model itself is made from a catalogue."""
 
     @classmethod
     def nearest_key(cls, key: str) -> str:
-        """A setting that was written below `transfer` is told with its place."""
-        return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
+        """A setting that was written below `transfer` is told with its place, a word of iperf3's,
+        netperf's, flent's or fio's by the key that does it.
+        """
+        return f"settings.{key}" if is_setting(key) else OTHERS.get(key) or super().nearest_key(key)
 
     def values(self) -> dict[str, Any]:
         """What was written, by key."""
