@@ -14,9 +14,9 @@ from netbench.cli.run import say_summary
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
 
 FACTOR, BEFORE, AFTER = "change", "before", "after"
-MARK = "netbench_mark=/var/lib/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
-"""Names the mark: of a change whose files stay a boot does not take it away. Hosts that are network
-namespaces of one machine have one each; the first namespace has the same number in each boot.
+MARK = "netbench_mark={}/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
+"""Names the mark: a boot takes it away with a sysctl, and leaves it with files. Hosts that are
+network namespaces of one machine have one each; the first has the same number in each boot.
 """
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 
@@ -36,7 +36,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     by a mark on the host. Errors: RequestError.
     """
     digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
-    mark = MARK.format(digest)
+    place = "/run" if options.undo is None else "/var/lib"
+    mark = MARK.format(place, digest)
     save, undo = f"echo {AFTER}", options.undo
     if undo is None:
         found = _SYSCTL.fullmatch(" ".join(options.change.split()))
@@ -49,11 +50,14 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
         'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
         ' && mv "$netbench_mark.new" "$netbench_mark"'
     )
-    apply = f"netbench_was=$({save}) && mkdir -p /var/lib && {written} && {{ {options.change}\n}}"
+    apply = f"netbench_was=$({save}) && mkdir -p {place} && {written} && {{ {options.change}\n}}"
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     back = f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark"; }}'
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
+    earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"
+    command["apply"] = ["sh", "-c", f'[ "$0" = {AFTER} ] || {{ {earlier}; }}; {mark}; {apply}']
+    command["apply"].append("{level}")
     return [
         (f"command.{FACTOR}", command),
         (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),

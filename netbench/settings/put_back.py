@@ -14,6 +14,7 @@ from netbench.result.journal import Change, Restored
 from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
+LEFT = "left as it is"
 ROUNDS = 4
 LEAVE_SECONDS, LEAVE_PAUSE = 60.0, 0.1
 RUN = re.compile(r"^(\d{1,10}) (\d{1,10})$", re.ASCII | re.MULTILINE)
@@ -49,7 +50,8 @@ def put_back(
     said = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in said[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
-    told: set[int] = set()
+    programs = {change.number for change in pending if change.undo}
+    told: dict[int, str] = {}
     failed: dict[int, EngineError] = {}
     while True:
         before, failed = failed, {}
@@ -59,14 +61,14 @@ def put_back(
                 if number in left:
                     what = _keep(worker, change, left[number])
                 else:
-                    below = any(each < number for each in left)
+                    below = any(each < number for each in left.keys() & programs)
                     what = _put_back(worker, boot_id, change, below)
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
                 continue
             if number not in told:
                 yield f"{change.host}: {change}: {what}"
-            told.add(number)
+            told.setdefault(number, f"{change}: {what}")
             if pending[0] is change:
                 pending.popleft()
                 write(Restored((number,), change.host))
@@ -76,8 +78,10 @@ def put_back(
                     worker.operate("undone", (campaign, "0"), str(number))
         if not failed or (before and len(failed) >= len(before)):
             break
-    if failed:
-        raise all_of(list(failed.values()))
+    unsure = [line for line in told.values() if f": {LEFT}" in line]
+    errors = [*failed.values(), *(EngineError(0, 0, "restore", u, "look at it") for u in unsure)]
+    if errors:
+        raise all_of(errors)
 
 
 def _await_lost(worker: Worker, campaign: str, living: Collection[int]) -> None:
@@ -143,7 +147,9 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
 
 
 def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
-    """Undo one change; what was done. `below`: what lay below it is undone already."""
+    """Undo one change; what was done. `below`: a program below it, which may have moved it, is
+    undone already, so that what it read then is of nobody any more.
+    """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
     source = _source(change)
@@ -152,7 +158,9 @@ def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
         if change.boot_id != boot_id:
             return "gone, the host was booted since"
         if below and now != change.before:
-            return f"gone with what was below it: it reads {now.strip()!r}; look at it"
+            return f"gone with what was below it: it reads {_shown(now)}; look at it"
+    elif below and now not in (None, change.before):
+        return f"{LEFT}, as what lay below it was undone first: it reads {_shown(now)}"
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
@@ -170,6 +178,10 @@ def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
             return "put back"
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
+
+
+def _shown(text: str) -> str:
+    return repr(text.strip().replace("\n", ";")[:70])
 
 
 def _is_as_set(change: Change, now: str) -> bool:

@@ -721,7 +721,10 @@ def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_p
     assert files.read() == files.before
 
 
-def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["15", ""], ids=["another level", "as it was before both"])
+def test_a_file_above_what_another_host_has_undone_is_not_written_again(
+    tmp_path: Path, level: str
+) -> None:
     """Its helper was killed, and the one below it has undone by itself: the level that was read
     between them is of nobody any more.
     """
@@ -732,10 +735,10 @@ def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path
     tuned = ("sh", "-c", both, "{level}")
     commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
     pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
-    levels = {"tuned": "fast"}, {"sysctl.net.ipv4.tcp_fin_timeout": "15"}
-    for (host, worker), level in zip(pair.items(), levels, strict=True):
+    levels = {"tuned": "fast"}, {"sysctl.net.ipv4.tcp_fin_timeout": level or before.strip()}
+    for (host, worker), mine in zip(pair.items(), levels, strict=True):
         place = SettingContext(host, worker, ADDRESS)
-        holder(place, worker, journal, commands).hold(parsed([level]))
+        holder(place, worker, journal, commands).hold(parsed([mine]))
     os.kill(pair["upper"].hello.pid, signal.SIGKILL)
     for worker in reversed(pair.values()):
         worker.abandon()
@@ -744,11 +747,16 @@ def test_a_file_above_what_another_host_has_undone_is_not_written_again(tmp_path
     again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
     there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
     left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
-    said = list(put_back(there, left, journal.append, NAME))
+    said = put_back(there, left, journal.append, NAME)
+    if level:
+        assert "gone with what was below it" in next(said)
+        list(said)
+    else:
+        with pytest.raises(EngineError, match="left as it is, as what lay below it was undone"):
+            list(said)
     for worker in again.values():
         worker.close()
     assert (fin.read_text(), profile.read_text()) == (before, "balanced\n")
-    assert "gone with what was below it" in said[0]
 
 
 @pytest.mark.slow  # the undo above takes longer than a helper waits for one that does not leave
