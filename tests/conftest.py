@@ -192,3 +192,11 @@ def netbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     return call
+
+
+@pytest.fixture
+def whole_kernel() -> Iterator[None]:
+    """For campaigns that set what all namespaces have: they refuse each other, here as anywhere."""
+    with (Path(tempfile.gettempdir()) / "netbench-tests-kernel").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -15,7 +15,7 @@ from tests.support.labs import ON_LABS, RECOVERY_SECONDS, head, inside, made_lab
 from tests.support.local import call, netbench_argv
 from tests.support.running import stored_records, wait_for
 
-pytestmark = ON_LABS
+pytestmark = [*ON_LABS, pytest.mark.usefixtures("whole_kernel")]
 NAME = "net.ipv4.tcp_rmem"
 CHANGE = f"sysctl -w {NAME}='4096 8192 16384'"
 TEXT = """\

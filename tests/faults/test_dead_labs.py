@@ -14,7 +14,7 @@ from tests.support.labs import ON_LABS
 from tests.support.local import call, netbench_argv
 from tests.support.running import wait_for
 
-pytestmark = ON_LABS
+pytestmark = [*ON_LABS, pytest.mark.usefixtures("whole_kernel")]
 VM = Path("/proc/sys/vm/stat_interval")
 TEXT = """\
 netbench: 1
@@ -47,7 +47,8 @@ def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
             for space in spaces
             for pid in subprocess.check_output(("ip", "netns", "pids", space)).split()
         ]
-        for pid in (*filter(is_helper, inside), process.pid):  # which would undo, or replace them
+        os.kill(process.pid, signal.SIGSTOP)  # it would replace them
+        for pid in (*filter(is_helper, inside), process.pid):
             os.kill(pid, signal.SIGKILL)
     assert int(VM.read_text()) == level, "nobody has undone it"
     (result,) = (tmp_path / "r" / "dead").iterdir()

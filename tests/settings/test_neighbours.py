@@ -34,7 +34,7 @@ from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, NEAR, call, out
 from tests.support.unfinished import outstanding
 
-pytestmark = [pytest.mark.root, pytest.mark.netns]
+pytestmark = [pytest.mark.root, pytest.mark.netns, pytest.mark.usefixtures("whole_kernel")]
 
 VM, NET, QUEUE = Path("/proc/sys/vm"), Path("/proc/sys/net"), Path("/sys/block/loop7/queue")
 IPV4, IPV6 = NET / "ipv4", NET / "ipv6/conf"

@@ -587,6 +587,7 @@ verify: off
 """
 
 
+@pytest.mark.usefixtures("whole_kernel")
 def test_hosts_of_one_kernel_have_one_stack(tmp_path: Path) -> None:
     """What one holds all the time lies below what the other changes with each cell."""
     files = Files(tmp_path)
@@ -602,6 +603,7 @@ def test_hosts_of_one_kernel_have_one_stack(tmp_path: Path) -> None:
     assert not [line for line in journal.entries() if isinstance(line, LeftChanged)]
 
 
+@pytest.mark.usefixtures("whole_kernel")
 def test_hosts_of_one_kernel_are_one_account_s(tmp_path: Path) -> None:
     """Their helpers would not know of each other."""
 
