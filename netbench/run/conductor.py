@@ -204,7 +204,8 @@ class Conductor:
         try:
             self._begin()
         except BaseException:
-            self._restore()
+            if unrestored := self._restore():
+                self._progress.say(unrestored)
             raise
         why: Why
         try:
