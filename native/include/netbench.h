@@ -104,6 +104,7 @@ enum nb_per {
 	NB_PER_RUN = 0,
 	NB_PER_STREAM,
 	NB_PER_CPU,
+	NB_PER_BUCKET, /* count, sum and most; then buckets that hold some, each with how many */
 };
 
 enum nb_flags {
@@ -141,6 +142,8 @@ enum nb_flags {
 	NB_BY_HELPER = 1 << 21,	   /* where it needs root, a helper opens its files */
 	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */
 	NB_IDLE_TIME = 1 << 25,	   /* counter: time in which CPUs of its meter did not work */
+	/* methods */
+	NB_REQUESTS = 1 << 26, /* its steps are transactions: goes with its namesake */
 };
 
 enum nb_code {

@@ -303,6 +303,8 @@ static size_t count_threads(const struct nb_job *job, size_t flows)
 	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
 	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
 
+	if (!wanted && job->method->flags & NB_REQUESTS)
+		wanted = 1; /* connections are many */
 	return !wanted || alone || wanted > flows ? flows : wanted;
 }
 

@@ -32,6 +32,7 @@ struct nb_run_control {
 	pthread_cond_t moved;
 	enum nb_gate gate;
 	_Atomic int opened;	     /* the window is open */
+	_Atomic uint64_t from, to;   /* of the window of requests; 0: not open yet */
 	_Atomic uint64_t first_data; /* bytes-bounded: when its first bytes arrived, 0: not yet */
 	int notify;		     /* eventfd: a flow has warmed up or ended */
 };
@@ -69,6 +70,7 @@ struct nb_flow {
 	int ready; /* what epoll(7) waits for in a thread group, 0: the connection */
 	int wait;  /* enum nb_wait; the connection is non-blocking where it is not NB_WAIT_BLOCK */
 	int spins; /* with NB_WAIT_LATER: its thread looks again and again */
+	int timed; /* it waits for its time and its connection at once, and has one turn a look */
 	uint32_t index;
 	const struct nb_method *method;
 	const struct nb_job *job;

@@ -9,6 +9,7 @@
 #define NB_METHOD_H
 
 #include "flow.h"
+#include "wire.h"
 
 enum { NB_PROOFS_MAX = 8 };
 
@@ -51,6 +52,10 @@ struct nb_method {
 	 * under way when the window opens. 0, or negative with flow->error filled. Optional.
 	 */
 	int (*drain)(struct nb_flow *flow);
+	/* Whether it has still something to send, or to wait for, after the stop. Optional. */
+	int (*owes)(const struct nb_flow *flow);
+	/* Add what all streams have counted beside proofs to the result. Optional. */
+	void (*report)(const struct nb_flow *flows, size_t streams, struct nb_writer *writer);
 	/* Called from another thread, again and again until the flow ends, when a run is given up
 	 * while a step may block for long: make the step fail. Optional. */
 	void (*give_up)(struct nb_flow *flow);

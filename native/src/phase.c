@@ -56,6 +56,8 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 	case NB_MEASURING:
 		nb_window_snapshot(&run->window, NB_EDGE_OPEN);
 		set_times(run);
+		atomic_store(&run->control.to, nb_now() + run->job.duration);
+		atomic_store(&run->control.from, run->control.to - run->job.duration);
 		atomic_store_explicit(&run->control.opened, 1, memory_order_release);
 		if (from == NB_WARMUP_DRAIN) /* streams that stopped after their warm-up go on */
 			nb_run_control_move(&run->control, NB_GATE_RUN);

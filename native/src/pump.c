@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -221,30 +222,60 @@ static void set_aside(struct ready_set *set, struct nb_flow *flow, uint32_t inde
 		return;
 	flow->waits = 1;
 	set->waiting++;
-	set_events(set, flow, index, EPOLL_CTL_MOD, 0);
+	if (!flow->timed)
+		set_events(set, flow, index, EPOLL_CTL_MOD, 0);
 }
 
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events);
 
 /* Flows whose time has come wait for their connections again; those with a queue look at it.
- * Returns in how many ms the next one is due, at most `most`. */
-static int wake_flows(struct ready_set *set, struct nb_flow *flows, int most)
+ * Returns in how many ns the next one is due, at most `most`. */
+static uint64_t wake_flows(struct ready_set *set, struct nb_flow *flows, uint64_t most)
 {
-	uint64_t now = set->waiting ? nb_now() : 0, next = now + (uint64_t)most * 1000000;
+	uint64_t now = set->waiting ? nb_now() : 0, next = now + most;
 
 	for (uint32_t i = 0; set->waiting && i < flows->thread_group; i++) {
 		if (flows[i].wake && flows[i].wake <= now) {
 			flows[i].wake = 0;
 			flows[i].waits = 0;
 			set->waiting--;
-			set_events(set, &flows[i], i, EPOLL_CTL_MOD, set->events);
+			if (!flows[i].timed)
+				set_events(set, &flows[i], i, EPOLL_CTL_MOD, set->events);
 			if (flows[i].ready && flows[i].job->role == NB_ROLE_SEND)
 				serve_flow(set, &flows[i], i, EPOLLIN);
-		} else if (flows[i].wake && flows[i].wake < next) {
-			next = flows[i].wake;
 		}
+		if (flows[i].wake && flows[i].wake < next)
+			next = flows[i].wake > now ? flows[i].wake : now;
 	}
-	return set->waiting ? (int)((next - now + 999999) / 1000000) : most;
+	return set->waiting ? next - now : most;
+}
+
+/* Wait for connections, at most so many ns: epoll_pwait2(2), Linux 5.11; else whole ms. */
+static int await_ready(const struct ready_set *set, struct epoll_event *ready, int most,
+		       uint64_t ns)
+{
+	const struct timespec time = nb_timespec(ns);
+	long count = -1;
+
+	if (ns % 1000000)
+		count = syscall(SYS_epoll_pwait2, set->epoll, ready, most, &time, NULL, 0);
+	if (ns % 1000000 == 0 || (count < 0 && errno == ENOSYS))
+		count = epoll_wait(set->epoll, ready, most, (int)((ns + 999999) / 1000000));
+	return (int)count;
+}
+
+/* Whether a thread goes on after its stop, for what its flows owe: not for ever. */
+static int still_owes(const struct nb_flow *flows, uint64_t *since)
+{
+	enum { OWED_SECONDS = 10 };
+	int owing = 0;
+
+	if (!flows->method->owes || atomic_load(&flows->control->abort))
+		return 0;
+	*since = *since ? *since : nb_now();
+	for (uint32_t i = 0; !owing && i < flows->thread_group; i++)
+		owing = !flows[i].failed && flows[i].method->owes(&flows[i]);
+	return owing && nb_now() < *since + OWED_SECONDS * 1000000000ULL;
 }
 
 /* Whether a flow has another turn, after so many turns of one look in which it moved so many bytes.
@@ -256,7 +287,7 @@ static int has_turn(const struct nb_flow *flow, uint32_t events, size_t turns, s
 {
 	enum { TURNS = 16, LOOK_BYTES = 16 * 1024 * 1024 };
 
-	if (is_paced(flow))
+	if (is_paced(flow) || flow->timed)
 		return 0;
 	if (flow->ready)
 		return flow->job->role == NB_ROLE_SEND || turns < TURNS;
@@ -307,22 +338,24 @@ static void add_flows(struct ready_set *set, struct nb_flow *flows)
 /* The loop of several flows: those that are ready are served, over and over. */
 static void pump_ready(struct nb_flow *flows, int until)
 {
-	enum { BATCH = 32, LOOK_MS = 100 };
+	enum { BATCH = 32, LOOK_NS = 100000000 };
 	const _Atomic int *stop = stop_of(flows);
 	int sends = flows->job->role == NB_ROLE_SEND,
 	    unseen = stop == &flows->control->abort && flows->job->bytes;
 	struct ready_set set = { .epoll = epoll_create1(EPOLL_CLOEXEC),
 				 .events = sends && !flows->ready ? EPOLLOUT : EPOLLIN };
 	struct epoll_event ready[BATCH];
+	uint64_t stopped = 0;
 
 	if (set.epoll < 0) {
 		fail_thread_group(flows, "epoll_create1");
 		return;
 	}
 	add_flows(&set, flows);
-	while (set.open && atomic_load_explicit(stop, memory_order_relaxed) < until) {
-		int wait = wake_flows(&set, flows, flows->spins ? 0 : LOOK_MS);
-		int count = epoll_wait(set.epoll, ready, BATCH, wait);
+	while (set.open && (atomic_load_explicit(stop, memory_order_relaxed) < until ||
+			    still_owes(flows, &stopped))) {
+		uint64_t wait = wake_flows(&set, flows, flows->spins ? 0 : LOOK_NS);
+		int count = await_ready(&set, ready, BATCH, wait);
 
 		for (int i = 0; i < count; i++) {
 			uint32_t index = ready[i].data.u32;
@@ -353,7 +386,7 @@ void nb_pump_rest(struct nb_flow *flow)
 
 void nb_pump(struct nb_flow *flows, int until)
 {
-	if (flows->thread_group > 1)
+	if (flows->thread_group > 1 || flows->timed)
 		pump_ready(flows, until);
 	else
 		pump_one(flows, until);

@@ -178,6 +178,8 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 		/* a connection that is still pending has sent no token */
 		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,
 			   run->listener.rejected_connections + run->listener.pending_count);
+	if (run->job.method && run->job.method->report)
+		run->job.method->report(run->flows, run->flows_count, writer);
 	put_number(writer, NB_READBACK_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	put_number(writer, NB_READBACK_SILENCE, NB_EDGE_DRAINED, run->silence);
 	if (run->tool.pid)

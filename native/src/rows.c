@@ -17,6 +17,7 @@
 #define BYTES .unit = NB_UNIT_BYTES, .type = NB_SIZE
 #define TIME .unit = NB_UNIT_NS, .type = NB_TIME
 #define STREAM .per = NB_PER_STREAM
+#define HISTOGRAM .unit = NB_UNIT_NS, .per = NB_PER_BUCKET
 #define TEXT(most) .type = NB_TEXT, .maximum = most
 
 #define AT(name) [NB_READBACK_##name]
@@ -45,6 +46,11 @@ const struct nb_field nb_readbacks[] = {
 	AT(SILENCE) = { "silence",
 		"the longest time in which the controller sent nothing", TIME },
 	AT(DIGEST) = { "digest", "FNV-1a of what was sent or arrived", STREAM },
+	AT(LATENCY) = { "latency",
+		"of requests, from their start, of an open loop the intended one", HISTOGRAM },
+	AT(SERVICE) = { "service", "likewise, from the actual start", HISTOGRAM },
+	AT(LATENESS) = { "lateness", "likewise, how much later than it could a request began",
+		HISTOGRAM },
 	AT(SINK_DEVICE) = { "sink_device", "device of the file that is written", STREAM },
 	AT(SINK_INODE) = { "sink_inode", "inode of the file that is written", STREAM },
 	AT(STATUS) = { "tool_status",

@@ -30,7 +30,7 @@ FACTOR = "[A-Za-z][!-~]{0,254}"  # `sysfs.PATH` is the freest
 LINE = r"^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]*$"  # a level
 PAIRS_MAX = 100_000  # in all cells of a campaign
 RELEASE = "[A-Za-z0-9][A-Za-z0-9._+~-]*"  # as a kernel calls itself
-METRIC = "[a-z][a-z0-9_]{0,39}"
+METRIC = "([a-z][a-z0-9_]{0,39}|p99[.]9)"
 COLUMNS = (
     *("run", "cell", "pair", "block", "boot", "round", "build", "control", "status", "reason"),
     *("engaged", "started", "excluded", "noise", "label", "campaign", "result"),
@@ -41,15 +41,23 @@ METRICS = (
     *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
 )
 """What netbench measures itself and can close cells."""
+QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
+REQUEST_METRICS = (
+    *("transactions", "latency", *QUANTILES, "max", "lateness"),
+    *(f"{part}_{what}" for part in ("service", "lateness") for what in ("p50", "p99")),
+    "service_latency",
+)
+"""What a run of requests has, beside tools that print metrics of such names."""
 CELL_COLUMNS = ("metric", "unit", "n", "mean", "low", "high", "precision")
 """Of tables of cells, beside factors and what they have in common with runs."""
 _SIDE = re.compile("(sender|receiver|system)_")
 _MEASURED = frozenset(
-    """throughput sent cpu demand user_cpu kernel_cpu slow_down retransmits fsync_time steps
-    interrupts softirqs softirq_time packets link_interrupts packets_per_interrupt bytes_per_packet
-    gso_size gso_segments gro_size gro_segments cycles_per_byte kernel_cycles_per_byte
-    instructions_per_byte instructions_per_cycle cache_misses_per_kib branch_misses_per_kib
-    context_switches migrations page_faults energy energy_less_idle power""".split()
+    """throughput sent cpu demand request_demand user_cpu kernel_cpu slow_down retransmits
+    fsync_time steps interrupts softirqs softirq_time packets link_interrupts
+    packets_per_interrupt bytes_per_packet gso_size gso_segments gro_size gro_segments
+    cycles_per_byte kernel_cycles_per_byte instructions_per_byte instructions_per_cycle
+    cache_misses_per_kib branch_misses_per_kib context_switches migrations page_faults energy
+    energy_less_idle power""".split()
 )
 """The metrics of netbench, without the side that they are of."""
 

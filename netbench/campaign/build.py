@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
 
-from netbench.base.names import FACTOR, METRICS, PAIRS_MAX, is_taken
+from netbench.base.names import FACTOR, METRICS, PAIRS_MAX, REQUEST_METRICS, is_taken
 from netbench.campaign import cell_checks, cells
 from netbench.campaign.control_cells import with_controls
 from netbench.campaign.edit import BOUNDS
@@ -81,7 +81,10 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     if len(built) * len(pairs) > PAIRS_MAX:
         each = f"{len(built)} cells, each of {len(pairs)} pairs"
         problems.add(("pairs",), f"expected at most {PAIRS_MAX} pairs in all cells, got {each}")
-    repeat = _repeat(file.repeat, captured_by(tools), problems)
+    asking = [cell for cell in built if "request" in (cell.transfer.send, cell.transfer.receive)]
+    numbers = [*captured_by(tools), *(REQUEST_METRICS if asking else ())]
+    default = "transactions" if asking and len(asking) == len(built) else ""
+    repeat = _repeat(file.repeat, numbers, problems, default)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
     _check_until(repeat, compare, problems)
@@ -225,8 +228,11 @@ def _only_ip6(context: cell_checks.Context) -> bool:
     return bool(addresses) and all(ip_address(address).version == 6 for address in addresses)
 
 
-def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Repeat:
-    """`captured`: metrics that tools print. `min` and `max` left out follow the one that is written
+def _repeat(
+    keys: RepeatKeys, captured: Sequence[str], problems: Problems, default: str = ""
+) -> Repeat:
+    """`captured`: metrics that tools print, or requests have; `default`: of those, where none is
+    written. `min` and `max` left out follow the one that is written
     where it lies past the other's default.
     """
     low = keys.min if keys.min is not None else min(Repeat.min, keys.max or Repeat.min)
@@ -241,9 +247,9 @@ def _repeat(keys: RepeatKeys, captured: Sequence[str], problems: Problems) -> Re
             problems.add(
                 ("repeat", "metrics", i), f"expected each metric once, got {metric!r} again"
             )
-    return Repeat(
-        low, high, keys.confidence, keys.precision, tuple(keys.metrics), keys.boots, keys.until
-    )
+    written = default and "metrics" not in keys.model_fields_set
+    metrics = (default,) if written else tuple(keys.metrics)
+    return Repeat(low, high, keys.confidence, keys.precision, metrics, keys.boots, keys.until)
 
 
 def _check_until(repeat: Repeat, compare: Compare | None, problems: Problems) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from netbench.campaign.matrix import NO_FACTORS, Combination
 from netbench.campaign.messages import listed
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema.transfer import method_options
+from netbench.campaign.schema.transfer import OF_BULK, method_options
+from netbench.campaign.schema.transfer_values import PerSecond
 from netbench.campaign.settings import differing_ends
 from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
@@ -105,6 +106,10 @@ def _complaints(
             ("receive", "sink"),
             f"receive method {receive.name} cannot fill a file, expected sink: discard",
         )
+    if send and send.has("requests"):
+        yield from _requesting({*base, *combination}, transfer)
+    elif isinstance(transfer.rate, PerSecond):
+        yield ("rate",), f"rate: {transfer.rate}/s is of requests, expected one such as 1Gb/s"
     yield from _options(combination, transfer, context.catalogue)
 
 
@@ -126,7 +131,15 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
 
 
 def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
-    """A method without data pairs only with its like."""
+    """A method without data, or of requests, pairs only with its like."""
+    asking = [bool(method and method.has("requests")) for method in (send, receive)]
+    if asking[0] != asking[1]:
+        message = (
+            "requests are written and read by both ends, expected send: write and receive: read,"
+            f" got {transfer.send} and {transfer.receive}"
+        )
+        yield ("send", "receive"), message
+        return
     if (send and send.has("fetches")) or (receive and receive.has("fetches")):
         yield from _fetching(send, receive, transfer)
         return
@@ -141,6 +154,17 @@ def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> I
                 f" method {other}"
             ),
         )
+
+
+def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Complaint]:
+    """Keys of bulk mean nothing to requests; an open loop has a rate of these."""
+    for key in OF_BULK:
+        if key in written:
+            yield (key,), f"{key} means nothing to requests, whose sizes are request and response"
+    if transfer.rate is not None:
+        yield ("rate",), "expected a rate of requests such as 10000/s"
+    if "arrivals" in transfer.options and "request_rate" not in transfer.options:
+        yield ("arrivals", "rate"), "arrivals are those of an open loop, expected rate: 10000/s"
 
 
 def _fetching(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:

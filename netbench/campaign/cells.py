@@ -7,7 +7,8 @@ from typing import Any
 
 from netbench.campaign.factors import KERNEL, METERS, OWN_KEYS, Reader
 from netbench.campaign.matrix import Combination, cell_id
-from netbench.campaign.schema.transfer import meaning
+from netbench.campaign.schema.transfer import REQUESTS, meaning
+from netbench.campaign.schema.transfer_values import PerSecond
 from netbench.engine.catalogue import Catalogue
 from netbench.model import Cell, Transfer
 
@@ -21,6 +22,11 @@ def build(
         values.pop("duration", None)
         values.pop("bytes", None)
     values |= {key: level.value for key, level in combination.items() if reader.transfers(key)}
+    if REQUESTS & values.keys() or isinstance(values.get("rate"), PerSecond):
+        calls = {"send": Transfer.send, "receive": Transfer.receive}
+        values |= {
+            side: "request" for side, call in calls.items() if values.get(side, call) == call
+        }
     methods = (
         catalogue.send.get(values.get("send", Transfer.send)),
         catalogue.receive.get(values.get("receive", Transfer.receive)),

@@ -89,12 +89,12 @@ KINDS = _named("NB_ROW_", "send receive meter op option counter proof readback")
 TYPES = _named("NB_", "count size time rate flag word text")
 UNITS = _named("NB_UNIT_", "none bytes ns us ticks calls packets bits_per_second")
 UNITS |= {lib.NB_UNIT_NONE: "", lib.NB_UNIT_BITS_PER_SECOND: "bits/s"}
-PER = _named("NB_PER_", "run stream cpu")
+PER = _named("NB_PER_", "run stream cpu bucket")
 FLAGS = _named(
     "NB_",
     "delivers no_data from_memory from_zero from_file whole_file buffers to_discard to_file always"
     " host_wide sampled sliced gauge user list cpu_time idle_time must_move must_not_move"
-    " alone fetches direct by_helper without_soak",
+    " alone fetches direct by_helper without_soak requests",
 )
 
 

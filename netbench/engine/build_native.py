@@ -59,7 +59,15 @@ def worker_command(target: Path) -> list[str]:
     """
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
-    return [*compiler(), *flags, *sources(), str(NATIVE / "src" / "main.c"), "-o", str(target)]
+    return [
+        *compiler(),
+        *flags,
+        *sources(),
+        str(NATIVE / "src" / "main.c"),
+        "-lm",
+        "-o",
+        str(target),
+    ]
 
 
 ffibuilder = FFI()
@@ -71,5 +79,5 @@ ffibuilder.set_source(
     include_dirs=[str(HEADER.parent), str(NATIVE / "src")],
     define_macros=[("NB_LAYOUT", f"{layout()}ULL"), ("_GNU_SOURCE", None)],
     extra_compile_args=[flag for flag in CFLAGS if flag not in ("-Wextra", "-D_GNU_SOURCE")],
-    extra_link_args=["-pthread"],
+    extra_link_args=["-pthread", "-lm"],
 )

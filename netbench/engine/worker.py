@@ -120,6 +120,8 @@ class Worker:
             return False
         if vector.text is not None or row.type == "text":
             return vector.text is not None and row.type == "text"
+        if row.per == "bucket":
+            return len(vector.numbers) >= 3 and len(vector.numbers) % 2 == 1
         return len(vector.numbers) == self._items[row.per]
 
     def _keep_samples(self, payload: bytes) -> None:

@@ -109,7 +109,7 @@ def changed(result: Result) -> set[Place]:
     return {
         (cell_of[result.levels({**c.context, asked.factor: level})], c.pair)
         for metric in result.metrics
-        if metric == "throughput" or metric.endswith(("_cpu", "_demand"))
+        if metric in ("throughput", "transactions") or metric.endswith(("_cpu", "_demand"))
         for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin)
         if c.verdict in CHANGES
         for level in (c.level, c.baseline)

@@ -32,6 +32,8 @@ from netbench.read.soak import SOAK, cpus_busy, slower
 from netbench.result.record import SIDES, Record, SideCounters
 
 KB = 1024
+TRANSACTIONS = "transactions"
+CPU_NAMES = ("sender_cpu", "receiver_cpu", "system_cpu")
 BESIDE_SOAK = {"perf"}
 """Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 
@@ -108,10 +110,20 @@ def metrics_of(
     for name, capture in record.captures.items():
         if capture.value is not None:
             metrics.setdefault(name, capture.value * 1.0)
-    if "throughput" not in metrics and "bytes" not in both[0].meters.get("flow", {}):
+    if TRANSACTIONS in metrics:
+        metrics |= dict(_of_requests(metrics))
+    elif "throughput" not in metrics and "bytes" not in both[0].meters.get("flow", {}):
         steps = sender.rate("flow", "steps")
         metrics |= {"steps": steps} if is_known(steps) else {}
     return metrics
+
+
+def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:
+    """CPU of each request in µs, by side and meter."""
+    rate = _not_0(metrics[TRANSACTIONS])
+    for name, cpus in metrics.items():
+        if name.partition(".")[0] in CPU_NAMES:
+            yield name.replace("_cpu", "_request_demand"), cpus * 1e6 / rate
 
 
 def throughput_of(receiver: SideCounters) -> Number:

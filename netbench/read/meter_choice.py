@@ -81,7 +81,8 @@ def by_best_meter(runs: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd
     places = [runs["cell"], runs["pair"]]
     columns: dict[str, pd.Series[float]] = {}
     for metric, order in orders.items():
-        for name in (metric, metric.replace("_cpu", "_demand")):
+        for of in ("_cpu", "_demand", "_request_demand"):
+            name = metric.replace("_cpu", of)
             there = [f"{name}.{meter}" for meter in order if f"{name}.{meter}" in runs.columns]
             for column in there:
                 known = columns.get(name)

@@ -204,8 +204,10 @@ def describe(name: str, units: Mapping[str, str] = NO_UNITS) -> Metric:
     KeyError for a name that no record can give.
     """
     bare, _, meter = name.partition(".")
-    if name in units and bare not in METRICS:
+    if name in units and (name not in METRICS or METRICS[name].unit != units[name]):
         return _captured(name, units[name])
+    if name in METRICS:
+        return METRICS[name]
     metric = METRICS[bare]
     if not meter:
         return metric

@@ -17,6 +17,7 @@ from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
+from netbench.read.metrics import METRICS
 from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
@@ -65,14 +66,17 @@ class Source:
     def metrics(self) -> tuple[str, ...]:
         """The metrics that tables show.
 
-        Throughput, then CPU and demand of the sides, or of the system where no pair can tell the
-        sides apart; then what else `repeat.metrics` asks for, and what tools print.
+        Transactions and their latency, throughput, then CPU and demand of the sides, or of the
+        system where no pair can tell the sides apart; then what else `repeat.metrics` asks for, and
+        what tools print.
         """
         shared = set(self.result.shared.values())
         who = ["system"] if True in shared else []
         who += ["sender", "receiver"] if shared != {True} else []
-        names = ["throughput", "steps", *(f"{w}_cpu" for w in who), *(f"{w}_demand" for w in who)]
-        wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *self.result.units))
+        names = ["transactions", "latency", "p50", "p99", "p99.9", "throughput", "steps"]
+        names += [f"{w}_{of}" for of in ("cpu", "demand", "request_demand") for w in who]
+        printed = [name for name in self.result.units if name not in METRICS]
+        wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *printed))
         return tuple(name for name in wanted if name in self.result.metrics)
 
     @property

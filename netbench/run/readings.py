@@ -12,6 +12,7 @@ from netbench.engine.catalogue import Catalogue, Row
 
 Line = dict[str, Any]
 """A line of samples: `side`, `ns`, perhaps `edge`, and by group its counters."""
+MANY = ("stream", "bucket")
 Number = int | list[int] | None
 """A counter at one edge, or for each stream; None where it could not be read."""
 
@@ -20,7 +21,7 @@ def _value(row: Row, numbers: tuple[int | None, ...]) -> Number:
     """A counter's number, or numbers; None where one of them could not be read."""
     if not numbers or None in numbers:
         return None
-    return [n for n in numbers if n is not None] if row.per == "stream" else numbers[0]
+    return [n for n in numbers if n is not None] if row.per in MANY else numbers[0]
 
 
 def _edges(

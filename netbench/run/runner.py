@@ -239,6 +239,9 @@ class Runner:
         self, unit: Unit, ends: Ends, number: int, start: Callable[[], None]
     ) -> Measurement:
         cell = unit.cell.transfer
+        if "arrivals" in cell.options:  # at random, but the same again from the same seed
+            seed = (self._campaign.seed << 32) + number
+            cell = replace(cell, options={**cell.options, "seed": seed})
         if cell.tool.external:
             return external_tool.measure(cell, ends, self._sinks, number, start=start)
         if self._seconds is None:

@@ -16,7 +16,7 @@ from netbench.engine.frames import number_of
 from netbench.engine.worker import IDLE_SECONDS, Outcome, Worker
 from netbench.model import Transfer
 from netbench.result.record import Proof, SettingNote, Settings
-from netbench.run import job, readings
+from netbench.run import job, readings, requests
 from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.job import MadeSinks
 from netbench.settings import nfs
@@ -56,6 +56,7 @@ def measure(
     for side in counters:
         if side.time_ns is None or "flow" not in side.meters:
             raise ProtocolError(f"{side.host}: the worker's result has no window{SAME}")
+    captures, histograms = requests.measured(transfer, read[0], counters[0])
     return Measurement(
         *counters,
         Settings(
@@ -69,7 +70,8 @@ def measure(
                 for end, outcome in zip(ends, done, strict=True)
             )
         ),
-        [line for side in zip(ends, done, strict=True) for line in _lines(*side)],
+        [*(line for side in zip(ends, done, strict=True) for line in _lines(*side)), *histograms],
+        captures=captures,
     )
 
 
@@ -96,6 +98,8 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     send = ends.sender.worker.catalogue.send[transfer.send]
     receive = ends.receiver.worker.catalogue.receive[transfer.receive]
     fetches = send.has("fetches") and receive.has("fetches")
+    if send.has("requests"):
+        return _verify_requests(transfer, ends, sinks)
     if not fetches and not (send.has("delivers") and receive.has("delivers")):
         return ""
     size = max(job.VERIFY_BYTES, transfer.streams * (2 * transfer.chunk + 1))
@@ -111,6 +115,19 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
             f"verify: what arrived is not what was sent: digests {sent} and {arrived} over"
             f" {size} bytes; {DISTRUST}"
         )
+    return ""
+
+
+def _verify_requests(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
+    """The same of requests: both ends look at each byte."""
+    options = {name: v for name, v in transfer.options.items() if name != "request_rate"}
+    short = replace(transfer, duration=2 * job.FETCH_NS, warmup=0, sample=0, options=options)
+    try:
+        _move(short, ends, sinks, {"verify": 1})
+    except EngineError as error:
+        if error.operation != "verify":
+            raise
+        return f"verify: {error.message}; {DISTRUST}"
     return ""
 
 

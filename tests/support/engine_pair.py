@@ -185,7 +185,7 @@ def scheduled_ns(pid: int) -> int:
 def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
     """Names of the send or receive methods that move data and can run here."""
     table = catalogue.send if kind == "send" else catalogue.receive
-    lacks = ("no_data", "fetches")
+    lacks = ("no_data", "fetches", "requests")
     return [name for name, m in table.items() if not any(map(m.has, lacks)) and not m.row.why]
 
 

@@ -12,12 +12,14 @@ METHODS = {
         "sendfile": "delivers from_file whole_file",
         "splice": "delivers from_file from_zero",
         "mmap": "delivers from_file",
+        "request": "requests from_memory from_zero",
     },
     "receive": {
         "null": "no_data",
         "read": "delivers to_discard to_file",
         "trunc": "to_discard",
         "splice": "to_discard to_file",
+        "request": "requests to_discard",
     },
     "meter": {
         "rusage": "",
@@ -30,6 +32,10 @@ METHODS = {
 }
 OPTIONS = {
     "pipe": ("size", 4096, 2**20),
+    "request": ("size", 1, 2**24),
+    "response": ("size", 1, 2**24),
+    "arrivals": ("count", 0, 1),
+    "request_rate": ("count", 1, 10**9),
     "align": ("size", 0, 4095),
     "send_buffer": ("size", 0, 2**30),
     "receive_buffer": ("size", 0, 2**28),
@@ -55,6 +61,9 @@ def catalogue() -> Catalogue:
             row = add(kind, name, flags)
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
+            if (kind, name) == ("send", "request"):
+                for option in ("request", "response", "arrivals", "request_rate"):
+                    add("option", option, "user", row)
             if name in ("rusage", "procstat"):
                 add("counter", "time", "cpu_time", row)
     for name in ("align", "send_buffer", "receive_buffer"):

@@ -49,6 +49,6 @@ def objects(factory: pytest.TempPathFactory) -> dict[str, Path]:
 def dynamic_worker(factory: pytest.TempPathFactory) -> Path:
     """A worker into which a library can be loaded."""
     made = factory.mktemp("dynamic") / "worker"
-    argv = [*build_native.compiler(), *objects(factory).values(), "-pthread", "-o", made]
+    argv = [*build_native.compiler(), *objects(factory).values(), "-pthread", "-lm", "-o", made]
     subprocess.run(argv, check=True)
     return made

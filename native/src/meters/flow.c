@@ -14,7 +14,7 @@ static void read_flows(struct nb_reading *reading, uint64_t *numbers)
 		const struct nb_flow *flow = &reading->flows[i];
 		uint64_t bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 
-		numbers[i] = flow->method->flags & NB_NO_DATA ? NB_MISSING : bytes;
+		numbers[i] = flow->method->flags & (NB_NO_DATA | NB_REQUESTS) ? NB_MISSING : bytes;
 		numbers[reading->streams + i] =
 			atomic_load_explicit(&flow->steps, memory_order_relaxed);
 	}

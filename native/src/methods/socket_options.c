@@ -19,8 +19,8 @@ static int fail_option(const char *name, uint64_t value, struct nb_error *error)
 	return -status;
 }
 
-static int set(struct nb_flow *flow, int level, int option, const char *name, uint64_t value,
-	       struct nb_error *error)
+int nb_socket_option(struct nb_flow *flow, int level, int option, const char *name, uint64_t value,
+		     struct nb_error *error)
 {
 	int number = (int)value;
 
@@ -32,12 +32,13 @@ static int set(struct nb_flow *flow, int level, int option, const char *name, ui
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
 {
 	const uint64_t *options = flow->job->extra;
-	int status = set(flow, SOL_SOCKET, SO_BUSY_POLL, "busy_poll", options[NB_BUSY_POLL] / 1000,
-			 error);
+	int status = nb_socket_option(flow, SOL_SOCKET, SO_BUSY_POLL, "busy_poll",
+				      options[NB_BUSY_POLL] / 1000, error);
 
 	if (status || flow->job->role != NB_ROLE_SEND)
 		return status;
-	return set(flow, IPPROTO_TCP, TCP_NODELAY, "nodelay", options[NB_NODELAY], error);
+	return nb_socket_option(flow, IPPROTO_TCP, TCP_NODELAY, "nodelay", options[NB_NODELAY],
+				error);
 }
 
 static int never_block(struct nb_flow *flow, struct nb_error *error)

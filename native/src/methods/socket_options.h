@@ -34,6 +34,9 @@ enum {
 	{ "wait", "how a call waits: in it (block), or not: it is made again and again (spin)",    \
 	  .words = "block spin", .flags = NB_USER, .type = NB_WORD }
 
+/* Set one to a number that is not 0. */
+int nb_socket_option(struct nb_flow *flow, int level, int option, const char *name, uint64_t value,
+		     struct nb_error *error);
 /* Set them on a flow's connection: `connected` of a method. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);
 /* The same where a step does not wait if its thread serves other flows too, */

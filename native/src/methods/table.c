@@ -17,7 +17,8 @@
 	row(zerocopy) \
 	row(uring) \
 	row(uring_zc) \
-	row(nfs)
+	row(nfs) \
+	row(request)
 
 #define RECEIVE_METHODS(row) \
 	row(null) \
@@ -28,7 +29,8 @@
 	row(vmsplice) \
 	row(zerocopy) \
 	row(uring) \
-	row(nfs)
+	row(nfs) \
+	row(request)
 /* clang-format on */
 
 #define DECLARE_SEND(name) extern const struct nb_method nb_send_##name;

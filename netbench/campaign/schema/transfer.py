@@ -23,6 +23,10 @@ from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
 
 STREAMS_MAX = 1024
 FSYNC = ("none", "window", "after")
+REQUESTS = frozenset(("request", "response", "mode", "depth", "arrivals", "connections"))
+"""Keys of which each makes a cell one of requests."""
+OF_BULK = ("chunk receive_chunk source sink align preamble bytes cache direct fsync").split()
+"""Keys that mean nothing to requests."""
 AUTO = 0  # a duration that a pilot finds
 SHORTEST_WINDOW = 10**6  # ns: in less a run moves nothing, or a single chunk
 Values = Mapping[str, Any]
@@ -118,10 +122,11 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
             "default",
         ),
         "streams": _Key(streams, "connections at the same time", 8, "1"),
+        "connections": _Key(streams, "connections of requests at the same time", 64, "1"),
         "threads": _Key(
             kinds.keyword({"default": None}, threads),
-            "threads of each side that serve the streams; default: one a stream, and of a pinned"
-            " side one a CPU",
+            "threads of each side that serve the streams; default: one a stream, of connections of"
+            " requests one, and of a pinned side one a CPU",
             2,
             "default",
         ),
@@ -133,7 +138,12 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
             "bbr",
             "default",
         ),
-        "rate": _Key(kinds.keyword({"none": None}, rate), "offered load per pair", "1Gb/s", "none"),
+        "rate": _Key(
+            kinds.keyword({"none": None}, transfer_values.rate_or_requests(rate)),
+            "offered load per pair; of requests 10000/s, which makes an open loop",
+            "1Gb/s",
+            "none",
+        ),
         "ip": _Key(kinds.enumerated({"4": 4, "6": 6}), "IP version", 6, "4"),
         "duration": _Key(
             kinds.keyword({"auto": AUTO}, time("duration", SHORTEST_WINDOW)),
@@ -197,6 +207,8 @@ def _option(rows: Sequence[Row]) -> Kind:
     """A method's option: checked by every row of that name, and what it means to the engine: base
     units, 0 or 1, or a word.
     """
+    if rows[0].type == "word":  # of which each method has its own
+        return kinds.choice("", list(dict.fromkeys(word for row in rows for word in row.words)))
     accepting = [_option_kind(row) for row in rows]
 
     def parse(value: Plain) -> Any:
@@ -228,7 +240,7 @@ def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
 
 
 OTHERS = {
-    **dict.fromkeys(("parallel", "numjobs", "connections"), "streams"),
+    **dict.fromkeys(("parallel", "numjobs"), "streams"),
     **dict.fromkeys(("time", "seconds", "length", "runtime"), "duration"),
     **dict.fromkeys(("bs", "blocksize"), "chunk"),
     **dict.fromkeys(("bandwidth", "bitrate"), "rate"),
@@ -285,6 +297,10 @@ def meaning(values: Values, options: Sequence[str]) -> Transfer:
     others are left out.
     """
     given = {key: value for key, value in values.items() if key in _SAME}
+    if "connections" in values:
+        given["streams"] = values["connections"]
+    if isinstance(values.get("rate"), transfer_values.PerSecond) and "request_rate" in options:
+        values = {**values, "request_rate": int(given.pop("rate"))}
     buffers = {
         key: values.get(key, values.get("socket_buffer"))
         for key in ("send_buffer", "receive_buffer")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Any
 
 from netbench.base.units import TIME_PATTERN, parse_time
 from netbench.campaign.messages import expected, nearest, wrong
@@ -149,6 +149,29 @@ def _seconds(value: Plain) -> int:
     if isinstance(value, str) and re.fullmatch("[1-9][0-9]{0,5}", value):
         return parse_time(f"{value}s")
     return int(kinds.time(1).parse(value))
+
+
+class PerSecond(int):
+    """A rate of requests."""
+
+
+PER_SECOND = r"([0-9]+(?:\.[0-9]+)?)([kM]?)/s"
+SCALES = {"": 1, "k": 1000, "M": 1_000_000}
+
+
+def rate_or_requests(rate: Kind) -> Kind:
+    """A rate in bits per second, or of requests: 10000/s."""
+
+    def parse(value: Plain) -> Any:
+        match = re.fullmatch(PER_SECOND, value) if isinstance(value, str) else None
+        if not match:
+            return rate.parse(value)
+        number = float(match[1]) * SCALES[match[2]]
+        if not 1 <= number <= 1e9 or number % 1:
+            raise expected("a whole number of requests a second, such as 10000/s", value)
+        return PerSecond(number)
+
+    return Kind(parse, {"anyOf": [rate.schema, {"type": "string", "pattern": f"^{PER_SECOND}$"}]})
 
 
 SOURCE = Kind(

@@ -16,6 +16,7 @@ from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
+LATE = 0.1  # of the latency: what a client's own delay may be
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
@@ -76,14 +77,37 @@ def mechanism(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(
+    195,
+    remedy="ask for a lower rate, give the client threads or CPUs of its own, or `wait: spin`",
+)
+def client_limit(evidence: Evidence) -> Cautions:
+    """Requests of an open loop began later than they were due, though there was a place for them,
+    by more than a tenth of the latency: the client's own delay is in what it measured.
+    """
+    runs = evidence.result.ok
+    if not {"lateness_p99", "p99"} <= set(runs):
+        return
+    late = runs[runs["lateness_p99"] > LATE * runs["p99"]]
+    for (cell, pair), group in late.groupby(["cell", "pair"], observed=True, sort=False):
+        mine = runs[(runs["cell"] == cell) & (runs["pair"] == pair)]
+        worst = group["lateness_p99"].max()
+        yield Caution(
+            f"The client was late in {count(len(group), 'run')}: its requests began up to"
+            f" {worst:.3g} µs (p99) after they could.",
+            evidence.labels([(str(cell), str(pair))]),
+            f"of {count(len(mine), 'ok run')}; p99 of the latency {group['p99'].median():.3g} µs",
+        )
+
+
 @caution(190, remedy="see samples/, and the tool's pattern")
 def missing(evidence: Evidence) -> Cautions:
     """An ok run moved data, but its throughput could not be computed."""
     runs = evidence.result.ok
     if "throughput" not in runs:
         return
-    no_steps = runs["steps"].isna() if "steps" in runs else True
-    lacking = runs[runs["throughput"].isna() & no_steps]
+    others = [name for name in ("steps", "transactions") if name in runs]
+    lacking = runs[runs[["throughput", *others]].isna().all(axis=1)]
     if len(lacking):
         no_number = "have no throughput: their counters, or a tool's output, could not be read."
         yield Caution(

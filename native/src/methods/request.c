@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transactions over connections that stay: the sender writes a request, the receiver reads it and
+ * writes a response. In a closed loop the next request leaves when a response has arrived; in an
+ * open one (`request_rate`) when it is due, whatever the receiver does, or as soon as one of
+ * `depth` places of its connection is free.
+ *
+ * A request belongs to the window in which its start lies, the intended one of an open loop; its
+ * response is waited for after the window has closed. Source: Gil Tene, "How NOT to Measure
+ * Latency", on why an open loop counts from the intended start.
+ */
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "../clock.h"
+#include "../direct.h"
+#include "../histogram.h"
+#include "../method.h"
+#include "../pattern.h"
+#include "../rows.h"
+#include "../wire.h"
+#include "socket_options.h"
+
+enum { SIZE_MAX_BYTES = 16 << 20, DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
+enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, RATE, ARRIVALS, SEED };
+enum { EPOLL, BLOCK, SPIN };
+enum { FIXED, POISSON };
+enum { TRANSACTIONS, SENDS, RECEIVES };
+enum { LATENCY, SERVICE, LATENESS, HISTOGRAMS };
+
+static const uint64_t BACKLOG_NS = 10000000000; /* that an open loop has to send what was due */
+
+#define WAIT_OPTION                                                                                \
+	{ "wait",                                                                                  \
+	  "how a thread waits for its connections: epoll(7), in the call itself (block), "         \
+	  "or by looking again and again (spin)",                                                  \
+	  .words = "epoll block spin", .flags = NB_USER, .type = NB_WORD }
+#define SIZE_OPTION(name, about)                                                                   \
+	{ name, about, .flags = NB_USER, .type = NB_SIZE, .minimum = 1, .maximum = SIZE_MAX_BYTES }
+
+static const struct nb_field options_of_client[] = {
+	NB_RECEIVER_OPTIONS,
+	[WAIT] = WAIT_OPTION,
+	[REQUEST] = SIZE_OPTION("request", "bytes of a request"),
+	[RESPONSE] = SIZE_OPTION("response", "bytes of a response"),
+	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
+		    .maximum = DEPTH_MAX },
+	[RATE] = { "request_rate", "requests a second over all connections: an open loop",
+		   .minimum = 1, .maximum = 1000000000 },
+	[ARRIVALS] = { "arrivals", "when requests of an open loop are due: evenly, or at random",
+		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD },
+	[SEED] = { "seed", "of random arrivals" },
+};
+
+static const struct nb_field options_of_server[] = {
+	NB_RECEIVER_OPTIONS,
+	[WAIT] = WAIT_OPTION,
+	[REQUEST] = SIZE_OPTION("request", "bytes of a request"),
+	[RESPONSE] = SIZE_OPTION("response", "bytes of a response"),
+	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
+		    .maximum = DEPTH_MAX },
+};
+
+static const struct nb_field proofs[] = {
+	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE },
+	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
+	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE),
+};
+
+/* A request under way: when it was to begin, when it did, and how much later than it could. */
+struct begun {
+	uint64_t intended, actual, late;
+};
+
+struct client {
+	struct nb_histogram histograms[HISTOGRAMS];
+	unsigned char *received; /* room for responses, behind the request in the buffer */
+	size_t room;
+	size_t got;	 /* of the response that arrives */
+	uint64_t due;	 /* when the next request is */
+	uint64_t free;	 /* since when there is a place for it */
+	double interval; /* ns between two of this connection; 0: a closed loop */
+	uint64_t random;
+	uint32_t first, under_way;
+	struct begun begun[DEPTH_MAX];
+};
+
+struct server {
+	size_t got; /* of the request that arrives */
+	size_t room;
+	unsigned char *responses; /* as many as BATCH_BYTES hold, or one */
+	size_t batch;
+};
+
+static uint64_t option(const struct nb_flow *flow, size_t place)
+{
+	return flow->job->extra[place];
+}
+
+static uint32_t depth_of(const struct nb_flow *flow)
+{
+	return option(flow, DEPTH) ? (uint32_t)option(flow, DEPTH) : 1;
+}
+
+static size_t size_of(const struct nb_flow *flow, size_t place)
+{
+	return option(flow, place) ? (size_t)option(flow, place) : 1;
+}
+
+static int connected(struct nb_flow *flow, struct nb_error *error)
+{
+	int one = 1, wait = (int)option(flow, WAIT), status;
+
+	status = nb_socket_option(flow, SOL_SOCKET, SO_BUSY_POLL, "busy_poll",
+				  option(flow, NB_BUSY_POLL) / 1000, error);
+	/* A response waits for no acknowledgement of the one before. */
+	if (status || setsockopt(flow->socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+		return status ? status
+			      : nb_fail_errno(error, "set socket option",
+					      "report it as a defect of netbench", "TCP_NODELAY");
+	flow->wait = wait == BLOCK ? NB_WAIT_BLOCK : NB_WAIT_LATER;
+	flow->timed = wait != BLOCK;
+	flow->spins = wait == SPIN;
+	flow->ready = flow->job->role == NB_ROLE_SEND && flow->timed ? flow->socket : 0;
+	if (wait != BLOCK && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
+		return nb_fail_errno(error, "set socket option",
+				     "report it as a defect of netbench", "O_NONBLOCK");
+	return 0;
+}
+
+/* Fail on bytes that are not those of the other side's buffer, where they are to be verified. */
+static int check_bytes(struct nb_flow *flow, const unsigned char *bytes, size_t length, size_t from,
+		       size_t whole, const unsigned char *expected)
+{
+	for (size_t i = 0; flow->job->verify && i < length; i++)
+		if (bytes[i] != expected[(from + i) % whole])
+			return nb_fail(&flow->error, NB_ERR_SYSTEM, "verify",
+				       "leave the cell out here, and report it to the maintainers "
+				       "of this kernel and driver",
+				       "byte %zu of a %s arrived otherwise than it was sent",
+				       (from + i) % whole,
+				       flow->job->role == NB_ROLE_SEND ? "response" : "request");
+	return 0;
+}
+
+/* The pattern is the same from the start of either buffer. */
+static int open_client(struct nb_flow *flow, struct nb_error *error)
+{
+	struct client *client = nb_flow_state(flow, sizeof(*client), error);
+	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
+	size_t longest = request > response ? request : response;
+	uint64_t rate = option(flow, RATE);
+
+	if (!client)
+		return -NB_ERR_MEMORY;
+	if (rate && option(flow, WAIT) == BLOCK)
+		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
+			       "wait: block waits for responses, and an open loop for none");
+	client->room = response * depth_of(flow);
+	client->room =
+		client->room < BATCH_BYTES || response > BATCH_BYTES ? client->room : BATCH_BYTES;
+	if (nb_flow_buffer(flow, longest + client->room, error))
+		return -(int)error->code;
+	client->received = flow->buffer + longest;
+	client->interval = rate ? (double)flow->job->streams * 1e9 / (double)rate : 0;
+	client->random = (option(flow, SEED) + flow->index + 1) * 0x9e3779b97f4a7c15ULL;
+	return 0;
+}
+
+static int open_server(struct nb_flow *flow, struct nb_error *error)
+{
+	struct server *server = nb_flow_state(flow, sizeof(*server), error);
+	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
+	size_t longest = request > response ? request : response;
+
+	if (!server)
+		return -NB_ERR_MEMORY;
+	server->batch = response < BATCH_BYTES ? BATCH_BYTES / response : 1;
+	server->batch = server->batch < depth_of(flow) ? server->batch : depth_of(flow);
+	server->room = request > BATCH_BYTES ? request : BATCH_BYTES;
+	if (nb_flow_buffer(flow, longest + server->batch * response + server->room, error))
+		return -(int)error->code;
+	server->responses = flow->buffer + longest;
+	for (size_t i = 0; i < server->batch; i++)
+		memcpy(server->responses + i * response, flow->buffer, response);
+	return 0;
+}
+
+/* xorshift64*, and its value as one of an exponential distribution of mean 1. Source: S. Vigna, "An
+ * experimental exploration of Marsaglia's xorshift generators, scrambled". */
+static double exponential(uint64_t *random)
+{
+	*random ^= *random >> 12;
+	*random ^= *random << 25;
+	*random ^= *random >> 27;
+	return -log(((double)((*random * 0x2545f4914f6cdd1dULL) >> 11) + 0.5) / 9007199254740992.0);
+}
+
+/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
+ * fixed arrivals of the connections are spread over the interval. */
+static int begin_client(struct nb_flow *flow)
+{
+	struct client *client = flow->state;
+	int random = option(flow, ARRIVALS) == POISSON;
+
+	if (!client->interval)
+		return 0;
+	prctl(PR_SET_TIMERSLACK, 1);
+	client->free = nb_now();
+	client->due = client->free +
+		      (uint64_t)(client->interval *
+				 (random ? exponential(&client->random)
+					 : (double)flow->index / (double)flow->job->streams));
+	return 0;
+}
+
+static void count(struct nb_flow *flow, struct client *client, uint64_t now)
+{
+	const struct begun *begun = &client->begun[client->first];
+	uint64_t from = atomic_load_explicit(&flow->control->from, memory_order_acquire);
+	uint64_t to = atomic_load_explicit(&flow->control->to, memory_order_relaxed);
+
+	if (client->under_way == depth_of(flow))
+		client->free = now;
+	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
+	client->under_way--;
+	nb_count(flow, TRANSACTIONS, 1);
+	if (!from || begun->intended < from || begun->intended >= to)
+		return;
+	nb_histogram_add(&client->histograms[LATENCY], now - begun->intended);
+	if (client->interval) {
+		nb_histogram_add(&client->histograms[SERVICE], now - begun->actual);
+		nb_histogram_add(&client->histograms[LATENESS], begun->late);
+	}
+}
+
+/* What of responses is there, or comes: bytes, NB_NOTHING, or <0. *now: when they had arrived. */
+static ssize_t take_responses(struct nb_flow *flow, struct client *client, uint64_t *now)
+{
+	size_t size = size_of(flow, RESPONSE), wanted = client->under_way * size - client->got;
+	ssize_t got;
+
+	do {
+		got = nb_recv(flow->socket, client->received,
+			      wanted < client->room ? wanted : client->room, 0);
+		nb_count(flow, RECEIVES, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got == 0) {
+		errno = ECONNRESET;
+		return nb_flow_fail(flow, "receive a response", "look at the receiver's error",
+				    "the connection was closed with requests under way");
+	}
+	if (got < 0)
+		return nb_flow_later(flow) ? NB_NOTHING
+					   : nb_flow_fail(flow, "receive a response",
+							  "look at the receiver's error",
+							  "from the connection");
+	if (check_bytes(flow, client->received, (size_t)got, client->got, size, flow->buffer))
+		return -1;
+	*now = nb_now();
+	for (client->got += (size_t)got; client->got >= size; client->got -= size)
+		count(flow, client, *now);
+	return got;
+}
+
+/* Write all of it; meanwhile a client takes responses, for which a full receiver waits. 0, or <0.
+ */
+static int write_all(struct nb_flow *flow, const unsigned char *bytes, size_t length,
+		     struct client *client)
+{
+	uint64_t now;
+
+	for (size_t done = 0; done < length;) {
+		ssize_t sent = nb_write(flow->socket, bytes + done, length - done);
+
+		nb_count(flow, SENDS, 1);
+		if (sent > 0)
+			done += (size_t)sent;
+		else if (errno == EAGAIN)
+			nb_flow_poll(flow,
+				     client && client->under_way ? POLLIN | POLLOUT : POLLOUT);
+		else if (errno != EINTR)
+			return (int)nb_flow_fail_write(flow);
+		if (sent < 0 && errno == EAGAIN && client && client->under_way) {
+			ssize_t got = take_responses(flow, client, &now);
+
+			if (got < 0 && got != NB_NOTHING)
+				return -1;
+		}
+	}
+	return 0;
+}
+
+/* Whether one more request may begin: after the stop only what was due in the window. */
+static int may_begin(const struct nb_flow *flow, const struct client *client)
+{
+	if (client->under_way == depth_of(flow))
+		return 0;
+	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
+	       (client->interval &&
+		client->due < atomic_load_explicit(&flow->control->to, memory_order_relaxed));
+}
+
+/* Requests that are due: their bytes, or <0. */
+static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64_t now)
+{
+	size_t size = size_of(flow, REQUEST);
+	ssize_t sent = 0;
+
+	flow->wake = 0;
+	while (may_begin(flow, client)) {
+		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
+
+		if (client->interval && client->due > now) {
+			flow->wake = client->due;
+			break;
+		}
+		could = client->due > client->free ? client->due : client->free;
+		client->begun[place] =
+			client->interval
+				? (struct begun){ client->due, now, now > could ? now - could : 0 }
+				: (struct begun){ now, now, 0 };
+		client->under_way++;
+		if (client->interval)
+			client->due += (uint64_t)(client->interval *
+						  (option(flow, ARRIVALS) == POISSON
+							   ? exponential(&client->random)
+							   : 1));
+		if (write_all(flow, flow->buffer, size, client))
+			return -1;
+		sent += (ssize_t)size;
+	}
+	return sent;
+}
+
+static ssize_t step_client(struct nb_flow *flow, size_t most)
+{
+	struct client *client = flow->state;
+	ssize_t got = NB_NOTHING, sent;
+	uint64_t now = 0;
+
+	(void)most;
+	/* One that waits in the call sends first: it has nothing else to do before. */
+	if (client->under_way && (flow->timed || client->under_way == depth_of(flow))) {
+		got = take_responses(flow, client, &now);
+		if (got < 0 && got != NB_NOTHING)
+			return got;
+	}
+	sent = send_requests(flow, client, now ? now : nb_now());
+	if (sent < 0)
+		return sent;
+	return got < 0 && !sent ? NB_NOTHING : (got < 0 ? 0 : got) + sent;
+}
+
+static int owes(const struct nb_flow *flow)
+{
+	const struct client *client = flow->state;
+
+	return client->under_way || may_begin(flow, client);
+}
+
+static int drain_client(struct nb_flow *flow)
+{
+	struct client *client = flow->state;
+	uint64_t now;
+
+	while (client->under_way) {
+		ssize_t got = take_responses(flow, client, &now);
+
+		if (got == NB_NOTHING && flow->timed)
+			nb_flow_poll(flow, POLLIN);
+		else if (got < 0)
+			return -1;
+	}
+	if (may_begin(flow, client))
+		return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
+			       "ask for a lower rate, more connections or a greater depth",
+			       "requests that were due in the window could not be sent within %.0f "
+			       "s after it: the rate cannot be met",
+			       (double)BACKLOG_NS * 1e-9);
+	return 0;
+}
+
+static ssize_t step_server(struct nb_flow *flow, size_t most)
+{
+	struct server *server = flow->state;
+	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE), whole;
+	unsigned char *bytes = server->responses + server->batch * response;
+	ssize_t got;
+
+	(void)most;
+	do {
+		got = nb_recv(flow->socket, bytes, server->room, 0);
+		nb_count(flow, RECEIVES, 1);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return nb_flow_fail_receive(flow, "recv");
+	if (check_bytes(flow, bytes, (size_t)got, server->got, request, flow->buffer))
+		return -1;
+	server->got += (size_t)got;
+	whole = server->got / request;
+	server->got %= request;
+	nb_count(flow, TRANSACTIONS, whole);
+	while (whole) {
+		size_t together = whole < server->batch ? whole : server->batch;
+
+		if (write_all(flow, server->responses, together * response, NULL))
+			return -1;
+		whole -= together;
+	}
+	return got;
+}
+
+/* Of all streams, a vector each: how many, their sum and the longest, then the numbers of buckets
+ * that hold some, each with how many. */
+static void report(const struct nb_flow *flows, size_t streams, struct nb_writer *writer)
+{
+	static const int rows[] = { NB_READBACK_LATENCY, NB_READBACK_SERVICE,
+				    NB_READBACK_LATENESS };
+	const struct client *first = flows->state;
+
+	for (int h = 0; h < (first->interval ? HISTOGRAMS : 1); h++) {
+		uint64_t *numbers = calloc(3 + 2 * NB_BUCKETS, sizeof(*numbers));
+		uint32_t used = 3;
+
+		for (size_t i = 0; numbers && i < streams; i++) {
+			const struct client *client = flows[i].state;
+			const struct nb_histogram *one = &client->histograms[h];
+
+			numbers[0] += one->count;
+			numbers[1] += one->sum;
+			numbers[2] = one->most > numbers[2] ? one->most : numbers[2];
+		}
+		for (uint32_t b = 0; numbers && b < NB_BUCKETS; b++) {
+			uint64_t total = 0;
+
+			for (size_t i = 0; i < streams; i++)
+				total += ((const struct client *)flows[i].state)
+						 ->histograms[h]
+						 .buckets[b];
+			if (total) {
+				numbers[used++] = b;
+				numbers[used++] = total;
+			}
+		}
+		if (numbers)
+			nb_put_numbers(writer, nb_row_of(&nb_readbacks[rows[h]]), NB_EDGE_DRAINED,
+				       0, numbers, used);
+		free(numbers);
+	}
+}
+
+const struct nb_method nb_send_request = {
+	.name = "request",
+	.about = "write(2) of requests, recv(2) of the responses: transactions, not bulk",
+	.flags = NB_REQUESTS | NB_FROM_MEMORY | NB_FROM_ZERO,
+	.options = options_of_client,
+	.options_count = NB_LENGTH(options_of_client),
+	NB_TABLE(proofs),
+	.open = open_client,
+	.connected = connected,
+	.begin = begin_client,
+	.step = step_client,
+	.owes = owes,
+	.drain = drain_client,
+	.report = report,
+};
+
+const struct nb_method nb_receive_request = {
+	.name = "request",
+	.about = "recv(2) of requests, write(2) of a response to each",
+	.flags = NB_REQUESTS | NB_TO_DISCARD,
+	.options = options_of_server,
+	.options_count = NB_LENGTH(options_of_server),
+	NB_TABLE(proofs),
+	.open = open_server,
+	.connected = connected,
+	.step = step_server,
+};

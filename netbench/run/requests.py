@@ -1,0 +1,48 @@
+"""What a run of requests measured: numbers of its histograms as metrics, and the histograms
+themselves, which are kept beside the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from netbench.model import Transfer
+from netbench.result.record import Capture, SideCounters
+from netbench.stats.histogram import Histogram
+
+METHOD = "request"
+KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
+"""Histograms as a worker calls them -> how the names of their metrics begin."""
+OF_PARTS = ("p50", "p99", "latency")
+"""Of an open loop's parts fewer numbers are told."""
+
+
+def measured(
+    transfer: Transfer, read: Mapping[str, Any], client: SideCounters
+) -> tuple[dict[str, Capture], list[Mapping[str, Any]]]:
+    """Metrics, and lines of samples, of what a client has read back. Nothing of bulk."""
+    found = {
+        kind: Histogram.of(read[kind]) for kind in KINDS if transfer.send == METHOD and kind in read
+    }
+    if not found or not transfer.duration:
+        return {}, []
+    metrics = {"transactions": (found["latency"].count / (transfer.duration * 1e-9), "1/s")}
+    for kind, prefix in KINDS.items():
+        numbers = found[kind].numbers() if kind in found else {}
+        metrics |= {
+            f"{prefix}{name}".replace("lateness_latency", "lateness"): (value, "µs")
+            for name, value in numbers.items()
+            if not prefix or name in OF_PARTS
+        }
+    closed = client.time_ns[1] if client.time_ns else None
+    line: dict[str, Any] = {"side": "sender", "edge": "drained", "ns": closed}
+    line["requests"] = {
+        f"{kind}_{what}": numbers
+        for kind, of in found.items()
+        for what, numbers in (
+            ("bucket", [bucket for bucket, _ in of.buckets]),
+            ("count", [number for _, number in of.buckets]),
+        )
+    }
+    return {name: Capture("", value, unit) for name, (value, unit) in metrics.items()}, [line]

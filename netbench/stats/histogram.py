@@ -1,0 +1,64 @@
+"""Quantiles of log-linear histograms, as the engine counts them (native/src/histogram.h): 128
+buckets of each power of two, of ns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+BITS = 7
+"""Buckets of a power of two, as a power of two: a bucket is at most 1/128 of its values wide."""
+LEAST = 10
+"""Requests above a quantile without which it is not told: one of fewer is of chance alone."""
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Times in ns: how many, their sum and the longest, exactly; and buckets, in order, with the
+    count of each.
+    """
+
+    count: int
+    sum: int
+    most: int
+    buckets: Sequence[tuple[int, int]]
+
+    @staticmethod
+    def of(numbers: Sequence[int]) -> Histogram:
+        """Of a worker's numbers: count, sum, most, then each bucket and its count."""
+        count, total, most, *rest = numbers
+        return Histogram(count, total, most, list(zip(rest[::2], rest[1::2], strict=True)))
+
+    def quantile(self, share: float) -> float | None:
+        """The ceil(share * count)-th smallest, in ns (Hyndman and Fan, 1996, type 1), as if those
+        of a bucket were spread over it evenly; None where fewer than LEAST are above.
+        """
+        if self.count * (1 - share) < LEAST * (1 - 1e-9):
+            return None
+        rank, below = math.ceil(self.count * share), 0
+        for bucket, number in self.buckets:
+            if below + number >= rank:
+                low, width = bounds(bucket)
+                return min(low + width * (rank - below - 0.5) / number, self.most)
+            below += number
+        return None
+
+    def numbers(self) -> dict[str, float]:
+        """Mean, quantiles that there are, and the longest, in µs, by the names of metrics."""
+        if not self.count:
+            return {}
+        found = {name: self.quantile(share) for name, share in QUANTILES.items()}
+        known = {name: value for name, value in found.items() if value is not None}
+        return {
+            name: value / 1e3
+            for name, value in {"latency": self.sum / self.count, **known, "max": self.most}.items()
+        }
+
+
+def bounds(bucket: int) -> tuple[float, int]:
+    """Where a bucket begins and how wide it is, in ns: of whole numbers, so half a one lower."""
+    power = max(0, (bucket >> BITS) - 1)
+    return (bucket - (power << BITS) << power) - 0.5, 1 << power

@@ -1,0 +1,178 @@
+"""Requests: what is counted of them, closed and open loops, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from netbench.base.errors import EngineError, Lost
+from netbench.engine.binding import Edge
+from netbench.stats.histogram import Histogram
+from tests.support.engine_pair import MS, Pair, Side, open_pair
+from tests.support.proxy import proxy
+
+WINDOW = {"duration": 100 * MS, "warmup": 20 * MS, "sample": 0}
+WAITS = ["epoll", "block", "spin"]
+
+
+def histogram(side: Side, name: str = "latency") -> Histogram:
+    return Histogram.of(side.numbers("", name))
+
+
+def run(pair: Pair, through: dict[str, Any] | None = None, **options: Any) -> tuple[Side, Side]:
+    """A run of requests, perhaps `through` a proxy that has these properties."""
+    rate = {
+        name: options.pop(name) for name in ("request_rate", "arrivals", "seed") if name in options
+    }
+    if through is None:
+        return pair.run("request", "request", rate, **{**WINDOW, **options})
+    prepare = pair.sender.prepare
+    with pytest.MonkeyPatch.context() as patch:
+        between: list[Any] = []
+
+        def by_proxy(job: dict[str, Any]) -> Any:
+            between.append(proxy(job["peer_port"], **through))
+            return prepare({**job, "peer_port": between[0].__enter__()})
+
+        patch.setattr(pair.sender, "prepare", by_proxy)
+        try:
+            return pair.run("request", "request", rate, **{**WINDOW, **options})
+        finally:
+            between[0].__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize(
+    ("asking", "answering", "connections", "depth", "threads"),
+    [(1, 1, 1, 1, 0), (100, 70_000, 3, 1, 0), (300_000, 1, 2, 4, 2), (16, 4096, 8, 16, 2)],
+)
+def test_each_request_is_answered_once(
+    pair: Pair, asking: int, answering: int, connections: int, depth: int, threads: int, wait: str
+) -> None:
+    """As both sides count; those of the window are in the histogram, and all that were read are
+    verified.
+    """
+    sizes = {"request": asking, "response": answering, "depth": depth, "streams": connections}
+    if wait == "block":  # a thread a connection
+        threads = 0
+    client, server = run(pair, **sizes, threads=threads, wait=wait, verify=1)
+    asked, answered = (side.total("request", "transactions") for side in (client, server))
+    assert asked == answered
+    found = histogram(client)
+    assert found.count == sum(number for _, number in found.buckets)
+    assert 0 < found.count <= asked
+    assert found.most >= found.sum / found.count > 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_due_is_sent_when_it_is(pair: Pair, threads: int) -> None:
+    """An open loop of fixed arrivals has as many as its rate says, whatever the server does."""
+    rate = {"request_rate": 2000, "streams": 20, "threads": threads, "duration": 500 * MS}
+    client, _ = run(pair, **rate)
+    assert histogram(client).count == pytest.approx(1000, abs=1)
+    for name in ("service", "lateness"):
+        assert histogram(client, name).count == histogram(client).count
+    assert histogram(client, "service").sum <= histogram(client).sum
+
+
+def test_arrivals_at_random_are_those_of_the_seed(pair: Pair) -> None:
+    """Of a Poisson process, whose counts vary by their root."""
+    counts = []
+    for seed in (1, 1, 2, 3):
+        options = {"arrivals": "poisson", "seed": seed, "request_rate": 4000, "streams": 4}
+        client, _ = run(pair, **options, duration=250 * MS, warmup=0)
+        counts.append(histogram(client).count)
+    assert all(abs(count - 1000) < 5 * 1000**0.5 for count in counts)
+    assert len(set(counts[1:])) > 1
+
+
+def stopping(pid: int, done: threading.Event) -> None:
+    """Stop a process for 100 ms of every second, at times that a clock says."""
+    begun = time.monotonic()
+    for second in range(60):
+        if done.wait(begun + second + 0.45 - time.monotonic()):
+            return
+        os.kill(pid, signal.SIGSTOP)
+        done.wait(begun + second + 0.55 - time.monotonic())
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.slow  # the times need a machine that does nothing else
+def test_an_open_loop_sees_a_server_that_stops_and_a_closed_one_hides_it() -> None:
+    """Of 1,000 requests a second over 200 connections a tenth waits for up to 100 ms: 5% for more
+    than 50, 1% for more than 90. The client is not late.
+    """
+    for rate in (1000, 0):
+        with open_pair() as pair:
+            done = threading.Event()
+            thread = threading.Thread(target=stopping, args=(pair.receiver.hello.pid, done))
+            options = {"request_rate": rate} if rate else {}
+            thread.start()
+            try:
+                client, _ = run(
+                    pair, streams=200 if rate else 1, duration=4000 * MS, warmup=0, **options
+                )
+            finally:
+                done.set()
+                thread.join()
+        found = histogram(client)
+        p95, p99 = (found.quantile(share) or 0.0 for share in (0.95, 0.99))
+        if rate:
+            late = histogram(client, "lateness").quantile(0.99) or 0.0
+            assert 48e6 < p95 < 54e6
+            assert 88e6 < p99 < 94e6
+            assert late < 0.1 * p99
+        else:
+            assert p99 < 10e6
+            assert found.most > 90e6
+
+
+@pytest.mark.slow  # likewise
+def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
+    medians = []
+    for delay in (0.0, 0.010):
+        client, _ = run(pair, through={"delay": delay}, duration=1000 * MS, wait="spin")
+        medians.append(histogram(client).quantile(0.5) or 0.0)
+    assert medians[1] - medians[0] == pytest.approx(10e6, rel=0.05)
+
+
+def test_bytes_that_are_not_those_of_the_other_side_are_seen() -> None:
+    with (
+        open_pair() as pair,
+        pytest.raises(EngineError, match="byte 0 of a response arrived otherwise"),
+    ):
+        run(pair, through={"spoil": True}, response=64, verify=1)
+
+
+def test_a_rate_that_cannot_be_met_is_an_error() -> None:
+    with (
+        open_pair() as pair,
+        pytest.raises(EngineError, match="the rate cannot be met; ask for a lower rate"),
+    ):
+        run(pair, request_rate=100_000_000, duration=200 * MS)
+
+
+def test_waiting_in_the_call_has_no_open_loop() -> None:
+    with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
+        run(pair, request_rate=100, wait="block")
+
+
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize("how", ["dies", "closes"])
+def test_a_server_that_goes_is_an_error_of_the_run(how: str, wait: str) -> None:
+    with open_pair() as pair:
+        pair.prepare("request", "request", wait=wait, **{**WINDOW, "duration": 30_000 * MS})
+        pair.start(bounded=False)
+        for worker in (pair.sender, pair.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        if how == "dies":
+            os.kill(pair.receiver.hello.pid, signal.SIGKILL)
+        else:
+            pair.receiver.abort()
+        with pytest.raises((EngineError, Lost), match=r"requests under way|connection"):
+            pair.sender.await_edge(Edge.CLOSE, 10)
