@@ -63,7 +63,7 @@ static void every_row_is_well_formed(void **state)
 		assert_in_range(row->kind, NB_ROW_SEND, NB_ROW_READBACK);
 		assert_in_range(row->type, NB_COUNT, NB_TEXT);
 		assert_in_range(row->unit, NB_UNIT_NONE, NB_UNIT_BITS_PER_SECOND);
-		assert_in_range(row->per, NB_PER_RUN, NB_PER_CPU);
+		assert_in_range(row->per, NB_PER_RUN, NB_PER_BUCKET);
 		assert_true(row->minimum <= row->maximum);
 		assert_true(ends(row->name, sizeof(row->name)) &&
 			    ends(row->about, sizeof(row->about)));
@@ -112,8 +112,8 @@ static void check_method(const struct nb_method *method, int sends)
 		    method->options_count <= NB_METHOD_OPTIONS);
 	assert_true(method->flags & (sends ? from : to));
 	assert_false(method->flags & (sends ? to : from));
-	assert_true(!sends || method->flags & (NB_DELIVERS |
-					       NB_NO_DATA)); /* a sender of data sends real data */
+	/* A sender of data sends real data. */
+	assert_true(!sends || method->flags & (NB_DELIVERS | NB_NO_DATA | NB_REQUESTS));
 	for (size_t i = 0; i < method->proofs_count; i++) {
 		uint16_t proof = nb_row_of(&method->proofs[i]);
 

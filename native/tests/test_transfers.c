@@ -258,7 +258,9 @@ static void run_for_a_time(struct pair *pair, struct plan *plan)
 
 static int go_together(const struct nb_method *send, const struct nb_method *receive)
 {
-	return (send->flags & NB_NO_DATA) == (receive->flags & NB_NO_DATA) &&
+	uint32_t alike = NB_NO_DATA | NB_REQUESTS;
+
+	return (send->flags & alike) == (receive->flags & alike) &&
 	       !((send->flags | receive->flags) & NB_FETCHES);
 }
 
@@ -289,7 +291,8 @@ static void every_pair_moves_data_for_a_time(void **state)
 			/* null moves nothing and says so: its bytes are missing, not 0. */
 			assert_true(bytes_at(&pair.sent, NB_EDGE_DRAINED, 0) ==
 				    bytes_at(&pair.received, NB_EDGE_DRAINED, 0));
-			assert_int_equal((nb_send_methods[s]->flags & NB_NO_DATA) != 0,
+			assert_int_equal((nb_send_methods[s]->flags & (NB_NO_DATA | NB_REQUESTS)) !=
+						 0,
 					 bytes_at(&pair.sent, NB_EDGE_OPEN, 0) == UINT64_MAX);
 			forget(&pair);
 		}
@@ -351,7 +354,7 @@ static void every_pair_delivers_so_many_bytes(void **state)
 					     .receive_chunk = 50021 };
 
 			if ((nb_send_methods[s]->flags | receive->flags) &
-				    (NB_NO_DATA | NB_FETCHES) ||
+				    (NB_NO_DATA | NB_FETCHES | NB_REQUESTS) ||
 			    !can_run(nb_send_methods[s]) || !can_run(receive))
 				continue;
 			vary(&plan, nb_send_methods[s], receive, s + r, sink);

@@ -66,11 +66,14 @@ static const struct nb_field options_of_server[] = {
 		    .maximum = DEPTH_MAX },
 };
 
-static const struct nb_field proofs[] = {
-	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE },
-	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
-	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE),
-};
+#define PROOFS                                                                                     \
+	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE }, \
+	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),                         \
+	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE)
+
+/* A row is found by the place of its field: each method has its own. */
+static const struct nb_field proofs_of_client[] = { PROOFS };
+static const struct nb_field proofs_of_server[] = { PROOFS };
 
 /* A request under way: when it was to begin, when it did, and how much later than it could. */
 struct begun {
@@ -461,7 +464,8 @@ const struct nb_method nb_send_request = {
 	.flags = NB_REQUESTS | NB_FROM_MEMORY | NB_FROM_ZERO,
 	.options = options_of_client,
 	.options_count = NB_LENGTH(options_of_client),
-	NB_TABLE(proofs),
+	.proofs = proofs_of_client,
+	.proofs_count = NB_LENGTH(proofs_of_client),
 	.open = open_client,
 	.connected = connected,
 	.begin = begin_client,
@@ -477,7 +481,8 @@ const struct nb_method nb_receive_request = {
 	.flags = NB_REQUESTS | NB_TO_DISCARD,
 	.options = options_of_server,
 	.options_count = NB_LENGTH(options_of_server),
-	NB_TABLE(proofs),
+	.proofs = proofs_of_server,
+	.proofs_count = NB_LENGTH(proofs_of_server),
 	.open = open_server,
 	.connected = connected,
 	.step = step_server,
