@@ -132,6 +132,9 @@ def _os_error(error: OSError) -> int:
 
 def _defect(error: Exception) -> int:
     """An unexpected error as a message; `python -X dev` shows the traceback."""
+    if "cffi library" in str(error):  # it lacks a name
+        _complain("the built engine is older than its source: run `make`")
+        return RequestError.exit_code
     if sys.flags.dev_mode:
         raise error
     frame = error.__traceback__

@@ -71,6 +71,18 @@ VERBS = {
     ),
 }
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
+OTHERS = {
+    "-r --runs": "repeat.min=5 does that (in a campaign: --set repeat.min=5)",
+    "--warmup": "warmup=1s does that (in a campaign: --set transfer.warmup=1s)",
+    "--prepare --conclude": "`ab --change CMD --undo CMD` does that, or a setting of your own",
+    "-i --ignore-failure": "nothing is needed: the other cells run where one fails",
+    "--dry-run --parse-only --showcmd": "`plan` and `check` do that",
+    "-f -o --format --output": "`report R --html F`, --csv F, --markdown F and --json do that",
+    "--export-json --export-csv --export-markdown": "`report R --json`, --csv F, --markdown F",
+    "--list-tests --enghelp": "`init` lists campaigns to begin with, `list methods` how bytes move",
+    "--cmdhelp": "`help KEY` does that",
+}
+"""What does what options of hyperfine, fio and flent do."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,15 +101,17 @@ def run(argv: list[str]) -> int:
     Errors: NetbenchError; SystemExit of argparse.
     """
     if argv[:1] == ["help"]:
+        if argv[1:] and argv[1] not in VERBS and (told := _key(argv[1])):
+            say(told)
+            return 0
         argv = [*argv[1:2], "--help"]
     top = build(*argv[:1])
     if not argv:
         top.print_help(sys.stderr)
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
-        raise RequestError(
-            f"the verb comes first; as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
-        )
+        iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
+        raise RequestError(f"the verb comes first; {_elsewhere(argv[:1]) or iperf}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
@@ -107,11 +121,26 @@ def run(argv: list[str]) -> int:
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
         if words is None or any(word.startswith("-") for word in more):
-            top.error(f"unrecognized arguments: {' '.join(more)}")
+            hint = _elsewhere(more) or f"`{PROGRAM} help {argv[0]}` lists them"
+            raise RequestError(f"{argv[0]} has no option {' '.join(more)}; {hint}")
         words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
+
+
+def _elsewhere(words: list[str]) -> str:
+    """What does what another program's options do; "" where none is known."""
+    given = {word.partition("=")[0] for word in words}
+    return "; ".join(does for names, does in OTHERS.items() if given & {*names.split()})
+
+
+def _key(word: str) -> str:
+    """What a key of `transfer:` is about; "" where there is none."""
+    from netbench import campaign
+
+    key = campaign.json_schema()["$defs"]["Transfer"]["properties"].get(word)
+    return f"{word}: {key['description']}; such as {key['examples'][0]}" if key else ""
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

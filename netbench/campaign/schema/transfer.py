@@ -234,6 +234,8 @@ OTHERS = {
     **dict.fromkeys(("bandwidth", "bitrate"), "rate"),
     **dict.fromkeys(("interval", "step_size"), "sample"),
     **{"size": "bytes", "ramp_time": "warmup", "window": "socket_buffer", "zerocopy": "send"},
+    **{"title": "about", "runs": "repeat.min", "mss": "settings.mtu", "iodepth": "queue_depth"},
+    **{"write_bw_log": "sample", "protocol": ""},
 }
 """Words of other tools for keys of `transfer`."""
 
@@ -246,7 +248,9 @@ class TransferKeys(Keys):
         """A setting that was written below `transfer` is told with its place, a word of iperf3's,
         netperf's, flent's or fio's by the key that does it.
         """
-        return f"settings.{key}" if is_setting(key) else OTHERS.get(key) or super().nearest_key(key)
+        if key in OTHERS:
+            return OTHERS[key]
+        return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
 
     def values(self) -> dict[str, Any]:
         """What was written, by key."""
