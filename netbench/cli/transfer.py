@@ -122,7 +122,11 @@ def run(options: argparse.Namespace) -> int:
         if told:
             say(f"{_line(told[0].begin, told)}  in all, interrupted")
         raise
-    say(render(result.report, "json" if options.json else "text" if options.full else "first"))
+    if options.json or options.full:
+        say(render(result.report, "json" if options.json else "text"))
+    else:
+        kept = "report --full" if options.results else "again with --full, or keep it: --results"
+        say(render(result.report, "first", more=kept))
     if options.results:
         tell(str(result.path))
     return 0

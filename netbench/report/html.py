@@ -8,7 +8,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,6 +34,7 @@ from netbench.report.blocks import (
     tabled,
 )
 from netbench.report.build import Report
+from netbench.report.label import explained
 from netbench.report.numbers import column_parts, count, number
 from netbench.report.pages import render_page
 from netbench.report.source import Source
@@ -52,13 +54,17 @@ def render(report: Report, *, flames: str = "") -> str:
     "": there is none.
     """
     table, records = _runs(report.source)
+    first, *others = report.sections
+    meaning = explained(report.label)  # which its bar says
+    first = replace(first, blocks=first.blocks[len(meaning) :])
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
+        meaning="".join(meaning),
         sections=[
             _section(report.source, each, flames)
-            for section in report.sections
+            for section in (first, *others)
             for each in _apart(section)
         ],
         runs=table,
@@ -110,7 +116,10 @@ def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:
         made = [_card(item) for item in block.items]
         return {
             "kind": "findings",
-            "cards": [each for each in made if each["spans"]],
+            "groups": [
+                (of, [*cards])
+                for of, cards in groupby([c for c in made if c["spans"]], key=itemgetter("of"))
+            ],
             "lines": [each["sentence"] for each in made if not each["spans"]],
         }
     if isinstance(block, Prose):
@@ -157,6 +166,8 @@ def _card(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "head": finding.head,
         "of": finding.of,
+        "place": finding.place,
+        "doubts": finding.doubts,
         "verdict": verdict,
         "symbol": SYMBOLS.get(verdict, "◆"),
         "spans": [bar(span) for span in spans],

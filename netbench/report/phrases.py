@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from netbench.base.units import count, listed
 from netbench.read import offered
-from netbench.read.cells import CellResult
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
@@ -18,7 +19,10 @@ from netbench.read.shown_levels import shown, used
 from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, in_short, percent, signed
+from netbench.stats.words import TIMES, bounds, change, in_short, percent, signed
+
+if TYPE_CHECKING:
+    from netbench.report.source import Source
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -69,11 +73,12 @@ def fixed(result: Result) -> str:
     return f"In all cells: {', '.join(told)}." if told else ""
 
 
-def where(c: Comparison, several: bool) -> str:
+def where(c: Comparison, several: bool, named: Collection[str] | None = None) -> str:
     """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
-    it says its own.
+    it says its own; of the factors those that are `named`, None: all.
     """
-    words = [f"{name}={shown(level)}" for name, level in used(c.context).items() if level]
+    levels = used(c.context).items()
+    words = [f"{n}={shown(v)}" for n, v in levels if v and (named is None or n in named)]
     return " ".join([c.pair, *words] if several else words)
 
 
@@ -92,9 +97,17 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     return f"{place}: {told}." if place else f"{told}."
 
 
-def of_comparisons(told: str, family: Sequence[Comparison], several: bool, metric: str) -> Finding:
-    """A sentence on comparisons of one metric, of this title, with their intervals."""
-    levels = len({c.level for c in family}) > 1
+def in_short_of(c: Comparison, family: Iterable[Comparison]) -> tuple[str, str]:
+    """A comparison's change and interval, as all of its family: factors where one is large."""
+    return in_short(c.ratio, c.low, c.high, any(each.ratio >= TIMES for each in family))
+
+
+def of_comparisons(
+    told: str, mine: Sequence[Comparison], family: Sequence[Comparison], source: Source
+) -> Finding:
+    """A sentence on comparisons of one metric, of its family, with their intervals."""
+    several, result = source.several, source.result
+    levels = len({c.level for c in mine}) > 1
 
     def label(c: Comparison) -> str:
         """What tells a comparison from others of its finding."""
@@ -102,22 +115,16 @@ def of_comparisons(told: str, family: Sequence[Comparison], several: bool, metri
         return f"{place} {level}".strip() if levels or not place else place
 
     spans = (
-        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
+        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in mine
     )
-    first, *more = family
-    head, of = ("", ""), ""
-    if not more:
-        head, place = in_short(first.ratio, first.low, first.high), where(first, several)
-        named = f"{metric}, {' against '.join(first.names)}"
-        of = f"{named}, {place}" if place else named
+    first, *more = mine
     margin = percent(1 + (first.margin or 0.0))
-    return Finding(told, tuple(spans), "%", 0.0, margin, head, of)
-
-
-def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
-    """A sentence on the means of some cells, by their names."""
-    intervals = [(name, cell.intervals[metric]) for name, cell in named]
-    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
+    found = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts_of(mine))
+    if more:
+        return found
+    of = f"{title(first.metric, result)}, {' against '.join(first.names)}"
+    place = where(first, several, source.apart)
+    return replace(found, head=in_short_of(first, family), of=of, place=place)
 
 
 def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
@@ -60,6 +60,31 @@ class Source:
     @cached_property
     def cautions(self) -> list[Caution]:
         return cautions(self.result, self.cells, self.seen)
+
+    def doubts(self, cells: Iterable[CellResult | None]) -> tuple[int, ...]:
+        """The numbers, from 1, of the cautions that are of one of these cells, of its pair or
+        hosts, or of everything.
+        """
+        mine: set[str] = set()
+        for cell in filter(None, cells):
+            both = f"{cell.cell} {cell.pair}"
+            mine |= {cell.cell, both, cell.pair, *cell.pair.split(">")}
+        return tuple(
+            number
+            for number, each in enumerate(self.cautions, 1)
+            if not each.where or not mine.isdisjoint(each.where)
+        )
+
+    def doubts_of(self, family: Iterable[Comparison]) -> tuple[int, ...]:
+        """Those of the cells that are compared."""
+        return self.doubts(self.cell_of(c, at) for c in family for at in (c.level, c.baseline))
+
+    @cached_property
+    def apart(self) -> set[str]:
+        """The factors in which what the campaign compares lies apart."""
+        every = [used(c.context) for family in self.answers.values() for c in family]
+        names = {name for context in every for name in context}
+        return {name for name in names if len({context.get(name) for context in every}) > 1}
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
