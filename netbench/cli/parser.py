@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import IO
+from typing import IO, Any
 
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
@@ -139,7 +139,8 @@ def _key(word: str) -> str:
     """What a key of `transfer:` is about; "" where there is none."""
     from netbench import campaign
 
-    key = campaign.json_schema()["$defs"]["Transfer"]["properties"].get(word)
+    schema: Any = campaign.json_schema()
+    key = schema["$defs"]["Transfer"]["properties"].get(word)
     return f"{word}: {key['description']}; such as {key['examples'][0]}" if key else ""
 
 

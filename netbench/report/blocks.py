@@ -128,7 +128,8 @@ class Finding:
 
     `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
     `margin` to both sides. `head`: of one comparison its change and interval, or the most of some
-    cells; `of`: what is compared; `place`: which of these it is. `doubts`: numbers of cautions.
+    cells; `of`: what is compared; `place`: which of these it is, or what is the most. `doubts`:
+    numbers of cautions.
     """
 
     sentence: str

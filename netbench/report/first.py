@@ -26,7 +26,6 @@ from netbench.stats.comparison import Comparison
 
 LINES, WIDTH = 45, 80
 CELLS, CAUTIONS, COMPARISONS = 10, 8, 12  # that have a line each
-NAMED = 3
 SETTLED = 8  # words of what is the same in all cells
 FULL = "--full"
 
@@ -50,12 +49,11 @@ def _head(report: Report, width: int) -> Iterator[str]:
     """What was asked, how much was done, and what all cells have."""
     result = report.source.result
     state, *_ = report.section("summary").blocks[-1].lines  # type: ignore[union-attr]
-    quick = "; few runs: for trying" if result.repeat.max <= NAMED else ""
     about = f"{result.name}: {result.about}" if result.about else result.name
     told = fixed(result).removesuffix(".").split(", ")
     rest = f", and {len(told) - SETTLED} more ({FULL})" if len(told) > SETTLED else ""
     settled = f"{', '.join(told[:SETTLED])}{rest}." if told != [""] else ""
-    lines = [about, f"{state.removesuffix('.')}{quick}.", settled, report.source.offered]
+    lines = [about, state, settled, report.source.offered]
     yield from _prose([*explained(report.label), *filter(None, lines)], width)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter
@@ -57,13 +57,14 @@ def render(report: Report, *, flames: str = "") -> str:
     first, *others = report.sections
     meaning = explained(report.label)  # which its bar says
     first = replace(first, blocks=first.blocks[len(meaning) :])
+    said = {x for block in first.blocks if isinstance(block, Prose) for x in block.lines}
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
         meaning="".join(meaning),
         sections=[
-            _section(report.source, each, flames)
+            _section(report.source, each, flames, said)
             for section in (first, *others)
             for each in _apart(section)
         ],
@@ -88,23 +89,25 @@ def _apart(section: Section) -> list[Section]:
     return [replace(section, blocks=rest), more]
 
 
-def _section(source: Source | None, section: Section, flames: str) -> dict[str, Any]:
-    """A section as the templates take it."""
+def _section(
+    source: Source | None, section: Section, flames: str, said: Collection[str] = ()
+) -> dict[str, Any]:
+    """A section as the templates take it; `said`: what a screen need not say again."""
     blocks = [_block(source, block, flames) for block in section.blocks]
     shown = [block for block in blocks if block]
-    gist = "" if section.key in UNFOLDED else _gist(section)
+    gist = "" if section.key in UNFOLDED else _gist(section, said)
     return {"key": section.key, "title": section.title, "blocks": shown, "gist": gist}
 
 
-def _gist(section: Section) -> str:
-    """What a folded section says, in a line."""
+def _gist(section: Section, said: Collection[str]) -> str:
+    """What a folded section says, in a line, and the summary has not said."""
     for block in section.blocks:
         if isinstance(block, Cautions):
             return f"{len(block.items)}: {', '.join(dict.fromkeys(c.kind for c in block.items))}"
-        if isinstance(block, Prose) and block.lines:
-            return block.lines[0]
-    if isinstance(first := section.blocks[0], Table):
-        return first.title or ", ".join(column.name for column in first.columns)
+        if isinstance(block, Prose) and (lines := [x for x in block.lines if x not in said]):
+            return lines[0]
+    for table in (block for block in section.blocks if isinstance(block, Table)):
+        return table.title or ", ".join(column.name for column in table.columns)
     return "; ".join(block.caption for block in section.blocks if isinstance(block, Plot))
 
 

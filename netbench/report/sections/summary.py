@@ -27,7 +27,7 @@ from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
 from netbench.stats.words import amount
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
-NAMED = 4
+NAMED, TRYING = 4, 3
 TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
@@ -71,7 +71,7 @@ def gone_along(source: Source) -> Iterator[str]:
     for level in dict.fromkeys(c.level for c in every):
         mine = [c for c in every if c.level == level]
         if along := _along(source, mine):
-            yield f"{' against '.join(mine[0].names)} is of all that goes with it: {along}."
+            yield f"Not {' against '.join(mine[0].names)} alone: {along}."
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -244,8 +244,7 @@ def _extremes(
         _spans(ends[::-1], metric),
         unit,
         head=(words(most), unit),
-        of=f"{what}: the most",
-        place=rest,
+        place=f"most {what}, {rest}",
         doubts=source.doubts(cell for _, cell in ends),
     )
 
@@ -270,10 +269,11 @@ def _state(source: Source) -> str:
         text += f" and {controls} of the baseline again"
         text += f" ({count(len(source.result.controls), 'control')})"
     started = runs["started"].dropna()
+    quick = "; few runs: for trying." if source.result.repeat.max <= TRYING else "."
     if len(started) == 0:
-        return text + "."
+        return f"{text}."
     if len(runs) == 1:
-        return f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC."
+        return f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC{quick}"
     took = (started.max() - started.min()).total_seconds()
     boots = source.result.kernels
     if len(boots) > 1 or source.result.in_boots:
@@ -282,7 +282,7 @@ def _state(source: Source) -> str:
             text += f" of {count(len(kernels), 'kernel')}"
     return (
         f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
-        " run to the start of the last."
+        f" run to the start of the last{quick}"
     )
 
 
