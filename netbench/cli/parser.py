@@ -8,11 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import IO, Any
+from typing import IO
 
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
+from netbench.base.hints import hints
 from netbench.base.names import PROGRAM
 from netbench.cli.output import say
 
@@ -71,18 +72,6 @@ VERBS = {
     ),
 }
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
-OTHERS = {
-    "-r --runs": "repeat.min=5 does that (in a campaign: --set repeat.min=5)",
-    "--warmup": "warmup=1s does that (in a campaign: --set transfer.warmup=1s)",
-    "--prepare --conclude": "`ab --change CMD --undo CMD` does that, or a setting of your own",
-    "-i --ignore-failure": "nothing is needed: the other cells run where one fails",
-    "--dry-run --parse-only --showcmd": "`plan` and `check` do that",
-    "-f -o --format --output": "`report R --html F`, --csv F, --markdown F and --json do that",
-    "--export-json --export-csv --export-markdown": "`report R --json`, --csv F, --markdown F",
-    "--list-tests --enghelp": "`init` lists campaigns to begin with, `list methods` how bytes move",
-    "--cmdhelp": "`help KEY` does that",
-}
-"""What does what options of hyperfine, fio and flent do."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -101,9 +90,6 @@ def run(argv: list[str]) -> int:
     Errors: NetbenchError; SystemExit of argparse.
     """
     if argv[:1] == ["help"]:
-        if argv[1:] and argv[1] not in VERBS and (told := _key(argv[1])):
-            say(told)
-            return 0
         argv = [*argv[1:2], "--help"]
     top = build(*argv[:1])
     if not argv:
@@ -131,17 +117,9 @@ def run(argv: list[str]) -> int:
 
 def _elsewhere(words: list[str]) -> str:
     """What does what another program's options do; "" where none is known."""
-    given = {word.partition("=")[0] for word in words}
-    return "; ".join(does for names, does in OTHERS.items() if given & {*names.split()})
-
-
-def _key(word: str) -> str:
-    """What a key of `transfer:` is about; "" where there is none."""
-    from netbench import campaign
-
-    schema: Any = campaign.json_schema()
-    key = schema["$defs"]["Transfer"]["properties"].get(word)
-    return f"{word}: {key['description']}; such as {key['examples'][0]}" if key else ""
+    known = hints("options")
+    found = (known.get(word.partition("=")[0]) for word in words)
+    return "; ".join(dict.fromkeys(filter(None, found)))
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from netbench import api
 from netbench.base.errors import RequestError
+from netbench.base.hints import hints, synonyms
 from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say, table, tell
 from netbench.cli.report import render
@@ -31,74 +33,21 @@ keys, each with an example:
   repeat.min=5                    runs of it, for an interval
   meters='[rusage, procstat, perf]'            what is counted: `list meters`
 """
-VALUE: dict[str, Any] = {}
-NO_VALUE: dict[str, Any] = {"action": "store_const", "const": ""}
-OPTIONAL: dict[str, Any] = {"nargs": "?", "const": ""}
-PINS = "pin={{sender: {0}, receiver: {1}}}"
-FLAGS = {
-    "-H": (VALUE, "{0}"),
-    "-c --client": (OPTIONAL, "{0}"),
-    "-t --time": (VALUE, "duration={0}s"),
-    "-n --bytes": (VALUE, "bytes={0}"),
-    "-l --length": (VALUE, "chunk={0}"),
-    "-P --parallel": (VALUE, "streams={0}"),
-    "-R --reverse": (NO_VALUE, "pairs={{sender: HOST, receiver: here}}"),
-    "-b --bitrate --bandwidth": (VALUE, "rate={0}b/s"),
-    "-w --window": (VALUE, "socket_buffer={0}"),
-    "-C --congestion": (OPTIONAL, "congestion={0}"),
-    "-Z --zerocopy": (NO_VALUE, "send=sendfile"),
-    "-N --no-delay": (NO_VALUE, "nodelay=true"),
-    "-F --file": (VALUE, "send=sendfile; source={0}"),
-    "-O --omit": (VALUE, "warmup={0}s"),
-    "-4 --version4": (NO_VALUE, "ip=4"),
-    "-6 --version6": (NO_VALUE, "ip=6"),
-    "-A --affinity": (VALUE, PINS),
-    "-T --title": (VALUE, "about={0}"),
-    "-J": (NO_VALUE, "--json"),
-    "-V --verbose": (NO_VALUE, "--full"),
-    "-I": (VALUE, "repeat.confidence={0}%"),
-    "-i --interval": (VALUE, "nothing is needed: a line a second; sample=200ms is what is kept"),
-    "-D --daemon": (OPTIONAL, "nothing is needed: receivers are started by SSH"),
-    "-M --set-mss": (VALUE, "nothing: settings.mtu sets the interface's MTU"),
-    "-u --udp": (NO_VALUE, "nothing: netbench moves TCP alone"),
-    "--bidir": (
-        NO_VALUE,
-        "nothing: a run moves data one way; a campaign with `pairs: all` measures both",
-    ),
-    "-s --server": (NO_VALUE, "nothing: netbench starts its receiver itself, by SSH"),
+KINDS: dict[str, dict[str, Any]] = {
+    "flags with a value": {},
+    "flags that may have one": {"nargs": "?", "const": ""},
+    "flags": {"action": "store_const", "const": ""},
 }
-"""Of iperf3's and netperf's flags what argparse has to know, and the words that do it, or that
-nothing does.
-"""
+"""Tables of iperf3's and netperf's flags, with what argparse has to know of them."""
 LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
-CPUS = "nothing is needed: the CPUs of both hosts are in every answer"
-NETPERF = {
-    "-l": "duration={0}s",
-    "-c": CPUS,
-    "-C": CPUS,
-    "-T": PINS,
-    "-i": "repeat.min={1}; repeat.max={0}",
-    "-D": FLAGS["-i --interval"][1],
-}
-"""Those that netperf means otherwise."""
-METHODS = {
-    "TCP_STREAM": "nothing is needed: it is what transfer does",
-    "TCP_SENDFILE": "send=sendfile",
-    "TCP_MAERTS": FLAGS["-R --reverse"][1],
-}
 NO_METHOD = "nothing: netbench moves data by TCP; no requests, no UDP"
-ZERO = {
-    "-b": "nothing is needed: without a rate a sender sends what it can",
-    "-t": "nothing: a run has an end; at Ctrl-C it prints what it moved",
-}
-AFTER = {"-m": "chunk", "-M": "receive_chunk", "-s": "send_buffer", "-S": "receive_buffer"}
-"""What netperf is told after `--`, by the key that does it."""
 
 
 def run(options: argparse.Namespace) -> int:
     given = vars(options)
-    foreign = [(f, given[f]) for f in (names.split()[0] for names in FLAGS) if given[f] is not None]
+    flags = [flag for table in KINDS for flag in synonyms(table)]
+    foreign = [(flag, given[flag]) for flag in flags if given[flag] is not None]
     if foreign:
         own = ["--json"] * options.json + ["--full"] * options.full
         own += ["--results", str(options.results)] if options.results else []
@@ -149,11 +98,14 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
     host = next((value for flag, value in flags if flag in ("-c", "-H") and value), "")
     host = "" if host in LOCAL else host
     keys, rows = [host] if host else [], []
-    known = {names.split()[0]: template for names, (_, template) in FLAGS.items()}
+    known = {flag: does for kind in KINDS for flag, does in hints(kind).items()}
     if _is_netperf(given):
-        known |= NETPERF | {"-t": METHODS.get(given.get("-t", ""), NO_METHOD)}
+        known |= hints("flags of netperf")
+        known["-t"] = hints("tests of netperf").get(given.get("-t", ""), NO_METHOD)
     for flag, value in flags:
-        template = ZERO.get(flag, known[flag]) if value == "0" else known[flag]
+        template = known[flag]
+        if value == "0":
+            template = hints("flags whose value is 0").get(flag, template)
         if (template == "{0}" and value in LOCAL) or ("HOST" in template and not host):
             template = HERE
         # iperf3's rate is of each stream, and may have a burst; its affinity is of the client
@@ -167,8 +119,8 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
         rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine)) or template))
     keys += [word for word in words if "=" in word]
     for flag, value in pairwise(word for word in words if "=" not in word):
-        if flag in AFTER:
-            keys.append(f"{AFTER[flag]}={value.split(',')[0]}")
+        if key := hints("netperf after --").get(flag):
+            keys.append(f"{key}={value.split(',')[0]}")
             rows.append((f"  {flag} {value}", keys[-1]))
     command = " ".join(map(shell_word, dict.fromkeys((*keys, *own))))
     lacks = any(told.startswith("nothing:") for _, told in rows)
@@ -180,22 +132,17 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
 
 
 def _is_netperf(given: Mapping[str, str]) -> bool:
-    """Whether flags are netperf's: a host by -H, a test by -t, or -l with a time, which is as many
-    digits as no chunk has.
+    """Whether flags are netperf's: a host by -H, a test by -t, or -l with a time, which no chunk
+    has as few digits as.
     """
-    number = given.get("-t", "0").replace(".", "").isdigit()
-    time = "-c" not in given and given.get("-l", "").isdigit() and len(given["-l"]) < len("1000")
-    return "-H" in given or not number or time
+    time = "-c" not in given and re.fullmatch(r"\d{1,3}", given.get("-l", ""))
+    return "-H" in given or not re.fullmatch(r"[\d.]+", given.get("-t", "0")) or bool(time)
 
 
 def _times(rate: str, streams: str) -> str:
     """A rate of iperf3's for so many streams, without its burst; as it is where it is no number."""
-    rate, _, _ = rate.partition("/")
-    number = rate.rstrip("KMGTkmgt")
-    try:
-        return f"{float(number) * int(streams):g}{rate[len(number) :]}"
-    except ValueError:
-        return rate
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)(?:/.*)?", rate)
+    return f"{float(found[1]) * int(streams):g}{found[2]}" if found else rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -212,6 +159,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--full", action="store_true", help="print the whole report")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
-    for names, (kind, _) in FLAGS.items():
-        first, *more = names.split()
-        parser.add_argument(first, *more, dest=first, help=argparse.SUPPRESS, **kind)
+    for kind, how in KINDS.items():
+        for flag, names in synonyms(kind).items():
+            parser.add_argument(*names, dest=flag, help=argparse.SUPPRESS, **how)
