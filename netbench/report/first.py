@@ -117,12 +117,8 @@ def _answers(report: Report, width: int) -> list[str]:
     family = [c for each in source.answers.values() for c in each]
     if family and len(family) <= COMPARISONS and not source.result.is_fleet:
         return list(_compared(source, family, width))
-    every = [
-        line
-        for block in report.section("summary").blocks
-        if isinstance(block, Findings)
-        for line in block.lines
-    ]
+    blocks = report.section("summary").blocks
+    every = [line for block in blocks if isinstance(block, Findings) for line in block.lines]
     known = [c for c in family if not math.isnan(c.ratio)]
     largest = [max(known, key=lambda c: abs(math.log(c.ratio)))] if known else []
     last = ["largest:", *_compared(source, largest, width)] if largest else []

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from netbench.base.units import count, listed
 from netbench.read import offered
@@ -16,13 +14,9 @@ from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
-from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import TIMES, bounds, change, in_short, percent, signed
-
-if TYPE_CHECKING:
-    from netbench.report.source import Source
+from netbench.stats.words import TIMES, bounds, change, in_short, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -100,31 +94,6 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
 def in_short_of(c: Comparison, family: Iterable[Comparison]) -> tuple[str, str]:
     """A comparison's change and interval, as all of its family: factors where one is large."""
     return in_short(c.ratio, c.low, c.high, any(each.ratio >= TIMES for each in family))
-
-
-def of_comparisons(
-    told: str, mine: Sequence[Comparison], family: Sequence[Comparison], source: Source
-) -> Finding:
-    """A sentence on comparisons of one metric, of its family, with their intervals."""
-    several, result = source.several, source.result
-    levels = len({c.level for c in mine}) > 1
-
-    def label(c: Comparison) -> str:
-        """What tells a comparison from others of its finding."""
-        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
-        return f"{place} {level}".strip() if levels or not place else place
-
-    spans = (
-        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in mine
-    )
-    first, *more = mine
-    margin = percent(1 + (first.margin or 0.0))
-    found = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts_of(mine))
-    if more:
-        return found
-    of = f"{title(first.metric, result)}, {' against '.join(first.names)}"
-    place = where(first, several, source.apart)
-    return replace(found, head=in_short_of(first, family), of=of, place=place)
 
 
 def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -61,23 +62,12 @@ class Source:
     def cautions(self) -> list[Caution]:
         return cautions(self.result, self.cells, self.seen)
 
-    def doubts(self, cells: Iterable[CellResult | None]) -> tuple[int, ...]:
-        """The numbers, from 1, of the cautions that are of one of these cells, of its pair or
-        hosts, or of everything.
-        """
-        mine: set[str] = set()
-        for cell in filter(None, cells):
-            both = f"{cell.cell} {cell.pair}"
-            mine |= {cell.cell, both, cell.pair, *cell.pair.split(">")}
-        return tuple(
-            number
-            for number, each in enumerate(self.cautions, 1)
-            if not each.where or not mine.isdisjoint(each.where)
-        )
-
-    def doubts_of(self, family: Iterable[Comparison]) -> tuple[int, ...]:
-        """Those of the cells that are compared."""
-        return self.doubts(self.cell_of(c, at) for c in family for at in (c.level, c.baseline))
+    def doubts(self, cells: Iterable[CellResult]) -> tuple[int, ...]:
+        """The numbers of the cautions that are of these cells, their pairs or hosts, or of all."""
+        names = ((c.cell, f"{c.cell} {c.pair}", c.pair, *c.pair.split(">")) for c in cells)
+        mine = set(chain.from_iterable(names))
+        every = enumerate(self.cautions, 1)
+        return tuple(n for n, each in every if not each.where or mine & {*each.where})
 
     @cached_property
     def apart(self) -> set[str]:

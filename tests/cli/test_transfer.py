@@ -24,7 +24,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-c root@rcv -R", "root@rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-c rcv -n 1G -l 128K -w 256K", "rcv bytes=1G chunk=128K socket_buffer=256K"),
         ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
-        ("-A 2 -N -O 1", "nodelay=true warmup=1s 'pin={sender: 2}'"),
+        ("-A 2 -N -O 1", "warmup=1s 'pin={sender: 2}' nodelay=true"),
         ("-l 10", "duration=10s"),
         ("-l 8192 -b 100M/5", "chunk=8192 rate=100Mb/s"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from netbench.base.units import format_duration, listed
 from netbench.read import offered
@@ -17,18 +18,18 @@ from netbench.report.phrases import (
     control_lines,
     fixed,
     in_context,
-    of_comparisons,
+    in_short_of,
     title,
+    where,
 )
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
 from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
-from netbench.stats.words import amount
+from netbench.stats.words import amount, percent
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
 NAMED, TRYING = 4, 3
-TENFOLD = 10.0
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -103,10 +104,7 @@ def _ends(family: Sequence[Comparison], several: bool) -> str:
     ranked = sorted((c for c in family if c.ratio > 0), key=lambda c: c.ratio)
     if not ranked:
         return "without a ratio"
-    told = [
-        amount(c.ratio) if c.ratio < TENFOLD else f"{c.ratio:.1f} times as much"
-        for c in (ranked[0], ranked[-1])
-    ]
+    told = [amount(c.ratio) for c in (ranked[0], ranked[-1])]
     if told[0] == told[1]:
         return told[0]
     apart = [name for name in ranked[0].context if len({c.context.get(name) for c in family}) > 1]
@@ -169,7 +167,27 @@ def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[
             told = _level_told(source, [mine])
         else:
             told = in_context(mine[0], source.several, source.result)
-        yield of_comparisons(told, mine, family, source)
+        yield _finding(source, told, mine, family)
+
+
+def _finding(
+    source: Source, told: str, mine: Sequence[Comparison], family: Sequence[Comparison]
+) -> Finding:
+    """A sentence on comparisons of one metric with their intervals; of one its head."""
+    levels = len({c.level for c in mine}) > 1
+    spans = []
+    for c in mine:
+        words = [where(c, source.several), f"{c.factor}={shown(c.level)}" if levels else ""]
+        low, high = percent(c.low), percent(c.high)
+        spans.append(Span(" ".join(filter(None, words)), percent(c.ratio), low, high, c.verdict))
+    cells = [source.cell_of(c, level) for c in mine for level in (c.level, c.baseline)]
+    first, margin = mine[0], percent(1 + (mine[0].margin or 0.0))
+    found = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts(filter(None, cells)))
+    if len(mine) > 1:
+        return found
+    of = f"{title(first.metric, source.result)}, {' against '.join(first.names)}"
+    place = where(first, source.several, source.apart)
+    return replace(found, head=in_short_of(first, family), of=of, place=place)
 
 
 def _profiled(source: Source) -> Iterator[str]:
