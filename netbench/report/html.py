@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter
@@ -34,7 +34,6 @@ from netbench.report.blocks import (
     tabled,
 )
 from netbench.report.build import Report
-from netbench.report.label import explained
 from netbench.report.numbers import column_parts, count, number
 from netbench.report.pages import render_page
 from netbench.report.source import Source
@@ -46,6 +45,7 @@ RECORD_BYTES = 1_500_000
 """Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
 MOST_SPANS = 6
 UNFOLDED = ("summary", "cells")
+FLEET = "fleet"  # whose sentences are those of the summary
 SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
@@ -54,18 +54,13 @@ def render(report: Report, *, flames: str = "") -> str:
     "": there is none.
     """
     table, records = _runs(report.source)
-    first, *others = report.sections
-    meaning = explained(report.label)  # which its bar says
-    first = replace(first, blocks=first.blocks[len(meaning) :])
-    said = {x for block in first.blocks if isinstance(block, Prose) for x in block.lines}
     return render_page(
         "report.html",
         title=report.name,
         label=report.label,
-        meaning="".join(meaning),
         sections=[
-            _section(report.source, each, flames, said)
-            for section in (first, *others)
+            _section(report.source, each, flames)
+            for section in report.sections
             for each in _apart(section)
         ],
         runs=table,
@@ -89,23 +84,21 @@ def _apart(section: Section) -> list[Section]:
     return [replace(section, blocks=rest), more]
 
 
-def _section(
-    source: Source | None, section: Section, flames: str, said: Collection[str] = ()
-) -> dict[str, Any]:
-    """A section as the templates take it; `said`: what a screen need not say again."""
+def _section(source: Source | None, section: Section, flames: str) -> dict[str, Any]:
+    """A section as the templates take it."""
     blocks = [_block(source, block, flames) for block in section.blocks]
     shown = [block for block in blocks if block]
-    gist = "" if section.key in UNFOLDED else _gist(section, said)
+    gist = "" if section.key in UNFOLDED else _gist(section)
     return {"key": section.key, "title": section.title, "blocks": shown, "gist": gist}
 
 
-def _gist(section: Section, said: Collection[str]) -> str:
-    """What a folded section says, in a line, and the summary has not said."""
+def _gist(section: Section) -> str:
+    """What a folded section says, in a line."""
     for block in section.blocks:
         if isinstance(block, Cautions):
             return f"{len(block.items)}: {', '.join(dict.fromkeys(c.kind for c in block.items))}"
-        if isinstance(block, Prose) and (lines := [x for x in block.lines if x not in said]):
-            return lines[0]
+        if isinstance(block, Prose) and block.lines and section.key != FLEET:
+            return block.lines[0]
     for table in (block for block in section.blocks if isinstance(block, Table)):
         return table.title or ", ".join(column.name for column in table.columns)
     return "; ".join(block.caption for block in section.blocks if isinstance(block, Plot))

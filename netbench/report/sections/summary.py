@@ -247,14 +247,9 @@ def _extremes(
         told = f"{what}: {words(most)} {unit}."
         yield Finding(told, _spans(ranked, metric), unit, doubts=source.doubts([ranked[0][1]]))
         return
-    above = [name for name, cell in ranked[1:] if cell.intervals[metric].low <= least.high]
-    above = above if len(ranked) > 2 else []
-    below = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
-    low, high = (
-        f"{name}, not told apart from {listed(near, NAMED)}" if near else name
-        for name, near in ((low, above), (high, below))
-    )
-    rest = f"with {high}; least {words(least)} with {low}."
+    near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
+    apart = f", not told apart from {listed(near, NAMED)}" if near else ""
+    rest = f"with {high}{apart}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
         rest += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
     yield Finding(
@@ -287,21 +282,18 @@ def _state(source: Source) -> str:
         text += f" and {controls} of the baseline again"
         text += f" ({count(len(source.result.controls), 'control')})"
     started = runs["started"].dropna()
-    quick = "; few runs: for trying." if source.result.repeat.max <= TRYING else "."
     if len(started) == 0:
         return f"{text}."
-    if len(runs) == 1:
-        return f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC{quick}"
-    took = (started.max() - started.min()).total_seconds()
     boots = source.result.kernels
     if len(boots) > 1 or source.result.in_boots:
         text += f" in {count(len(boots), 'boot')}"
         if kernels := set(boots.values()) - {""}:
             text += f" of {count(len(kernels), 'kernel')}"
-    return (
-        f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
-        f" run to the start of the last{quick}"
-    )
+    text += f", begun {started.min():%Y-%m-%d %H:%M} UTC"
+    if len(runs) > 1:
+        took = format_duration((started.max() - started.min()).total_seconds())
+        text += f", {took} from the first run to the start of the last"
+    return f"{text}{'; few runs: for trying' * (source.result.repeat.max <= TRYING)}."
 
 
 def _warned(source: Source) -> Iterator[str]:
