@@ -32,7 +32,8 @@ _FREE_TEXT = (
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
 # of an SSH alias: what it stands for is in no campaign
 _LOGIN = re.compile(
-    r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d))"
+    r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
+    r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""

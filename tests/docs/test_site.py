@@ -67,8 +67,9 @@ def test_every_generated_part_is_on_a_page_as_it_is_now() -> None:
     assert [page for page in pages if written(page) != page] == [], "run `make reference`"
 
 
-def test_the_safety_page_names_tests_that_there_are() -> None:
-    page = (ROOT / "docs/explanation/safety.md").read_text()
+def test_the_pages_of_promises_name_tests_that_there_are() -> None:
+    pages = ("explanation/safety.md", "reference/settings.md", "reference/allow.md")
+    page = "".join((ROOT / "docs" / name).read_text() for name in pages)
     tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
     named = set(re.findall(r"\b(test_\w+)\b(?!\.py)", page))
     assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
