@@ -28,7 +28,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
 }
 WIDTH = 100
 END = "<!-- end of what is generated -->"
-PLACE = re.compile(rf"^(<!-- generated: ([a-z-]+) -->)\n(?:.*?\n)??{END}$", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(rf"(?ms)^(<!-- generated: ([a-z-]+) -->)\n(?:.*?\n)??{END}$")
 
 
 def written(page: str) -> str:
