@@ -121,8 +121,10 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     if fell:
         found = listed([with_interval(c, several) for c in fell], NAMED)
         parts.append(f"FELL in {len(fell)} of {total}: {found}")
-    if outcome.held:
-        parts.append(f"passed in {outcome.held} of {total}")
+    if outcome.cleared:
+        parts.append(f"passed in {outcome.cleared} of {total}")
+    if open_ := outcome.held - outcome.cleared:
+        parts.append(f"cannot tell in {open_} of {total}: the interval reaches across")
     if unjudged:
         whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
         some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""

@@ -52,8 +52,7 @@ def summary(source: Source) -> Section:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
         blocks.append(Prose(("No run has given a result.",)))
-    state = [_state(source), fixed(result), *_warned(source)]
-    blocks.append(Prose(tuple(filter(None, state))))
+    blocks.append(Prose(tuple(filter(None, (_state(source), fixed(result))))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
@@ -294,13 +293,3 @@ def _state(source: Source) -> str:
         took = format_duration((started.max() - started.min()).total_seconds())
         text += f", {took} from the first run to the start of the last"
     return f"{text}{'; few runs: for trying' * (source.result.repeat.max <= TRYING)}."
-
-
-def _warned(source: Source) -> Iterator[str]:
-    cautions = source.cautions
-    if cautions:
-        kinds = ", ".join(dict.fromkeys(c.kind for c in cautions))
-        yield (
-            f"{count(len(cautions), 'caution')} below ({kinds}): read"
-            f" {'it' if len(cautions) == 1 else 'them'} before the numbers."
-        )
