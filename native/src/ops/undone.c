@@ -224,9 +224,9 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 
 const struct nb_op nb_op_undone = {
 	.name = OPERATION,
-	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
-		 "number on, or `holders`, the processes that hold some; takes `begin` and `end` "
-		 "of what this one adds, a number, or -number of what is changed again",
+	.about = "scopes from a number on that workers of a campaign have undone on this kernel, "
+		 "or `holders`, processes that hold some; takes `begin`, `end`, a number, or "
+		 "-number of what is changed again",
 	.words = 2,
 	.lasting = 1,
 	.get = get_undone,
