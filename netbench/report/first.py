@@ -20,7 +20,7 @@ from netbench.report.build import Report
 from netbench.report.label import explained
 from netbench.report.numbers import MISSING, share
 from netbench.report.phrases import fixed, in_short_of, title, where
-from netbench.report.sections.summary import gone_along
+from netbench.report.sections.summary import TRYING, gone_along
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 
@@ -153,5 +153,6 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
 def _words(source: Source, c: Comparison) -> tuple[str, str, str, str]:
     """A change, its interval or why there is none, the verdict, and which of its family it is."""
     change, interval = in_short_of(c, source.answers[c.metric])
-    verdict = f"{c.verdict}{', in doubt' if c.flags else ''}"
+    trying = source.result.repeat.max <= TRYING
+    verdict = "no verdict" if trying else f"{c.verdict}{', in doubt' if c.flags else ''}"
     return change, interval or c.why, verdict, where(c, source.several, source.apart)

@@ -292,4 +292,5 @@ def _state(source: Source) -> str:
     if len(runs) > 1:
         took = format_duration((started.max() - started.min()).total_seconds())
         text += f", {took} from the first run to the start of the last"
-    return f"{text}{'; few runs: for trying' * (source.result.repeat.max <= TRYING)}."
+    few = "; few runs: for trying, no verdict" if source.result.repeat.max <= TRYING else ""
+    return f"{text}{few}."
