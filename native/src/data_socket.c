@@ -49,7 +49,7 @@ static int set_congestion(int fd, const struct nb_job *job, struct nb_error *err
 	return -status;
 }
 
-static int set_options(int fd, const struct nb_job *job, struct nb_error *error)
+int nb_data_options(int fd, const struct nb_job *job, struct nb_error *error)
 {
 	int size = (int)job->socket_buffer,
 	    option = job->role == NB_ROLE_SEND ? SO_SNDBUF : SO_RCVBUF;
@@ -67,7 +67,7 @@ int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error)
 	if (fd < 0)
 		return nb_fail_errno(error, "open socket",
 				     "raise the limit on open files (ulimit -n)", "a TCP socket");
-	status = set_options(fd, job, error);
+	status = nb_data_options(fd, job, error);
 	if (status)
 		close(fd);
 	return status ? status : fd;

@@ -32,6 +32,8 @@ enum { NB_CONNECTING = 32 };
 int nb_connect(const struct nb_job *job, uint32_t first, uint32_t count, int *sockets,
 	       struct nb_error *error);
 
+/* Set a socket's buffer and its congestion control as a job asks. 0, or a negative code. */
+int nb_data_options(int fd, const struct nb_job *job, struct nb_error *error);
 /* A TCP socket that does not block, with the options of the job. Returns it or a negative code. */
 int nb_data_socket(const struct nb_job *job, int family, struct nb_error *error);
 
@@ -54,6 +56,9 @@ struct nb_listener {
 	struct nb_pending pending[NB_PENDING_MAX];
 	size_t pending_count;
 };
+
+/* Whether a connection may come from there: from the sender's address, where the job names it. */
+int nb_is_sender(const union nb_address *from, const struct nb_job *job);
 
 int nb_listener_open(struct nb_listener *listener, const struct nb_job *job,
 		     struct nb_error *error);

@@ -301,7 +301,7 @@ static void *drive(void *argument)
 static size_t count_threads(const struct nb_job *job, size_t flows)
 {
 	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
+	int alone = nb_method_is_alone(job);
 
 	if (!wanted && job->method->flags & NB_REQUESTS)
 		wanted = 1; /* connections are many */

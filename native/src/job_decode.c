@@ -128,7 +128,7 @@ static int check_direct(const struct nb_job *job, struct nb_error *error)
 /* A cell of which these are levels is no failure of the others. */
 static int check_threads(const struct nb_job *job, struct nb_error *error)
 {
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
+	int alone = nb_method_is_alone(job);
 
 	if (job->threads > job->streams)
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "decode job",

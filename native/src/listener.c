@@ -58,8 +58,7 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 	return 0;
 }
 
-/* Whether a connection may come from there: from the sender's address, where the job names it. */
-static int is_sender(const union nb_address *from, const struct nb_job *job)
+int nb_is_sender(const union nb_address *from, const struct nb_job *job)
 {
 	union nb_address sender;
 
@@ -85,7 +84,7 @@ void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
 
 		if (fd < 0)
 			return;
-		if (!is_sender(&from, job)) {
+		if (!nb_is_sender(&from, job)) {
 			close(fd);
 			listener->rejected_connections++;
 			continue;

@@ -56,6 +56,8 @@ struct nb_method {
 	int (*owes)(const struct nb_flow *flow);
 	/* Add what all streams have counted beside proofs to the result. Optional. */
 	void (*report)(const struct nb_flow *flows, size_t streams, struct nb_writer *writer);
+	/* Whether each stream of that job has a thread of its own, beside NB_ALONE. Optional. */
+	int (*alone)(const struct nb_job *job);
 	/* Called from another thread, again and again until the flow ends, when a run is given up
 	 * while a step may block for long: make the step fail. Optional. */
 	void (*give_up)(struct nb_flow *flow);
@@ -65,6 +67,13 @@ struct nb_method {
 /* A proof that counts system calls: its name, what it counts, NB_MUST_MOVE or other flags. */
 #define NB_CALLS(calls, text, bits)                                                                \
 	{ .name = calls, .about = text, .unit = NB_UNIT_CALLS, .flags = bits }
+
+/* Whether the steps of a job's method wait, so that each stream has a thread of its own. */
+static inline int nb_method_is_alone(const struct nb_job *job)
+{
+	return job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE) ||
+	       (job->method->alone && job->method->alone(job));
+}
 
 /* The method tables end with NULL. */
 extern const struct nb_method *const nb_send_methods[];

@@ -24,9 +24,8 @@ def build(
     values |= {key: level.value for key, level in combination.items() if reader.transfers(key)}
     if REQUESTS & values.keys() or isinstance(values.get("rate"), PerSecond):
         calls = {"send": Transfer.send, "receive": Transfer.receive}
-        values |= {
-            side: "request" for side, call in calls.items() if values.get(side, call) == call
-        }
+        method = "request" if values.get("mode", "rr") == "rr" else "connect"
+        values |= {side: method for side, call in calls.items() if values.get(side, call) == call}
     methods = (
         catalogue.send.get(values.get("send", Transfer.send)),
         catalogue.receive.get(values.get("receive", Transfer.receive)),

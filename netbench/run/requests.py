@@ -11,7 +11,7 @@ from netbench.model import Transfer
 from netbench.result.record import Capture, SideCounters
 from netbench.stats.histogram import Histogram
 
-METHOD = "request"
+METHODS = ("request", "connect")
 KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
 """Histograms as a worker calls them -> how the names of their metrics begin."""
 OF_PARTS = ("p50", "p99", "latency")
@@ -23,7 +23,9 @@ def measured(
 ) -> tuple[dict[str, Capture], list[Mapping[str, Any]]]:
     """Metrics, and lines of samples, of what a client has read back. Nothing of bulk."""
     found = {
-        kind: Histogram.of(read[kind]) for kind in KINDS if transfer.send == METHOD and kind in read
+        kind: Histogram.of(read[kind])
+        for kind in KINDS
+        if transfer.send in METHODS and kind in read
     }
     if not found or not transfer.duration:
         return {}, []

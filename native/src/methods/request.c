@@ -19,11 +19,9 @@
 
 #include "../clock.h"
 #include "../direct.h"
-#include "../histogram.h"
 #include "../method.h"
 #include "../pattern.h"
-#include "../rows.h"
-#include "../wire.h"
+#include "request.h"
 #include "socket_options.h"
 
 enum { SIZE_MAX_BYTES = 16 << 20, DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
@@ -31,8 +29,6 @@ enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, RATE, ARRIVALS, SEED }
 enum { EPOLL, BLOCK, SPIN };
 enum { FIXED, POISSON };
 enum { TRANSACTIONS, SENDS, RECEIVES };
-enum { LATENCY, SERVICE, LATENESS, HISTOGRAMS };
-
 static const uint64_t BACKLOG_NS = 10000000000; /* that an open loop has to send what was due */
 
 #define WAIT_OPTION                                                                                \
@@ -42,6 +38,12 @@ static const uint64_t BACKLOG_NS = 10000000000; /* that an open loop has to send
 	  .words = "epoll block spin", .flags = NB_USER, .type = NB_WORD }
 #define SIZE_OPTION(name, about)                                                                   \
 	{ name, about, .flags = NB_USER, .type = NB_SIZE, .minimum = 1, .maximum = SIZE_MAX_BYTES }
+
+#define MODE_OPTION                                                                                \
+	{ "mode",                                                                                  \
+	  "requests over connections that stay (rr), one over a connection each (crr), or "        \
+	  "connections alone (cc)",                                                                \
+	  .words = "rr", .flags = NB_USER, .type = NB_WORD }
 
 static const struct nb_field options_of_client[] = {
 	NB_RECEIVER_OPTIONS,
@@ -55,6 +57,7 @@ static const struct nb_field options_of_client[] = {
 	[ARRIVALS] = { "arrivals", "when requests of an open loop are due: evenly, or at random",
 		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD },
 	[SEED] = { "seed", "of random arrivals" },
+	MODE_OPTION,
 };
 
 static const struct nb_field options_of_server[] = {
@@ -64,6 +67,7 @@ static const struct nb_field options_of_server[] = {
 	[RESPONSE] = SIZE_OPTION("response", "bytes of a response"),
 	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
 		    .maximum = DEPTH_MAX },
+	MODE_OPTION,
 };
 
 #define PROOFS                                                                                     \
@@ -81,8 +85,8 @@ struct begun {
 };
 
 struct client {
-	struct nb_histogram histograms[HISTOGRAMS];
-	unsigned char *received; /* room for responses, behind the request in the buffer */
+	struct nb_latencies latencies; /* first, for nb_latencies_report */
+	unsigned char *received;       /* room for responses, behind the request in the buffer */
 	size_t room;
 	size_t got;	 /* of the response that arrives */
 	uint64_t due;	 /* when the next request is */
@@ -115,6 +119,11 @@ static size_t size_of(const struct nb_flow *flow, size_t place)
 	return option(flow, place) ? (size_t)option(flow, place) : 1;
 }
 
+static int waits_in_calls(const struct nb_job *job)
+{
+	return job->extra[WAIT] == BLOCK;
+}
+
 static int connected(struct nb_flow *flow, struct nb_error *error)
 {
 	int one = 1, wait = (int)option(flow, WAIT), status;
@@ -133,21 +142,6 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	if (wait != BLOCK && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
 		return nb_fail_errno(error, "set socket option",
 				     "report it as a defect of netbench", "O_NONBLOCK");
-	return 0;
-}
-
-/* Fail on bytes that are not those of the other side's buffer, where they are to be verified. */
-static int check_bytes(struct nb_flow *flow, const unsigned char *bytes, size_t length, size_t from,
-		       size_t whole, const unsigned char *expected)
-{
-	for (size_t i = 0; flow->job->verify && i < length; i++)
-		if (bytes[i] != expected[(from + i) % whole])
-			return nb_fail(&flow->error, NB_ERR_SYSTEM, "verify",
-				       "leave the cell out here, and report it to the maintainers "
-				       "of this kernel and driver",
-				       "byte %zu of a %s arrived otherwise than it was sent",
-				       (from + i) % whole,
-				       flow->job->role == NB_ROLE_SEND ? "response" : "request");
 	return 0;
 }
 
@@ -225,20 +219,18 @@ static int begin_client(struct nb_flow *flow)
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 {
 	const struct begun *begun = &client->begun[client->first];
-	uint64_t from = atomic_load_explicit(&flow->control->from, memory_order_acquire);
-	uint64_t to = atomic_load_explicit(&flow->control->to, memory_order_relaxed);
 
 	if (client->under_way == depth_of(flow))
 		client->free = now;
 	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
 	client->under_way--;
 	nb_count(flow, TRANSACTIONS, 1);
-	if (!from || begun->intended < from || begun->intended >= to)
+	if (!nb_in_window(flow, begun->intended))
 		return;
-	nb_histogram_add(&client->histograms[LATENCY], now - begun->intended);
+	nb_histogram_add(&client->latencies.of[NB_LATENCY], now - begun->intended);
 	if (client->interval) {
-		nb_histogram_add(&client->histograms[SERVICE], now - begun->actual);
-		nb_histogram_add(&client->histograms[LATENESS], begun->late);
+		nb_histogram_add(&client->latencies.of[NB_SERVICE], now - begun->actual);
+		nb_histogram_add(&client->latencies.of[NB_LATENESS], begun->late);
 	}
 }
 
@@ -263,7 +255,7 @@ static ssize_t take_responses(struct nb_flow *flow, struct client *client, uint6
 					   : nb_flow_fail(flow, "receive a response",
 							  "look at the receiver's error",
 							  "from the connection");
-	if (check_bytes(flow, client->received, (size_t)got, client->got, size, flow->buffer))
+	if (nb_check_bytes(flow, client->received, (size_t)got, client->got, size))
 		return -1;
 	*now = nb_now();
 	for (client->got += (size_t)got; client->got >= size; client->got -= size)
@@ -403,7 +395,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_receive(flow, "recv");
-	if (check_bytes(flow, bytes, (size_t)got, server->got, request, flow->buffer))
+	if (nb_check_bytes(flow, bytes, (size_t)got, server->got, request))
 		return -1;
 	server->got += (size_t)got;
 	whole = server->got / request;
@@ -417,45 +409,6 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 		whole -= together;
 	}
 	return got;
-}
-
-/* Of all streams, a vector each: how many, their sum and the longest, then the numbers of buckets
- * that hold some, each with how many. */
-static void report(const struct nb_flow *flows, size_t streams, struct nb_writer *writer)
-{
-	static const int rows[] = { NB_READBACK_LATENCY, NB_READBACK_SERVICE,
-				    NB_READBACK_LATENESS };
-	const struct client *first = flows->state;
-
-	for (int h = 0; h < (first->interval ? HISTOGRAMS : 1); h++) {
-		uint64_t *numbers = calloc(3 + 2 * NB_BUCKETS, sizeof(*numbers));
-		uint32_t used = 3;
-
-		for (size_t i = 0; numbers && i < streams; i++) {
-			const struct client *client = flows[i].state;
-			const struct nb_histogram *one = &client->histograms[h];
-
-			numbers[0] += one->count;
-			numbers[1] += one->sum;
-			numbers[2] = one->most > numbers[2] ? one->most : numbers[2];
-		}
-		for (uint32_t b = 0; numbers && b < NB_BUCKETS; b++) {
-			uint64_t total = 0;
-
-			for (size_t i = 0; i < streams; i++)
-				total += ((const struct client *)flows[i].state)
-						 ->histograms[h]
-						 .buckets[b];
-			if (total) {
-				numbers[used++] = b;
-				numbers[used++] = total;
-			}
-		}
-		if (numbers)
-			nb_put_numbers(writer, nb_row_of(&nb_readbacks[rows[h]]), NB_EDGE_DRAINED,
-				       0, numbers, used);
-		free(numbers);
-	}
 }
 
 const struct nb_method nb_send_request = {
@@ -472,7 +425,8 @@ const struct nb_method nb_send_request = {
 	.step = step_client,
 	.owes = owes,
 	.drain = drain_client,
-	.report = report,
+	.alone = waits_in_calls,
+	.report = nb_latencies_report,
 };
 
 const struct nb_method nb_receive_request = {
@@ -486,4 +440,5 @@ const struct nb_method nb_receive_request = {
 	.open = open_server,
 	.connected = connected,
 	.step = step_server,
+	.alone = waits_in_calls,
 };

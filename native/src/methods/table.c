@@ -18,7 +18,8 @@
 	row(uring) \
 	row(uring_zc) \
 	row(nfs) \
-	row(request)
+	row(request) \
+	row(connect)
 
 #define RECEIVE_METHODS(row) \
 	row(null) \
@@ -30,7 +31,8 @@
 	row(zerocopy) \
 	row(uring) \
 	row(nfs) \
-	row(request)
+	row(request) \
+	row(connect)
 /* clang-format on */
 
 #define DECLARE_SEND(name) extern const struct nb_method nb_send_##name;

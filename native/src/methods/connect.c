@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transactions over a connection each: connect, request, response, close (crr), or connect and
+ * close (cc). They lead to a port that the receiver tells over the connection that stays, and are
+ * taken from the sender's address alone. The receiver closes first: else the sender's ports would
+ * wait for a minute before they are free (TIME-WAIT, RFC 9293).
+ */
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../clock.h"
+#include "../data_socket.h"
+#include "../direct.h"
+#include "request.h"
+#include "socket_options.h"
+
+enum { REQUEST = NB_BUSY_POLL + 1, RESPONSE, MODE };
+enum { CRR, CC };
+enum { TRANSACTIONS, SENDS, RECEIVES };
+
+static const struct timeval PATIENCE = { .tv_sec = 10 }; /* for one connection */
+
+#define OPTIONS                                                                                    \
+	NB_RECEIVER_OPTIONS, [REQUEST] = { "request",	     "bytes of a request",                 \
+					   .flags = NB_USER, .type = NB_SIZE,                      \
+					   .minimum = 1,     .maximum = 16 << 20 },                \
+			     [RESPONSE] = { "response",	      "bytes of a response",               \
+					    .flags = NB_USER, .type = NB_SIZE,                     \
+					    .minimum = 1,     .maximum = 16 << 20 },               \
+			     [MODE] = { "mode",                                                    \
+					"a request over a connection each (crr), or none (cc)",    \
+					.flags = NB_USER, .type = NB_WORD, .words = "crr cc" }
+#define PROOFS                                                                                     \
+	[TRANSACTIONS] = { "transactions", "connections that did what they should",                \
+			   .flags = NB_MUST_MOVE },                                                \
+	[SENDS] = NB_CALLS("send_calls", "send(2) calls", 0),                                    \
+	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE)
+
+/* A row is found by the place of its field: each method has its own. */
+static const struct nb_field options_of_client[] = { OPTIONS };
+static const struct nb_field options_of_server[] = { OPTIONS };
+static const struct nb_field proofs_of_client[] = { PROOFS };
+static const struct nb_field proofs_of_server[] = { PROOFS };
+
+struct state {
+	struct nb_latencies latencies; /* first, for nb_latencies_report; of a client */
+	union nb_address to, from;     /* of a client */
+	int listener;		       /* of a server; -1: none */
+	_Atomic int apart;	       /* the connection under way; -1: none */
+	uint64_t begun;
+};
+
+static size_t size_of(const struct nb_flow *flow, size_t place)
+{
+	size_t size = (size_t)flow->job->extra[place];
+
+	return flow->job->extra[MODE] == CC ? 0 : size ? size : 1;
+}
+
+static int open_state(struct nb_flow *flow, struct nb_error *error)
+{
+	struct state *state = nb_flow_state(flow, sizeof(*state), error);
+	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
+	size_t longest = request > response ? request : response;
+
+	if (!state)
+		return -NB_ERR_MEMORY;
+	state->listener = -1;
+	state->apart = -1;
+	/* What is sent, and room for what arrives. */
+	return nb_flow_buffer(flow, 2 * longest + 1, error);
+}
+
+static void close_state(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+
+	if (state && state->listener >= 0)
+		close(state->listener);
+	if (state && state->apart >= 0)
+		close(state->apart);
+}
+
+/* Another thread makes what the step waits for fail. */
+static void give_up(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+	int apart = atomic_load(&state->apart);
+
+	if (apart >= 0)
+		shutdown(apart, SHUT_RDWR);
+}
+
+static unsigned char *room_of(const struct nb_flow *flow)
+{
+	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
+
+	return flow->buffer + (request > response ? request : response);
+}
+
+static ssize_t fail(struct nb_flow *flow, const char *what)
+{
+	const char *remedy = "look at the other side's error";
+
+	if (errno == EADDRNOTAVAIL)
+		remedy =
+			"widen net.ipv4.ip_local_port_range on the sender, or ask for fewer "
+			"connections or a shorter run: each port that was used is kept for a while";
+	else if (errno == EAGAIN)
+		errno = ETIMEDOUT;
+	return nb_flow_fail(flow, "connection", remedy, what);
+}
+
+static int set_up(int fd, const struct nb_flow *flow, struct nb_error *error)
+{
+	int one = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &PATIENCE, sizeof(PATIENCE));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &PATIENCE, sizeof(PATIENCE));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return flow->job->role == NB_ROLE_SEND ? nb_data_options(fd, flow->job, error) : 0;
+}
+
+static ssize_t send_all(struct nb_flow *flow, int fd, size_t size)
+{
+	for (size_t done = 0; done < size;) {
+		ssize_t sent = nb_send(fd, flow->buffer + done, size - done, MSG_NOSIGNAL);
+
+		nb_count(flow, SENDS, 1);
+		if (sent < 0 && errno != EINTR)
+			return fail(flow, "sending over it");
+		done += sent > 0 ? (size_t)sent : 0;
+	}
+	return 0;
+}
+
+/* All of it, and no byte more: `size` 0 waits for the other side to close. */
+static ssize_t receive_all(struct nb_flow *flow, int fd, size_t size)
+{
+	unsigned char *room = room_of(flow);
+	size_t done = 0;
+
+	do {
+		ssize_t got = nb_recv(fd, room, size ? size - done : 1, 0);
+
+		nb_count(flow, RECEIVES, 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fail(flow, "receiving over it");
+		if (!got != !size)
+			return nb_fail(&flow->error, NB_ERR_PEER, "connection",
+				       "look at the other side's error", "the other side %s",
+				       size ? "closed it before it had sent all"
+					    : "sent more than was asked for");
+		if (nb_check_bytes(flow, room, (size_t)got, done, size ? size : 1))
+			return -1;
+		done += (size_t)got;
+	} while (done < size);
+	return 0;
+}
+
+/* The port comes over the connection that stays. */
+static int begin_client(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+	uint16_t port;
+	ssize_t got = recv(flow->socket, &port, sizeof(port), MSG_WAITALL);
+
+	if (got != sizeof(port)) {
+		errno = got < 0 ? errno : ECONNRESET;
+		return (int)fail(flow, "waiting for the receiver's port");
+	}
+	nb_address_parse(&state->to, flow->job->address, ntohs(port));
+	nb_address_parse(&state->from, flow->job->local_address, 0);
+	return 0;
+}
+
+static ssize_t transact(struct nb_flow *flow, int fd)
+{
+	struct state *state = flow->state;
+	socklen_t length =
+		state->to.any.sa_family == AF_INET6 ? sizeof(state->to.v6) : sizeof(state->to.v4);
+	int one = 1;
+
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	if (set_up(fd, flow, &flow->error))
+		return -1;
+	if (flow->job->local_address[0] && bind(fd, &state->from.any, length))
+		return fail(flow, "binding it to the sender's address");
+	if (connect(fd, &state->to.any, length))
+		return fail(flow, "connecting");
+	if (flow->job->extra[MODE] == CRR && (send_all(flow, fd, size_of(flow, REQUEST)) ||
+					      receive_all(flow, fd, size_of(flow, RESPONSE))))
+		return -1;
+	if (nb_in_window(flow, state->begun))
+		nb_histogram_add(&state->latencies.of[NB_LATENCY], nb_now() - state->begun);
+	return receive_all(flow, fd, 0);
+}
+
+static ssize_t step_client(struct nb_flow *flow, size_t most)
+{
+	struct state *state = flow->state;
+	int fd;
+	ssize_t status;
+
+	(void)most;
+	state->begun = nb_now();
+	fd = socket(state->to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail(flow, "a socket for it");
+	atomic_store(&state->apart, fd);
+	status = transact(flow, fd);
+	atomic_store(&state->apart, -1);
+	close(fd);
+	if (status)
+		return -1;
+	nb_count(flow, TRANSACTIONS, 1);
+	return (ssize_t)(size_of(flow, REQUEST) + size_of(flow, RESPONSE) + 1);
+}
+
+/* A port of its own for each stream, told to the sender. */
+static int begin_server(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+	union nb_address at;
+	socklen_t length = nb_address_parse(&at, flow->job->address, 0);
+
+	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (state->listener < 0 || nb_data_options(state->listener, flow->job, &flow->error) ||
+	    bind(state->listener, &at.any, length) || listen(state->listener, 128) ||
+	    getsockname(state->listener, &at.any, &length) ||
+	    send(flow->socket, &at.v4.sin_port, sizeof(at.v4.sin_port), MSG_NOSIGNAL) !=
+		    (ssize_t)sizeof(at.v4.sin_port))
+		return flow->error.code ? -1 : (int)fail(flow, "a port to listen on for them");
+	return 0;
+}
+
+/* The next connection from the sender; -1: the stream has ended, or failed. */
+static int accept_next(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+
+	while (!atomic_load_explicit(&flow->control->abort, memory_order_relaxed)) {
+		struct pollfd look[] = { { .fd = state->listener, .events = POLLIN },
+					 { .fd = flow->socket, .events = POLLIN } };
+		union nb_address from = { 0 };
+		socklen_t length = sizeof(from);
+		int fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
+
+		if (fd >= 0 && nb_is_sender(&from, flow->job))
+			return fd;
+		if (fd >= 0) {
+			close(fd);
+			continue;
+		}
+		poll(look, 2, -1);
+		if (look[1].revents && !look[0].revents)
+			return -1;
+	}
+	return -1;
+}
+
+static ssize_t step_server(struct nb_flow *flow, size_t most)
+{
+	struct state *state = flow->state;
+	int fd = accept_next(flow);
+	ssize_t status = 0;
+
+	(void)most;
+	if (fd < 0)
+		return 0;
+	atomic_store(&state->apart, fd);
+	if (set_up(fd, flow, &flow->error))
+		status = -1;
+	else if (flow->job->extra[MODE] == CRR)
+		status = receive_all(flow, fd, size_of(flow, REQUEST))
+				 ? -1
+				 : send_all(flow, fd, size_of(flow, RESPONSE));
+	atomic_store(&state->apart, -1);
+	close(fd);
+	if (status)
+		return -1;
+	nb_count(flow, TRANSACTIONS, 1);
+	return (ssize_t)(size_of(flow, REQUEST) + size_of(flow, RESPONSE) + 1);
+}
+
+const struct nb_method nb_send_connect = {
+	.name = "connect",
+	.about = "connect(2), a request or none, and close(2), over and over",
+	.flags = NB_REQUESTS | NB_ALONE | NB_FROM_MEMORY | NB_FROM_ZERO,
+	.options = options_of_client,
+	.options_count = NB_LENGTH(options_of_client),
+	.proofs = proofs_of_client,
+	.proofs_count = NB_LENGTH(proofs_of_client),
+	.open = open_state,
+	.begin = begin_client,
+	.step = step_client,
+	.give_up = give_up,
+	.report = nb_latencies_report,
+	.close = close_state,
+};
+
+const struct nb_method nb_receive_connect = {
+	.name = "connect",
+	.about = "accept(2), a response or none, and close(2), over and over",
+	.flags = NB_REQUESTS | NB_ALONE | NB_TO_DISCARD,
+	.options = options_of_server,
+	.options_count = NB_LENGTH(options_of_server),
+	.proofs = proofs_of_server,
+	.proofs_count = NB_LENGTH(proofs_of_server),
+	.open = open_state,
+	.begin = begin_server,
+	.step = step_server,
+	.give_up = give_up,
+	.close = close_state,
+};
