@@ -80,6 +80,8 @@ int nb_run_stop(struct nb_run *run, struct nb_error *error)
 			       "the measured window is not closed");
 	atomic_store(&run->control.stop, NB_STOP_ALL);
 	if (run->job.marks) { /* a server that waits for the next client */
+		nb_tool_poll(&run->tool);
+		run->tool.told = !run->tool.exited;
 		nb_tool_terminate(&run->tool);
 		run->kill_at = nb_now() + TERMINATE_NS;
 	}

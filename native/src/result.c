@@ -119,8 +119,10 @@ static void put_tool(const struct nb_run *run, struct nb_writer *writer)
 {
 	int status = run->tool.status;
 
-	put_number(writer, NB_READBACK_STATUS, NB_EDGE_DRAINED,
-		   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)));
+	if (!run->tool.told) /* else it is how it takes a signal */
+		put_number(writer, NB_READBACK_STATUS, NB_EDGE_DRAINED,
+			   (uint64_t)(WIFEXITED(status) ? WEXITSTATUS(status)
+							: 128 + WTERMSIG(status)));
 	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_OUTPUT]), NB_EDGE_DRAINED,
 		    run->tool.output.text, run->tool.output.used);
 	nb_put_text(writer, nb_row_of(&nb_readbacks[NB_READBACK_ERRORS]), NB_EDGE_DRAINED,

@@ -16,6 +16,7 @@ enum { /* bytes that are kept: what was printed last */
 struct nb_tool {
 	pid_t pid; /* 0: not started */
 	struct nb_guard guard;
+	int told; /* to end, before it had by itself */
 	int exited;
 	int status;	     /* of waitpid */
 	struct rusage usage; /* once exited */

@@ -8,7 +8,6 @@ was expected.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -39,6 +38,8 @@ _U64 = 2**64 - 1
 
 
 _DIGITS_MAX = 60
+LARGEST = 1e300
+"""Of a number that somebody prints: many of them have a sum."""
 
 
 def _pattern(units: Iterable[str]) -> str:
@@ -126,8 +127,8 @@ def printed(text: str) -> tuple[float, str]:
 
 def _finite(number: float, text: str) -> float:
     """The number. Errors: ValueError where it is beyond all that a float holds."""
-    if not math.isfinite(number):
-        raise ValueError(f"expected a number below 1e308, got {text[:40]!r}")
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"expected a number below 1e300, got {text[:40]!r}")
     return number
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic_core import from_json
 
+from netbench.base.units import LARGEST
 from netbench.result.record import Record, SideCounters, check_time, parse_record
 
 NOTED = ("started", "reason", "settings")
@@ -169,8 +170,8 @@ def _numbers(values: Sequence[Any]) -> Any:
         if len(values) > 1:
             raise ValueError("beyond an int64") from error
         numbers = np.array(values, dtype=object)
-    if kind is float and not np.isfinite(numbers).all():
-        raise ValueError("not finite")
+    if kind is float and not (np.abs(numbers) <= LARGEST).all():
+        raise ValueError("not finite, or too large")
     numbers = numbers.reshape(shape)
     return _listed(np.ascontiguousarray(numbers.transpose(*range(1, numbers.ndim), 0)))
 

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
 from netbench.base import names
+from netbench.base.units import LARGEST
 from netbench.result import codec
 from netbench.result.codec import (
     REST,
@@ -77,6 +78,7 @@ class _Edges:
 
 
 Time = Annotated[str, AfterValidator(check_time)]
+Printed = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 RunNumber = Annotated[int, Field(ge=1, lt=2**63)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 SettingValue = Annotated[
@@ -122,7 +124,7 @@ class Capture(JsonObject):
     """What a pattern found in the output of an external tool."""
 
     text: Annotated[str, "what it matched, as it was printed"]
-    value: Annotated[float | None, "the number; of `throughput` it is in `receiver.tool`"] = None
+    value: Annotated[Printed | None, "the number; of `throughput` it is in `receiver.tool`"] = None
     unit: Annotated[str, "of `value`: `Gb/s` for rates, `µs` for times, else as it was printed"] = (
         ""
     )

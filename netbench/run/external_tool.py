@@ -226,9 +226,10 @@ class _ToolRun:
     ) -> tuple[Reading, tuple[str, str]]:
         """What the tool says, and what its client and its server printed. Errors: ToolFailed."""
         text, errors, status = _printed(self.client, sent)
-        theirs = ""
+        theirs, ended = "", 0
         if self.server and received:
-            theirs = "".join(_printed(self.server.end, received)[:2])
+            *texts, ended = _printed(self.server.end, received)
+            theirs = "".join(texts)
         output = Output(text, errors, theirs)
         printed = (
             f"$ {' '.join(self.lines.client)}\n{text}{errors}",
@@ -238,6 +239,9 @@ class _ToolRun:
         if status:
             why = self.adaptor.complaint(output)
             raise ToolFailed(f"{name}: exit status {status}: {why}; {KEPT}", printed)
+        if ended:  # by itself: what the client was connected to may be another's
+            why = f"its server exited with status {ended}: {shown(theirs)}"
+            raise ToolFailed(f"{name}: {why}; {KEPT}", printed)
         try:
             return self.adaptor.reading(cell, output), printed
         except ValueError as error:

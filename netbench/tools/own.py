@@ -31,6 +31,7 @@ from netbench.tools.tool import (
 TEXT_MAX = 200  # characters of a match that a record keeps
 GROUPS = "the named groups bytes and seconds, or rate"
 SEARCHED = 32 * 1024  # characters at the end of an output that are searched
+LINE = 8 * 1024  # and of each line: many patterns take the square of it, and nothing else runs
 PLACEHOLDERS: Mapping[str, str] = {
     "address": "",  # the receiver's data address
     "port": "",  # a TCP port of the run
@@ -203,12 +204,13 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 def end_of(text: str) -> str:
     """Its last SEARCHED characters, from the start of a line, or else of a word: what was cut off
-    may be the first digits of a number.
+    may be the first digits of a number. Of long lines likewise the last LINE.
     """
-    if len(text) <= SEARCHED:
-        return text
-    end = text[-SEARCHED:]
-    return end.partition("\n")[2] or re.sub(r"^\S*", "", end)
+    end = text if len(text) <= SEARCHED else text[-SEARCHED:].partition("\n")[2]
+    end = end or re.sub(r"^\S*", "", text[-SEARCHED:])
+    return "\n".join(
+        line if len(line) <= LINE else re.sub(r"^\S*", "", line[-LINE:]) for line in end.split("\n")
+    )
 
 
 def search(patterns: Sequence[str], *texts: str) -> list[Match | None]:

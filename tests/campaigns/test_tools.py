@@ -120,6 +120,7 @@ FAULTS: list[tuple[str, str, str, str, str]] = [
     ("the server dies at once", "[sh, -c, 'echo why it died >&2; exit 3', '{port}']", SAYS, "", "mine: its server: .*exited with status 3.*why it died"),
     ("it never listens", "[sleep, '1000', '{port}']", SAYS, "", "mine: its server: .*not ready within 1 s.*listens on port 15202"),
     ("the server dies in the run", "[sh, -c, 'echo up; sleep 0.3; exit 3']", "[sleep, '1000']", ", ready: up", "mine: sleep has not ended 1 s after its server has"),
+    ("the server fails, and its client has been answered", "[sh, -c, 'echo up; sleep 0.2; echo not mine >&2; exit 3']", "[sh, -c, 'sleep 0.5; echo 9.4 Gb/s']", ", ready: up", "mine: its server exited with status 3: .*not mine.*samples/ has"),
     ("the client fails", LISTENS, "[sh, -c, 'echo \"\\\\033]0;oh\\\\007 no\" >&2; exit 4']", "", "mine: exit status 4: .*no; samples/ has"),
     ("nothing to match", LISTENS, "[sh, -c, 'yes no | head -c 5000000']", "", "mine: throughput: its output does not match the pattern .*no no"),
 ]  # fmt: skip
