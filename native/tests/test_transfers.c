@@ -258,10 +258,12 @@ static void run_for_a_time(struct pair *pair, struct plan *plan)
 
 static int go_together(const struct nb_method *send, const struct nb_method *receive)
 {
-	uint32_t alike = NB_NO_DATA | NB_REQUESTS;
+	uint32_t either = send->flags | receive->flags;
 
-	return (send->flags & alike) == (receive->flags & alike) &&
-	       !((send->flags | receive->flags) & NB_FETCHES);
+	if (either & NB_REQUESTS)
+		return !strcmp(send->name, receive->name);
+	return (send->flags & NB_NO_DATA) == (receive->flags & NB_NO_DATA) &&
+	       !(either & NB_FETCHES);
 }
 
 static int can_run(const struct nb_method *method)

@@ -133,7 +133,7 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
 def _pairing(send: Named | None, receive: Named | None, transfer: Transfer) -> Iterator[Complaint]:
     """A method without data, or of requests, pairs only with its like."""
     asking = [bool(method and method.has("requests")) for method in (send, receive)]
-    if asking[0] != asking[1]:
+    if any(asking) and transfer.send != transfer.receive:
         message = (
             "requests are written and read by both ends, expected send: write and receive: read,"
             f" got {transfer.send} and {transfer.receive}"

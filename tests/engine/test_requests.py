@@ -69,6 +69,47 @@ def test_each_request_is_answered_once(
     assert found.most >= found.sum / found.count > 0
 
 
+@pytest.mark.parametrize("connections", [1, 3])
+@pytest.mark.parametrize(("asking", "answering"), [(1, 1), (70_000, 5), (16, 300_000)])
+@pytest.mark.parametrize("mode", ["crr", "cc"])
+def test_each_connection_is_for_one_request_or_none(
+    pair: Pair, mode: str, asking: int, answering: int, connections: int
+) -> None:
+    """As both sides count; the receiver's ports take no one else's."""
+    sizes = {"request": asking, "response": answering, "streams": connections, "mode": mode}
+    client, server = pair.run("connect", "connect", **{**WINDOW, **sizes, "verify": 1})
+    asked, answered = (side.total("connect", "transactions") for side in (client, server))
+    assert asked == answered
+    assert 0 < histogram(client).count <= asked
+    assert (client.total("connect", "send_calls") > 0) == (mode == "crr")
+
+
+@pytest.mark.parametrize("mode", ["crr", "cc"])
+def test_a_server_of_connections_that_dies_is_an_error(mode: str) -> None:
+    with open_pair() as pair:
+        pair.prepare("connect", "connect", mode=mode, **{**WINDOW, "duration": 30_000 * MS})
+        pair.start(bounded=False)
+        for worker in (pair.sender, pair.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        os.kill(pair.receiver.hello.pid, signal.SIGKILL)
+        with pytest.raises((EngineError, Lost), match="connection"):
+            pair.sender.await_edge(Edge.CLOSE, 10)
+
+
+def test_connections_can_be_given_up(pair: Pair) -> None:
+    """While the other side has stopped, and answers nothing."""
+    with open_pair() as other:
+        other.prepare("connect", "connect", **{**WINDOW, "duration": 30_000 * MS})
+        other.start(bounded=False)
+        for worker in (other.sender, other.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        os.kill(other.receiver.hello.pid, signal.SIGSTOP)
+        other.sender.abort()
+        other.sender.await_idle()
+        os.kill(other.receiver.hello.pid, signal.SIGCONT)
+        assert not other.sender.lost
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_due_is_sent_when_it_is(pair: Pair, threads: int) -> None:
     """An open loop of fixed arrivals has as many as its rate says, whatever the server does."""
