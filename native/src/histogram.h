@@ -36,4 +36,12 @@ static inline void nb_histogram_add(struct nb_histogram *histogram, uint64_t ns)
 	histogram->buckets[nb_bucket(ns)]++;
 }
 
+enum { NB_LATENCY, NB_SERVICE, NB_LATENESS, NB_LATENCIES };
+
+/* What a client of requests counts of each: the first member of the state of a stream whose send
+ * method has NB_REQUESTS. */
+struct nb_latencies {
+	struct nb_histogram of[NB_LATENCIES];
+};
+
 #endif

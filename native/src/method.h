@@ -9,7 +9,6 @@
 #define NB_METHOD_H
 
 #include "flow.h"
-#include "wire.h"
 
 enum { NB_PROOFS_MAX = 8 };
 
@@ -54,8 +53,6 @@ struct nb_method {
 	int (*drain)(struct nb_flow *flow);
 	/* Whether it has still something to send, or to wait for, after the stop. Optional. */
 	int (*owes)(const struct nb_flow *flow);
-	/* Add what all streams have counted beside proofs to the result. Optional. */
-	void (*report)(const struct nb_flow *flows, size_t streams, struct nb_writer *writer);
 	/* Whether each stream of that job has a thread of its own, beside NB_ALONE. Optional. */
 	int (*alone)(const struct nb_job *job);
 	/* Called from another thread, again and again until the flow ends, when a run is given up

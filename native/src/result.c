@@ -3,10 +3,12 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "histogram.h"
 #include "method.h"
 #include "rows.h"
 
@@ -165,6 +167,55 @@ static void put_cached(const struct nb_run *run, struct nb_writer *writer)
 		put_number(writer, NB_READBACK_FSYNC, NB_EDGE_DRAINED, ended - began);
 }
 
+static const int LATENCY_ROWS[] = { NB_READBACK_LATENCY, NB_READBACK_SERVICE,
+				    NB_READBACK_LATENESS };
+
+static const struct nb_histogram *histogram_of(const struct nb_flow *flow, int which)
+{
+	const struct nb_latencies *latencies = flow->state;
+
+	return &latencies->of[which];
+}
+
+static uint32_t add_up(const struct nb_flow *flows, size_t streams, int which, uint64_t *numbers)
+{
+	uint32_t used = 3;
+
+	for (size_t i = 0; i < streams; i++) {
+		const struct nb_histogram *one = histogram_of(&flows[i], which);
+
+		numbers[0] += one->count;
+		numbers[1] += one->sum;
+		numbers[2] = one->most > numbers[2] ? one->most : numbers[2];
+	}
+	for (uint32_t bucket = 0; bucket < NB_BUCKETS; bucket++) {
+		uint64_t total = 0;
+
+		for (size_t i = 0; i < streams; i++)
+			total += histogram_of(&flows[i], which)->buckets[bucket];
+		if (total) {
+			numbers[used++] = bucket;
+			numbers[used++] = total;
+		}
+	}
+	return used;
+}
+
+/* A vector for each histogram that counted some, of all streams: count, sum and most, then the
+ * numbers of buckets that hold some, each with how many. */
+static void put_latencies(const struct nb_flow *flows, size_t streams, struct nb_writer *writer)
+{
+	for (int which = 0; which < NB_LATENCIES; which++) {
+		uint64_t *numbers = calloc(3 + 2 * NB_BUCKETS, sizeof(*numbers));
+		uint32_t used = numbers ? add_up(flows, streams, which, numbers) : 0;
+
+		if (numbers && (numbers[0] || which == NB_LATENCY))
+			nb_put_numbers(writer, nb_row_of(&nb_readbacks[LATENCY_ROWS[which]]),
+				       NB_EDGE_DRAINED, 0, numbers, used);
+		free(numbers);
+	}
+}
+
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)
 {
 	int delivers = run->job.method && run->job.method->flags & (NB_DELIVERS | NB_FETCHES);
@@ -180,8 +231,8 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 		/* a connection that is still pending has sent no token */
 		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,
 			   run->listener.rejected_connections + run->listener.pending_count);
-	if (run->job.method && run->job.method->report)
-		run->job.method->report(run->flows, run->flows_count, writer);
+	if (run->job.role == NB_ROLE_SEND && run->job.method->flags & NB_REQUESTS)
+		put_latencies(run->flows, run->flows_count, writer);
 	put_number(writer, NB_READBACK_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	put_number(writer, NB_READBACK_SILENCE, NB_EDGE_DRAINED, run->silence);
 	if (run->tool.pid)

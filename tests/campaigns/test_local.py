@@ -319,4 +319,4 @@ def test_its_report_averages_none_of_it(result: Path) -> None:
     found = netbench.load(result)
     assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
     told = " ".join(call("report", "--full", result).stdout.split())
-    assert "12 runs and 3 of 1 control" in told
+    assert "12 runs and 3 of the baseline again (1 control)" in told

@@ -42,7 +42,16 @@ def test_a_template_runs_on_one_machine(name: str, netbench: Command) -> None:
 
 
 def test_templates_are_listed_with_what_they_ask(netbench: Command) -> None:
-    assert {"bulk", "tso", "kernels", "zerocopy", "files", "cpu-cost"} == set(NAMES)
+    assert {
+        "bulk",
+        "tso",
+        "kernels",
+        "zerocopy",
+        "files",
+        "cpu-cost",
+        "latency",
+        "open-loop",
+    } == set(NAMES)
     listed = json.loads(netbench("init", "--json").stdout)
     assert [one["name"] for one in listed] == NAMES
     told = " ".join(netbench("init").stdout.split())

@@ -39,7 +39,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-u --bidir -s duration=1s", "duration=1s"),
         ("-c localhost -R -t 1 --json", "duration=1s --json"),
         ("-P 4 -b 100M -6", "streams=4 rate=400Mb/s ip=6"),
-        ("-t TCP_RR -l 1", "duration=1s"),
+        ("-t TCP_RR -l 1", "request=1 response=1 duration=1s"),
         ("-H snd -l 1 -- -m 8K -s 64K,32K", "snd duration=1s chunk=8K send_buffer=64K"),
     ],
 )

@@ -63,7 +63,7 @@ def catalogue() -> Catalogue:
                 add("option", "pipe", "user", row)
             if (kind, name) == ("send", "request"):
                 for option in ("request", "response", "arrivals", "request_rate"):
-                    add("option", option, "user", row)
+                    add("option", option, "user" * (option != "request_rate"), row)
             if name in ("rusage", "procstat"):
                 add("counter", "time", "cpu_time", row)
     for name in ("align", "send_buffer", "receive_buffer"):

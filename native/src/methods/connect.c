@@ -22,7 +22,10 @@ enum { REQUEST = NB_BUSY_POLL + 1, RESPONSE, MODE };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
-static const struct timeval PATIENCE = { .tv_sec = 10 }; /* for one connection */
+/* Calls look again each 100 ms whether the run is given up: the connection under way is in the
+ * thread's own table of descriptors, where nobody else can end it. */
+static const struct timeval LOOK = { .tv_usec = 100000 };
+static const uint64_t PATIENCE_NS = 10000000000; /* for one connection */
 
 #define OPTIONS                                                                                    \
 	NB_RECEIVER_OPTIONS, [REQUEST] = { "request",	     "bytes of a request",                 \
@@ -37,7 +40,7 @@ static const struct timeval PATIENCE = { .tv_sec = 10 }; /* for one connection *
 #define PROOFS                                                                                     \
 	[TRANSACTIONS] = { "transactions", "connections that did what they should",                \
 			   .flags = NB_MUST_MOVE },                                                \
-	[SENDS] = NB_CALLS("send_calls", "send(2) calls", 0),                                    \
+	[SENDS] = NB_CALLS("send_calls", "send(2) calls", 0),                                      \
 	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE)
 
 /* A row is found by the place of its field: each method has its own. */
@@ -47,10 +50,9 @@ static const struct nb_field proofs_of_client[] = { PROOFS };
 static const struct nb_field proofs_of_server[] = { PROOFS };
 
 struct state {
-	struct nb_latencies latencies; /* first, for nb_latencies_report; of a client */
+	struct nb_latencies latencies; /* first, for the result; of a client */
 	union nb_address to, from;     /* of a client */
 	int listener;		       /* of a server; -1: none */
-	_Atomic int apart;	       /* the connection under way; -1: none */
 	uint64_t begun;
 };
 
@@ -70,7 +72,6 @@ static int open_state(struct nb_flow *flow, struct nb_error *error)
 	if (!state)
 		return -NB_ERR_MEMORY;
 	state->listener = -1;
-	state->apart = -1;
 	/* What is sent, and room for what arrives. */
 	return nb_flow_buffer(flow, 2 * longest + 1, error);
 }
@@ -81,18 +82,6 @@ static void close_state(struct nb_flow *flow)
 
 	if (state && state->listener >= 0)
 		close(state->listener);
-	if (state && state->apart >= 0)
-		close(state->apart);
-}
-
-/* Another thread makes what the step waits for fail. */
-static void give_up(struct nb_flow *flow)
-{
-	struct state *state = flow->state;
-	int apart = atomic_load(&state->apart);
-
-	if (apart >= 0)
-		shutdown(apart, SHUT_RDWR);
 }
 
 static unsigned char *room_of(const struct nb_flow *flow)
@@ -100,6 +89,17 @@ static unsigned char *room_of(const struct nb_flow *flow)
 	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
 
 	return flow->buffer + (request > response ? request : response);
+}
+
+/* After a call that failed: whether to make it again. */
+static int is_again(const struct nb_flow *flow)
+{
+	const struct state *state = flow->state;
+
+	if (errno == EINTR)
+		return 1;
+	return (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS) &&
+	       !atomic_load(&flow->control->abort) && nb_now() < state->begun + PATIENCE_NS;
 }
 
 static ssize_t fail(struct nb_flow *flow, const char *what)
@@ -110,7 +110,7 @@ static ssize_t fail(struct nb_flow *flow, const char *what)
 		remedy =
 			"widen net.ipv4.ip_local_port_range on the sender, or ask for fewer "
 			"connections or a shorter run: each port that was used is kept for a while";
-	else if (errno == EAGAIN)
+	else if (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS)
 		errno = ETIMEDOUT;
 	return nb_flow_fail(flow, "connection", remedy, what);
 }
@@ -119,8 +119,8 @@ static int set_up(int fd, const struct nb_flow *flow, struct nb_error *error)
 {
 	int one = 1;
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &PATIENCE, sizeof(PATIENCE));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &PATIENCE, sizeof(PATIENCE));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LOOK, sizeof(LOOK));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &LOOK, sizeof(LOOK));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return flow->job->role == NB_ROLE_SEND ? nb_data_options(fd, flow->job, error) : 0;
 }
@@ -131,7 +131,7 @@ static ssize_t send_all(struct nb_flow *flow, int fd, size_t size)
 		ssize_t sent = nb_send(fd, flow->buffer + done, size - done, MSG_NOSIGNAL);
 
 		nb_count(flow, SENDS, 1);
-		if (sent < 0 && errno != EINTR)
+		if (sent < 0 && !is_again(flow))
 			return fail(flow, "sending over it");
 		done += sent > 0 ? (size_t)sent : 0;
 	}
@@ -143,12 +143,13 @@ static ssize_t receive_all(struct nb_flow *flow, int fd, size_t size)
 {
 	unsigned char *room = room_of(flow);
 	size_t done = 0;
+	int ended = 0;
 
 	do {
 		ssize_t got = nb_recv(fd, room, size ? size - done : 1, 0);
 
 		nb_count(flow, RECEIVES, 1);
-		if (got < 0 && errno == EINTR)
+		if (got < 0 && is_again(flow))
 			continue;
 		if (got < 0)
 			return fail(flow, "receiving over it");
@@ -160,7 +161,8 @@ static ssize_t receive_all(struct nb_flow *flow, int fd, size_t size)
 		if (nb_check_bytes(flow, room, (size_t)got, done, size ? size : 1))
 			return -1;
 		done += (size_t)got;
-	} while (done < size);
+		ended = got == 0;
+	} while (done < size || (!size && !ended));
 	return 0;
 }
 
@@ -192,8 +194,9 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 		return -1;
 	if (flow->job->local_address[0] && bind(fd, &state->from.any, length))
 		return fail(flow, "binding it to the sender's address");
-	if (connect(fd, &state->to.any, length))
-		return fail(flow, "connecting");
+	while (connect(fd, &state->to.any, length) && errno != EISCONN)
+		if (!is_again(flow))
+			return fail(flow, "connecting");
 	if (flow->job->extra[MODE] == CRR && (send_all(flow, fd, size_of(flow, REQUEST)) ||
 					      receive_all(flow, fd, size_of(flow, RESPONSE))))
 		return -1;
@@ -213,9 +216,7 @@ static ssize_t step_client(struct nb_flow *flow, size_t most)
 	fd = socket(state->to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(flow, "a socket for it");
-	atomic_store(&state->apart, fd);
 	status = transact(flow, fd);
-	atomic_store(&state->apart, -1);
 	close(fd);
 	if (status)
 		return -1;
@@ -274,14 +275,13 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	(void)most;
 	if (fd < 0)
 		return 0;
-	atomic_store(&state->apart, fd);
+	state->begun = nb_now();
 	if (set_up(fd, flow, &flow->error))
 		status = -1;
 	else if (flow->job->extra[MODE] == CRR)
 		status = receive_all(flow, fd, size_of(flow, REQUEST))
 				 ? -1
 				 : send_all(flow, fd, size_of(flow, RESPONSE));
-	atomic_store(&state->apart, -1);
 	close(fd);
 	if (status)
 		return -1;
@@ -300,8 +300,6 @@ const struct nb_method nb_send_connect = {
 	.open = open_state,
 	.begin = begin_client,
 	.step = step_client,
-	.give_up = give_up,
-	.report = nb_latencies_report,
 	.close = close_state,
 };
 
@@ -316,6 +314,5 @@ const struct nb_method nb_receive_connect = {
 	.open = open_state,
 	.begin = begin_server,
 	.step = step_server,
-	.give_up = give_up,
 	.close = close_state,
 };

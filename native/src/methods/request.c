@@ -85,7 +85,7 @@ struct begun {
 };
 
 struct client {
-	struct nb_latencies latencies; /* first, for nb_latencies_report */
+	struct nb_latencies latencies; /* first, for the result */
 	unsigned char *received;       /* room for responses, behind the request in the buffer */
 	size_t room;
 	size_t got;	 /* of the response that arrives */
@@ -426,7 +426,6 @@ const struct nb_method nb_send_request = {
 	.owes = owes,
 	.drain = drain_client,
 	.alone = waits_in_calls,
-	.report = nb_latencies_report,
 };
 
 const struct nb_method nb_receive_request = {

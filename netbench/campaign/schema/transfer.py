@@ -236,7 +236,8 @@ def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
     rows_by_name: dict[str, list[Row]] = {}
     for method in (*catalogue.send.values(), *catalogue.receive.values()):
         for row in method.options:
-            rows_by_name.setdefault(row.name, []).append(row)
+            if "user" in row.flags:
+                rows_by_name.setdefault(row.name, []).append(row)
     return rows_by_name
 
 
