@@ -131,7 +131,8 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
-	NB_ALONE = 1 << 17,   /* its steps wait: each stream has a thread of its own */
+	NB_ALONE = 1 << 17,	  /* its steps wait: each stream has a thread of its own */
+	NB_THREAD_EACH = 1 << 26, /* likewise where a number of threads is not asked for */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
 	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space */

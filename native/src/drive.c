@@ -300,10 +300,10 @@ static void *drive(void *argument)
 /* A thread each flow; of pinned ones a thread each CPU, which runs them one at a time anyway. */
 static size_t count_threads(const struct nb_job *job, size_t flows)
 {
+	uint32_t alone = NB_NO_DATA | NB_FETCHES | NB_ALONE | (job->threads ? 0 : NB_THREAD_EACH);
 	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
-	int alone = job->method->flags & (NB_NO_DATA | NB_FETCHES | NB_ALONE);
 
-	return !wanted || alone || wanted > flows ? flows : wanted;
+	return !wanted || job->method->flags & alone || wanted > flows ? flows : wanted;
 }
 
 void nb_flow_deal(struct nb_flow *flows, size_t count)

@@ -207,7 +207,7 @@ const struct nb_method nb_receive_uring = {
 	.name = "uring",
 	.about = "io_uring(7): multishot IORING_OP_RECV into provided buffers; write(2) to a file "
 		 "sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_THREAD_EACH,
 	.buffers = DEPTH_DEFAULT,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
