@@ -1,6 +1,7 @@
 # make demo       a real campaign on this machine, and a report worth reading
 # make test       lint, C tests under sanitizers, every Python test
 # make docs       the documentation site, strictly, into site/
+# make reference  the tables of docs/reference, from the code
 # make notebooks  the notebooks, in Jupyter
 # make bench      netbench beside its peers and its budgets: writes docs/performance.md
 # README.md names the Debian packages that are needed.
@@ -23,7 +24,7 @@ RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages \
-	notebooks resolve constraints
+	notebooks reference resolve constraints
 all: .make/built
 
 include native/Makefile
@@ -117,6 +118,10 @@ lint: .make/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE_FILES) $(BENCH_FILES)
+
+# What docs/reference says of the code's own tables.
+reference: .make/dev
+	$(BIN)/python -m tools.docs.reference
 
 docs: .make/dev
 	rm -rf site

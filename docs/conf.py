@@ -4,7 +4,7 @@ from netbench import __version__
 
 project = "netbench"
 version = release = __version__
-extensions = ["myst_parser", "tools.docs.extension"]
+extensions = ["myst_parser"]
 exclude_patterns = ["conf.py"]
 
 myst_enable_extensions = ["colon_fence"]

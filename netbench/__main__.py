@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import sys
-import textwrap
 import time
 from contextlib import suppress
 from types import FrameType
@@ -14,9 +13,9 @@ from types import FrameType
 from netbench.base.cancel import held_back
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import NetbenchError, RequestError
+from netbench.base.terminal import fold
 
 INTERRUPTED = 130
-WIDTH = 80
 BACKGROUND = "watch"  # the verb that must not disturb; what it imports costs most of a second
 SAME_SECONDS = 0.5  # a terminal that closes often says so twice: that is one interrupt
 _first: float | None = None  # when the first interrupt arrived
@@ -113,9 +112,6 @@ def _complain(text: str) -> None:
     lines = escape_controls(f"netbench: {text}").split("\n")
     with suppress(OSError):
         if sys.stderr.isatty():
-            fold = textwrap.TextWrapper(
-                WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-            ).fill
             lines = [fold(line) for line in lines]
         print("\n".join(lines), file=sys.stderr, flush=True)
 
@@ -132,6 +128,9 @@ def _os_error(error: OSError) -> int:
 
 def _defect(error: Exception) -> int:
     """An unexpected error as a message; `python -X dev` shows the traceback."""
+    if "cffi library" in str(error):  # it lacks a name
+        _complain("the built engine is older than its source: run `make`")
+        return RequestError.exit_code
     if sys.flags.dev_mode:
         raise error
     frame = error.__traceback__

@@ -73,7 +73,7 @@ def tools() -> list[Row]:
         _row(
             "tool",
             name,
-            (tool.__doc__ or "").partition("\n")[0],
+            " ".join((tool.__doc__ or "").split()),
             "" if shutil.which(tool.program) else f"there is no {tool.program} here",
         )
         for name, tool in TOOLS.items()

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from netbench.report.plots import Plots
 
 FIRST_SCREEN = "summary", "cells", "cautions"
-COMPARED = (
-    *("level", "baseline", "metric", "ratio", "low", "high", "p", "n", "verdict", "sentence"),
-)
+COMPARED = "level baseline metric ratio low high p n verdict sentence".split()
 
 
 class Results:
@@ -174,12 +172,10 @@ class Results:
         (whether the interval holds 1).
         """
         family = controls(self.source.result, metric)
+        told = "metric ratio low high p n".split()
         return pd.DataFrame(
-            [
-                {"pair": c.pair, **c.context, "metric": metric, "ratio": c.ratio}
-                | {"low": c.low, "high": c.high, "p": c.p, "n": c.n, "holds": holds(c)}
-                for c in family
-            ]
+            {"pair": c.pair, **c.context, **{n: getattr(c, n) for n in told}, "holds": holds(c)}
+            for c in family
         )
 
     @cached_property

@@ -1,11 +1,13 @@
-"""Lines at the bottom of a terminal that are drawn again in place: what is printed otherwise stays
-above them. Nothing of the terminal is changed that a killed process would leave behind.
+"""Text for a terminal: folded lines, and lines at its bottom that are drawn again in place, above
+which stays what is printed otherwise. Nothing of the terminal is changed that a killed process
+would leave behind.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import textwrap
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,9 +15,17 @@ from typing import TextIO
 
 from netbench.base.cancel import held_back
 
-SIZE = os.terminal_size((80, 24))
+WIDTH = 80
+SIZE = os.terminal_size((WIDTH, 24))
 _ESCAPES = re.compile("\x1b\\[[0-9;]*m")
 _CLEAR = "\x1b[J"  # from the cursor to the end of the screen
+
+
+def fold(text: str, indent: str = "  ", width: int = WIDTH) -> str:
+    """A text in lines of at most 80 columns, or `width`; words, such as paths, are not broken."""
+    return textwrap.fill(
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def is_drawable(out: TextIO) -> bool:

@@ -146,6 +146,23 @@ def _amount(unit: str) -> tuple[float, bool]:
     return float(base ** ("KMGTP".index(prefix.upper()) + 1) if prefix else 1), of_bytes
 
 
+def times(unit: str, other: str) -> float | None:
+    """How many of another unit a printed one is, where they differ by a prefix: `Mreq/s` is 1000
+    `Kreq/s`; None where they do not.
+    """
+    mine, theirs = _factors(unit), _factors(other)
+    return next((mine[noun] / theirs[noun] for noun in mine if noun in theirs), None)
+
+
+def _factors(unit: str) -> dict[str, float]:
+    """What a unit may be: of which noun how many; as it stands, and behind a prefix."""
+    parts = re.fullmatch(r"([kKMGTP])(i(?=[Bb]|$))?(.*)", unit, re.DOTALL)
+    if parts is None:
+        return {unit: 1.0}
+    prefix, binary, noun = parts.groups()
+    return {unit: 1.0, noun: (1024.0 if binary else 1000.0) ** ("KMGTP".index(prefix.upper()) + 1)}
+
+
 def printed_rate(text: str) -> float:
     """Bits per second in a rate as programs print it: `9.4 Gbits/sec`, `941.2 10^6bits/s`, `112
     MB/s`, `112 MBytes/sec` (1024-based, as iperf has it), `9.4Gbps`. Errors: ValueError.

@@ -79,7 +79,9 @@ class TreeBuilder:
         context = f" {error.context}{since}" if error.context else ""
         if "cannot start any token" in str(error.problem):
             context = ", such as a tab, @ or `: indent by spaces, and quote such a text"
-        self._stop(0 if self.origin else line, (), f"this is not YAML: {error.problem}{context}")
+        begin = "; `init` writes a campaign" if "<document start>" in str(error.problem) else ""
+        told = f"this is not YAML: {error.problem}{context}{begin}"
+        self._stop(0 if self.origin else line, (), told)
 
     def _note(self, event: Any, loc: Loc, message: str) -> None:
         where = f" (from {self.origin})" if self.origin else ""

@@ -13,8 +13,10 @@ from typing import Any
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import StoreError
+from netbench.base.terminal import WIDTH
+from netbench.base.terminal import fold as fold
 
-WIDTH, WIDEST = 80, 200
+WIDEST = 200
 GONE = (errno.EPIPE, errno.EIO)  # the reader of our output ended: a closed pipe or terminal
 
 
@@ -49,13 +51,6 @@ def tell(*lines: str) -> None:
     with suppress(OSError):
         for line in lines:
             print(escape_controls(line), file=sys.stderr, flush=True)
-
-
-def fold(text: str, indent: str = "  ") -> str:
-    """A text in lines of at most 80 columns; words, such as paths, are not broken."""
-    return textwrap.fill(
-        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def table(rows: Sequence[Sequence[str]], gap: str = "  ") -> str:

@@ -13,6 +13,7 @@ from typing import IO
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
+from netbench.base.hints import hints
 from netbench.base.names import PROGRAM
 from netbench.cli.output import say
 
@@ -95,9 +96,8 @@ def run(argv: list[str]) -> int:
         top.print_help(sys.stderr)
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
-        raise RequestError(
-            f"the verb comes first; as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
-        )
+        iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
+        raise RequestError(f"the verb comes first; {_elsewhere(argv[:1]) or iperf}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
@@ -107,11 +107,19 @@ def run(argv: list[str]) -> int:
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
         if words is None or any(word.startswith("-") for word in more):
-            top.error(f"unrecognized arguments: {' '.join(more)}")
+            hint = _elsewhere(more) or f"`{PROGRAM} help {argv[0]}` lists them"
+            raise RequestError(f"{argv[0]} has no option {' '.join(more)}; {hint}")
         words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
+
+
+def _elsewhere(words: list[str]) -> str:
+    """What does what another program's options do; "" where none is known."""
+    known = hints("options")
+    found = (known.get(word.partition("=")[0]) for word in words)
+    return "; ".join(dict.fromkeys(filter(None, found)))
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

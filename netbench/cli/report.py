@@ -53,10 +53,10 @@ def _index(options: argparse.Namespace) -> int:
     return 0
 
 
-def render(report: Report, kind: str) -> str:
+def render(report: Report, kind: str, **more: str) -> str:
     """A report as `first` (its first screen), `text`, `json`, `letter`, `ktap` or a file's form."""
     form = import_module(f"netbench.report.{kind}")
-    return str(form.render(report, columns()) if kind == "first" else form.render(report))
+    return str(form.render(report, columns(), **more) if kind == "first" else form.render(report))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

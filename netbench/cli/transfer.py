@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench import api
 from netbench.base.errors import RequestError
+from netbench.base.hints import hints, synonyms
 from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say, table, tell
 from netbench.cli.report import render
@@ -31,49 +33,21 @@ keys, each with an example:
   repeat.min=5                    runs of it, for an interval
   meters='[rusage, procstat, perf]'            what is counted: `list meters`
 """
-VALUE: dict[str, Any] = {}
-NO_VALUE: dict[str, Any] = {"action": "store_const", "const": ""}
-OPTIONAL: dict[str, Any] = {"nargs": "?", "const": ""}
-FLAGS = {
-    "-H": (VALUE, "{}"),
-    "-c": (OPTIONAL, "{}"),
-    "-t": (VALUE, "duration={}s"),
-    "-n": (VALUE, "bytes={}"),
-    "-l": (VALUE, "chunk={}"),
-    "-P": (VALUE, "streams={}"),
-    "-R": (NO_VALUE, "pairs={{sender: HOST, receiver: here}}"),
-    "-b": (VALUE, "rate={}b/s"),
-    "-w": (VALUE, "socket_buffer={}"),
-    "-C": (OPTIONAL, "congestion={}"),
-    "-Z": (NO_VALUE, "send=sendfile"),
-    "-4": (NO_VALUE, "ip=4"),
-    "-6": (NO_VALUE, "ip=6"),
-    "-A": (VALUE, "pin={{sender: {0}, receiver: {1}}}"),
-    "-J": (NO_VALUE, "--json"),
-    "-V": (NO_VALUE, "--full"),
+KINDS: dict[str, dict[str, Any]] = {
+    "flags with a value": {},
+    "flags that may have one": {"nargs": "?", "const": ""},
+    "flags": {"action": "store_const", "const": ""},
 }
-"""Of iperf3's and netperf's flags what argparse has to know, and the word that does it."""
-LOCAL = ("localhost", "127.0.0.1", "::1")
-NETPERF = {"-l": "duration={}s", "-c": "", "-C": "", "-t": ""}
-"""Those that netperf, which is told by -H, means otherwise."""
-METHODS = {"TCP_SENDFILE": "send=sendfile", "TCP_MAERTS": FLAGS["-R"][1], "TCP_STREAM": ""}
-AFTER = {"-m": "chunk", "-M": "receive_chunk", "-s": "send_buffer", "-S": "receive_buffer"}
-"""What netperf is told after `--`, by the key that does it."""
+"""Tables of iperf3's and netperf's flags, with what argparse has to know of them."""
+LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
-NOTHING = {
-    "-u": "nothing: netbench moves TCP alone",
-    "--bidir": "nothing: a run moves data one way; a campaign with `pairs: all` measures both",
-    "-s": "nothing: netbench starts its receiver itself, by SSH",
-    "-c": "nothing is needed: the CPUs of both hosts are in every answer",
-    "-t": "nothing is needed for TCP_STREAM; netbench has no requests, and no UDP",
-    "-b": "nothing is needed: without a rate a sender sends what it can",
-}
-NOTHING |= {"-C": NOTHING["-c"]}
+NO_METHOD = "nothing: netbench moves data by TCP; no requests, no UDP"
 
 
 def run(options: argparse.Namespace) -> int:
     given = vars(options)
-    foreign = [(f, given[f]) for f in dict.fromkeys((*FLAGS, *NOTHING)) if given[f] is not None]
+    flags = [flag for table in KINDS for flag in synonyms(table)]
+    foreign = [(flag, given[flag]) for flag in flags if given[flag] is not None]
     if foreign:
         own = ["--json"] * options.json + ["--full"] * options.full
         own += ["--results", str(options.results)] if options.results else []
@@ -88,7 +62,8 @@ def run(options: argparse.Namespace) -> int:
 
     def tell_second(second: Second) -> None:
         told.append(second)
-        tell(_line(second.begin, [second]))
+        run = f"  run {second.run}" if second.run > told[0].run else ""
+        tell(f"{_line(second.begin, [second])}{run}")
 
     try:
         result = api.transfer(*words, results=options.results, seconds=tell_second)
@@ -96,65 +71,78 @@ def run(options: argparse.Namespace) -> int:
         if told:
             say(f"{_line(told[0].begin, told)}  in all, interrupted")
         raise
-    say(render(result.report, "json" if options.json else "text" if options.full else "first"))
+    if options.json or options.full:
+        say(render(result.report, "json" if options.json else "text"))
+    else:
+        kept = "report --full" if options.results else "again with --full, or keep it: --results"
+        say(render(result.report, "first", more=kept))
     if options.results:
         tell(str(result.path))
     return 0
 
 
 def _line(begin: float, seconds: Sequence[Second]) -> str:
-    """A line for some seconds: `  1.00-  2.00 s     2.65 GB   21.20 Gb/s  retransmits 0`."""
+    """A line for some seconds: `  1.00-  2.00 s     2.65 GB   21.20 Gb/s sent  retransmits 0`."""
     end, moved = seconds[-1].end, sum(second.bytes for second in seconds)
-    line = (
-        f"{begin:6.2f}-{end:6.2f} s {moved / 1e9:8.2f} GB {moved * 8e-9 / (end - begin):7.2f} Gb/s"
-    )
+    rate = moved * 8e-9 / (end - begin)
+    line = f"{begin:6.2f}-{end:6.2f} s {moved / 1e9:8.2f} GB {rate:7.2f} Gb/s sent"
     known = [second.retransmits for second in seconds if second.retransmits is not None]
     return f"{line}  retransmits {sum(known)}" if known else line
 
 
 def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Sequence[str]) -> str:
-    """For each flag of iperf3 or netperf the word that does it, or that nothing does; then the
+    """For each flag of iperf3 or netperf the words that do it, or that nothing does; then the
     command in netbench's words.
     """
     given = dict(flags)
-    is_netperf = "-H" in given or not given.get("-t", "0").replace(".", "").isdigit()
     host = next((value for flag, value in flags if flag in ("-c", "-H") and value), "")
     host = "" if host in LOCAL else host
-    rows, keys = [], [word for word in words if "=" in word]
-    after = [word for word in words if "=" not in word]
+    keys, rows = [host] if host else [], []
+    known = {flag: does for kind in KINDS for flag, does in hints(kind).items()}
+    if _is_netperf(given):
+        known |= hints("flags of netperf")
+        known["-t"] = hints("tests of netperf").get(given.get("-t", ""), NO_METHOD)
     for flag, value in flags:
-        template = FLAGS.get(flag, (VALUE, ""))[1]
-        if is_netperf:
-            template = METHODS.get(value, NETPERF.get(flag, template))
-        # iperf3's rate is of each stream
+        template = known[flag]
+        if value == "0":
+            template = hints("flags whose value is 0").get(flag, template)
+        if (template == "{0}" and value in LOCAL) or ("HOST" in template and not host):
+            template = HERE
+        # iperf3's rate is of each stream, and may have a burst; its affinity is of the client
         whole = _times(value, given.get("-P", "1")) if flag == "-b" else value
-        key = template.format(*(whole.split(",") * 2))
-        if key in LOCAL or ("HOST" in key and not host) or (flag == "-b" and whole == "0"):
-            key = ""
-        key = key.replace("HOST", host.rpartition("@")[2])
-        told = shell_word(key) if key else HERE if value in LOCAL else NOTHING.get(flag, HERE)
-        rows.append((f"  {flag} {value}", told))
-        keys += [key] if key else []
-    for flag, value in pairwise(after):
-        if flag in AFTER:
-            keys.append(f"{AFTER[flag]}={value.split(',')[0]}")
+        if flag == "-A" and "," not in value:
+            template = "pin={{sender: {0}}}"
+        found = [] if template.startswith("nothing") else template.split("; ")
+        mine = [part.format(*(whole.split(",") * 2)) for part in found]
+        mine = [key.replace("HOST", host.rpartition("@")[2]) for key in mine]
+        keys += mine
+        rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine)) or template))
+    keys += [word for word in words if "=" in word]
+    for flag, value in pairwise(word for word in words if "=" not in word):
+        if key := hints("netperf after --").get(flag):
+            keys.append(f"{key}={value.split(',')[0]}")
             rows.append((f"  {flag} {value}", keys[-1]))
-    keys += own
-    ordered = sorted(keys, key=lambda key: key != host)
+    command = " ".join(map(shell_word, dict.fromkeys((*keys, *own))))
+    lacks = any(told.startswith("nothing:") for _, told in rows)
     return (
         "transfer takes keys in place of the flags of iperf3 and netperf:\n"
-        f"{table(rows)}\nthat is:\n"
-        f"  {PROGRAM} transfer {' '.join(map(shell_word, ordered))}"
+        f"{table(rows)}\n{'without what there is not' if lacks else 'that is'}:\n"
+        f"  {PROGRAM} transfer {command}".rstrip()
     )
 
 
+def _is_netperf(given: Mapping[str, str]) -> bool:
+    """Whether flags are netperf's: a host by -H, a test by -t, or -l with a time, which no chunk
+    has as few digits as.
+    """
+    time = "-c" not in given and re.fullmatch(r"\d{1,3}", given.get("-l", ""))
+    return "-H" in given or not re.fullmatch(r"[\d.]+", given.get("-t", "0")) or bool(time)
+
+
 def _times(rate: str, streams: str) -> str:
-    """A rate of iperf3's for so many streams; as it is where it is no number and a unit."""
-    number = rate.rstrip("KMGTkmgt")
-    try:
-        return f"{float(number) * int(streams):g}{rate[len(number) :]}"
-    except ValueError:
-        return rate
+    """A rate of iperf3's for so many streams, without its burst; as it is where it is no number."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)(?:/.*)?", rate)
+    return f"{float(found[1]) * int(streams):g}{found[2]}" if found else rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -171,7 +159,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--full", action="store_true", help="print the whole report")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the result below DIR")
-    for flag in dict.fromkeys((*FLAGS, *NOTHING)):
-        parser.add_argument(
-            flag, dest=flag, help=argparse.SUPPRESS, **FLAGS.get(flag, (NO_VALUE, ""))[0]
-        )
+    for kind, how in KINDS.items():
+        for flag, names in synonyms(kind).items():
+            parser.add_argument(*names, dest=flag, help=argparse.SUPPRESS, **how)

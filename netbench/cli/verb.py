@@ -90,10 +90,8 @@ def add_paths(parser: argparse.ArgumentParser, metavar: str = "R", more: str = "
     """Results, one or more; words after other options belong to them, too. `more`: what the last
     one is, which is written.
     """
-    about = NAMES
-    parser.add_argument(
-        "paths", type=Path, nargs="+", metavar=metavar, help=f"{about}; {more}" if more else about
-    )
+    about = f"{NAMES}; {more}" if more else NAMES
+    parser.add_argument("paths", type=Path, nargs="+", metavar=metavar, help=about)
     parser.set_defaults(writes=1 if more else 0)  # the last path is where to
     add_results(parser, "where result folders are")
 

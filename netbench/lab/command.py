@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import APT_INSTALL, LabError, LabRefused
+from netbench.base.terminal import fold
 
 PACKAGES = {
     "ip": "iproute2",
@@ -34,7 +34,6 @@ PACKAGES = {
     "setpriv": "util-linux",
 }
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
-WIDTH = 80
 _DEADLINE = 60.0
 _TOGETHER = 8
 _BATCH_LINE = re.compile(r"Command failed -:(\d+)")
@@ -131,9 +130,7 @@ def say(line: str) -> None:
     """Say something on standard error, folded on a terminal."""
     text = escape_controls(f"netbench: {line}")
     if sys.stderr.isatty():
-        text = textwrap.fill(
-            text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
+        text = fold(text)
     print(text, file=sys.stderr, flush=True)
 
 

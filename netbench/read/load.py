@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from netbench.base.json_lines import JsonLines
+from netbench.base.units import times
 from netbench.read.accounts import accounts_of
 from netbench.read.counters import Number, is_known
 from netbench.read.derive import metrics_of
@@ -104,6 +105,7 @@ class _Reader:
         self.latest: dict[Stratum, Epoch] = {}  # of the last ok run: what counts there
         self.last_row: dict[Stratum, int] = {}
         self.units: dict[str, str] = {}
+        self.odd_units: dict[tuple[str, str, str], int] = {}
 
     def take(self, batch: Sequence[tuple[int, bytes]], lines: JsonLines) -> None:
         """Take in lines of a file. Errors: StoreError, also for a record that does not fit the
@@ -124,13 +126,23 @@ class _Reader:
             self.last_boot[record.pair] = record.boot
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
             for name, each in record.captures.items():
-                if each.value is not None and self.units.setdefault(name, each.unit) != each.unit:
-                    metrics.pop(name, None)  # a metric has one unit, that of the first run
+                if each.value is not None and name in metrics:
+                    self._in_one_unit(name, each.unit, metrics, runs)
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
             if record.cell not in self.controls:
                 self.readbacks.add(runs)
             self.observe(runs)
+
+    def _in_one_unit(self, name: str, unit: str, metrics: dict[str, Number], runs: Runs) -> None:
+        """A metric has one unit, that of the first run; what cannot be told in it is left out."""
+        factor = times(unit, self.units.setdefault(name, unit))
+        if factor is None:
+            del metrics[name]
+            place = runs.record.cell, runs.record.pair, name
+            self.odd_units[place] = self.odd_units.get(place, 0) + len(runs)
+        elif factor != 1:
+            metrics[name] = metrics[name] * factor
 
     def _count(self, runs: Runs) -> dict[int, str]:
         """Count ok runs within their epoch; say of which the mechanism did not engage, by their
@@ -196,6 +208,7 @@ class _Reader:
             used={k: v for totals in pooled for k, v in totals.used.items()},
             asked=campaign.asked,
             units=self.units,
+            odd_units=self.odd_units,
             truncated=truncated,
         )
 

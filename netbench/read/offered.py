@@ -72,7 +72,7 @@ def told(result: Result, cells: Sequence[CellResult]) -> str:
     if held == len(paced):
         all_paced = len(paced) == len(measured)
         who = "every cell" if all_paced else f"the {count(len(paced), 'cell')} with a rate"
-        return f"Throughput was fixed by rate: {rates}, which {who} moved."
+        return f"Throughput was fixed by rate: {rates}, which {who} moved within {TOLERANCE:.0%}."
     return (
         f"Throughput was limited by rate: {rates}; {held} of {len(paced)} cells moved as much, the"
         f" others less or more than {TOLERANCE:.0%} from it."

@@ -15,6 +15,12 @@ COPIES = ("dd", "cp", "cat")
 """Tools that copy on one host: nothing is sent."""
 
 
+def copies_here(result: Result, cell: CellResult) -> bool:
+    """Whether the tool of a cell, of its own or of the campaign, copies on one host."""
+    written = (result.asked or {}).get("transfer.tool", "")
+    return cell.factors.get("tool", written) in COPIES
+
+
 @dataclass(frozen=True)
 class Pivot:
     """The cells of one pair and one context. `down` and `across` are factors with the levels that

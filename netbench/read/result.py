@@ -42,7 +42,8 @@ class Result:
     one kernel. meters: by CPU metric, the order in which the bare name takes its meter;
     contradicted: meters that counted less than the processes used. asked: what campaign.yaml says
     of the transfer, of settings and of tools, `transfer.chunk` to its words; None without one.
-    units: of the metrics that tools print. truncated: the last line was cut.
+    units: of the metrics that tools print; odd_units: (cell, pair, metric) -> runs whose number
+    is in a unit that is no multiple of that, and is left out. truncated: the last line was cut.
     """
 
     path: Path
@@ -62,6 +63,7 @@ class Result:
     used: Mapping[CounterKey, Total]
     asked: Mapping[str, str] | None = None
     units: Mapping[str, str] = field(default_factory=lambda: NO_UNITS)
+    odd_units: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     truncated: bool = False
 
     def describe(self, metric: str) -> Metric:

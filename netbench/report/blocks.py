@@ -127,8 +127,9 @@ class Finding:
     """One answer of a result: a sentence and what it is drawn from.
 
     `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
-    `margin` to both sides. `head`: of one comparison its change and interval; `of`: what is
-    compared.
+    `margin` to both sides. `head`: of one comparison its change and interval, or the most of some
+    cells; `of`: what is compared; `place`: which of these it is, or what is the most. `doubts`:
+    numbers of cautions.
     """
 
     sentence: str
@@ -138,6 +139,8 @@ class Finding:
     margin: float = 0.0
     head: tuple[str, str] = ("", "")
     of: str = ""
+    place: str = ""
+    doubts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

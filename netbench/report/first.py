@@ -1,4 +1,4 @@
-"""The first screen of a report, as text: what was asked, the cells, a line of cautions, and last,
+"""The first screen of a report, as text: what was asked, the cells, a line a caution, and last,
 where a terminal ends, the answer. At most LINES lines; `report --full` has everything.
 """
 
@@ -6,32 +6,34 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count
+from netbench.read.cells import CellResult
 from netbench.read.control import holds
-from netbench.read.shown_levels import shown, used
+from netbench.read.pivot import copies_here
 from netbench.report import text
 from netbench.report.blocks import Findings, Prose, Table
 from netbench.report.build import Report
-from netbench.report.numbers import share
-from netbench.report.phrases import fixed, title
+from netbench.report.label import explained
+from netbench.report.numbers import MISSING, share
+from netbench.report.phrases import fixed, in_short_of, title, where
+from netbench.report.sections.summary import gone_along
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
-from netbench.stats.words import in_short
 
 LINES, WIDTH = 45, 80
-CELLS, COMPARISONS = 10, 12  # that have a line each
-NAMED = 3
-SETTLED = 6  # words of what is the same in all cells
+CELLS, CAUTIONS, COMPARISONS = 10, 8, 12  # that have a line each
+SETTLED = 8  # words of what is the same in all cells
+FULL = "--full"
 
 
-def render(report: Report, width: int = WIDTH) -> str:
-    """The first screen, ending with a newline; `width`: columns."""
+def render(report: Report, width: int = WIDTH, more: str = FULL) -> str:
+    """The first screen, ending with a newline; `width`: columns; `more`: what tells the rest."""
     source = report.source
-    below = [*_cautions(source, width), *_answers(report, width)]
+    below = [*_cautions(source, width, more), *_answers(report, width)]
     above = [*_head(report, width), ""]
     room = LINES - len(above) - len(below) - 1
     cells = _cells(report, width, room)
@@ -47,52 +49,66 @@ def _head(report: Report, width: int) -> Iterator[str]:
     """What was asked, how much was done, and what all cells have."""
     result = report.source.result
     state, *_ = report.section("summary").blocks[-1].lines  # type: ignore[union-attr]
-    quick = "; few runs: for trying" if result.repeat.max <= NAMED else ""
     about = f"{result.name}: {result.about}" if result.about else result.name
-    yield from _prose([*([report.label] if report.label else []), about], width)
-    yield from _prose([f"{state.removesuffix('.')}{quick}."], width)
     told = fixed(result).removesuffix(".").split(", ")
-    some = ", ".join(told[:SETTLED]) + ("" if len(told) <= SETTLED else ", and more")
-    yield from _prose([f"{some}."], width) if told != [""] else []
+    rest = f", and {len(told) - SETTLED} more ({FULL})" if len(told) > SETTLED else ""
+    settled = f"{', '.join(told[:SETTLED])}{rest}." if told != [""] else ""
+    lines = [about, state, settled, report.source.offered]
+    yield from _prose([*explained(report.label), *filter(None, lines)], width)
 
 
 def _cells(report: Report, width: int, room: int) -> list[str]:
-    """The table of cells, as far as it has room."""
+    """The table of cells, as far as it has room: those that moved most where there are many. Of a
+    single cell the answers say as much.
+    """
+    source = report.source
     section = next((s for s in report.sections if s.key == "cells"), None)
     table = next((b for b in section.blocks if isinstance(b, Table)), None) if section else None
-    if table is None or report.source.result.is_fleet:
+    if table is None or source.result.is_fleet or len(table.rows) == 1:
         return []
-    shown = min(len(table.rows), CELLS)
-    while shown > 0:
-        rows = table.rows[:shown]
-        marked = {row for row in table.marked if row < shown}
-        part = replace(table, title="", rows=rows, marked=frozenset(marked), notes=())
-        part = text.fitted(part, width)
-        lines = list(text.table_lines(part, width))
-        if more := len(table.rows) - shown:
-            lines.append(f"and {count(more, 'more cell')} (--full)")
+    order = list(range(len(table.rows)))
+    if len(order) > CELLS:
+        order.sort(key=lambda at: _rank(source, source.cells[at]))
+    for shown in range(min(len(order), CELLS), 0, -1):
+        rows = [tuple(MISSING if v == "" else v for v in table.rows[at]) for at in order[:shown]]
+        marked = frozenset(n for n, at in enumerate(order[:shown]) if at in table.marked)
+        notes = tuple(note for note in table.notes if marked and note.startswith(text.MARK))
+        part = replace(table, title="", rows=tuple(rows), marked=marked, notes=())
+        lines = list(text.table_lines(replace(text.fitted(part, width), notes=notes), width))
+        if more := len(order) - shown:
+            copied = sum(copies_here(source.result, cell) for cell in source.cells)
+            copies = f", and {copied} of tools that copy on one host, not ranked" if copied else ""
+            told = f"and {count(more, 'more cell')} ({FULL}): they moved less{copies}"
+            lines += _prose([told if len(order) > CELLS else told.partition(":")[0]], width)
         if len(lines) <= room:
             return lines
-        shown -= 1
     return []
 
 
-def _cautions(source: Source, width: int) -> list[str]:
-    """All kinds of cautions in a line, each with how often it is there; a line on controls, and one
-    on the other factors.
-    """
-    kinds: dict[str, int] = {}
-    for each in source.cautions:
-        kinds[each.kind] = kinds.get(each.kind, 0) + max(len(each.where), 1)
-    named = ", ".join(f"{kind} ({n})" if n > 1 else kind for kind, n in kinds.items())
-    told = [f"{count(len(source.cautions), 'caution')}: {named}; --full tells"] if kinds else []
+def _rank(source: Source, cell: CellResult) -> float:
+    """Less for what moved more; copies on one host, which send nothing, are last."""
+    first = cell.intervals.get(source.metrics[0]) if source.metrics else None
+    return -first.mean if first and not copies_here(source.result, cell) else math.inf
+
+
+def _cautions(source: Source, width: int, more: str) -> list[str]:
+    """A line for each caution, with its number; controls, and what else differs or is compared."""
+    every = source.cautions
+    lines = [f"{count(len(every), 'caution')} (evidence and remedies: {more}):"] if every else []
+    for number, each in enumerate(every[:CAUTIONS], 1):
+        told = escape_controls(f"{number} {each.kind}: {each.what}")
+        lines.append(textwrap.shorten(told, width, placeholder=" ..."))
+    if rest := ", ".join(dict.fromkeys(each.kind for each in every[CAUTIONS:])):
+        lines += _prose([f"and {len(every) - CAUTIONS} more: {rest}"], width)
     controls = [c for f in source.answers.values() for c in source.controls(f)]
     if known := [c for c in controls if not math.isnan(c.low)]:
-        held = sum(map(holds, known))
-        told.append(f"controls: {held} of {len(known)} hold, the baseline against itself")
-    if source.other_answers:
-        told.append(f"also compared: {', '.join(source.other_answers)}; --full tells")
-    return [*_prose(told, width), ""] if told else []
+        differ = len(known) - sum(map(holds, known))
+        told = f"controls: the baseline differs from itself in {differ} of {len(known)} comparisons"
+        lines += _prose([told], width)
+    lines += _prose([*gone_along(source)], width)
+    if others := ", ".join(source.other_answers):
+        lines += _prose([f"also compared: {others} ({more})"], width)
+    return [*lines, ""] if lines else []
 
 
 def _answers(report: Report, width: int) -> list[str]:
@@ -101,12 +117,8 @@ def _answers(report: Report, width: int) -> list[str]:
     family = [c for each in source.answers.values() for c in each]
     if family and len(family) <= COMPARISONS and not source.result.is_fleet:
         return list(_compared(source, family, width))
-    every = [
-        line
-        for block in report.section("summary").blocks
-        if isinstance(block, Findings)
-        for line in block.lines
-    ]
+    blocks = report.section("summary").blocks
+    every = [line for block in blocks if isinstance(block, Findings) for line in block.lines]
     known = [c for c in family if not math.isnan(c.ratio)]
     largest = [max(known, key=lambda c: abs(math.log(c.ratio)))] if known else []
     last = ["largest:", *_compared(source, largest, width)] if largest else []
@@ -114,7 +126,7 @@ def _answers(report: Report, width: int) -> list[str]:
     told = len(every)
     while told > 1 and len(lines) + len(last) > LINES // 2:
         told -= 1
-        rest = f"and {count(len(every) - told, 'more answer')} (--full)"
+        rest = f"and {count(len(every) - told, 'more answer')} ({FULL})"
         lines = _prose([*every[:told], rest], width, bullets=True)
     return [*lines, *last]
 
@@ -123,9 +135,7 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
     """By levels and metric: the change, its interval, the verdict, and where it is, where that
     tells it from others of the campaign.
     """
-    contexts = [used(c.context) for each in source.answers.values() for c in each]
-    apart = {n for each in contexts for n in each if len({o.get(n) for o in contexts}) > 1}
-    rows = [[*map(escape_controls, (*_words(c), _where(c, apart, source.several)))] for c in family]
+    rows = [[*map(escape_controls, _words(source, c))] for c in family]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     before, level = ("", ""), f" ({share(source.result.repeat.confidence)} intervals)"
     for c, row in zip(family, rows, strict=True):
@@ -140,12 +150,8 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
         yield from textwrap.wrap(f"{told}{row[3]}", width, subsequent_indent=" " * len(told))
 
 
-def _where(c: Comparison, apart: Collection[str], several: bool) -> str:
-    words = [f"{name}={shown(level)}" for name, level in used(c.context).items() if name in apart]
-    return " ".join([c.pair, *words] if several else words)
-
-
-def _words(c: Comparison) -> tuple[str, str, str]:
-    """A change, its interval or why there is none, and the verdict."""
-    change, interval = in_short(c.ratio, c.low, c.high)
-    return change, interval or c.why, f"{c.verdict}{', in doubt' if c.flags else ''}"
+def _words(source: Source, c: Comparison) -> tuple[str, str, str, str]:
+    """A change, its interval or why there is none, the verdict, and which of its family it is."""
+    change, interval = in_short_of(c, source.answers[c.metric])
+    verdict = f"{c.verdict}{', in doubt' if c.flags else ''}"
+    return change, interval or c.why, verdict, where(c, source.several, source.apart)

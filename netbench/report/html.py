@@ -8,7 +8,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,6 +45,7 @@ RECORD_BYTES = 1_500_000
 """Of records on a page, which then has 2 MB; 500 runs have about 1 MB."""
 MOST_SPANS = 6
 UNFOLDED = ("summary", "cells")
+FLEET = "fleet"  # whose sentences are those of the summary
 SYMBOLS = {"better": "▲", "worse": "▼", "equivalent": "■", "inconclusive": "○"}
 
 
@@ -95,10 +97,10 @@ def _gist(section: Section) -> str:
     for block in section.blocks:
         if isinstance(block, Cautions):
             return f"{len(block.items)}: {', '.join(dict.fromkeys(c.kind for c in block.items))}"
-        if isinstance(block, Prose) and block.lines:
+        if isinstance(block, Prose) and block.lines and section.key != FLEET:
             return block.lines[0]
-    if isinstance(first := section.blocks[0], Table):
-        return first.title or ", ".join(column.name for column in first.columns)
+    for table in (block for block in section.blocks if isinstance(block, Table)):
+        return table.title or ", ".join(column.name for column in table.columns)
     return "; ".join(block.caption for block in section.blocks if isinstance(block, Plot))
 
 
@@ -110,7 +112,10 @@ def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:
         made = [_card(item) for item in block.items]
         return {
             "kind": "findings",
-            "cards": [each for each in made if each["spans"]],
+            "groups": [
+                (of, [*cards])
+                for of, cards in groupby([c for c in made if c["spans"]], key=itemgetter("of"))
+            ],
             "lines": [each["sentence"] for each in made if not each["spans"]],
         }
     if isinstance(block, Prose):
@@ -157,6 +162,8 @@ def _card(finding: Finding) -> dict[str, Any]:
         "sentence": finding.sentence,
         "head": finding.head,
         "of": finding.of,
+        "place": finding.place,
+        "doubts": finding.doubts,
         "verdict": verdict,
         "symbol": SYMBOLS.get(verdict, "◆"),
         "spans": [bar(span) for span in spans],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from netbench.base.errors import unreadable
+from netbench.base.names import PROGRAM, shell_word
 from netbench.base.units import rounded_size
 from netbench.read.overview import Overview, folders, overview
 from netbench.report.blocks import Findings
@@ -45,8 +45,7 @@ class Entry:
     def command(self) -> str:
         """What writes its report."""
         folder = self.overview.folder
-        words = ("python", "-m", "netbench", "report", str(folder), "--html", str(folder / _PAGE))
-        return shlex.join(words)
+        return f"{PROGRAM} report {shell_word(folder)} --html {shell_word(folder / _PAGE)}"
 
 
 def entries(results: Path) -> list[Entry]:
@@ -89,7 +88,7 @@ def _finding(folder: Path) -> str:
 
     size = (folder / "records.jsonl").stat().st_size
     if size > MOST_BYTES:
-        command = f"report {shlex.quote(str(folder))}"
-        return f"not computed for {rounded_size(size)} of records: `{command}` does"
+        told = f"not computed for {rounded_size(size)} of records"
+        return f"{told}: `report {shell_word(folder)}` does"
     found = (b for b in summary(Source.of(folder)).blocks if isinstance(b, Findings))
     return next((block.lines[0] for block in found), "no run has given a result")

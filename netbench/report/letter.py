@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
+from netbench.base.terminal import fold
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown
 from netbench.report.blocks import Column, Table, keyed, tabled
@@ -50,13 +50,7 @@ def render(report: Report) -> str:
 def folded(paragraphs: Iterable[str], indent: str = "  ") -> Iterator[str]:
     """The lines of some paragraphs."""
     for text in paragraphs:
-        yield from textwrap.wrap(
-            escape_controls(text),
-            WIDTH,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from fold(escape_controls(text), indent, WIDTH).splitlines()
 
 
 def compared(source: Source) -> list[Comparison]:

@@ -37,11 +37,11 @@ def _block(block: Block) -> Iterator[str]:
     elif isinstance(block, Table):
         yield from _table(block)
     elif isinstance(block, Cautions):
-        for item in block.items:
+        for number, item in enumerate(block.items, 1):
             more = " …" if len(item.where) > PLACES else ""
             where = f" Where: {escape('; '.join(item.where[:PLACES]))}{more}." if item.where else ""
             rest = f"Evidence: {escape(item.evidence)}. *Remedy*: {escape(item.remedy)}."
-            yield f"- **{escape(item.kind)}**: {escape(item.what)}{where} {rest}"
+            yield f"{number}. **{escape(item.kind)}**: {escape(item.what)}{where} {rest}"
         yield ""
 
 

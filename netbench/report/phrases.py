@@ -9,16 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from netbench.base.units import count, listed
 from netbench.read import offered
-from netbench.read.cells import CellResult
 from netbench.read.control import holds
 from netbench.read.gates import Outcome
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
-from netbench.report.blocks import Finding, Span
 from netbench.report.numbers import share
 from netbench.stats.comparison import FLAGS, RESULT, Comparison
-from netbench.stats.words import bounds, change, in_short, percent, signed
+from netbench.stats.words import TIMES, bounds, change, in_short, signed
 
 ALONE = "its process alone"
 NAMED = 8  # comparisons of a gate; the rest are counted
@@ -69,11 +67,12 @@ def fixed(result: Result) -> str:
     return f"In all cells: {', '.join(told)}." if told else ""
 
 
-def where(c: Comparison, several: bool) -> str:
+def where(c: Comparison, several: bool, named: Collection[str] | None = None) -> str:
     """Which of a family a comparison is: `send=splice pin=apart`; several: pairs of hosts, of which
-    it says its own.
+    it says its own; of the factors those that are `named`, None: all.
     """
-    words = [f"{name}={shown(level)}" for name, level in used(c.context).items() if level]
+    levels = used(c.context).items()
+    words = [f"{n}={shown(v)}" for n, v in levels if v and (named is None or n in named)]
     return " ".join([c.pair, *words] if several else words)
 
 
@@ -92,32 +91,9 @@ def in_context(c: Comparison, several: bool, *results: Result) -> str:
     return f"{place}: {told}." if place else f"{told}."
 
 
-def of_comparisons(told: str, family: Sequence[Comparison], several: bool, metric: str) -> Finding:
-    """A sentence on comparisons of one metric, of this title, with their intervals."""
-    levels = len({c.level for c in family}) > 1
-
-    def label(c: Comparison) -> str:
-        """What tells a comparison from others of its finding."""
-        place, level = where(c, several), f"{c.factor}={shown(c.level)}"
-        return f"{place} {level}".strip() if levels or not place else place
-
-    spans = (
-        Span(label(c), percent(c.ratio), percent(c.low), percent(c.high), c.verdict) for c in family
-    )
-    first, *more = family
-    head, of = ("", ""), ""
-    if not more:
-        head, place = in_short(first.ratio, first.low, first.high), where(first, several)
-        named = f"{metric}, {' against '.join(first.names)}"
-        of = f"{named}, {place}" if place else named
-    margin = percent(1 + (first.margin or 0.0))
-    return Finding(told, tuple(spans), "%", 0.0, margin, head, of)
-
-
-def of_cells(told: str, named: Sequence[tuple[str, CellResult]], metric: str, unit: str) -> Finding:
-    """A sentence on the means of some cells, by their names."""
-    intervals = [(name, cell.intervals[metric]) for name, cell in named]
-    return Finding(told, tuple(Span(name, i.mean, i.low, i.high) for name, i in intervals), unit)
+def in_short_of(c: Comparison, family: Iterable[Comparison]) -> tuple[str, str]:
+    """A comparison's change and interval, as all of its family: factors where one is large."""
+    return in_short(c.ratio, c.low, c.high, any(each.ratio >= TIMES for each in family))
 
 
 def control_lines(what: str, controls: Sequence[Comparison]) -> Iterator[str]:
@@ -145,8 +121,10 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     if fell:
         found = listed([with_interval(c, several) for c in fell], NAMED)
         parts.append(f"FELL in {len(fell)} of {total}: {found}")
-    if outcome.held:
-        parts.append(f"passed in {outcome.held} of {total}")
+    if outcome.cleared:
+        parts.append(f"passed in {outcome.cleared} of {total}")
+    if open_ := outcome.held - outcome.cleared:
+        parts.append(f"cannot tell in {open_} of {total}: the interval reaches across")
     if unjudged:
         whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
         some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""

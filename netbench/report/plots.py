@@ -29,6 +29,8 @@ from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.metrics import Metric
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
+from netbench.report.numbers import share
+from netbench.report.phrases import in_short_of
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
@@ -65,14 +67,6 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "text.parse_math": False,  # a level is no formula
 }
-ABOVE: Any = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0, 1),
-    "frameon": False,
-    "fontsize": 8,
-    "borderaxespad": 0,
-}
-"""A legend in lines above a plot."""
 
 
 def image(source: Source, plot: Plot) -> Markup:
@@ -99,7 +93,11 @@ def image(source: Source, plot: Plot) -> Markup:
 
 def drawn(source: Source, plot: Plot) -> Axes:
     """A drawing of a section, with its label. Errors: as image."""
-    return titled(_KINDS[plot.kind](source, plot), plot.label)
+    axes, result = _KINDS[plot.kind](source, plot), source.result
+    asked = ": ".join(filter(None, (result.name, result.about)))
+    below = "\n" if plot.label else ""  # the line of the label
+    axes.set_title(f"{asked}{below}", loc="left", fontsize=10, wrap=True)
+    return titled(axes, plot.label)
 
 
 def _saved(axes: Axes, **options: Any) -> bytes:
@@ -153,8 +151,9 @@ def means(source: Source, metric: str, make: Make = new_axes) -> Axes:
     middle, bars = _bars([cell.intervals[metric] for cell in cells])
     rows = np.arange(len(cells))
     axes.errorbar(middle, rows, xerr=bars, fmt="|", color=INK, ecolor=INK, zorder=3, **look)
-    _rows_axis(axes, [" · ".join(source.key(c)) for c in cells])
-    axes.set_xlabel(_with_unit(source.result.describe(metric)))
+    _rows_axis(axes, [f"{' · '.join(source.key(c))}  n={c.n}" for c in cells])
+    level = share(source.result.repeat.confidence)
+    axes.set_xlabel(f"{_with_unit(source.result.describe(metric))}, mean and {level} interval")
     return axes
 
 
@@ -202,14 +201,17 @@ def _ratios(source: Source, plot: Plot) -> Axes:
         colour, marker = VERDICTS.get(verdict, (AXIS, "o"))
         axes.hlines(y, low, high, color=colour, lw=1.8)
         face = PAPER if marker == "o" else colour
-        axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face, label=verdict)
+        axes.plot(ratio, y, marker, ms=6, color=colour, mfc=face)
+        for at, c in mine if len(family) <= LABELLED else ():
+            told = " ".join((*in_short_of(c, source.comparisons[plot.metric]), c.verdict))
+            place: Any = {"transform": axes.get_yaxis_transform(), "va": "center", "fontsize": 8}
+            axes.text(1.01, at, f"{told}, n={c.n}", color=colour, **place)
     pairs = [(c.pair,) if source.several else () for c in family]
     labels = [(*pair, *c.context.values(), c.level) for pair, c in zip(pairs, family, strict=True)]
     _rows_axis(axes, [" · ".join(each) for each in labels])
     if family:
-        axes.legend(ncols=4, **ABOVE)
-        title = source.result.describe(plot.metric).title
-        axes.set_xlabel(f"{title}: change against {family[0].baseline} [%]")
+        title, level = source.result.describe(plot.metric).title, share(family[0].confidence)
+        axes.set_xlabel(f"{title}: change against {family[0].names[1]} [%], {level} intervals")
     return axes
 
 

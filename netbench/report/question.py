@@ -138,7 +138,7 @@ def _metrics(sources: Sequence[Source], asked: Sequence[str], gates: Sequence[Ga
     for source in sources:
         there = source.result.metrics
         for name in (name for name in named if name not in there):
-            known = ", ".join(metric_order(there))
+            known = ", ".join(metric_order(there)) or "none"
             raise ReportError(
                 f"{source.result.path}: no metric {name!r} was measured; there are {known}"
             )

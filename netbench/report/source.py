@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,20 @@ class Source:
     @cached_property
     def cautions(self) -> list[Caution]:
         return cautions(self.result, self.cells, self.seen)
+
+    def doubts(self, cells: Iterable[CellResult]) -> tuple[int, ...]:
+        """The numbers of the cautions that are of these cells, their pairs or hosts, or of all."""
+        names = ((c.cell, f"{c.cell} {c.pair}", c.pair, *c.pair.split(">")) for c in cells)
+        mine = set(chain.from_iterable(names))
+        every = enumerate(self.cautions, 1)
+        return tuple(n for n, each in every if not each.where or mine & {*each.where})
+
+    @cached_property
+    def apart(self) -> set[str]:
+        """The factors in which what the campaign compares lies apart."""
+        every = [used(c.context) for family in self.answers.values() for c in family]
+        names = {name for context in every for name in context}
+        return {name for name in names if len({context.get(name) for context in every}) > 1}
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:

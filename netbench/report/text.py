@@ -42,8 +42,8 @@ def block_lines(block: Block, width: int) -> Iterator[str]:
     elif isinstance(block, Table):
         yield from table_lines(block, width)
     elif isinstance(block, Cautions):
-        for item in block.items:
-            yield from _fold(f"[{item.kind}] {item.what}", width, "! ", "  ")
+        for number, item in enumerate(block.items, 1):
+            yield from _fold(f"{number} [{item.kind}] {item.what}", width, "", "  ")
             more = f", and {len(item.where) - PLACES} more" if len(item.where) > PLACES else ""
             told = {"where": "; ".join(item.where[:PLACES]) + more}
             told |= {"evidence": item.evidence, "remedy": item.remedy}

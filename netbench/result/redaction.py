@@ -32,10 +32,12 @@ _FREE_TEXT = (
 _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is none
 # of an SSH alias: what it stands for is in no campaign
 _LOGIN = re.compile(
-    r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d))"
+    r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
+    r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""
+_STANDS = re.compile(r"(?:user|host)\d+")  # for a name already
 _MAPPED = re.compile(r"(?<=/dev/mapper/)[^\s\"',]+")  # LVM's groups are called like their host
 _HOME = re.compile(r"(?:(?<=/home/)|(?<=/Users/))[^/\s\"',:]+")
 # of Ethernet, EUI-64 and InfiniBand
@@ -136,9 +138,9 @@ class Redaction:
         return fold([self._told(name, name) for name in names])
 
     def _user(self, name: str) -> str:
-        if name not in self._names.values():
-            name = self._names.setdefault(name.lower(), f"user{len(self._names) + 1}")
-        return name
+        if _STANDS.fullmatch(name):
+            return name
+        return self._names.setdefault(name.lower(), f"user{len(self._names) + 1}")
 
     def _address(self, word: str) -> str:
         """An address out of those that are kept for documents (RFC 5737, 3849 and 7042)."""

@@ -17,7 +17,7 @@ from netbench.run.ends import End, Ends, Measurement, side_counters
 from netbench.run.job import MadeSinks
 from netbench.run.transfer import SLACK_SECONDS, Watch, idle_after_errors
 from netbench.tools.adaptors import adaptor_of
-from netbench.tools.own import SEARCHED, search
+from netbench.tools.own import end_of, search
 from netbench.tools.tool import Adaptor, Commands, Output, Place, Reading, shown
 
 FIRST_PORT, PORTS = 15201, 1000
@@ -287,7 +287,7 @@ class _Server:
     def read_more(self, seconds: float) -> None:
         """Wait until it prints more. Errors: TimeoutError; EngineError where it ends before."""
         text = self.worker.next_output(max(0.0, seconds))
-        self.printed = (self.printed + text)[-SEARCHED:]
+        self.printed = end_of(self.printed + text)
 
     def has_ended(self) -> bool:
         """Look whether it has exited, by itself."""

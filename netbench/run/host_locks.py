@@ -67,12 +67,13 @@ class HostLocks:
     def lock(self, host: str) -> None:
         """Lock a host through its present worker. Errors: HostBusy; Lost."""
         worker = self._pool.holder(host)
-        name = self._new_name() if host in self._locked else self._name
+        before, name = self._locked.get(host, (worker, self._name))
+        name = name if before is worker else self._new_name()
+        self._locked[host] = worker, name  # as its own, where what follows is interrupted
         for scope in self._scopes:
             self._take(worker, scope, name)
         if (mover := self._pool.host_worker(host)) is not worker:
             self._take(mover, "host", name)
-        self._locked[host] = worker, name
         self._name_others(host, mover)
 
     def _name_others(self, host: str, worker: Worker) -> None:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 import sys
-import textwrap
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 from netbench.base.control_characters import escape_controls
+from netbench.base.terminal import fold
 from netbench.base.units import count, format_duration
 from netbench.model import Repeat
 from netbench.plan.plan import Plan
@@ -20,7 +20,6 @@ from netbench.result.record import Record
 from netbench.run.ledger import Ledger
 from netbench.stats.closing import Assessment
 
-WIDTH = 80
 SHARE = 0.02  # of the time, that telling may take
 
 
@@ -84,9 +83,7 @@ class Lines(Progress):
 
 def _fold(line: str) -> str:
     indent = " " * (len(line) - len(line.lstrip())) * 2
-    return textwrap.fill(
-        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    return fold(line, indent)
 
 
 def standing(assessment: Assessment, metrics: tuple[str, ...]) -> str:

@@ -69,6 +69,7 @@ def _put_back_here(store: Store, campaign: Campaign, worker: Worker) -> list[str
     told = [f"{each.host}: {_undo(each)}" for each in programs if each.number not in undone]
     for change in programs:
         journal.write(Restored((change.number,), change.host))
+    worker.operate("undone", (campaign_id, "0"), "end")
     if told:
         what = "the lab is gone; look, and put back by hand what is left of this:"
         raise HostError("\n".join([*lines, what, *told]))

@@ -53,6 +53,12 @@ def put_back(
     programs = {change.number for change in pending if change.undo}
     told: dict[int, str] = {}
     failed: dict[int, EngineError] = {}
+
+    def note(worker: Worker, number: int) -> None:
+        with suppress(EngineError):  # there may be no room
+            if campaign:
+                worker.operate("undone", (campaign, "0"), str(number))
+
     while True:
         before, failed = failed, {}
         for change in list(pending):
@@ -65,17 +71,18 @@ def put_back(
                     what = _put_back(worker, boot_id, change, below)
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
+                if left.pop(number, None) is not None:  # so by now it is not undone
+                    note(worker, -number)
                 continue
             if number not in told:
                 yield f"{change.host}: {change}: {what}"
             told.setdefault(number, f"{change}: {what}")
+            note(worker, number)
             if pending[0] is change:
                 pending.popleft()
                 write(Restored((number,), change.host))
             else:
                 left[number] = _reads(worker, change)
-                if campaign:
-                    worker.operate("undone", (campaign, "0"), str(number))
         if not failed or (before and len(failed) >= len(before)):
             break
     unsure = [line for line in told.values() if f": {LEFT}" in line]
@@ -139,9 +146,9 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
     now = _reads(worker, change)
     if left is None or now == left:
         return "undone by its worker"
-    if change.look:
+    if change.look:  # it is undone again
         what = f"{change} reads {now!r}, and read {left!r} once it was undone"
-        raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
+        raise EngineError(0, 0, "restore", what, "look at it")
     worker.operate(change.op, change.target, left, restore=True)
     return "put back again"
 

@@ -62,14 +62,15 @@ def bounds(low: float, high: float) -> str:
     return f"{_digits(-a)}% less to {more}"
 
 
-def in_short(ratio: float, low: float, high: float) -> tuple[str, str]:
-    """A change and its interval, in percent or, where it is large, as ratios: `+5.1%`, `(+2.0 to
-    +8.3%)`; `3.33x`, `(3.03 to 3.67)`; "" for what is not known.
+def in_short(ratio: float, low: float, high: float, factors: bool) -> tuple[str, str]:
+    """A change and its interval, in percent or as factors: `+5.1%`, `(+2.0 to +8.3%)`; `3.33x`,
+    `(3.03 to 3.67)`; "" for what is not known.
     """
     if math.isnan(ratio):
         return "", ""
-    if 1 / TIMES < ratio < TIMES:
-        change, interval = f"{signed(ratio)}%", f"({signed(low)} to {signed(high)}%)"
+    if factors:
+        change, low_end, high_end = (f"{x:#.3g}".rstrip(".") for x in (ratio, low, high))
+        change, interval = f"{change}x", f"({low_end} to {high_end})"
     else:
-        change, interval = f"{ratio:.3g}x", f"({low:.3g} to {high:.3g})"
+        change, interval = f"{signed(ratio)}%", f"({signed(low)} to {signed(high)}%)"
     return change, "" if math.isnan(low) else interval

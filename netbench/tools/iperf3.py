@@ -27,7 +27,7 @@ REPORT_SECONDS = "60"
 
 
 class Iperf3(Adaptor):
-    """iperf 3, with a server for each run, which leaves with its client."""
+    """iperf 3, with a server for each run, which leaves with its client; in whole seconds."""
 
     name = "iperf3"
     program = "iperf3"

@@ -201,9 +201,19 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise ValueError("its groups are nested too deeply") from error
 
 
+def end_of(text: str) -> str:
+    """Its last SEARCHED characters, from the start of a line, or else of a word: what was cut off
+    may be the first digits of a number.
+    """
+    if len(text) <= SEARCHED:
+        return text
+    end = text[-SEARCHED:]
+    return end.partition("\n")[2] or re.sub(r"^\S*", "", end)
+
+
 def search(patterns: Sequence[str], *texts: str) -> list[Match | None]:
     """Of each pattern the first match in what the texts end with."""
-    ends = [text[-SEARCHED:] for text in texts]
+    ends = [end_of(text) for text in texts]
     found: list[Match | None] = []
     for pattern in patterns:
         match = next(filter(None, (re.search(pattern, end) for end in ends)), None)

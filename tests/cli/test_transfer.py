@@ -24,8 +24,16 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-c root@rcv -R", "root@rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-c rcv -n 1G -l 128K -w 256K", "rcv bytes=1G chunk=128K socket_buffer=256K"),
         ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
-        ("-A 2", "'pin={sender: 2, receiver: 2}'"),
-        ("-J -V streams=2 -c localhost", "streams=2 --json --full"),
+        ("-A 2 -N -O 1", "warmup=1s 'pin={sender: 2}' nodelay=true"),
+        ("-l 10", "duration=10s"),
+        ("-l 8192 -b 100M/5", "chunk=8192 rate=100Mb/s"),
+        (
+            "-H rcv -A 0,1 -D 1 -i 9,3",
+            "rcv 'pin={sender: 0, receiver: 1}' repeat.min=3 repeat.max=9",
+        ),
+        ("-H localhost -t TCP_SENDFILE -F f", "send=sendfile source=f"),
+        ("-t 0 -b 0 -M 1000", ""),
+        ("-J -V streams=2 -c localhost", "--json --full streams=2"),
         ("-H rcv -l 10 -t TCP_SENDFILE -c -C", "rcv send=sendfile duration=10s"),
         ("-H rcv -t TCP_MAERTS", "rcv 'pairs={sender: rcv, receiver: here}'"),
         ("-u --bidir -s duration=1s", "duration=1s"),
@@ -39,7 +47,8 @@ def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
     done = call("transfer", *flags.split())
     assert (done.returncode, done.stdout) == (2, "")
     *rows, command = done.stderr.splitlines()
-    assert command == f"  python -m netbench transfer {keys}"
+    assert command == f"  python -m netbench transfer {keys}".rstrip()
+    assert ("nothing: " in done.stderr) == (rows[-1] != "that is:")
     for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags.replace("--json", "")):
         assert any(row.startswith(f"  {flag} ") for row in rows), flag
     assert [row for row in rows if len(row) > 80] == []
@@ -92,6 +101,9 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
         (["transfer", "send=write", "send=sendfile"], "send is given twice"),
         (["transfer", "parallel=4"], "did you mean 'streams'?"),
         (["transfer", "source=/dev/null"], "sendfile, splice, mmap and readwrite send files"),
+        (["run", "c.yaml", "--runs", "5"], "repeat.min=5 does that"),
+        (["report", "r", "-o", "x"], "`report R --html F`"),
+        (["--list-tests"], "`init` lists campaigns"),
     ],
 )
 def test_first_guesses_get_a_hint(words: list[str], said: str) -> None:

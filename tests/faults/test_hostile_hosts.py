@@ -17,10 +17,12 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import paramiko
 import pytest
 
 from tests.support import hostile_worker
@@ -298,6 +300,60 @@ def test_a_hostile_ssh_server_ends_its_campaign(
         ended = Controller(tmp_path / "controller", config, hostile_worker.REAL.parent).end()
     assert ended.code == 1, ended.errors
     assert re.search(says, ended.errors), ended.errors
+    assert "defect" not in ended.errors
+    assert ended.memory < honest_memory + SPARE_KB
+
+
+class Flood(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no types
+    """An SSH server that takes any key, and sends what no window allows."""
+
+    def __init__(self, client: socket.socket, key: paramiko.PKey) -> None:
+        self.transport = paramiko.Transport(client)
+        self.transport.add_server_key(key)
+        self.transport.start_server(server=self)
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return int(paramiko.AUTH_SUCCESSFUL)
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return int(paramiko.OPEN_SUCCEEDED)
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        threading.Thread(target=self.flood, args=(channel,), daemon=True).start()
+        return True
+
+    @staticmethod
+    def flood(channel: paramiko.Channel) -> None:
+        with suppress(OSError, paramiko.SSHException):
+            while not channel.closed:
+                channel.out_window_size = 1 << 30
+                channel.sendall_stderr(b"x" * 32768)
+
+
+def test_a_host_is_held_to_the_window_that_it_was_given(
+    place: Bed, honest_memory: int, tmp_path: Path
+) -> None:
+    key = paramiko.RSAKey.generate(2048)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    Flood(listener.accept()[0], key)
+
+        threading.Thread(target=accept, daemon=True).start()
+        known, config = tmp_path / "known", tmp_path / "config"
+        known.write_text(f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n")
+        config.write_text(
+            f"Host box\n  HostName 127.0.0.1\n  Port {port}\n  UserKnownHostsFile {known}\n"
+            f"  IdentityFile {place.identity}\n  IdentityAgent none\n"
+        )
+        ended = Controller(tmp_path / "controller", config, hostile_worker.REAL.parent).end()
+    assert ended.code == 1, ended.errors
     assert "defect" not in ended.errors
     assert ended.memory < honest_memory + SPARE_KB
 

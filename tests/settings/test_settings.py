@@ -723,42 +723,114 @@ def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_p
     assert files.read() == files.before
 
 
-@pytest.mark.parametrize("level", ["15", ""], ids=["another level", "as it was before both"])
-def test_a_file_above_what_another_host_has_undone_is_not_written_again(
-    tmp_path: Path, level: str
+UPPERS = {
+    "another level": ("30 > tcp_fin_timeout", "60 > tcp_fin_timeout", "tcp_fin_timeout: 15"),
+    "as it was before both": (
+        "30 > tcp_fin_timeout",
+        "60 > tcp_fin_timeout",
+        "tcp_fin_timeout: 60",
+    ),
+    "what moves along": (
+        "0 > conf/all/accept_redirects",
+        "1 > conf/all/accept_redirects",
+        "ip_forward: 1",
+    ),
+}
+"""What a program below does and undoes, in net/ipv4, and the sysctl above it."""
+
+
+@pytest.mark.usefixtures("whole_kernel", "interface")
+@pytest.mark.parametrize("row", UPPERS.values(), ids=UPPERS.keys())
+def test_what_lies_below_a_killed_helper_is_left_to_restore(
+    tmp_path: Path, row: tuple[str, str, str]
 ) -> None:
-    """Its helper was killed, and the one below it has undone by itself: the level that was read
-    between them is of nobody any more.
-    """
+    """What the upper one read, before it changed it, was what the lower one had set."""
+    ipv4, journal = Path("/proc/sys/net/ipv4"), list[Any]()
+    begin, undo, above = row
+    key, level = above.split(": ")
+    files = (ipv4 / "tcp_fin_timeout", ipv4 / "ip_forward", ipv4 / "conf/all/accept_redirects")
+    ours = {files[0]: "60\n", files[1]: "0\n", files[2]: "1\n"}
+    found = {file: file.read_text() for file in files}
+    try:
+        for file, text in ours.items():
+            file.write_text(text)
+        profile = tmp_path / "profile"
+        profile.write_text("balanced\n")
+        both = f"echo $0 > {profile}; cd {ipv4}; [ $0 = fast ] && echo {begin} || echo {undo}"
+        tuned = ("sh", "-c", both, "{level}")
+        commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
+        pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+        levels = {"tuned": "fast"}, {f"sysctl.net.ipv4.{key}": level}
+        for (host, worker), mine in zip(pair.items(), levels, strict=True):
+            place = SettingContext(host, worker, ADDRESS)
+            holder(place, worker, journal, commands).hold(parsed([mine]))
+        os.kill(pair["upper"].hello.pid, signal.SIGKILL)
+        for worker in reversed(pair.values()):
+            worker.abandon()
+            with suppress(ChildProcessError):
+                os.waitpid(worker.hello.pid, 0)
+        assert profile.read_text() == "fast\n"
+        again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
+        there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
+        left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
+        list(put_back(there, left, journal.append, NAME))
+        for worker in again.values():
+            worker.close()
+        assert {file: file.read_text() for file in files} == ours
+        assert profile.read_text() == "balanced\n"
+    finally:
+        for file, text in found.items():
+            file.write_text(text)
+
+
+@pytest.mark.parametrize("reads", ["15", "60"], ids=["as it was set", "as it was before both"])
+def test_what_failed_above_a_program_that_was_undone_is_not_written(reads: str) -> None:
+    """Its level before was the program's, and is of nobody any more."""
     fin, journal = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), list[Any]()
-    before, profile = fin.read_text(), tmp_path / "profile"
-    profile.write_text("balanced\n")
-    both = f"echo $0 > {profile}; [ $0 = fast ] && echo 30 > {fin} || echo {before.strip()} > {fin}"
-    tuned = ("sh", "-c", both, "{level}")
-    commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
-    pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
-    levels = {"tuned": "fast"}, {"sysctl.net.ipv4.tcp_fin_timeout": level or before.strip()}
-    for (host, worker), mine in zip(pair.items(), levels, strict=True):
-        place = SettingContext(host, worker, ADDRESS)
-        holder(place, worker, journal, commands).hold(parsed([mine]))
-    os.kill(pair["upper"].hello.pid, signal.SIGKILL)
-    for worker in reversed(pair.values()):
-        worker.abandon()
-        with suppress(ChildProcessError):
-            os.waitpid(worker.hello.pid, 0)
-    again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
-    there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
-    left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
-    said = put_back(there, left, journal.append, NAME)
-    if level:
-        assert "gone with what was below it" in next(said)
-        list(said)
-    else:
-        with pytest.raises(EngineError, match="left as it is, as what lay below it was undone"):
-            list(said)
-    for worker in again.values():
+    found, worker = fin.read_text(), Worker(open_channel(Host("here")).start_helper(), "here")
+    boot, first = worker.hello.boot_id, next(NUMBERS)
+    undo, look = ("sh", "-c", f"echo 60 > {fin}"), ("cat", str(fin))
+    program = Change(first, "here", boot, "tuned", "exec", undo, "x", "60\n", undo)
+    upper = Change(next(NUMBERS), "here", boot, "sysctl", "file", look[1:], "15", "30")
+    journal += [program, upper]
+    worker.operate("undone", (NAME, "0"), "begin")
+    worker.operate("undone", (NAME, "0"), str(first))
+    try:
+        fin.write_text(reads)
+        if reads == "15":
+            with pytest.raises(EngineError, match="left as it is, as what lay below it"):
+                by_journal(journal)
+        else:
+            assert "gone with what was below it" in by_journal(journal)[0]
+        assert (fin.read_text().strip(), outstanding(journal, "here")) == (reads, [])
+    finally:
+        fin.write_text(found)
         worker.close()
-    assert (fin.read_text(), profile.read_text()) == (before, "balanced\n")
+
+
+def test_what_an_undo_above_moves_again_is_undone_again(tmp_path: Path) -> None:
+    """A program's, that its worker has undone before; and what stays so is told each time."""
+    file, down, journal = tmp_path / "file", tmp_path / "down", list[Any]()
+    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+    file.write_text("60")
+    boot, numbers = worker.hello.boot_id, (next(NUMBERS), next(NUMBERS))
+    below = ("sh", "-c", f"[ -e {down} ] || printf 60 > {file}")
+    above = ("sh", "-c", f"printf 30 > {file}")
+    look = ("cat", str(file))
+    journal += [
+        Change(numbers[0], "here", boot, "tuned", "exec", below, "x", "60", below, look),
+        Change(numbers[1], "here", boot, "other", "exec", above, "x", "?", above),
+    ]
+    worker.operate("undone", (NAME, "0"), "begin")
+    worker.operate("undone", (NAME, "0"), str(numbers[0]))
+    worker.close()
+    down.touch()
+    for _ in range(2):
+        with pytest.raises(EngineError, match="leaves it changed"):
+            by_journal(journal)
+    down.unlink()
+    by_journal(journal)
+    assert (file.read_text(), outstanding(journal, "here")) == ("60", [])
 
 
 @pytest.mark.slow  # the undo above takes longer than a helper waits for one that does not leave

@@ -17,7 +17,7 @@ from netbench.plan.plan_json import plan_json
 from netbench.result.record import ToolReading
 from netbench.tables.table_frames import OUTCOME, RUN
 from netbench.tools.adaptors import TOOLS, adaptor_of
-from netbench.tools.own import TEXT_MAX, OwnTool, read
+from netbench.tools.own import SEARCHED, TEXT_MAX, OwnTool, read
 from netbench.tools.tool import Output, Place
 
 PLACE = Place("10.0.0.2", 5000, (0,), (1,))
@@ -96,13 +96,24 @@ def test_an_odd_line_fails_its_run_alone(pattern: str, output: str) -> None:
         read([(metric, pattern)], output)
 
 
+@pytest.mark.parametrize("extra", range(12))
+def test_a_line_that_the_search_begins_in_is_no_line(extra: int) -> None:
+    """Its end would be read as a number."""
+    text = "9415.23 Mb/s\n" * (SEARCHED // 12) + "x" * extra + "\n"
+    found = read([("throughput", r"(?m)^(?P<rate>[\d.]+ Mb/s)$")], text)
+    assert found.tool == ToolReading(rate="9415.23 Mb/s")
+
+
 def test_what_a_message_and_a_record_keep_of_megabytes_is_short() -> None:
     flood = "\x1b[31m" + "x" * 2_000_000
     with pytest.raises(ValueError, match="does not match") as error:
         read([("throughput", "(?P<rate>never)")], flood)
     assert len(str(error.value)) < 400
     assert "\x1b" not in str(error.value)
-    assert len(read([("n", r"x+(?P<value>\d)")], flood + "7").captures["n"].text) == TEXT_MAX
+    assert (
+        len(read([("n", r"x+(?P<value>\d)")], flood + "\nx" + "x" * 999 + "7").captures["n"].text)
+        == TEXT_MAX
+    )
 
 
 MINE = Tool(

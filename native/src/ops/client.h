@@ -85,23 +85,24 @@ void nb_undo_release(struct nb_undo_entry **stack);
  * did. What fails is looked at again once the rest is undone, which may have put it back. Reports
  * the last failure and how many are left. The host's log says for whom (NULL: nobody) it was done.
  * Scope 0 is all of it, without a controller: scopes of other processes that are above are waited
- * for, by their common log.
+ * for, by their common log. What is below one that stays is left to `restore`, which undoes both in
+ * turn: what lies above read what it is to put back.
  */
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error);
 
 /* Tell the campaign's log, if there is one (`undone`), that this process holds a scope (0, or a
- * negative code where that cannot be), undoes all that it holds, or has undone one. What reads it
- * later knows what nobody has undone, where this process is no more. */
+ * negative code where that cannot be), undoes all that it holds, or has undone one, or failed to.
+ * What reads it later knows what nobody has undone, where this process is no more. */
 int nb_note_held(uint32_t scope, struct nb_error *error);
 void nb_note_leaving(uint32_t scope);
-void nb_note_undone(uint32_t scope);
+void nb_note_undone(uint32_t scope, int failed);
 /* Whether another process, which lives, writes into the log that this one has looked into. */
 int nb_log_has(pid_t pid);
 /* Processes that change one kernel have one stack: wait while others hold a scope above this one.
- * Not for long for one whose controller is still there: *tries counts down, for all entries
- * together; nor for ever for one that is stopped while it undoes. */
-void nb_await_turn(uint32_t scope, int *tries);
+ * Not for long for one that died, or whose controller is still there: *tries counts down, for all
+ * entries together; nor for ever for one that is stopped while it undoes. Whether it is free. */
+int nb_await_turn(uint32_t scope, int *tries);
 
 /*
  * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which

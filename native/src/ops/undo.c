@@ -81,7 +81,7 @@ void nb_undo_release(struct nb_undo_entry **stack)
 	struct nb_undo_entry *entry = *stack;
 
 	*stack = entry->before;
-	nb_note_undone(entry->scope);
+	nb_note_undone(entry->scope, 0);
 	free_entry(entry);
 }
 
@@ -352,8 +352,9 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	for (entry = scope ? NULL : *stack; entry; entry = entry->before)
 		nb_note_leaving(entry->scope);
 	while ((entry = *stack) && entry->scope >= scope) {
+		if (!scope && !nb_await_turn(entry->scope, &tries))
+			break;
 		*stack = entry->before;
-		nb_await_turn(entry->scope, &tries);
 		changed = arm(entry);
 		status = undo_one(entry, client, &entry->failed);
 		if (changed)
@@ -364,16 +365,16 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 			last = &entry->before;
 			*last = NULL;
 		} else {
-			nb_note_undone(entry->scope);
+			nb_note_undone(entry->scope, 0);
 			free_entry(entry);
 		}
 		nb_heartbeat();
 	}
 	while ((entry = again)) {
 		again = entry->before;
-		if (entry->op->words && !look_again(entry)) {
-			nb_note_undone(entry->scope);
-		} else {
+		status = !entry->op->words || look_again(entry);
+		nb_note_undone(entry->scope, status);
+		if (status) {
 			failures++;
 			code = -(int)entry->failed.code;
 			if (error)

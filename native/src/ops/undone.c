@@ -2,7 +2,8 @@
 /*
  * What workers of a campaign hold on this kernel, and have undone: a file beside its lock, an
  * int32_t for each change by its number, which is its scope: 0, the pid of who holds it, negative
- * once that undoes all it holds, or UNDONE. Hosts of one kernel share it, as they have one stack.
+ * once that undoes all it holds, UNDONE, or FAILED. Hosts of one kernel share it, as they have one
+ * stack.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 static const char OPERATION[] = "undone";
 
-enum { UNDONE = INT32_MIN, CHANGES = 1 << 20, BATCH = 1024 };
+enum { UNDONE = INT32_MIN, FAILED, CHANGES = 1 << 20, BATCH = 1024 };
 enum { LOGS = 4 }; /* of an account that is not root, 4 MiB each: /run is root's */
 /* Where the byte is that a process which may hold something keeps locked (F_OFD_SETLK,
  * fcntl_locking(2)) as long as it lives, by its pid. */
@@ -56,9 +57,9 @@ void nb_note_leaving(uint32_t scope)
 	note(scope, -(int32_t)getpid());
 }
 
-void nb_note_undone(uint32_t scope)
+void nb_note_undone(uint32_t scope, int failed)
 {
-	note(scope, UNDONE);
+	note(scope, failed ? FAILED : UNDONE);
 }
 
 /* The next entries of a log from a number on: how many. */
@@ -83,35 +84,30 @@ int nb_log_has(pid_t pid)
 	return log_file >= 0 && pid > 0 && is_locked(log_file, pid);
 }
 
-/* Another process, which lives, that an entry is held by; 0: there is none. */
-static int32_t holder_of(int fd, int32_t entry)
-{
-	int32_t pid = entry == UNDONE ? 0 : abs(entry);
-
-	return pid && pid != (int32_t)getpid() && is_locked(fd, pid) ? pid : 0;
-}
-
-/* How much from a scope on other processes hold, which live; *stay: one of them does not undo it.
- * `text`: their pids, one a line, some more than once. */
+/* How much from a scope on other processes hold, or held when they died; *stay: one of them does
+ * not undo it. `text`: the pids of those that live, one a line, some more than once. */
 static size_t held_from(int fd, uint32_t scope, int *stay, FILE *text)
 {
 	int32_t entries[BATCH], pid, last = 0;
 	size_t held = 0, count;
+	int lives;
 
 	*stay = 0;
 	for (; (count = read_from(fd, scope, entries)); scope += (uint32_t)count)
 		for (size_t i = 0; i < count; i++) {
-			if (!(pid = holder_of(fd, entries[i])))
+			pid = entries[i] > FAILED ? abs(entries[i]) : 0;
+			if (!pid || pid == (int32_t)getpid())
 				continue;
-			*stay |= entries[i] > 0;
+			lives = is_locked(fd, pid);
+			*stay |= entries[i] > 0 || !lives;
 			held++;
-			if (text && pid != last)
+			if (text && lives && pid != last)
 				fprintf(text, "%d\n", last = pid);
 		}
 	return held;
 }
 
-void nb_await_turn(uint32_t scope, int *tries)
+int nb_await_turn(uint32_t scope, int *tries)
 {
 	size_t before = 0, now;
 	int stay, looks = 0;
@@ -126,6 +122,7 @@ void nb_await_turn(uint32_t scope, int *tries)
 		nb_heartbeat();
 		nb_sleep(TURN_NS);
 	}
+	return log_file < 0 || *tries > 0;
 }
 
 /* The name of a campaign's log, by the 32 digits that its journal is known by. 0, or a negative
@@ -193,7 +190,7 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 {
 	char name[64];
 	int status = name_log(target, name, error), folder = status ? -1 : nb_lock_folder();
-	int fd = -1, ends = !strcmp(value, "end");
+	int fd = -1, ends = !strcmp(value, "end"), failed = *value == '-';
 	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + getpid(), .l_len = 1 };
 
 	if (status)
@@ -215,7 +212,8 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 	if (fd >= 0)
 		fcntl(fd, F_OFD_SETLK, &life);
 	/* `begin` is 0: who shares the log sees that it is there. */
-	if (!status && !ends && note((uint32_t)strtoul(value, NULL, 10), UNDONE)) {
+	if (!status && !ends &&
+	    note((uint32_t)strtoul(value + failed, NULL, 10), failed ? FAILED : UNDONE)) {
 		status = fail_log(error);
 		if (!strcmp(value, "begin"))
 			unlinkat(folder, name, 0);
@@ -226,9 +224,9 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 
 const struct nb_op nb_op_undone = {
 	.name = OPERATION,
-	.about = "scopes that workers of a campaign have undone on this kernel, of those from a "
-		 "number on, or `holders`, the processes that hold some; takes `begin` and `end` "
-		 "of what this one adds, or a number",
+	.about = "scopes from a number on that workers of a campaign have undone on this kernel, "
+		 "or `holders`, processes that hold some; takes `begin`, `end`, a number, or "
+		 "-number of what is changed again",
 	.words = 2,
 	.lasting = 1,
 	.get = get_undone,

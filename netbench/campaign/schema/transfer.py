@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import create_model
 
+from netbench.base.hints import hints
 from netbench.base.units import format_rate, format_size, format_time
 from netbench.campaign.messages import listed
 from netbench.campaign.schema import kinds, transfer_values
@@ -227,17 +228,6 @@ def method_options(catalogue: Catalogue) -> dict[str, list[Row]]:
     return rows_by_name
 
 
-OTHERS = {
-    **dict.fromkeys(("parallel", "numjobs", "connections"), "streams"),
-    **dict.fromkeys(("time", "seconds", "length", "runtime"), "duration"),
-    **dict.fromkeys(("bs", "blocksize"), "chunk"),
-    **dict.fromkeys(("bandwidth", "bitrate"), "rate"),
-    **dict.fromkeys(("interval", "step_size"), "sample"),
-    **{"size": "bytes", "ramp_time": "warmup", "window": "socket_buffer", "zerocopy": "send"},
-}
-"""Words of other tools for keys of `transfer`."""
-
-
 class TransferKeys(Keys):
     """Base of the model of `transfer:`; the model itself is made from a catalogue."""
 
@@ -246,7 +236,10 @@ class TransferKeys(Keys):
         """A setting that was written below `transfer` is told with its place, a word of iperf3's,
         netperf's, flent's or fio's by the key that does it.
         """
-        return f"settings.{key}" if is_setting(key) else OTHERS.get(key) or super().nearest_key(key)
+        others = hints("keys of transfer")
+        if key in others:
+            return others[key]
+        return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
 
     def values(self) -> dict[str, Any]:
         """What was written, by key."""

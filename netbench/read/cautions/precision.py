@@ -63,7 +63,7 @@ def not_converged(evidence: Evidence) -> Cautions:
     for status, what, remedy in (
         (
             "unstable",
-            "are not precise enough, with runs that are not independent",
+            "are not precise enough, for want of independent runs",
             "find what changes during the campaign; longer runs",
         ),
         (

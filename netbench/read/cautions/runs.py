@@ -76,6 +76,20 @@ def mechanism(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(192, remedy="let the tool print one unit, or leave the unit out of the pattern")
+def units(evidence: Evidence) -> Cautions:
+    """A tool printed a metric in another unit than in the first run, of which it is no multiple:
+    these numbers are left out.
+    """
+    for (cell, pair, metric), runs in evidence.result.odd_units.items():
+        unit = evidence.result.units[metric] or "no unit"
+        yield Caution(
+            f"{metric} of {count(runs, 'run')} is not in {unit}, as that of the first run is, and"
+            " is left out.",
+            evidence.labels([(cell, pair)]),
+        )
+
+
 @caution(190, remedy="see samples/, and the tool's pattern")
 def missing(evidence: Evidence) -> Cautions:
     """An ok run moved data, but its throughput could not be computed."""

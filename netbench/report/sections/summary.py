@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from netbench.base.units import format_duration, listed
 from netbench.read import offered
 from netbench.read.cells import CellResult
-from netbench.read.pivot import COPIES, pivots
+from netbench.read.pivot import copies_here, pivots
 from netbench.read.shown_levels import NO_TOOL, shown
-from netbench.report.blocks import Block, Finding, Findings, Prose, Section
+from netbench.report.blocks import Block, Finding, Findings, Prose, Section, Span
 from netbench.report.label import explained, label_of
 from netbench.report.numbers import count, words
 from netbench.report.phrases import (
     control_lines,
     fixed,
     in_context,
-    of_cells,
-    of_comparisons,
+    in_short_of,
     title,
+    where,
 )
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
 from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
-from netbench.stats.words import amount
+from netbench.stats.words import amount, percent
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
-NAMED = 4
-TENFOLD = 10.0
+NAMED, TRYING = 4, 3
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -39,7 +39,8 @@ def summary(source: Source) -> Section:
     """
     result = source.result
     blocks: list[Block] = [Prose((line,)) for line in explained(label_of(result))]
-    blocks += [Prose((result.about,))] if result.about else []
+    asked = tuple(filter(None, (result.about, source.offered)))
+    blocks += [Prose(asked)] if asked else []
     if source.fleets:
         answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
@@ -51,8 +52,7 @@ def summary(source: Source) -> Section:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
     else:
         blocks.append(Prose(("No run has given a result.",)))
-    state = [_state(source), source.offered, fixed(result), *_warned(source)]
-    blocks.append(Prose(tuple(filter(None, state))))
+    blocks.append(Prose(tuple(filter(None, (_state(source), fixed(result))))))
     return Section("summary", f"{result.name}: summary", tuple(blocks))
 
 
@@ -62,12 +62,16 @@ def _compared(source: Source) -> Iterator[Finding]:
         yield from _told(source, family, each)
         what = title(metric, source.result)
         yield from map(Finding, control_lines(what, source.controls(family)))
+    yield from map(Finding, gone_along(source))
+
+
+def gone_along(source: Source) -> Iterator[str]:
+    """Of each level that is compared what is compared with it: a sentence."""
     every = [c for family in source.answers.values() for c in family]
     for level in dict.fromkeys(c.level for c in every):
         mine = [c for c in every if c.level == level]
         if along := _along(source, mine):
-            names = " against ".join(mine[0].names)
-            yield Finding(f"{names} is of all that goes with it: {along}.")
+            yield f"Not {' against '.join(mine[0].names)} alone: {along}."
 
 
 def _others(source: Source) -> Iterator[str]:
@@ -99,10 +103,7 @@ def _ends(family: Sequence[Comparison], several: bool) -> str:
     ranked = sorted((c for c in family if c.ratio > 0), key=lambda c: c.ratio)
     if not ranked:
         return "without a ratio"
-    told = [
-        amount(c.ratio) if c.ratio < TENFOLD else f"{c.ratio:.1f} times as much"
-        for c in (ranked[0], ranked[-1])
-    ]
+    told = [amount(c.ratio) for c in (ranked[0], ranked[-1])]
     if told[0] == told[1]:
         return told[0]
     apart = [name for name in ranked[0].context if len({c.context.get(name) for c in family}) > 1]
@@ -165,7 +166,27 @@ def _told(source: Source, family: Sequence[Comparison], each: bool) -> Iterator[
             told = _level_told(source, [mine])
         else:
             told = in_context(mine[0], source.several, source.result)
-        yield of_comparisons(told, mine, source.several, title(mine[0].metric, source.result))
+        yield _finding(source, told, mine, family)
+
+
+def _finding(
+    source: Source, told: str, mine: Sequence[Comparison], family: Sequence[Comparison]
+) -> Finding:
+    """A sentence on comparisons of one metric with their intervals; of one its head."""
+    levels = len({c.level for c in mine}) > 1
+    spans = []
+    for c in mine:
+        words = [where(c, source.several), f"{c.factor}={shown(c.level)}" if levels else ""]
+        low, high = percent(c.low), percent(c.high)
+        spans.append(Span(" ".join(filter(None, words)), percent(c.ratio), low, high, c.verdict))
+    cells = [source.cell_of(c, level) for c in mine for level in (c.level, c.baseline)]
+    first, margin = mine[0], percent(1 + (mine[0].margin or 0.0))
+    found = Finding(told, tuple(spans), "%", 0.0, margin, doubts=source.doubts(filter(None, cells)))
+    if len(mine) > 1:
+        return found
+    of = f"{title(first.metric, source.result)}, {' against '.join(first.names)}"
+    place = where(first, source.several, source.apart)
+    return replace(found, head=in_short_of(first, family), of=of, place=place)
 
 
 def _profiled(source: Source) -> Iterator[str]:
@@ -181,7 +202,7 @@ def _overview(source: Source) -> Iterator[Finding]:
     fixed = source.offered and not offered.free(source.result, source.cells)
     made = pivots(source.result, source.cells)
     for metric in source.metrics:
-        if metric == offered.METRIC and fixed:
+        if (metric == offered.METRIC and fixed) or source.repeats_cpu(metric):
             continue
         what = title(metric, source.result)
         if metric == offered.METRIC and 1 < len(made) <= SENTENCES:
@@ -195,8 +216,15 @@ def _overview(source: Source) -> Iterator[Finding]:
                 ]
                 yield from _extremes(source, f"{what}, {where}", metric, named)
         else:
-            cells = [(_name(source, cell), cell) for cell in source.cells]
-            yield from _extremes(source, what, metric, cells)
+            for rate in dict.fromkeys(cell.factors.get(offered.KEY) for cell in source.cells):
+                at = f"{offered.KEY}={rate}"
+                cells = [
+                    (_name(source, cell).replace(f"{at},", ""), cell)
+                    for cell in source.cells
+                    if cell.factors.get(offered.KEY) == rate
+                ]
+                place = f"{what}, {at}" if rate and len(cells) > 1 else what
+                yield from _extremes(source, place, metric, cells)
 
 
 def _extremes(
@@ -206,8 +234,7 @@ def _extremes(
     the metric.
     """
     everything = [(name, c) for name, c in cells if metric in c.intervals]
-    written = (source.result.asked or {}).get("transfer.tool", "")
-    copies = [one for one in everything if one[1].factors.get("tool", written) in COPIES]
+    copies = [one for one in everything if copies_here(source.result, one[1])]
     measured = [one for one in everything if one not in copies] or copies
     if not measured:
         return
@@ -216,19 +243,28 @@ def _extremes(
     (low, _), (high, _) = ends = ranked[0], ranked[-1]
     least, most = (cell.intervals[metric] for _, cell in ends)
     if len(ranked) == 1:
-        yield of_cells(f"{what}: {words(most)} {unit}.", ranked, metric, unit)
+        told = f"{what}: {words(most)} {unit}."
+        yield Finding(told, _spans(ranked, metric), unit, doubts=source.doubts([ranked[0][1]]))
         return
-    above = [name for name, cell in ranked[1:] if cell.intervals[metric].low <= least.high]
-    above = above if len(ranked) > 2 else []
-    below = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
-    low, high = (
-        f"{name} (overlapped by {listed(near, NAMED)})" if near else name
-        for name, near in ((low, above), (high, below))
-    )
-    told = f"{what}: most {words(most)} {unit} with {high}; least {words(least)} with {low}."
+    near = [name for name, cell in ranked[-2::-1] if cell.intervals[metric].high >= most.low]
+    apart = f", not told apart from {listed(near, NAMED)}" if near else ""
+    rest = f"with {high}{apart}; least {words(least)} with {low}."
     if 0 < len(copies) < len(everything):
-        told += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
-    yield of_cells(told, ends[::-1], metric, unit)
+        rest += f" Not ranked: {count(len(copies), 'cell')} of tools that copy on one host."
+    yield Finding(
+        f"{what}: most {words(most)} {unit} {rest}",
+        _spans(ends[::-1], metric),
+        unit,
+        head=(words(most), unit),
+        place=f"most {what}, {rest}",
+        doubts=source.doubts(cell for _, cell in ends),
+    )
+
+
+def _spans(named: Sequence[tuple[str, CellResult]], metric: str) -> tuple[Span, ...]:
+    """The means of some cells, by their names."""
+    every = ((name, cell.intervals[metric]) for name, cell in named)
+    return tuple(Span(name, i.mean, i.low, i.high) for name, i in every)
 
 
 def _name(source: Source, cell: CellResult) -> str:
@@ -242,29 +278,18 @@ def _state(source: Source) -> str:
     statuses = ", ".join(f"{tally[s]} {s}" for s in STATUS_ORDER if tally[s])
     text = f"{count(len(source.cells), 'cell')} ({statuses}), {count(len(runs), 'run')}"
     if controls := len(source.result.control_runs):
-        text += f" and {controls} of {count(len(source.result.controls), 'control')}"
+        text += f" and {controls} of the baseline again"
+        text += f" ({count(len(source.result.controls), 'control')})"
     started = runs["started"].dropna()
     if len(started) == 0:
-        return text + "."
-    if len(runs) == 1:
-        return f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC."
-    took = (started.max() - started.min()).total_seconds()
+        return f"{text}."
     boots = source.result.kernels
     if len(boots) > 1 or source.result.in_boots:
         text += f" in {count(len(boots), 'boot')}"
         if kernels := set(boots.values()) - {""}:
             text += f" of {count(len(kernels), 'kernel')}"
-    return (
-        f"{text}, begun {started.min():%Y-%m-%d %H:%M} UTC, {format_duration(took)} from the first"
-        " run to the start of the last."
-    )
-
-
-def _warned(source: Source) -> Iterator[str]:
-    cautions = source.cautions
-    if cautions:
-        kinds = ", ".join(dict.fromkeys(c.kind for c in cautions))
-        yield (
-            f"{count(len(cautions), 'caution')} below ({kinds}): read"
-            f" {'it' if len(cautions) == 1 else 'them'} before the numbers."
-        )
+    text += f", begun {started.min():%Y-%m-%d %H:%M} UTC"
+    if len(runs) > 1:
+        took = format_duration((started.max() - started.min()).total_seconds())
+        text += f", {took} from the first run to the start of the last"
+    return f"{text}{'; few runs: for trying' * (source.result.repeat.max <= TRYING)}."

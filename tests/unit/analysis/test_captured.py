@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,30 @@ def test_results_that_print_other_units_are_never_put_together(tmp_path: Path) -
     assert left_out == ["ops[send=write]"]
     earlier = find(tmp_path, sources[1].result, sources[3].result)
     assert ["ops" in result.metrics for result in earlier.results] == [False, False]
+
+
+UNITS = {
+    "prefixes": (["990 Kreq/s", "1.03 Mreq/s", "980 Kreq/s"], [990.0, 1030.0, 980.0], 0),
+    "binary ones": (["900 KiB", "1.5 MiB", "800 KiB"], [900.0, 1536.0, 800.0], 0),
+    "none, and one": (["999", "1.5K", "900"], [999.0, 1500.0, 900.0], 0),
+    "other things": (["5 Kitems/s", "1 Mitems/s", "3 pages"], [5.0, 1000.0, None], 1),
+}
+"""What three runs print; their numbers in the unit of the first; how many are in another one."""
+
+
+@pytest.mark.parametrize(("said", "numbers", "odd"), UNITS.values(), ids=UNITS.keys())
+def test_a_run_in_another_unit_is_told_in_that_of_the_first(
+    tmp_path: Path, said: list[str], numbers: list[float | None], odd: int
+) -> None:
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        number, _, unit = said[record["run"] - 1].partition(" ")
+        if number.endswith("K"):
+            number, unit = number[:-1], "K"
+        return record | {"captures": {"ops": {"text": "x", "value": float(number), "unit": unit}}}
+
+    synth = Synth({"send": ("write",)}, edit=edit, runs=3)
+    result = load(synth.write(tmp_path / "r"))
+    column = result.runs["ops"].tolist()
+    assert [None if math.isnan(x) else round(x, 6) for x in column] == numbers
+    told = [c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]
+    assert len(told) == odd

@@ -102,7 +102,7 @@ def test_no_writer_lets_a_control_character_through(
     out = io.StringIO()
     Lines(out, every=0).say(f"a{word}b")
     with pytest.raises(SystemExit):
-        run(["report", f"--a{word}b", "R"])
+        run(["list", f"a{word}b"])
     seen = capsys.readouterr()
     for shown in (seen.out, seen.err, out.getvalue()):
         assert "a" in shown

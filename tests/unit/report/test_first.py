@@ -52,9 +52,9 @@ def test_of_many_comparisons_the_largest_is_last(tmp_path: Path) -> None:
     made = Synth(factors, runs=4, spread=0.001, pairs=("a>b",), truth=truth, compare=compare)  # type: ignore[arg-type]
     lines = screen(build(made.write(tmp_path / "r")))
     assert "(--full)" in " ".join(lines)
-    assert "also compared: depth; --full tells" in lines
+    assert "also compared: depth (--full)" in lines
     assert lines[-3] == "largest:"
-    assert re.match(r" *0\.25\d*x +\(.* to .*\) +better +depth=29", lines[-1])
+    assert re.match(r" *-74.3% +\(.* to .*\) +better +depth=29", lines[-1])
 
 
 def test_a_result_without_an_answer_says_so(tmp_path: Path) -> None:

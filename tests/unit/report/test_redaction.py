@@ -168,6 +168,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({"a": {}, "db1": {}}, "a: fd12::a 2a02:db1::b 12:30:db1", "host1: 2001:db8::1 2001:db8::2 12:30:host2"),
         ({}, "snd (kim@node17.acme.com:22)", "snd (user@host:22)"),
         ({}, "a (kim@acme.com@node17:22) b (kim lee@n:22)", "a (user@host:22) b (user@host:22)"),
+        ({"db1": {}}, "for kim@db1 from kim@10.0.0.5", "for user@host1 from user@192.0.2.2"),
         ({}, r"(kim@node17:22) (ACME\kim@n:22)", "(user@host:22) (user@host:22)"),
         ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user@192.0.2.2:22) user@[2001:db8::2]:22"),
         ({}, "ext4 on /dev/mapper/dtn01--vg-root", "ext4 on /dev/mapper/mapped"),

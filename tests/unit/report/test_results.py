@@ -128,7 +128,7 @@ def test_plots_are_axes(result: netbench.Results, monkeypatch: pytest.MonkeyPatc
         assert isinstance(axes, Axes)
         assert axes.lines
     means = result.plot.means("throughput")
-    assert means.get_yticklabels()[0].get_text() == "readwrite · none"
+    assert means.get_yticklabels()[0].get_text() == "readwrite · none  n=8"
     assert len(means.lines[0].get_xdata()) == 31  # every ok run is a dot
     assert result.plot.means("throughput", ax=means) is means
     with pytest.raises(ReportError, match="no metric 'speed'"):
