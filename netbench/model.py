@@ -205,7 +205,7 @@ class Transfer:
     send_buffer: int | None = None  # None: `default`, the kernel's autotuning
     receive_buffer: int | None = None
     streams: int = 1
-    threads: int | None = None  # None: `default`, one a stream; where pinned, one a CPU
+    threads: int | None = None  # None: `default`, one a stream; of most pinned, one a CPU
     pin: Pin = Pin()
     congestion: str | None = None  # NAME or `NAME or default`; None: `default`, the host's own
     rate: int | None = None  # None: `none`, as fast as it goes

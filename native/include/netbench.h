@@ -132,7 +132,8 @@ enum nb_flags {
 	NB_MUST_MOVE = 1 << 15,	    /* a run in which it stays 0 did not engage its mechanism */
 	NB_MUST_NOT_MOVE = 1 << 16, /* a run in which it moves did not fully engage its mechanism */
 	/* methods */
-	NB_ALONE = 1 << 17,   /* its steps wait: each stream has a thread of its own */
+	NB_ALONE = 1 << 17,	  /* its steps wait: each stream has a thread of its own */
+	NB_THREAD_EACH = 1 << 26, /* likewise where a number of threads is not asked for */
 	NB_FETCHES = 1 << 18, /* bytes come by a way of the kernels' own, not over the connection:
 				goes with its namesake */
 	NB_BUFFERS = 1 << 19, /* each stream has a buffer of a chunk in user space */
@@ -143,7 +144,7 @@ enum nb_flags {
 	NB_WITHOUT_SOAK = 1 << 22, /* a soaker on every CPU would change what it counts */
 	NB_IDLE_TIME = 1 << 25,	   /* counter: time in which CPUs of its meter did not work */
 	/* methods */
-	NB_REQUESTS = 1 << 26, /* its steps are transactions: goes with its namesake */
+	NB_REQUESTS = 1 << 27, /* its steps are transactions: goes with its namesake */
 };
 
 enum nb_code {

@@ -301,7 +301,8 @@ static void *drive(void *argument)
 static size_t count_threads(const struct nb_job *job, size_t flows)
 {
 	size_t wanted = (size_t)(job->threads ? job->threads : job->cpus.count);
-	int alone = nb_method_is_alone(job);
+	int alone =
+		nb_method_is_alone(job) || (!job->threads && job->method->flags & NB_THREAD_EACH);
 
 	if (!wanted && job->method->flags & NB_REQUESTS)
 		wanted = 1; /* connections are many */

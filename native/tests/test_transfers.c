@@ -75,6 +75,9 @@ static uint64_t first_cpu(void)
 static void put_plan(struct nb_writer *writer, const struct plan *plan, const char *role,
 		     const char *method)
 {
+	const struct nb_method *send =
+		nb_method_named(NB_ROW_SEND, plan->send ? plan->send : "write");
+
 	put_text(writer, "role", role);
 	put_text(writer, "method", method ? method : !strcmp(role, "send") ? "write" : "read");
 	put_text(writer, "address", "127.0.0.1");
@@ -86,6 +89,8 @@ static void put_plan(struct nb_writer *writer, const struct plan *plan, const ch
 	put_number(writer, "verify", (uint64_t)plan->verify);
 	if (plan->pinned)
 		put_number(writer, "cpu", first_cpu());
+	if (plan->pinned && !(send->flags & (NB_ALONE | NB_NO_DATA | NB_FETCHES)))
+		put_number(writer, "threads", 1);
 	put_bytes(writer, row_named("", "meters"), "rusage\0procstat", 15);
 }
 

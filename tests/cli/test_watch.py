@@ -244,7 +244,9 @@ def test_a_message_stays_above_the_view(on_terminal: OnTerminal, tmp_path: Path)
 def test_transfer_shows_each_second_on_standard_error() -> None:
     done = call("transfer", "duration=2300ms", "warmup=0", "congestion=cubic")
     lines = re.findall(
-        r"^ *([\d.]+)- *([\d.]+) s +([\d.]+) GB +([\d.]+) Gb/s sent  retransmits \d+$", done.stderr, re.M
+        r"^ *([\d.]+)- *([\d.]+) s +([\d.]+) GB +([\d.]+) Gb/s sent  retransmits \d+$",
+        done.stderr,
+        re.M,
     )
     assert len(lines) >= 2, done.stderr
     for (_, end, *_), (begin, *_) in pairwise(lines):

@@ -7,7 +7,6 @@ and compared with it, discard sinks are compared by the digests of both sides.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 from netbench.engine.catalogue import Named
 from netbench.engine.own_engine import local
-from tests.support.engine_pair import MS, Pair, Side, data_methods
+from tests.support.engine_pair import MS, Pair, Side, data_methods, shared
 
 BYTES = 12 * 2**20 + 1  # of the pairs in which each method comes once
 FEWER = 3 * 2**20 + 1  # of all others, more than any source holds
@@ -182,18 +181,17 @@ OPTIONS: list[tuple[str, dict[str, int | str], str, dict[str, int | str]]] = [
 ]
 
 
-PINS = pytest.mark.parametrize(
-    "pin", [{}, {"cpu": min(os.sched_getaffinity(0))}], ids=["", "pinned"]
-)
-"""Streams that are pinned share one thread."""
+THREADS = pytest.mark.parametrize("one", [False, True], ids=["", "shared"])
+"""Whether streams share one thread."""
 
 
-@PINS
+@THREADS
 @pytest.mark.parametrize("odd", ODD, ids=lambda o: "-".join(map(str, o)))
 def test_odd_sizes_arrive_too(
-    pair: Pair, content: Content, tmp_path: Path, odd: tuple[Any, ...], pin: dict[str, int]
+    pair: Pair, content: Content, tmp_path: Path, odd: tuple[Any, ...], one: bool
 ) -> None:
     send, receive, source, streams, chunk, receive_chunk, align, preamble, warmup = odd
+    pin = shared(local(), send) if one else {}
     total = 50_003 if min(chunk or 99, receive_chunk) == 1 else 3_000_001
     sink = tmp_path / "sink"
     to_sender = {"chunk": chunk, "align": align, "preamble": preamble, **content.options(source)}
@@ -215,18 +213,19 @@ def of_stream(sink: Path, stream: int) -> bytes:
     return (sink.with_name(f"{sink.name}.{stream}") if stream else sink).read_bytes()
 
 
-@PINS
+@THREADS
 @pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda o: f"{o[0]}-{o[2]}-" + "-".join(map(str, {**o[1], **o[3]}))
 )
 def test_options_change_no_byte(
-    pair: Pair, content: Content, tmp_path: Path, options: tuple[Any, ...], pin: dict[str, int]
+    pair: Pair, content: Content, tmp_path: Path, options: tuple[Any, ...], one: bool
 ) -> None:
     """The same bytes arrive, and those of the warm-up are none of the window's."""
     send, sends, receive, receives = options
+    pin = shared(local(), send) if one else {}
     common = {"bytes": 1_000_003, "streams": 2, "warmup": 2 * MS, "verify": 1, **pin}
     every = sources(local().send[send])
-    for source in every[bool(pin) :: 2] or every:
+    for source in every[one::2] or every:
         sink = tmp_path / f"{source}-sink"
         to_sender = {"chunk": 20_011, **content.options(source), **sends}
         to_receiver = {"receive_chunk": 30_011, "sink": "file", "sink_path": str(sink), **receives}

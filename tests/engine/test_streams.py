@@ -59,12 +59,17 @@ def test_pinned_streams_share_a_thread_and_all_move(pair: Pair, pin: dict[str, i
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="this machine lets us use one CPU alone")
-def test_threads_take_cpus_in_turn(pair: Pair) -> None:
-    """A thread a CPU, which has its share of the streams; more threads than CPUs go round."""
+@pytest.mark.parametrize(
+    ("send", "receive", "unasked"), [("write", "read", [1, 1]), ("uring", "uring", [3, 2])]
+)
+def test_threads_take_cpus_in_turn(pair: Pair, send: str, receive: str, unasked: list[int]) -> None:
+    """A thread a CPU, which has its share of the streams, or one a stream; more threads than CPUs
+    go round.
+    """
     cpus = CPUS[1::-1]
-    for asked, expected in ({}, [1, 1]), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
+    for asked, expected in ({}, unasked), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
         window = {"duration": 30 * MS, "warmup": 10 * MS, "bytes": 0}
-        pair.prepare("write", "read", streams=5, cpu=cpus, **window, **asked)
+        pair.prepare(send, receive, streams=5, cpu=cpus, **window, **asked)
         for worker in (pair.sender, pair.receiver):
             found = threads(worker.hello.pid)
             assert [found.count({cpu}) for cpu in cpus] == expected

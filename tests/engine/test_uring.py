@@ -185,11 +185,11 @@ def cramped(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("send", "receive", "pin"),
     [
-        ("uring", "read", {"cpu": 0, "streams": 3}),
+        ("uring", "read", {"cpu": 0, "streams": 3, "threads": 1}),
         ("uring_zc", "read", {}),
-        ("uring_zc", "read", {"cpu": 0, "streams": 3}),
+        ("uring_zc", "read", {"cpu": 0, "streams": 3, "threads": 1}),
         ("write", "uring", {}),
-        ("write", "uring", {"cpu": 0, "streams": 3}),
+        ("write", "uring", {"cpu": 0, "streams": 3, "threads": 1}),
     ],
 )
 def test_a_full_queue_of_completions_loses_none(

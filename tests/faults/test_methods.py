@@ -36,6 +36,7 @@ from tests.support.engine_pair import (
     covering,
     data_methods,
     open_pair,
+    shared,
 )
 from tests.support.running import process_state, wait_for, waits_for_pipe
 
@@ -48,7 +49,7 @@ RECEIVES = data_methods(local(), "receive")
 TO_FILE = [name for name in RECEIVES if local().receive[name].has("to_file")]
 FROM_FILE = [name for name in SENDS if local().send[name].has("from_file")]
 COMMON = {"token": TOKEN, "address": ADDRESS, "meters": "rusage", "duration": 600_000 * MS}
-SHARED = {"streams": 2, "cpu": min(os.sched_getaffinity(0))}  # one thread drives both
+ONE = pytest.mark.parametrize("one", [False, True], ids=["alone", "shared"])  # thread for two
 
 
 @pytest.fixture(scope="module")
@@ -159,12 +160,16 @@ def fails(worker: Worker) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("options", [{}, SHARED], ids=["alone", "shared"])
+def two_streams(send: str = "write") -> Options:
+    return {"streams": 2, **shared(local(), send)}
+
+
+@ONE
 @pytest.mark.parametrize("send", SENDS)
-def test_a_receiver_that_resets_the_connection(pair: Pair, send: str, options: Options) -> None:
+def test_a_receiver_that_resets_the_connection(pair: Pair, send: str, one: bool) -> None:
     worker = pair.sender
     with served_on(pair, worker, send, "read"):
-        peers = receivers_by_hand(worker, send, options)
+        peers = receivers_by_hand(worker, send, two_streams(send) if one else {})
         worker.go()
         assert peers[-1].recv(500_000, socket.MSG_WAITALL)
         reset(peers.pop())
@@ -205,12 +210,12 @@ def test_a_receiver_that_resets_what_it_has_not_read(pair: Pair, send: str, wait
         assert "look at the other side's error" in fails(worker)
 
 
-@pytest.mark.parametrize("options", [{}, SHARED], ids=["alone", "shared"])
+@ONE
 @pytest.mark.parametrize("receive", RECEIVES)
-def test_a_sender_that_resets_the_connection(pair: Pair, receive: str, options: Options) -> None:
+def test_a_sender_that_resets_the_connection(pair: Pair, receive: str, one: bool) -> None:
     worker = pair.receiver
     with served_on(pair, worker, "write", receive):
-        peers = senders_by_hand(worker, receive, options)
+        peers = senders_by_hand(worker, receive, two_streams() if one else {})
         worker.go()
         for peer in peers:
             peer.sendall(bytes(300_000))
@@ -343,10 +348,10 @@ def is_stopped(pid: int) -> bool:
     return process_state(pid) == "T"
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+@ONE
 @pytest.mark.parametrize(("send", "receive"), covering(local()))
 def test_workers_that_are_stopped_and_continued_lose_no_byte(
-    pair: Pair, send: str, receive: str, shared: bool
+    pair: Pair, send: str, receive: str, one: bool
 ) -> None:
     """Each stop ends the calls that wait (signal(7)), some with EINTR, some with fewer bytes."""
     pids, done = [pair.sender.hello.pid, pair.receiver.hello.pid], threading.Event()
@@ -361,7 +366,7 @@ def test_workers_that_are_stopped_and_continued_lose_no_byte(
     interrupter = threading.Thread(target=interrupt)
     interrupter.start()
     try:
-        deliver(pair, send, receive, 4_000_003, warmup=2 * MS, **(SHARED if shared else {}))
+        deliver(pair, send, receive, 4_000_003, warmup=2 * MS, **(two_streams(send) if one else {}))
     finally:
         done.set()
         interrupter.join()

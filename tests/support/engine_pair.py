@@ -189,6 +189,12 @@ def data_methods(catalogue: Catalogue, kind: str) -> list[str]:
     return [name for name, m in table.items() if not any(map(m.has, lacks)) and not m.row.why]
 
 
+def shared(catalogue: Catalogue, send: str = "write") -> Options:
+    """The options of streams that share one thread of each side, as far as a sender's method can."""
+    threads = {} if catalogue.send[send].has("alone") else {"threads": 1}
+    return {"cpu": min(os.sched_getaffinity(0)), **threads}
+
+
 def covering(catalogue: Catalogue) -> list[tuple[str, str]]:
     """Pairs in which every method that moves data and can run here comes at least once."""
     out, into = data_methods(catalogue, "send"), data_methods(catalogue, "receive")

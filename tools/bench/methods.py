@@ -39,8 +39,9 @@ HOW = (
     f"{PAIRS} pairs a row, in each the engine and the loop in random order: static programs of the"
     " same compiler and flags, senders on CPU 0 and receivers on CPU 1, loopback, cubic,"
     f" {WARMUP_MS} ms of warm-up and a window of {WINDOW_MS} ms. Files are in a tmpfs. A loop has a"
-    " thread a stream; the engine one a CPU for all streams. The rate is the receiver's: the"
-    " engine's own count, and tcpi_bytes_received of the loop's connections. CPU is that of both"
+    " thread a stream; the engine one a CPU for all streams, of uring one a stream. The rate is the"
+    " receiver's: the engine's own count, and tcpi_bytes_received of the loop's connections, less"
+    " what they have not read. CPU is that of both"
     " processes, of user and system, for a byte. Ratios are means of paired logarithms with"
     " Student's t."
 )

@@ -8,7 +8,7 @@
 
 int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struct nb_error *error)
 {
-	size_t links = depth ? (size_t)depth : NB_CHAIN_DEPTH;
+	uint32_t links = nb_uring_depth(depth, flow->job->chunk);
 	struct nb_chain *chain =
 		nb_flow_state(flow, sizeof(*chain) + links * sizeof(chain->links[0]), error);
 	int status;
@@ -16,7 +16,7 @@ int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struc
 	if (!chain)
 		return -NB_ERR_MEMORY;
 	chain->operation = operation;
-	chain->depth = (uint32_t)links;
+	chain->depth = links;
 	status = nb_flow_open_buffer(flow, error);
 	/* A send and its notification are two completions, and notifications of earlier chains
 	 * come late. */
@@ -46,10 +46,7 @@ int nb_chain_begin(struct nb_flow *flow)
 	if (flow->shares)
 		flow->ready = chain->ring.fd;
 	prepare_requests(flow, chain);
-	return nb_uring_enable(&chain->ring)
-		       ? (int)nb_flow_fail(flow, "io_uring_register",
-					   "report it as a defect of netbench", "enabling the ring")
-		       : 0;
+	return nb_uring_begin(flow, &chain->ring);
 }
 
 /* The links are complete: what is prepared next is not of their chain. */
@@ -107,20 +104,11 @@ void nb_chain_take(struct nb_chain *chain)
 	__atomic_store_n(ring->taken, tail, __ATOMIC_RELEASE);
 }
 
-static int fail_submit(struct nb_flow *flow)
-{
-	return (int)nb_flow_fail(flow, "io_uring_enter",
-				 errno == EOVERFLOW
-					 ? "use a smaller queue_depth: completions were lost"
-					 : "look at `dmesg` on this host",
-				 "of sends to the connection");
-}
-
 static int await_links(struct nb_flow *flow, struct nb_chain *chain)
 {
 	while (chain->flying) {
 		if (nb_uring_submit(&chain->ring, chain->flying, 0))
-			return fail_submit(flow);
+			return nb_uring_fail(flow);
 		nb_chain_take(chain);
 	}
 	return 0;
@@ -192,7 +180,7 @@ int nb_chain_launch(struct nb_flow *flow)
 	struct nb_chain *chain = flow->state;
 
 	end_links(chain);
-	return nb_uring_submit(&chain->ring, 0, 0) ? fail_submit(flow) : NB_NOTHING;
+	return nb_uring_submit(&chain->ring, 0, 0) ? nb_uring_fail(flow) : NB_NOTHING;
 }
 
 int nb_chain_settle(struct nb_flow *flow)

@@ -10,8 +10,6 @@
 #include "../method.h"
 #include "uring.h"
 
-enum { NB_CHAIN_DEPTH = 8, NB_CHAIN_DEPTH_MAX = 1024 };
-
 struct nb_chain_link {
 	const unsigned char *from;
 	size_t length;
@@ -37,8 +35,8 @@ struct nb_chain {
 
 /* The option of the methods that chain. */
 #define NB_CHAIN_OPTION                                                                            \
-	{ "queue_depth", "sends that are submitted at once, as a chain; left out: 8",              \
-	  .flags = NB_USER, .minimum = 1, .maximum = NB_CHAIN_DEPTH_MAX }
+	{ "queue_depth", "sends submitted at once, as a chain; left out: 8, of small ones 64 KiB", \
+	  .flags = NB_USER, .minimum = 1, .maximum = 1024 }
 
 /* Make flow->state a chain of at most `depth` sends, 0: as many as usual. */
 int nb_chain_open(struct nb_flow *flow, uint8_t operation, uint64_t depth, struct nb_error *error);

@@ -15,11 +15,11 @@
 
 enum { DEPTH = NB_RECEIVER_OWN };
 enum { ENTERS, WRITES, COMPLETIONS, ARMED, STARVED, OVERFLOWS };
-enum { DEPTH_DEFAULT = 8, BUFFERS = 0 };
+enum { BUFFERS = 0 };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
-	[DEPTH] = { "queue_depth", "buffers that the kernel may fill, a power of two; left out: 8",
+	[DEPTH] = { "queue_depth", "buffers, a power of two; left out: 8, of small ones 64 KiB",
 		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
 };
 
@@ -88,12 +88,11 @@ static int register_buffers(struct nb_flow *flow, struct state *state, struct nb
 static int open_ring(struct nb_flow *flow, struct nb_error *error)
 {
 	struct state *state = nb_flow_state(flow, sizeof(*state), error);
-	uint64_t depth = flow->job->extra[DEPTH];
 	int status;
 
 	if (!state)
 		return -NB_ERR_MEMORY;
-	state->buffers = depth ? (uint32_t)depth : DEPTH_DEFAULT;
+	state->buffers = nb_uring_depth(flow->job->extra[DEPTH], flow->job->chunk);
 	state->stride = ((size_t)flow->job->chunk + flow->page - 1) / flow->page * flow->page;
 	status = nb_flow_buffer(flow, state->buffers * state->stride, error);
 	/* Each buffer's completion has room, and that of the request's end. */
@@ -123,22 +122,15 @@ static int submit(struct nb_flow *flow, struct state *state, uint32_t wanted)
 
 	nb_set_count(flow, ENTERS, state->ring.calls);
 	nb_set_count(flow, OVERFLOWS, state->ring.overflows);
-	return status ? (int)nb_flow_fail(
-				flow, "io_uring_enter",
-				errno == EOVERFLOW
-					? "use a larger queue_depth: completions were lost"
-					: "look at `dmesg` on this host",
-				"waiting for data")
-		      : 0;
+	return status ? nb_uring_fail(flow) : 0;
 }
 
 static int begin(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
 
-	if (nb_uring_enable(&state->ring))
-		return (int)nb_flow_fail(flow, "io_uring_register",
-					 "report it as a defect of netbench", "enabling the ring");
+	if (nb_uring_begin(flow, &state->ring))
+		return -1;
 	flow->ready = state->ring.fd;
 	arm(flow, state);
 	return submit(flow, state, 0);
@@ -207,8 +199,8 @@ const struct nb_method nb_receive_uring = {
 	.name = "uring",
 	.about = "io_uring(7): multishot IORING_OP_RECV into provided buffers; write(2) to a file "
 		 "sink",
-	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
-	.buffers = DEPTH_DEFAULT,
+	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS | NB_THREAD_EACH,
+	.buffers = NB_URING_DEPTH,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,

@@ -207,7 +207,7 @@ static int drain(struct nb_flow *flow)
 const struct nb_method nb_send_uring = {
 	.name = "uring",
 	.about = "io_uring(7): chains of IORING_OP_SEND from a buffer in memory",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_THREAD_EACH,
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.probe = probe,
@@ -222,7 +222,7 @@ const struct nb_method nb_send_uring = {
 const struct nb_method nb_send_uring_zc = {
 	.name = "uring_zc",
 	.about = "io_uring(7): chains of IORING_OP_SEND_ZC from a registered buffer",
-	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
+	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS | NB_THREAD_EACH,
 	NB_TABLE(options),
 	.proofs = proofs_zc,
 	.proofs_count = NB_LENGTH(proofs_zc),

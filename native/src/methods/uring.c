@@ -139,9 +139,12 @@ int nb_uring_open(struct nb_uring *ring, uint32_t entries, uint32_t completions,
 	return 0;
 }
 
-int nb_uring_enable(struct nb_uring *ring)
+int nb_uring_begin(struct nb_flow *flow, struct nb_uring *ring)
 {
-	return nb_uring_register(ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+	return nb_uring_register(ring, IORING_REGISTER_ENABLE_RINGS, NULL, 0)
+		       ? (int)nb_flow_fail(flow, "io_uring_register",
+					   "report it as a defect of netbench", "enabling the ring")
+		       : 0;
 }
 
 void nb_uring_close(struct nb_uring *ring)
@@ -194,4 +197,13 @@ int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns)
 		}
 	} while (ring->unsent || nb_uring_ready(ring) < wanted);
 	return 0;
+}
+
+int nb_uring_fail(struct nb_flow *flow)
+{
+	const char *lost = "use another queue_depth: completions were lost";
+
+	return (int)nb_flow_fail(flow, "io_uring_enter",
+				 errno == EOVERFLOW ? lost : "look at `dmesg` on this host",
+				 "waiting for the connection");
 }

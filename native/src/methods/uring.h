@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../fail.h"
+#include "../flow.h"
+
+enum { NB_URING_DEPTH = 8 };
 
 struct nb_completion {
 	uint64_t user_data;
@@ -47,8 +49,8 @@ int nb_uring_probe(uint8_t operation, const char *name, const char *since, char 
  * see (Linux 6.18). 0, or negative with *error filled. */
 int nb_uring_open(struct nb_uring *ring, uint32_t entries, uint32_t completions, int polled,
 		  struct nb_error *error);
-/* Take the ring for the calling thread. 0, or -1 with errno. */
-int nb_uring_enable(struct nb_uring *ring);
+/* Take the ring for the calling thread, a flow's. 0, or negative with flow->error filled. */
+int nb_uring_begin(struct nb_flow *flow, struct nb_uring *ring);
 void nb_uring_close(struct nb_uring *ring);
 /* io_uring_register(2). 0, or -1 with errno. */
 int nb_uring_register(struct nb_uring *ring, unsigned int operation, const void *argument,
@@ -58,6 +60,19 @@ int nb_uring_register(struct nb_uring *ring, unsigned int operation, const void 
  * ever. Returns 0, or -1 with errno: ETIME after the timeout, EOVERFLOW when completions are lost.
  */
 int nb_uring_submit(struct nb_uring *ring, uint32_t wanted, uint64_t timeout_ns);
+/* Fail a step by that. Negative. */
+int nb_uring_fail(struct nb_flow *flow);
+
+/* How many requests, or buffers, a queue has at once: what `queue_depth` asks for, or 8; of small
+ * chunks as many as are 64 KiB, at most 64: at 1 KiB that saves a tenth of the CPU. */
+static inline uint32_t nb_uring_depth(uint64_t asked, uint64_t chunk)
+{
+	uint32_t depth = NB_URING_DEPTH;
+
+	while (depth < 64 && 2 * depth * chunk <= 65536)
+		depth *= 2;
+	return asked ? (uint32_t)asked : depth;
+}
 
 /* Whether the kernel keeps completions back because their queue was full. */
 static inline int nb_uring_keeps_back(const struct nb_uring *ring)

@@ -127,7 +127,7 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         "threads": _Key(
             kinds.keyword({"default": None}, threads),
             "threads of each side that serve the streams; default: one a stream, of connections of"
-            " requests one, and of a pinned side one a CPU",
+            " requests one, and of a pinned side one a CPU (uring: one a stream)",
             2,
             "default",
         ),
