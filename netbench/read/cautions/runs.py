@@ -89,14 +89,13 @@ def client_limit(evidence: Evidence) -> Cautions:
     if not {"lateness_p99", "p99"} <= set(runs):
         return
     late = runs[runs["lateness_p99"] > LATE * runs["p99"]]
-    for (cell, pair), group in late.groupby(["cell", "pair"], observed=True, sort=False):
-        mine = runs[(runs["cell"] == cell) & (runs["pair"] == pair)]
-        worst = group["lateness_p99"].max()
+    if len(late):
+        worst = late["lateness_p99"].max()
         yield Caution(
-            f"The client was late in {count(len(group), 'run')}: its requests began up to"
+            f"The client was late in {count(len(late), 'run')}: its requests began up to"
             f" {worst:.3g} µs (p99) after they could.",
-            evidence.labels([(str(cell), str(pair))]),
-            f"of {count(len(mine), 'ok run')}; p99 of the latency {group['p99'].median():.3g} µs",
+            evidence.labels_of(late),
+            f"of {count(len(runs), 'ok run')}; p99 of their latency {late['p99'].median():.3g} µs",
         )
 
 

@@ -111,3 +111,24 @@ def test_a_run_in_another_unit_is_told_in_that_of_the_first(
     assert [None if math.isnan(x) else round(x, 6) for x in column] == numbers
     told = [c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]
     assert len(told) == odd
+
+
+@pytest.mark.parametrize(("late", "runs"), [(9.0, 0), (11.0, 10)])
+def test_a_client_that_is_late_is_told(tmp_path: Path, late: float, runs: int) -> None:
+    """By more than a tenth of the latency that it measures."""
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        said = {"p99": 100.0, "lateness_p99": late, "transactions": 5.0}
+        units = {"transactions": "1/s"}
+        captures = {
+            name: {"text": "", "value": value, "unit": units.get(name, "µs")}
+            for name, value in said.items()
+        }
+        return record | {"captures": captures}
+
+    source = Source.of(Synth({"send": ("request",)}, edit=edit).write(tmp_path / "r"))
+    told = [c.what for c in source.cautions if c.kind == "client_limit"]
+    assert [f"late in {runs} runs" in what for what in told] == [True] * bool(runs)
+    metric = source.result.describe("p99")
+    assert (metric.unit, metric.better) == ("µs", -1)
+    assert source.result.runs["system_request_demand"].notna().all()
