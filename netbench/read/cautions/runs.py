@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from netbench.base.names import QUANTILES
 from netbench.base.units import count, listed, said_of
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.cells import rows_by_cell
@@ -96,6 +97,26 @@ def client_limit(evidence: Evidence) -> Cautions:
             f" {worst:.3g} µs (p99) after they could.",
             evidence.labels_of(late),
             f"of {count(len(runs), 'ok run')}; p99 of their latency {late['p99'].median():.3g} µs",
+        )
+
+
+@caution(194, remedy="ask for a longer duration, or compare a lower quantile")
+def few_requests(evidence: Evidence) -> Cautions:
+    """Some runs of a cell had too few requests for a quantile, which is missing there: what is told
+    is that of its faster runs.
+    """
+    runs, lacking = evidence.result.ok, dict[str, pd.DataFrame]()
+    for name in (name for name in QUANTILES if name in runs and "transactions" in runs):
+        asked = runs[runs["transactions"].notna()]
+        told = asked.groupby(["cell", "pair"], observed=True)[name].transform("count")
+        if len(some := asked[asked[name].isna() & told.gt(0)]):
+            lacking[name] = some
+    if lacking:
+        each = ", ".join(f"{name} ({count(len(some), 'run')})" for name, some in lacking.items())
+        yield Caution(
+            f"Too few requests for {each}, which other runs of the same cells have.",
+            evidence.labels_of(pd.concat(lacking.values())),
+            f"of {count(len(runs), 'ok run')}",
         )
 
 

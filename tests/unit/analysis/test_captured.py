@@ -132,3 +132,24 @@ def test_a_client_that_is_late_is_told(tmp_path: Path, late: float, runs: int) -
     metric = source.result.describe("p99")
     assert (metric.unit, metric.better) == ("µs", -1)
     assert source.result.runs["system_request_demand"].notna().all()
+
+
+@pytest.mark.parametrize("lacking", [0, 3, 10])
+def test_a_quantile_that_slow_runs_lack_is_told(tmp_path: Path, lacking: int) -> None:
+    """What is left is that of the faster ones; one that all lack is of nobody."""
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        told = {"transactions": (5.0, "1/s")}
+        told |= {} if record["run"] <= lacking else {"p99": (100.0, "µs")}
+        captures = {
+            name: {"text": "", "value": value, "unit": unit} for name, (value, unit) in told.items()
+        }
+        return record | {"captures": captures}
+
+    folder = Synth({"send": ("request",)}, edit=edit).write(tmp_path / "r")
+    told = [c.what for c in Source.of(folder).cautions if c.kind == "few_requests"]
+    assert told == (
+        ["Too few requests for p99 (3 runs), which other runs of the same cells have."]
+        if lacking == 3
+        else []
+    )
