@@ -8,13 +8,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from netbench import load
 from netbench.api import compare
 from netbench.base.errors import RequestError
 from netbench.read.campaigns import find
-from netbench.report import csv
+from netbench.report import csv, plots
+from netbench.report.blocks import Plot
 from netbench.report.source import Source
 from netbench.tables.database import Database
 from netbench.tables.exports import otava
@@ -153,3 +155,26 @@ def test_a_quantile_that_slow_runs_lack_is_told(tmp_path: Path, lacking: int) ->
         if lacking == 3
         else []
     )
+
+
+def test_quantiles_are_curves_with_their_intervals(tmp_path: Path) -> None:
+    """A line a cell, through the means of its quantiles; the page has the picture."""
+    levels = {"p50": 20.0, "p90": 40.0, "p99": 400.0}
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        captures = {
+            name: {"text": "", "value": value + record["run"], "unit": "µs"}
+            for name, value in levels.items()
+        }
+        return record | {"captures": captures}
+
+    folder = Synth({"send": ("request", "connect")}, edit=edit).write(tmp_path / "r")
+    source = Source.of(folder)
+    axes = plots.quantiles(source)
+    assert len(axes.lines) == len(source.cells) == 2
+    for line, cell in zip(axes.lines, source.cells, strict=True):
+        shares, means = (list(map(float, np.asarray(d))) for d in line.get_data())
+        assert shares == [0.5, 0.9, 0.99]
+        assert means == [cell.intervals[name].mean for name in levels]
+    section = next(s for s in load(folder).report.sections if s.key == "cells")
+    assert next(b.kind for b in section.blocks if isinstance(b, Plot)) == "quantiles"
