@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from netbench.base.errors import EngineError
+from netbench.engine.binding import Code
 from netbench.model import Transfer
-from netbench.result.record import Capture, SideCounters
+from netbench.result.record import Capture, Proof, SideCounters
 from netbench.stats.histogram import Histogram
 
 METHODS = ("request", "connect")
@@ -16,6 +18,19 @@ KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
 """Histograms as a worker calls them -> how the names of their metrics begin."""
 OF_PARTS = ("p50", "p99", "latency")
 """Of an open loop's parts fewer numbers are told."""
+
+
+def check_counts(transfer: Transfer, proof: Proof) -> None:
+    """Each request was answered once, and nobody else's was. Errors: EngineError where both sides
+    did not count the same.
+    """
+    if transfer.send not in METHODS:
+        return
+    asked, answered = (sum(side["transactions"][-1]) for side in (proof.sender, proof.receiver))
+    if asked != answered:
+        what = f"{asked} requests were answered, and the receiver answered {answered}"
+        remedy = "others connected to its port: `ss -tnp` there names them"
+        raise EngineError(Code.SYSTEM, 0, "requests", what, remedy)
 
 
 def measured(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from typing import Any
@@ -12,8 +13,12 @@ import pytest
 
 from netbench.base.errors import EngineError, Lost
 from netbench.engine.binding import Edge
+from netbench.model import Transfer
+from netbench.result.record import Proof
+from netbench.run.requests import check_counts
 from netbench.stats.histogram import Histogram
-from tests.support.engine_pair import MS, Pair, Side, open_pair
+from tests.support.engine_pair import ADDRESS, MS, Pair, Side, open_pair
+from tests.support.local import out
 from tests.support.proxy import proxy
 
 WINDOW = {"duration": 100 * MS, "warmup": 20 * MS, "sample": 0}
@@ -108,6 +113,30 @@ def test_connections_can_be_given_up(pair: Pair) -> None:
         other.sender.await_idle()
         os.kill(other.receiver.hello.pid, signal.SIGCONT)
         assert not other.sender.lost
+
+
+def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
+    """They send no token: the counts of both sides tell that they were there."""
+    transfer, counts = Transfer(send="connect", receive="connect"), []
+    for others in (0, 3):
+        pair.prepare("connect", "connect", request=8, response=8, **WINDOW)
+        pair.start(bounded=False)
+        for worker in (pair.sender, pair.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        lines = out("ss", "-Htlnp").splitlines()
+        mine = [line for line in lines if f"pid={pair.receiver.hello.pid}," in line]
+        ports = [int(line.split()[3].rpartition(":")[2]) for line in mine]
+        (port,) = (port for port in ports if port != pair.port)
+        for _ in range(others):
+            with socket.create_connection((ADDRESS, port)) as one:
+                one.sendall(b"x" * 8)
+                one.recv(8)
+        ends = pair.finish(bounded=False)
+        sides = ({"transactions": [side.numbers("connect", "transactions")]} for side in ends)
+        counts.append(Proof(*sides))
+    check_counts(transfer, counts[0])
+    with pytest.raises(EngineError, match="others connected to its port"):
+        check_counts(transfer, counts[1])
 
 
 @pytest.mark.parametrize("threads", [1, 2])
