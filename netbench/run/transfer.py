@@ -63,7 +63,7 @@ def measure(
         )
     )
     requests.check_counts(transfer, proof)
-    captures, histograms = requests.measured(transfer, read[0], counters[0])
+    captures, histograms = requests.measured(transfer, read[0], counters[0], proof.sender)
     return Measurement(
         *counters,
         Settings(

@@ -9,13 +9,14 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from netbench.base.errors import EngineError, Lost
 from netbench.engine.binding import Edge
 from netbench.model import Transfer
-from netbench.result.record import Proof
-from netbench.run.requests import check_counts
+from netbench.result.record import Proof, SideCounters
+from netbench.run.requests import check_counts, measured
 from netbench.stats.histogram import Histogram
 from tests.support.engine_pair import ADDRESS, MS, Pair, Side, open_pair
 from tests.support.local import out
@@ -159,6 +160,24 @@ def test_arrivals_at_random_are_those_of_the_seed(pair: Pair) -> None:
         counts.append(histogram(client).count)
     assert all(abs(count - 1000) < 5 * 1000**0.5 for count in counts)
     assert len(set(counts[1:])) > 1
+
+
+def test_no_stream_has_the_arrivals_of_another_in_another_run(pair: Pair) -> None:
+    runs = []
+    for seed in (1, 2):
+        options = {"arrivals": "poisson", "seed": seed, "request_rate": 4000, "streams": 40}
+        client, _ = run(pair, **options, duration=500 * MS, warmup=0)
+        runs.append(client.numbers("request", "transactions"))
+    assert abs(np.corrcoef(runs[0][1:], runs[1][:-1])[0, 1]) < 0.8
+
+
+def test_what_is_answered_later_is_not_of_the_window() -> None:
+    """Of an open loop that the server does not keep up with."""
+    read = {name: [1000, 1, 1, 5, 1000] for name in ("latency", "service", "lateness")}
+    side = SideCounters("snd", (0, 10**9))
+    transfer = Transfer(send="request", receive="request", duration=10**9)
+    metrics, _ = measured(transfer, read, side, {"transactions": [[10, 0], [300, 110], [700, 310]]})
+    assert (metrics["transactions"].value, metrics["offered"].value) == (400.0, 1000.0)
 
 
 def stopping(pid: int, done: threading.Event) -> None:

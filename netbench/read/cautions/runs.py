@@ -100,6 +100,28 @@ def client_limit(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(
+    193,
+    remedy="ask for a lower rate: here the latency grows for as long as the window lasts",
+)
+def backlog(evidence: Evidence) -> Cautions:
+    """Fewer requests of an open loop were answered within the window than were due in it: what it
+    measured is how long the queue became.
+    """
+    runs = evidence.result.ok
+    if "offered" not in runs:
+        return
+    behind = runs[runs["transactions"] < (1 - TOLERANCE) * runs["offered"]]
+    if len(behind):
+        share = (behind["transactions"] / behind["offered"]).min()
+        yield Caution(
+            f"The rate was not kept in {count(len(behind), 'run')}: as little as {share:.0%} of"
+            " what was due in the window was answered within it.",
+            evidence.labels_of(behind),
+            f"of {count(len(runs), 'ok run')}",
+        )
+
+
 @caution(194, remedy="ask for a longer duration, or compare a lower quantile")
 def few_requests(evidence: Evidence) -> Cautions:
     """Some runs of a cell had too few requests for a quantile, which is missing there: what is told
