@@ -87,6 +87,15 @@ class OwnTool(Adaptor):
         return None not in search(patterns, output.text, output.errors, output.server)
 
     def reading(self, transfer: Transfer, output: Output) -> Reading:
+        pattern = dict(self._tool.captures).get(THROUGHPUT, "")
+        (own, errors, server) = map(end_of, (output.text, output.errors, output.server))
+        if pattern and not re.search(pattern, own) and not re.search(pattern, errors):
+            results = sum(1 for _ in re.finditer(pattern, server))
+            if results > transfer.streams:
+                raise ValueError(
+                    f"its server printed {results} results: something else connected to it, or the"
+                    f" pattern {pattern!r} matches more than the result"
+                )
         return read(self._tool.captures, output.text, output.errors, output.server)
 
 

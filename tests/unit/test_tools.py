@@ -104,6 +104,18 @@ def test_a_line_that_the_search_begins_in_is_no_line(extra: int) -> None:
     assert found.tool == ToolReading(rate="9415.23 Mb/s")
 
 
+@pytest.mark.parametrize(("streams", "fails"), [(1, True), (2, False)])
+def test_results_of_a_server_are_no_more_than_streams(streams: int, fails: bool) -> None:
+    """Another one's may come first."""
+    tool = OwnTool(Tool("mine", captures=(("throughput", r"(?P<rate>\d+ Mb/s)"),)))
+    output = Output("done", "", "goodput 1 Mb/s\ngoodput 900 Mb/s\n")
+    if fails:
+        with pytest.raises(ValueError, match="printed 2 results: something else connected"):
+            tool.reading(Transfer(streams=streams), output)
+    else:
+        assert tool.reading(Transfer(streams=streams), output).tool == ToolReading(rate="1 Mb/s")
+
+
 def test_what_a_message_and_a_record_keep_of_megabytes_is_short() -> None:
     flood = "\x1b[31m" + "x" * 2_000_000
     with pytest.raises(ValueError, match="does not match") as error:
