@@ -223,11 +223,15 @@ def test_an_open_loop_sees_a_server_that_stops_and_a_closed_one_hides_it() -> No
 
 @pytest.mark.slow  # likewise
 def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
-    medians = []
+    medians, delays = [], []
     for delay in (0.0, 0.010):
-        client, _ = run(pair, through={"delay": delay}, duration=1000 * MS, wait="spin")
+        taken: list[float] = []
+        through = {"delay": delay, "taken": taken}
+        client, _ = run(pair, through=through, duration=2000 * MS, wait="block")
         medians.append(histogram(client).quantile(0.5) or 0.0)
-    assert medians[1] - medians[0] == pytest.approx(10e6, rel=0.05)
+        delays.append(float(np.median(taken)) * 1e9)
+    assert delays[1] - delays[0] > 9e6
+    assert medians[1] - medians[0] == pytest.approx(delays[1] - delays[0], rel=0.02)
 
 
 def test_bytes_that_are_not_those_of_the_other_side_are_seen() -> None:

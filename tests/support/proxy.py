@@ -12,14 +12,19 @@ ADDRESS = "127.0.0.1"
 HANDSHAKE = 20 + 1  # bytes of token and stream, and of the answer
 
 
-def _pump(source: socket.socket, to: socket.socket, delay: float, spoil: bool) -> None:
+def _pump(
+    source: socket.socket, to: socket.socket, delay: float, spoil: bool, taken: list[float]
+) -> None:
     moved = 0
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
+            begun = time.monotonic()
             if delay and moved:
                 time.sleep(delay)
             if spoil and moved:
                 data = bytes([data[0] ^ 1]) + data[1:]
+            if moved:
+                taken.append(time.monotonic() - begun)
             moved += len(data)
             to.sendall(data)
     with contextlib.suppress(OSError):
@@ -27,9 +32,12 @@ def _pump(source: socket.socket, to: socket.socket, delay: float, spoil: bool) -
 
 
 @contextlib.contextmanager
-def proxy(port: int, delay: float = 0.0, spoil: bool = False) -> Iterator[int]:
+def proxy(
+    port: int, delay: float = 0.0, spoil: bool = False, taken: list[float] | None = None
+) -> Iterator[int]:
     """A port whose connections lead to another one; each piece of what comes back, but for the
-    handshake's, is `delay` seconds later, and other bytes where it is to be spoilt.
+    handshake's, is `delay` seconds later, and other bytes where it is to be spoilt. `taken` gets what
+    each delay really was.
     """
     opened: list[socket.socket] = []
     with socket.create_server((ADDRESS, 0)) as server:
@@ -42,7 +50,8 @@ def proxy(port: int, delay: float = 0.0, spoil: bool = False) -> Iterator[int]:
                     for each in (near, far):
                         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                         opened.append(each)
-                    for way in ((near, far, 0.0, False), (far, near, delay, spoil)):
+                    back = taken if taken is not None else []
+                    for way in ((near, far, 0.0, False, []), (far, near, delay, spoil, back)):
                         threading.Thread(target=_pump, args=way, daemon=True).start()
 
         thread = threading.Thread(target=serve, daemon=True)
