@@ -43,7 +43,7 @@ METRICS = (
 """What netbench measures itself and can close cells."""
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 REQUEST_METRICS = (
-    *("transactions", "latency", *QUANTILES, "max", "lateness"),
+    *("transactions", "offered", "latency", *QUANTILES, "max", "lateness"),
     *(f"{part}_{what}" for part in ("service", "lateness") for what in ("p50", "p99")),
     "service_latency",
 )

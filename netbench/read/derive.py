@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from netbench.base.units import printed_rate
+from netbench.base.units import printed_rate, times
 from netbench.read.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.read.counters import (
     NO_COUNTERS,
@@ -124,6 +124,21 @@ def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:
     for name, cpus in metrics.items():
         if name.partition(".")[0] in CPU_NAMES:
             yield name.replace("_cpu", "_request_demand"), cpus * 1e6 / rate
+
+
+def in_one_unit(record: Record, metrics: dict[str, Number], units: dict[str, str]) -> Iterator[str]:
+    """Bring what tools have printed to the unit of the first record, which `units` keeps; the names
+    of what is no multiple of it, and left out.
+    """
+    for name, each in record.captures.items():
+        if each.value is None or name not in metrics:
+            continue
+        factor = times(each.unit, units.setdefault(name, each.unit))
+        if factor is None:
+            del metrics[name]
+            yield name
+        elif factor != 1:
+            metrics[name] = metrics[name] * factor
 
 
 def throughput_of(receiver: SideCounters) -> Number:

@@ -16,10 +16,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from netbench.base.json_lines import JsonLines
-from netbench.base.units import times
 from netbench.read.accounts import accounts_of
 from netbench.read.counters import Number, is_known
-from netbench.read.derive import metrics_of
+from netbench.read.derive import in_one_unit, metrics_of
 from netbench.read.epochs import Epoch, Epochs, Stratum, stratum
 from netbench.read.meter_choice import SIDES_OF_CPU, by_best_meter, contradictions, order_of
 from netbench.read.noise_labels import labels
@@ -125,24 +124,14 @@ class _Reader:
             shared = self.shared(record.pair, record.boot)
             self.last_boot[record.pair] = record.boot
             metrics = metrics_of(record, self.ticks, shared, self.accounts)
-            for name, each in record.captures.items():
-                if each.value is not None and name in metrics:
-                    self._in_one_unit(name, each.unit, metrics, runs)
+            for name in in_one_unit(record, metrics, self.units):
+                odd = record.cell, record.pair, name
+                self.odd_units[odd] = self.odd_units.get(odd, 0) + len(runs)
             why_not = self._count(runs) if record.status == "ok" else {}
             self.columns.add(runs, metrics, why_not)
             if record.cell not in self.controls:
                 self.readbacks.add(runs)
             self.observe(runs)
-
-    def _in_one_unit(self, name: str, unit: str, metrics: dict[str, Number], runs: Runs) -> None:
-        """A metric has one unit, that of the first run; what cannot be told in it is left out."""
-        factor = times(unit, self.units.setdefault(name, unit))
-        if factor is None:
-            del metrics[name]
-            place = runs.record.cell, runs.record.pair, name
-            self.odd_units[place] = self.odd_units.get(place, 0) + len(runs)
-        elif factor != 1:
-            metrics[name] = metrics[name] * factor
 
     def _count(self, runs: Runs) -> dict[int, str]:
         """Count ok runs within their epoch; say of which the mechanism did not engage, by their

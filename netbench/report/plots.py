@@ -25,6 +25,7 @@ from matplotlib.text import Text
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
+from netbench.base.names import QUANTILES
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.metrics import Metric
 from netbench.report.blocks import Plot
@@ -42,6 +43,8 @@ LABELLED = (
 LABEL_MAX = 120  # characters of a level, of which any number would be laid out
 VECTOR_DOTS = 3000  # more dots make a picture of pixels, else the file would outgrow its reader
 WIDTH, FLAT = 9.0, 2.8  # inches
+QUANTILE_SHARES = {name: float(name[1:]) / 100 for name in QUANTILES}
+CURVES = 10  # in one drawing, as it has colours
 INK, DOT, BAND, AXIS, PAPER = "#1f2933", "#5b93b5", "#eef2f5", "#9aa5b1", "#ffffff"
 VERDICTS = {
     "better": ("#0068a3", "^"),
@@ -180,6 +183,32 @@ def order(source: Source, metric: str, make: Make = new_axes) -> Axes:
     return axes
 
 
+def quantiles(source: Source, make: Make = new_axes) -> Axes:
+    """A curve a cell: quantiles of latency, means over runs, with the intervals of these as a band;
+    the share of requests on a logit scale, so that each nine has the same room.
+    """
+    axes, ends = make(2 * FLAT), list(QUANTILE_SHARES.values())
+    for cell in source.cells[:CURVES]:
+        told = [(QUANTILE_SHARES[q], cell.intervals[q]) for q in QUANTILES if q in cell.intervals]
+        if told:
+            at = [share for share, _ in told]
+            label = f"{' · '.join(source.key(cell)) or cell.cell}, n={cell.n}"
+            (line,) = axes.plot(at, [i.mean for _, i in told], ".-", lw=1.2, label=label)
+            low, high = zip(*((i.low, i.high) for _, i in told), strict=True)
+            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    axes.set_xscale("logit")
+    axes.set_yscale("log")
+    axes.set_xticks(ends, [f"{100 * end:g}%" for end in ends])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    level = share(source.result.repeat.confidence)
+    axes.set_xlabel(f"share of requests; bands are {level} intervals")
+    axes.set_ylabel("latency [µs]")
+    if axes.lines:
+        axes.legend(frameon=False)
+    return axes
+
+
 def _ratios(source: Source, plot: Plot) -> Axes:
     """One row a comparison: the change in percent with its interval, the margin as a band
     around 0.
@@ -255,6 +284,7 @@ def _rows_axis(axes: Axes, words: Iterable[str]) -> None:
 _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "means": lambda source, plot: means(source, plot.metric),
     "order": lambda source, plot: order(source, plot.metric),
+    "quantiles": lambda source, plot: quantiles(source),
     "ratios": _ratios,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
 }
@@ -278,6 +308,11 @@ class Plots:
     def order(self, metric: str = "throughput", ax: Axes | None = None) -> Axes:
         """Runs in order of execution against their cell's mean. Errors: as means."""
         return self._titled(order(self._source, self._known(metric), _on(ax)))
+
+    def quantiles(self, ax: Axes | None = None) -> Axes:
+        """Latencies of each cell by the share of requests. Errors: ReportError without any."""
+        self._known("p50")
+        return self._titled(quantiles(self._source, _on(ax)))
 
     def samples(self, run: int, counter: str | None = None, ax: Axes | None = None) -> Axes:
         """Interval samples of one run.

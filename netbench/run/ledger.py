@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.accounts import Account
-from netbench.read.derive import metrics_of
+from netbench.read.derive import in_one_unit, metrics_of
 from netbench.read.epochs import KERNEL, Epoch, Epochs, Stratum, stratum
 from netbench.result.files import Hosts
 from netbench.result.record import Record
@@ -121,6 +121,7 @@ class Ledger:
         self.failures: Counter[Key] = Counter()
         self.last: Record | None = None
         self.hosts = hosts or {}
+        self._printed: dict[str, str] = {}  # units of what tools print
 
     def add(self, record: Record) -> None:
         """Take in a record; one of a later block first closes what the earlier blocks decided."""
@@ -156,6 +157,8 @@ class Ledger:
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
         metrics = metrics_of(record, self._ticks, shared, self._metering)
+        for _ in in_one_unit(record, metrics, self._printed):
+            pass
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
 
     def _reopen(self, place: Stratum) -> None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from netbench.base.errors import EngineError
+from netbench.engine.binding import Code
 from netbench.model import Transfer
-from netbench.result.record import Capture, SideCounters
+from netbench.result.record import Capture, Proof, ProofCounters, SideCounters
 from netbench.stats.histogram import Histogram
 
 METHODS = ("request", "connect")
@@ -18,18 +20,37 @@ OF_PARTS = ("p50", "p99", "latency")
 """Of an open loop's parts fewer numbers are told."""
 
 
+def check_counts(transfer: Transfer, proof: Proof) -> None:
+    """Each request was answered once, and nobody else's was. Errors: EngineError where both sides
+    did not count the same.
+    """
+    if transfer.send not in METHODS:
+        return
+    asked, answered = (sum(side["transactions"][-1]) for side in (proof.sender, proof.receiver))
+    if asked != answered:
+        what = f"{asked} requests were answered, and the receiver answered {answered}"
+        remedy = "others connected to its port: `ss -tnp` there names them"
+        raise EngineError(Code.SYSTEM, 0, "requests", what, remedy)
+
+
 def measured(
-    transfer: Transfer, read: Mapping[str, Any], client: SideCounters
+    transfer: Transfer, read: Mapping[str, Any], client: SideCounters, proof: ProofCounters
 ) -> tuple[dict[str, Capture], list[Mapping[str, Any]]]:
-    """Metrics, and lines of samples, of what a client has read back. Nothing of bulk."""
+    """Metrics, and lines of samples, of what a client has read back. Nothing of bulk. Transactions
+    are what was answered within the window; of an open loop `offered` is what was due in it.
+    """
     found = {
         kind: Histogram.of(read[kind])
         for kind in KINDS
         if transfer.send in METHODS and kind in read
     }
-    if not found or not transfer.duration:
+    if not found or not transfer.duration or not client.time_ns:
         return {}, []
-    metrics = {"transactions": (found["latency"].count / (transfer.duration * 1e-9), "1/s")}
+    opened, closed, *_ = map(sum, proof["transactions"])
+    window = (client.time_ns[1] - client.time_ns[0]) * 1e-9
+    metrics = {"transactions": ((closed - opened) / window, "1/s")}
+    if "lateness" in found:
+        metrics["offered"] = found["latency"].count / (transfer.duration * 1e-9), "1/s"
     for kind, prefix in KINDS.items():
         numbers = found[kind].numbers() if kind in found else {}
         metrics |= {
@@ -37,8 +58,7 @@ def measured(
             for name, value in numbers.items()
             if not prefix or name in OF_PARTS
         }
-    closed = client.time_ns[1] if client.time_ns else None
-    line: dict[str, Any] = {"side": "sender", "edge": "drained", "ns": closed}
+    line: dict[str, Any] = {"side": "sender", "edge": "drained", "ns": client.time_ns[1]}
     line["requests"] = {
         f"{kind}_{what}": numbers
         for kind, of in found.items()

@@ -56,7 +56,14 @@ def measure(
     for side in counters:
         if side.time_ns is None or "flow" not in side.meters:
             raise ProtocolError(f"{side.host}: the worker's result has no window{SAME}")
-    captures, histograms = requests.measured(transfer, read[0], counters[0])
+    proof = Proof(
+        *(
+            readings.proofs(outcome.result, end.worker.catalogue)
+            for end, outcome in zip(ends, done, strict=True)
+        )
+    )
+    requests.check_counts(transfer, proof)
+    captures, histograms = requests.measured(transfer, read[0], counters[0], proof.sender)
     return Measurement(
         *counters,
         Settings(
@@ -64,12 +71,7 @@ def measure(
             _socket_settings({"receive_buffer": transfer.receive_buffer}, transfer, read[1]),
             {},
         ),
-        Proof(
-            *(
-                readings.proofs(outcome.result, end.worker.catalogue)
-                for end, outcome in zip(ends, done, strict=True)
-            )
-        ),
+        proof,
         [*(line for side in zip(ends, done, strict=True) for line in _lines(*side)), *histograms],
         captures=captures,
     )

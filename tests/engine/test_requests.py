@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from netbench.base.errors import EngineError, Lost
 from netbench.engine.binding import Edge
+from netbench.model import Transfer
+from netbench.result.record import Proof, SideCounters
+from netbench.run.requests import check_counts, measured
 from netbench.stats.histogram import Histogram
-from tests.support.engine_pair import MS, Pair, Side, open_pair
+from tests.support.engine_pair import ADDRESS, MS, Pair, Side, open_pair
+from tests.support.local import out
 from tests.support.proxy import proxy
 
 WINDOW = {"duration": 100 * MS, "warmup": 20 * MS, "sample": 0}
@@ -110,6 +116,30 @@ def test_connections_can_be_given_up(pair: Pair) -> None:
         assert not other.sender.lost
 
 
+def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
+    """They send no token: the counts of both sides tell that they were there."""
+    transfer, counts = Transfer(send="connect", receive="connect"), []
+    for others in (0, 3):
+        pair.prepare("connect", "connect", request=8, response=8, **WINDOW)
+        pair.start(bounded=False)
+        for worker in (pair.sender, pair.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        lines = out("ss", "-Htlnp").splitlines()
+        mine = [line for line in lines if f"pid={pair.receiver.hello.pid}," in line]
+        ports = [int(line.split()[3].rpartition(":")[2]) for line in mine]
+        (port,) = (port for port in ports if port != pair.port)
+        for _ in range(others):
+            with socket.create_connection((ADDRESS, port)) as one:
+                one.sendall(b"x" * 8)
+                one.recv(8)
+        ends = pair.finish(bounded=False)
+        sides = ({"transactions": [side.numbers("connect", "transactions")]} for side in ends)
+        counts.append(Proof(*sides))
+    check_counts(transfer, counts[0])
+    with pytest.raises(EngineError, match="others connected to its port"):
+        check_counts(transfer, counts[1])
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_what_is_due_is_sent_when_it_is(pair: Pair, threads: int) -> None:
     """An open loop of fixed arrivals has as many as its rate says, whatever the server does."""
@@ -130,6 +160,24 @@ def test_arrivals_at_random_are_those_of_the_seed(pair: Pair) -> None:
         counts.append(histogram(client).count)
     assert all(abs(count - 1000) < 5 * 1000**0.5 for count in counts)
     assert len(set(counts[1:])) > 1
+
+
+def test_no_stream_has_the_arrivals_of_another_in_another_run(pair: Pair) -> None:
+    runs = []
+    for seed in (1, 2):
+        options = {"arrivals": "poisson", "seed": seed, "request_rate": 4000, "streams": 40}
+        client, _ = run(pair, **options, duration=500 * MS, warmup=0)
+        runs.append(client.numbers("request", "transactions"))
+    assert abs(np.corrcoef(runs[0][1:], runs[1][:-1])[0, 1]) < 0.8
+
+
+def test_what_is_answered_later_is_not_of_the_window() -> None:
+    """Of an open loop that the server does not keep up with."""
+    read = {name: [1000, 1, 1, 5, 1000] for name in ("latency", "service", "lateness")}
+    side = SideCounters("snd", (0, 10**9))
+    transfer = Transfer(send="request", receive="request", duration=10**9)
+    metrics, _ = measured(transfer, read, side, {"transactions": [[10, 0], [300, 110], [700, 310]]})
+    assert (metrics["transactions"].value, metrics["offered"].value) == (400.0, 1000.0)
 
 
 def stopping(pid: int, done: threading.Event) -> None:

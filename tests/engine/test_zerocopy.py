@@ -142,8 +142,8 @@ def test_locked_memory_that_is_short_is_waited_for_and_none_is_an_error() -> Non
     """A host that pins nothing says so before."""
     with open_pair(locked(2**20), locked(0)) as pair:
         assert "ulimit -l" in pair.receiver.catalogue.send[METHOD].row.why
-        sent, received = pair.run(METHOD, "read", bytes=8 * 2**20, streams=4)
-    assert received.moved("flow", "bytes") == 8 * 2**20
+        sent, received = pair.run(METHOD, "read", bytes=64 * 2**20, streams=4)
+    assert received.moved("flow", "bytes") == 64 * 2**20
     assert proofs_of(sent)["refused_sends"] > 0
     assert all_copied(sent)
     with open_pair(locked(2**16), WORKER) as pair:

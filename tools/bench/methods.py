@@ -57,7 +57,20 @@ class Question:
     streams: int
 
     @property
+    def asks(self) -> bool:
+        """Whether it is about requests, a chunk each way: both ends on one CPU, since apart they
+        differ from run to run.
+        """
+        return self.send == "request"
+
+    @property
+    def cpus(self) -> tuple[int, int]:
+        return 0, 0 if self.asks else 1
+
+    @property
     def title(self) -> str:
+        if self.asks:
+            return f"requests of {self.chunk} B, connections: {self.streams}"
         return f"{self.send} -> {self.receive}, {self.chunk >> 10}K, streams: {self.streams}"
 
 
@@ -66,6 +79,7 @@ def questions() -> Iterator[Question]:
         for chunk in (1 << 10, 16 << 10, 128 << 10, 1 << 20):
             if (send, chunk) not in CANNOT:
                 yield Question(send, receive, chunk, 1)
+    yield from (Question("request", "request", size, 1) for size in (1, 16 << 10))
     for send, receive in (("write", "read"), ("sendfile", "read"), ("uring", "uring")):
         for streams in (16, 64):
             yield Question(send, receive, 128 << 10, streams)
@@ -81,16 +95,19 @@ class Moved:
 
 def by_engine(pair: Pair, asked: Question, folder: Path) -> Moved:
     """A run of two workers. Errors: NetbenchError."""
-    send: Options = {"cpu": 0, "chunk": asked.chunk}
+    send: Options = {"cpu": asked.cpus[0], "chunk": asked.chunk}
     if asked.send in FROM_FILE:
         send |= {"source": "file", "source_path": str(folder / "source")}
-    receive: Options = {"cpu": 1, "receive_chunk": asked.chunk}
+    receive: Options = {"cpu": asked.cpus[1], "receive_chunk": asked.chunk}
     if asked.receive == "mmap":
         receive |= {"sink": "file", "sink_path": str(folder / "sink")}
     common = {"streams": asked.streams, "congestion": "cubic", "warmup": WARMUP_MS * 10**6}
+    if asked.asks:
+        common |= {"request": asked.chunk, "response": asked.chunk, "wait": "block"}
     ends = pair.run(asked.send, asked.receive, send, receive, duration=WINDOW_MS * 10**6, **common)
     _, received = ends
-    size = received.moved("flow", "bytes")
+    size = received.moved("flow", "bytes") if not asked.asks else 0
+    size = size or received.moved("request", "transactions") * asked.chunk
     used = (end.moved("rusage", row) for end in ends for row in ("user_us", "system_us"))
     return Moved(size * 1e9 / (received.ns(Edge.CLOSE) - received.ns(Edge.OPEN)), sum(used) / size)
 
@@ -111,8 +128,8 @@ def by_hand(program: Path, asked: Question, folder: Path) -> Moved:
         return text.strip()
 
     with ExitStack() as stack:
-        receiver = start(1, f"receive_{asked.receive}", "0", 0, "sink")
-        sender = start(0, f"send_{asked.send}", line(receiver), ENDLESS, "source")
+        receiver = start(asked.cpus[1], f"receive_{asked.receive}", "0", 0, "sink")
+        sender = start(asked.cpus[0], f"send_{asked.send}", line(receiver), ENDLESS, "source")
         told = [line(each) for each in (sender, receiver)]
     (_, _, sent_us), (size, ns, received_us) = (map(int, each.split()) for each in told)
     return Moved(size * 1e9 / ns, (sent_us + received_us) / size)

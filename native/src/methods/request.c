@@ -145,6 +145,17 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	return 0;
 }
 
+/* splitmix64: numbers that follow each other begin sequences that have nothing in common. Source:
+ * G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators". Not 0. */
+static uint64_t scattered(uint64_t number)
+{
+	number += 0x9e3779b97f4a7c15ULL;
+	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	number = (number ^ (number >> 27)) * 0x94d049bb133111ebULL;
+	number ^= number >> 31;
+	return number ? number : 1;
+}
+
 /* The pattern is the same from the start of either buffer. */
 static int open_client(struct nb_flow *flow, struct nb_error *error)
 {
@@ -165,7 +176,7 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 		return -(int)error->code;
 	client->received = flow->buffer + longest;
 	client->interval = rate ? (double)flow->job->streams * 1e9 / (double)rate : 0;
-	client->random = (option(flow, SEED) + flow->index + 1) * 0x9e3779b97f4a7c15ULL;
+	client->random = scattered(option(flow, SEED) * NB_STREAMS_MAX + flow->index);
 	return 0;
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from netbench.base.names import QUANTILES
 from netbench.base.units import count, listed, said_of
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.cells import rows_by_cell
@@ -89,14 +90,55 @@ def client_limit(evidence: Evidence) -> Cautions:
     if not {"lateness_p99", "p99"} <= set(runs):
         return
     late = runs[runs["lateness_p99"] > LATE * runs["p99"]]
-    for (cell, pair), group in late.groupby(["cell", "pair"], observed=True, sort=False):
-        mine = runs[(runs["cell"] == cell) & (runs["pair"] == pair)]
-        worst = group["lateness_p99"].max()
+    if len(late):
+        worst = late["lateness_p99"].max()
         yield Caution(
-            f"The client was late in {count(len(group), 'run')}: its requests began up to"
+            f"The client was late in {count(len(late), 'run')}: its requests began up to"
             f" {worst:.3g} µs (p99) after they could.",
-            evidence.labels([(str(cell), str(pair))]),
-            f"of {count(len(mine), 'ok run')}; p99 of the latency {group['p99'].median():.3g} µs",
+            evidence.labels_of(late),
+            f"of {count(len(runs), 'ok run')}; p99 of their latency {late['p99'].median():.3g} µs",
+        )
+
+
+@caution(
+    193,
+    remedy="ask for a lower rate: here the latency grows for as long as the window lasts",
+)
+def backlog(evidence: Evidence) -> Cautions:
+    """Fewer requests of an open loop were answered within the window than were due in it: what it
+    measured is how long the queue became.
+    """
+    runs = evidence.result.ok
+    if "offered" not in runs:
+        return
+    behind = runs[runs["transactions"] < (1 - TOLERANCE) * runs["offered"]]
+    if len(behind):
+        share = (behind["transactions"] / behind["offered"]).min()
+        yield Caution(
+            f"The rate was not kept in {count(len(behind), 'run')}: as little as {share:.0%} of"
+            " what was due in the window was answered within it.",
+            evidence.labels_of(behind),
+            f"of {count(len(runs), 'ok run')}",
+        )
+
+
+@caution(194, remedy="ask for a longer duration, or compare a lower quantile")
+def few_requests(evidence: Evidence) -> Cautions:
+    """Some runs of a cell had too few requests for a quantile, which is missing there: what is told
+    is that of its faster runs.
+    """
+    runs, lacking = evidence.result.ok, dict[str, pd.DataFrame]()
+    for name in (name for name in QUANTILES if name in runs and "transactions" in runs):
+        asked = runs[runs["transactions"].notna()]
+        told = asked.groupby(["cell", "pair"], observed=True)[name].transform("count")
+        if len(some := asked[asked[name].isna() & told.gt(0)]):
+            lacking[name] = some
+    if lacking:
+        each = ", ".join(f"{name} ({count(len(some), 'run')})" for name, some in lacking.items())
+        yield Caution(
+            f"Too few requests for {each}, which other runs of the same cells have.",
+            evidence.labels_of(pd.concat(lacking.values())),
+            f"of {count(len(runs), 'ok run')}",
         )
 
 

@@ -30,6 +30,9 @@ def cells(source: Source) -> Section:
     ]
     marked = [i for i, c in enumerate(source.cells) if c.marked]
     blocks: list[Block] = [tabled("", rows, *_notes(source, bool(marked)), marked=marked)]
+    if "p50" in source.result.metrics and any("p90" in c.intervals for c in source.cells):
+        curves = "Latency by the share of requests: means over runs, intervals as bands"
+        blocks.append(Plot("quantiles", "p50", curves))
     drawn = [source.result.describe(name) for name in _telling(source, source.result.units)]
     for metric in drawn:
         caption = f"{metric.title}: every run (dots), mean and interval"

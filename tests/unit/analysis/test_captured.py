@@ -8,13 +8,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from netbench import load
 from netbench.api import compare
 from netbench.base.errors import RequestError
 from netbench.read.campaigns import find
-from netbench.report import csv
+from netbench.report import csv, plots
+from netbench.report.blocks import Plot
 from netbench.report.source import Source
 from netbench.tables.database import Database
 from netbench.tables.exports import otava
@@ -111,3 +113,68 @@ def test_a_run_in_another_unit_is_told_in_that_of_the_first(
     assert [None if math.isnan(x) else round(x, 6) for x in column] == numbers
     told = [c for c in Source.of(tmp_path / "r").cautions if c.kind == "units"]
     assert len(told) == odd
+
+
+@pytest.mark.parametrize(("late", "runs"), [(9.0, 0), (11.0, 10)])
+def test_a_client_that_is_late_is_told(tmp_path: Path, late: float, runs: int) -> None:
+    """By more than a tenth of the latency that it measures."""
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        said = {"p99": 100.0, "lateness_p99": late, "transactions": 5.0}
+        units = {"transactions": "1/s"}
+        captures = {
+            name: {"text": "", "value": value, "unit": units.get(name, "µs")}
+            for name, value in said.items()
+        }
+        return record | {"captures": captures}
+
+    source = Source.of(Synth({"send": ("request",)}, edit=edit).write(tmp_path / "r"))
+    told = [c.what for c in source.cautions if c.kind == "client_limit"]
+    assert [f"late in {runs} runs" in what for what in told] == [True] * bool(runs)
+    metric = source.result.describe("p99")
+    assert (metric.unit, metric.better) == ("µs", -1)
+    assert source.result.runs["system_request_demand"].notna().all()
+
+
+@pytest.mark.parametrize("lacking", [0, 3, 10])
+def test_a_quantile_that_slow_runs_lack_is_told(tmp_path: Path, lacking: int) -> None:
+    """What is left is that of the faster ones; one that all lack is of nobody."""
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        told = {"transactions": (5.0, "1/s")}
+        told |= {} if record["run"] <= lacking else {"p99": (100.0, "µs")}
+        captures = {
+            name: {"text": "", "value": value, "unit": unit} for name, (value, unit) in told.items()
+        }
+        return record | {"captures": captures}
+
+    folder = Synth({"send": ("request",)}, edit=edit).write(tmp_path / "r")
+    told = [c.what for c in Source.of(folder).cautions if c.kind == "few_requests"]
+    assert told == (
+        ["Too few requests for p99 (3 runs), which other runs of the same cells have."]
+        if lacking == 3
+        else []
+    )
+
+
+def test_quantiles_are_curves_with_their_intervals(tmp_path: Path) -> None:
+    """A line a cell, through the means of its quantiles; the page has the picture."""
+    levels = {"p50": 20.0, "p90": 40.0, "p99": 400.0}
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        captures = {
+            name: {"text": "", "value": value + record["run"], "unit": "µs"}
+            for name, value in levels.items()
+        }
+        return record | {"captures": captures}
+
+    folder = Synth({"send": ("request", "connect")}, edit=edit).write(tmp_path / "r")
+    source = Source.of(folder)
+    axes = plots.quantiles(source)
+    assert len(axes.lines) == len(source.cells) == 2
+    for line, cell in zip(axes.lines, source.cells, strict=True):
+        shares, means = (list(map(float, np.asarray(d))) for d in line.get_data())
+        assert shares == [0.5, 0.9, 0.99]
+        assert means == [cell.intervals[name].mean for name in levels]
+    section = next(s for s in load(folder).report.sections if s.key == "cells")
+    assert next(b.kind for b in section.blocks if isinstance(b, Plot)) == "quantiles"

@@ -29,6 +29,8 @@ int send_splice(struct work *work);
 int send_mmap(struct work *work);
 int send_zerocopy(struct work *work);
 int send_uring(struct work *work);
+int send_request(struct work *work);
+int receive_request(struct work *work);
 int receive_read(struct work *work);
 int receive_trunc(struct work *work);
 int receive_mmap(struct work *work);

@@ -44,6 +44,7 @@ static const struct {
 	{ "send_mmap", send_mmap },	      { "send_zerocopy", send_zerocopy },
 	{ "send_uring", send_uring },	      { "receive_read", receive_read },
 	{ "receive_trunc", receive_trunc },   { "receive_mmap", receive_mmap },
+	{ "send_request", send_request },     { "receive_request", receive_request },
 	{ "receive_splice", receive_splice }, { "receive_uring", receive_uring },
 };
 

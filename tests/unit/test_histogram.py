@@ -1,0 +1,69 @@
+"""Quantiles of histograms against those of the values themselves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from netbench.stats.histogram import BITS, QUANTILES, Histogram, bounds
+
+Values = npt.NDArray[np.int64]
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], npt.NDArray[np.float64]]] = {
+    "normal": lambda r, n: r.normal(20_000, 2_000, n),
+    "log-normal": lambda r, n: r.lognormal(10, 1, n),
+    "wide": lambda r, n: r.lognormal(10, 4, n),
+    "exponential": lambda r, n: r.exponential(50_000, n),
+    "uniform": lambda r, n: r.uniform(0, 1e9, n),
+    "Pareto": lambda r, n: 1000 * (1 + r.pareto(1.1, n)),
+    "one value": lambda r, n: np.full(n, 123_457.0),
+    "two": lambda r, n: r.choice([1e3, 1e8], n, p=[0.98, 0.02]),
+    "small": lambda r, n: r.integers(0, 300, n).astype(float),
+    "stalls": lambda r, n: r.normal(2e4, 1e3, n) + r.choice([0, 5e7], n, p=[0.999, 0.001]),
+}
+
+
+def bucket(ns: int) -> int:
+    """As native/src/histogram.h has it."""
+    power = 0 if ns < 1 << BITS else ns.bit_length() - 1 - BITS
+    return (power << BITS) + (ns >> power)
+
+
+def counted(values: Values) -> Histogram:
+    buckets = Counter(map(bucket, values.tolist()))
+    return Histogram(len(values), int(values.sum()), int(values.max()), sorted(buckets.items()))
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_a_quantile_is_within_a_bucket_of_the_value(name: str) -> None:
+    values = np.maximum(DISTRIBUTIONS[name](np.random.default_rng(7), 100_000), 0).astype(np.int64)
+    found, ordered = counted(values), np.sort(values)
+    for share in QUANTILES.values():
+        exact = ordered[math.ceil(share * len(values)) - 1]
+        assert abs((found.quantile(share) or 0.0) - exact) <= max(0.008 * exact, 0.5)
+    numbers = found.numbers()
+    assert numbers["latency"] == pytest.approx(values.mean() / 1e3)
+    assert numbers["max"] == values.max() / 1e3
+
+
+def test_buckets_are_where_the_engine_has_them() -> None:
+    for ns in (*range(2000), 10**6, 10**9 + 7, 2**40):
+        low, width = bounds(bucket(ns))
+        assert low < ns < low + width
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [(19, []), (20, ["p50"]), (999, ["p50", "p90", "p95"]), (10_000, list(QUANTILES))],
+)
+def test_a_quantile_of_too_few_is_missing(count: int, told: list[str]) -> None:
+    numbers = counted(np.arange(1, count + 1)).numbers()
+    assert [name for name in QUANTILES if name in numbers] == told
+
+
+def test_no_request_has_no_number() -> None:
+    assert Histogram.of([0, 0, 0]).numbers() == {}
