@@ -25,7 +25,7 @@ def nearest(word: object, valid: Iterable[str]) -> str:
     if not isinstance(word, str):
         return ""
     lowered = {v.lower(): v for v in valid}
-    matches = difflib.get_close_matches(word.lower(), lowered, 1)
+    matches = difflib.get_close_matches(word.lower(), lowered, 1, 0.7 if len(word) < 3 else 0.6)
     return lowered[matches[0]] if matches else ""
 
 

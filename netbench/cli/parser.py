@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -97,29 +97,40 @@ def run(argv: list[str]) -> int:
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
         iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
-        raise RequestError(f"the verb comes first; {_elsewhere(argv[:1]) or iperf}")
+        raise RequestError(f"the verb comes first; {_elsewhere(argv, argv[:1]) or iperf}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
+        hint = hints("options").get(argv[0], hint)
         raise RequestError(f"there is no verb {argv[0]!r}; {hint}")
     options, more = top.parse_known_args(argv)
     lists = ("words", "paths", "others")
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
         if words is None or any(word.startswith("-") for word in more):
-            hint = _elsewhere(more) or f"`{PROGRAM} help {argv[0]}` lists them"
-            raise RequestError(f"{argv[0]} has no option {' '.join(more)}; {hint}")
+            flags = [word for word in more if word.startswith("-")] or more
+            hint = _elsewhere(argv, flags) or f"`{PROGRAM} help {argv[0]}` lists them"
+            raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {hint}")
         words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
 
 
-def _elsewhere(words: list[str]) -> str:
-    """What does what another program's options do; "" where none is known."""
-    known = hints("options")
-    found = (known.get(word.partition("=")[0]) for word in words)
-    return "; ".join(dict.fromkeys(filter(None, found)))
+def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
+    """What does what another program's options do, or a key as a flag; "" where none is known."""
+    known, keys = hints("options"), hints("keys of transfer") if argv[0] == "transfer" else {}
+    found = []
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        word = name.removeprefix("--").replace("-", "_")
+        if key := keys.get(word, "").replace("KEY", word):
+            value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
+            unit = "s" if key in ("duration", "warmup", "sample") and value.isdigit() else ""
+            found.append(f"{key}={value}{unit} does that")
+        else:
+            found.append(known.get(f"{argv[0]}:{name}") or known.get(name, ""))
+    return "; ".join(filter(None, dict.fromkeys(found)))
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +26,15 @@ keys, each with an example:
   send=sendfile receive=splice    how bytes move: `list methods`
   source=FILE sink=FILE           from and to files; else from and to memory
   chunk=64K socket_buffer=1M      bytes a call, and of the sockets' buffers
-  congestion=cubic rate=940Mb/s pin=apart ip=6
+  congestion=cubic rate=940Mb/s pin=apart ip=6 port=5001 nodelay=true
+  request=1 response=1            requests of so many bytes, and their latency
+  mode=crr connections=16         with a connection each (cc: empty), 16 at once
+  depth=4 rate=1000/s             4 under way on each; so many offered a second
   hosts.HOST.address=10.0.0.2     where data goes, if not where SSH does
   pairs='{sender: HOST, receiver: here}'       the other way
   repeat.min=5                    runs of it, for an interval
   meters='[rusage, procstat, perf]'            what is counted: `list meters`
+all keys: docs/reference/campaign-file.md, or `schema`
 """
 KINDS: dict[str, dict[str, Any]] = {
     "flags with a value": {},
@@ -39,9 +42,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "flags": {"action": "store_const", "const": ""},
 }
 """Tables of iperf3's and netperf's flags, with what argparse has to know of them."""
+SIDES = {"CLIENT": "sender", "LOCAL": "send", "REMOTE": "receive", "SERVER": "receiver"}
 LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
-NO_METHOD = "nothing: netbench moves data by TCP; no requests, no UDP"
+NO_METHOD = "nothing: netbench moves TCP alone, in streams or in requests"
+NO_OPTION = "nothing: netbench knows no such option of netperf's"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,38 +100,49 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
     command in netbench's words.
     """
     given = dict(flags)
-    host = next((value for flag, value in flags if flag in ("-c", "-H") and value), "")
+    at = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    named = [value for flag, value in flags if flag in ("-c", "-H") and value]
+    host, *_ = (*named, *(word for word in words[:at] if "=" not in word), "")
     host = "" if host in LOCAL else host
     keys, rows = [host] if host else [], []
     known = {flag: does for kind in KINDS for flag, does in hints(kind).items()}
     if _is_netperf(given):
         known |= hints("flags of netperf")
-        known["-t"] = hints("tests of netperf").get(given.get("-t", ""), NO_METHOD)
-    for flag, value in flags:
-        template = known[flag]
-        if value == "0":
-            template = hints("flags whose value is 0").get(flag, template)
+        known["-t"] = hints("tests of netperf").get(given.get("-t", "TCP_STREAM"), NO_METHOD)
+    turned = "-R" in given or given.get("-t") == "TCP_MAERTS"
+    roles = dict(zip(SIDES, [*SIDES.values()][:: -1 if turned else 1], strict=True))
+    roles["HOST"] = host.rpartition("@")[2]
+
+    def add(flag: str, value: str, template: str) -> None:
         if (template == "{0}" and value in LOCAL) or ("HOST" in template and not host):
             template = HERE
-        # iperf3's rate is of each stream, and may have a burst; its affinity is of the client
-        whole = _times(value, given.get("-P", "1")) if flag == "-b" else value
-        if flag == "-A" and "," not in value:
-            template = "pin={{sender: {0}}}"
         found = [] if template.startswith("nothing") else template.split("; ")
-        mine = [part.format(*(whole.split(",") * 2)) for part in found]
-        mine = [key.replace("HOST", host.rpartition("@")[2]) for key in mine]
-        keys += mine
+        for role, side in roles.items():
+            found = [part.replace(role, side) for part in found]
+        # iperf3's rate is of each stream, and may have a burst
+        whole = _times(value, given.get("-P", "1")) if "rate=" in template else value.lstrip("-")
+        half = _times(value.rpartition(",")[2], "0.5")
+        mine = [part.format(*whole.split(",") * 2, half=half) for part in found]
+        keys.extend(mine)
         rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine)) or template))
-    keys += [word for word in words if "=" in word]
-    for flag, value in pairwise(word for word in words if "=" not in word):
-        if key := hints("netperf after --").get(flag):
-            keys.append(f"{key}={value.split(',')[0]}")
-            rows.append((f"  {flag} {value}", keys[-1]))
-    command = " ".join(map(shell_word, dict.fromkeys((*keys, *own))))
-    lacks = any(told.startswith("nothing:") for _, told in rows)
+
+    for flag, value in flags:
+        shape = value if value == "0" else "-" if value[:1] == "-" else "1" * ("," not in value)
+        add(flag, value, hints("flags of such a value").get(f"{flag}:{shape}", known[flag]))
+    keys += [word for word in words[:at] if "=" in word]
+    after = hints("netperf after --")
+    of_requests = any(key.startswith(("request", "mode")) for key in keys)
+    for flag, value in re.findall(r"(?:^|(?<= ))(-\S) ?((?!-)\S*)", " ".join(words[at:])):
+        own_does = after.get(f"requests:{flag}") if of_requests else None
+        add(flag, value, own_does or after.get(flag, NO_OPTION))
+    by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
+    command = " ".join(map(shell_word, by_key.values()))
+    told = f"transfer takes keys in place of the flags of iperf3 and netperf:\n{table(rows)}"
+    if known["-t"].startswith("nothing:"):
+        return told
+    lacks = any(does.startswith("nothing:") for _, does in rows)
     return (
-        "transfer takes keys in place of the flags of iperf3 and netperf:\n"
-        f"{table(rows)}\n{'without what there is not' if lacks else 'that is'}:\n"
+        f"{told}\n{'without what there is not' if lacks else 'that is'}:\n"
         f"  {PROGRAM} transfer {command}".rstrip()
     )
 
@@ -136,13 +152,14 @@ def _is_netperf(given: Mapping[str, str]) -> bool:
     has as few digits as.
     """
     time = "-c" not in given and re.fullmatch(r"\d{1,3}", given.get("-l", ""))
-    return "-H" in given or not re.fullmatch(r"[\d.]+", given.get("-t", "0")) or bool(time)
+    own = bool({"-H", "-r"} & given.keys())
+    return own or not re.fullmatch(r"[\d.]+", given.get("-t", "0")) or bool(time)
 
 
 def _times(rate: str, streams: str) -> str:
     """A rate of iperf3's for so many streams, without its burst; as it is where it is no number."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)(?:/.*)?", rate)
-    return f"{float(found[1]) * int(streams):g}{found[2]}" if found else rate
+    return f"{float(found[1]) * float(streams):g}{found[2]}" if found else rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -162,3 +179,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for kind, how in KINDS.items():
         for flag, names in synonyms(kind).items():
             parser.add_argument(*names, dest=flag, help=argparse.SUPPRESS, **how)
+    parser._has_negative_number_optionals.clear()  # for -4 and -6: -l may have -1000

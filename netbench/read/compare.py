@@ -20,7 +20,7 @@ from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
 from netbench.stats.by_boot import KERNEL, Builds, in_boots
-from netbench.stats.comparison import CHANGES, DEPENDENT, RESULT, Comparison, failures_said
+from netbench.stats.comparison import CHANGES, DEPENDENT, FEW, FEW_RUNS, Comparison, failures_said
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
 from netbench.stats.intervals import Numbers, means_of
@@ -48,10 +48,9 @@ class Sides:
         """Why there is no ratio; "" where there is one."""
         c = self.comparison
         if self.mine is None:
-            return absent(c.level, self.failed[0])
+            return absent(c.names[0], self.failed[0], c.metric)
         if self.base is None:
-            the = "" if c.factor == RESULT else "the baseline "
-            return absent(f"{the}{c.baseline}", self.failed[1])
+            return absent(c.names[1], self.failed[1], c.metric)
         return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
 
 
@@ -111,7 +110,7 @@ def changed(result: Result) -> set[Place]:
         for metric in result.metrics
         if metric in ("throughput", "transactions") or metric.endswith(("_cpu", "_demand"))
         for c in in_result(result, metric, asked.factor, asked.baseline, asked.margin)
-        if c.verdict in CHANGES
+        if c.verdict in CHANGES or (c.unsettled == FEW_RUNS and not c.low <= 1 <= c.high)
         for level in (c.level, c.baseline)
     }
 
@@ -177,7 +176,7 @@ def for_factor(
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
-            judged = [_withheld(c) if c.unit == "boot" else c for c in judged]
+            judged = [_withheld(c, repeat.max <= FEW) for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
         values = [paired(sides)[1] for sides in family]
@@ -243,14 +242,14 @@ def estimated(filled: Comparison, log_differences: Numbers) -> Comparison:
     return tested(filled.but(sd=float(means.sd)), *numbers)
 
 
-def _withheld(c: Comparison) -> Comparison:
-    """The comparison without a verdict: how many boots there are, and how many runs each has, was
-    no plan, so nothing says how often such an interval holds.
+def _withheld(c: Comparison, few: bool) -> Comparison:
+    """The comparison, without a verdict where the campaign is of few runs, or where its boots, and
+    how many runs each has, were no plan: nothing says how often such an interval holds.
     """
-    if math.isnan(c.low):
+    if math.isnan(c.low) or not (few or c.unit == "boot"):
         return c
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return c.but(verdict="inconclusive", unsettled=why)
+    return c.but(verdict="inconclusive", unsettled=FEW_RUNS if few else why)
 
 
 def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers) -> Comparison:

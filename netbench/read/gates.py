@@ -1,6 +1,6 @@
 """Gates: `throughput<-2%` falls where the whole interval of a change lies past it. What has no
-interval, or no ground for a verdict, cannot be judged; nor can two results without earlier ones,
-unless that is forced.
+interval, or no ground for a verdict, as few runs have none, cannot be judged; nor can two results
+without earlier ones, unless that is forced.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from netbench.read.metrics import METRICS
-from netbench.stats.comparison import NO_VERDICT, Comparison
+from netbench.stats.comparison import Comparison
 
 _GATE = re.compile(
     r"\s*([a-z_][a-z0-9_]*(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
@@ -99,7 +99,7 @@ def judge(
     """
 
     def is_known(c: Comparison) -> bool:
-        return not math.isnan(c.low) and (forced or not c.lacks_history) and c.verdict != NO_VERDICT
+        return not math.isnan(c.low) and (forced or not c.lacks_history) and not c.refused
 
     family = families.get(gate.metric, ())
     known = [c for c in family if is_known(c)]

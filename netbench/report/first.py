@@ -8,6 +8,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.units import count
@@ -20,7 +21,7 @@ from netbench.report.build import Report
 from netbench.report.label import explained
 from netbench.report.numbers import MISSING, share
 from netbench.report.phrases import fixed, in_short_of, title, where
-from netbench.report.sections.summary import TRYING, gone_along
+from netbench.report.sections.summary import gone_along
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 
@@ -66,6 +67,11 @@ def _cells(report: Report, width: int, room: int) -> list[str]:
     table = next((b for b in section.blocks if isinstance(b, Table)), None) if section else None
     if table is None or source.result.is_fleet or len(table.rows) == 1:
         return []
+    if text.fitted(table, width).columns != table.columns:  # what was asked for has room first
+        asked = {source.result.describe(metric).title for metric in source.answers}
+        heads = enumerate((head.kind != "key", head.name not in asked) for head in table.columns)
+        pick = itemgetter(*(at for at, _ in sorted(heads, key=itemgetter(1))))
+        table = replace(table, columns=pick(table.columns), rows=tuple(map(pick, table.rows)))
     order = list(range(len(table.rows)))
     if len(order) > CELLS:
         order.sort(key=lambda at: _rank(source, source.cells[at]))
@@ -151,8 +157,8 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
 
 
 def _words(source: Source, c: Comparison) -> tuple[str, str, str, str]:
-    """A change, its interval or why there is none, the verdict, and which of its family it is."""
+    """A change, its interval, the verdict; which of its family it is, and why it has none."""
     change, interval = in_short_of(c, source.answers[c.metric])
-    trying = source.result.repeat.max <= TRYING
-    verdict = "no verdict" if trying else f"{c.verdict}{', in doubt' if c.flags else ''}"
-    return change, interval or c.why, verdict, where(c, source.several, source.apart)
+    verdict = f"{c.verdict}{', in doubt' if c.flags else ''}"
+    place = where(c, source.several, source.apart)
+    return change, interval, verdict, f"{place}: {c.why}" if place and c.why else place or c.why

@@ -110,12 +110,12 @@ def _block(source: Source | None, block: Block, flames: str) -> dict[str, Any]:
     """
     if isinstance(block, Findings):
         made = [_card(item) for item in block.items]
+        drawn = groupby([c for c in made if c["spans"]], key=itemgetter("of"))
+        groups = [(of, [*cards]) for of, cards in drawn]
         return {
             "kind": "findings",
-            "groups": [
-                (of, [*cards])
-                for of, cards in groupby([c for c in made if c["spans"]], key=itemgetter("of"))
-            ],
+            "groups": groups,
+            "single": all(of and len(cards) == 1 for of, cards in groups),
             "lines": [each["sentence"] for each in made if not each["spans"]],
         }
     if isinstance(block, Prose):

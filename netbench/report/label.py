@@ -12,8 +12,8 @@ from netbench.report.blocks import Block, Plot, Section, Table
 LABEL = "emulated: facts, not speed"
 VIRTUAL = "virtual machine: costs are those of a VM"
 _MEANINGS = {
-    LABEL: "A program emulates the CPU: what was moved, refused and counted holds, and no time,"
-    " rate or cost below is that of a machine.",
+    LABEL: "A program emulates the CPU: what was moved, refused and counted holds; all times, rates"
+    " and costs below are the emulator's.",
     VIRTUAL: "Guests run under KVM: packets, interrupts and timers cost what they cost in a virtual"
     " machine; measure them on hardware.",
 }

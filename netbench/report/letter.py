@@ -139,7 +139,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
     marks = dict.fromkeys(flag for c in family for flag in c.flags)
     if marks:
         yield f"* {'; '.join(FLAGS[flag] for flag in marks)}"
-    for why in dict.fromkeys(c.unsettled for c in family if c.verdict == NO_VERDICT):
+    for why in dict.fromkeys(c.unsettled for c in family if c.refused):
         yield f"{NO_VERDICT}: {why}."
     for c in (c for c in family if c.failures):
         yield f"{where(c, source.several)} {c.sentence}".strip() + "."

@@ -15,7 +15,7 @@ from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.shown_levels import shown, used
 from netbench.report.numbers import share
-from netbench.stats.comparison import FLAGS, RESULT, Comparison
+from netbench.stats.comparison import FEW_RUNS, FLAGS, RESULT, Comparison
 from netbench.stats.words import TIMES, bounds, change, in_short, signed
 
 ALONE = "its process alone"
@@ -128,7 +128,8 @@ def gate_line(outcome: Outcome, several: bool) -> str:
     if unjudged:
         whys = [f"{_of(c, several)}{c.why or c.unsettled}" for c in unjudged]
         some = f" in {len(unjudged)} of {total}" if len(unjudged) < total else ""
-        parts.append(f"cannot be judged{some}: {listed(whys, NAMED)}")
+        cannot = "tell" if all(c.unsettled == FEW_RUNS for c in unjudged) else "be judged"
+        parts.append(f"cannot {cannot}{some}: {listed(whys, NAMED)}")
     return f"{outcome.gate.text}: {'; '.join(parts) or 'cannot be judged: nothing was compared'}."
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from netbench.base.units import count
 from netbench.stats.failures import Failures
+from netbench.stats.histogram import QUANTILES
 from netbench.stats.intervals import NAN
 from netbench.stats.words import bounds, change, times
 
@@ -27,6 +28,8 @@ SURE = (*CHANGES, "equivalent")
 VERDICTS = (*SURE, "inconclusive")
 NO_VERDICT = "no verdict"
 """In place of a verdict, where what was measured cannot carry one (grounds.py)."""
+FEW = 3  # runs of a cell, in one boot, that are for trying alone
+FEW_RUNS = f"too few runs (repeat.max is at most {FEW})"
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ class Comparison:
         return self.earlier is not None and self.earlier < 2
 
     @property
+    def refused(self) -> bool:
+        """Whether no interval, however narrow, would have given a verdict."""
+        return self.verdict == NO_VERDICT or self.unsettled == FEW_RUNS
+
+    @property
     def names(self) -> tuple[str, str]:
         """Level and baseline in words, with the factor; those of two results say enough."""
         if self.factor == RESULT:
@@ -113,7 +121,7 @@ _SIDES = {"sender": " on the sender", "receiver": " on the receiver"}
 
 def _verb(metric: str) -> tuple[str, str]:
     """The words for a metric: (verb, object)."""
-    bare, _, meter = metric.partition(".")
+    bare, _, meter = metric.partition(".") if metric not in QUANTILES else (metric, "", "")
     by = f", by {meter}" if meter else ""
     who, _, what = bare.partition("_")
     if what in _COSTS:

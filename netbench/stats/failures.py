@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from netbench.base.units import count
+from netbench.stats.histogram import LEAST, QUANTILES
 from netbench.stats.pairs import Series
 
 
@@ -30,9 +31,12 @@ class Failures:
     stands: bool = True
 
 
-def absent(name: str, failed: Series | None) -> str:
-    """Why a level or a result without any ok run has no comparison."""
+def absent(name: str, failed: Series | None, metric: str) -> str:
+    """Why a level or a result without any ok run that has the metric has no comparison."""
     if failed is None or not len(failed.values):
+        if share := QUANTILES.get(metric.rpartition("_")[2]):
+            needs = f"{round(LEAST / (1 - share)):,} requests that {metric} needs"
+            return f"no run of {name} has the {needs}"
         return f"{name} has no run here"
     return f"{name} has no ok run here: {count(len(failed.values), 'run')} failed"
 

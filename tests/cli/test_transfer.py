@@ -25,6 +25,17 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-c rcv -n 1G -l 128K -w 256K", "rcv bytes=1G chunk=128K socket_buffer=256K"),
         ("-b 100M -C bbr -Z", "rate=100Mb/s congestion=bbr send=sendfile"),
         ("-A 2 -N -O 1", "warmup=1s 'pin={sender: 2}' nodelay=true"),
+        ("rcv -P 4", "rcv streams=4"),
+        ("root@rcv -t 1 ip=6", "root@rcv duration=1s ip=6"),
+        (
+            "-c rcv -R -A 0,1",
+            "rcv 'pin={receiver: 0, sender: 1}' 'pairs={sender: rcv, receiver: here}'",
+        ),
+        (
+            "-Z -F f -B 127.0.0.2 -p 5201",
+            "source=f send=sendfile hosts.here.address=127.0.0.2 port=5201",
+        ),
+        ("-F f -S 1 -f M -k 9", "source=f send=readwrite"),
         ("-l 10", "duration=10s"),
         ("-l 8192 -b 100M/5", "chunk=8192 rate=100Mb/s"),
         (
@@ -41,6 +52,19 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-P 4 -b 100M -6", "streams=4 rate=400Mb/s ip=6"),
         ("-t TCP_RR -l 1", "request=1 response=1 duration=1s"),
         ("-H snd -l 1 -- -m 8K -s 64K,32K", "snd duration=1s chunk=8K send_buffer=64K"),
+        ("-t TCP_CRR -r 128,1K", "request=128 response=1K mode=crr"),
+        ("-t TCP_RR -- -r 128,1K -b 16 -D -o P50", "request=128 response=1K depth=16"),
+        ("-H rcv -- -D -K reno -P 1,2 -X", "rcv nodelay=true congestion=reno port=2"),
+        (
+            "-H rcv -t TCP_MAERTS -T 0,1 -- -s 64K -S 32K",
+            "rcv 'pairs={sender: rcv, receiver: here}' 'pin={receiver: 0, sender: 1}'"
+            " receive_buffer=64K send_buffer=32K",
+        ),
+        (
+            "-H rcv -I 95,10 -i 30,3 -P 0",
+            "rcv repeat.confidence=95% repeat.precision=5% repeat.min=3 repeat.max=30",
+        ),
+        ("-H rcv -l -1000 -I 99", "rcv bytes=1000 repeat.confidence=99%"),
     ],
 )
 def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
@@ -52,6 +76,15 @@ def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
     for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags.replace("--json", "")):
         assert any(row.startswith(f"  {flag} ") for row in rows), flag
     assert [row for row in rows if len(row) > 80] == []
+
+
+@pytest.mark.parametrize("test", ["UDP_RR", "SCTP_STREAM"])
+def test_no_command_is_offered_for_a_test_that_there_is_not(test: str) -> None:
+    done = call("transfer", "-H", "rcv", "-t", test)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"-t {test}" in done.stderr
+    assert "TCP" in done.stderr
+    assert "netbench transfer rcv" not in done.stderr
 
 
 @pytest.mark.root
@@ -101,7 +134,19 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
         (["transfer", "send=write", "send=sendfile"], "send is given twice"),
         (["transfer", "parallel=4"], "did you mean 'streams'?"),
         (["transfer", "source=/dev/null"], "sendfile, splice, mmap and readwrite send files"),
-        (["run", "c.yaml", "--runs", "5"], "repeat.min=5 does that"),
+        (
+            ["run", "c.yaml", "--runs", "5"],
+            "no option --runs; `--set repeat.min=5 --set repeat.max=5`",
+        ),
+        (["transfer", "h", "--streams", "4", "--bs=4k"], "streams=4 does that; chunk=4k does that"),
+        (["transfer", "--runtime=1"], "duration=1s does that"),
+        (["transfer", "request=1", "iodepth=4"], "of requests depth"),
+        (["transfer", "request=1", "rate=1000"], "of requests 1000/s"),
+        (["transfer", "sink=f", "fsync=on"], "window or after, got 'on' (from fsync=on)"),
+        (["run", "c.yaml", "--prepare", "x"], "`cache: cold`"),
+        (["report", "r", "-i", "x"], "`compare A B`"),
+        (["run", "c.yaml", "-i"], "the other cells run"),
+        (["batch", "b"], "`sweep:`"),
         (["report", "r", "-o", "x"], "`report R --html F`"),
         (["--list-tests"], "`init` lists campaigns"),
     ],

@@ -164,6 +164,8 @@ def rate_or_requests(rate: Kind) -> Kind:
 
     def parse(value: Plain) -> Any:
         match = re.fullmatch(PER_SECOND, value) if isinstance(value, str) else None
+        if isinstance(value, str) and value.isdigit():
+            raise expected("a rate such as 940Mb/s, or of requests 1000/s", value)
         if not match:
             return rate.parse(value)
         number = float(match[1]) * SCALES[match[2]]

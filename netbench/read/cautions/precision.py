@@ -220,8 +220,7 @@ def builds(evidence: Evidence) -> Cautions:
     number = {level: result.builds.get(level, 1) for level in levels if level in booted}
     if single := [level for level, n in number.items() if n == 1]:
         yield Caution(
-            f"One build of {listed(single, NAMED, ', ')}: a difference between kernels holds what"
-            " the layout of their code happens to be.",
+            f"One build of {listed(single, NAMED, ', ')}: code layout alone may make a difference.",
             evidence=PUBLISHED,
         )
     fewest = min(number.values())

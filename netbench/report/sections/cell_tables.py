@@ -15,7 +15,8 @@ from netbench.stats.by_boot import BOOTED
 
 def cells(source: Source) -> Section:
     """One row a cell and pair."""
-    described = [source.result.describe(name) for name in source.metrics]
+    shown = dict.fromkeys((*source.metrics, *source.answers))
+    described = [source.result.describe(name) for name in shown]
     mixed = len({c.unit for c in source.cells if c.n}) > 1
     rows = [
         {

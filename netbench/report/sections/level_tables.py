@@ -105,7 +105,8 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
         else "no margin, so nothing can be equivalent"
     )
     units = " or ".join(dict.fromkeys(x.unit for x in family if x.n))
-    how = f"paired by {units}" if c.against is None else f"of independent {units}s (Welch)"
+    paired = f"paired by {units}" if units else "of no paired runs"
+    how = paired if c.against is None else f"of independent {units}s (Welch)"
     earlier = [x.earlier for x in family if x.earlier and not x.lacks_history]
     if earlier:
         many = " to ".join(str(n) for n in dict.fromkeys((min(earlier), max(earlier))))
@@ -124,7 +125,7 @@ def _notes(family: Sequence[Comparison]) -> list[str]:
         for x in family
         if x.failures and not x.failures.stands
     ]
-    whys = dict.fromkeys(x.unsettled for x in family if x.verdict == NO_VERDICT)
+    whys = dict.fromkeys(x.unsettled for x in family if x.refused)
     notes += [f"{NO_VERDICT}: {why}." for why in whys]
     return notes
 

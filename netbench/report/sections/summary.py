@@ -13,7 +13,7 @@ from netbench.read.pivot import copies_here, pivots
 from netbench.read.shown_levels import NO_TOOL, shown
 from netbench.report.blocks import Block, Finding, Findings, Prose, Section, Span
 from netbench.report.label import explained, label_of
-from netbench.report.numbers import count, words
+from netbench.report.numbers import count, number, words
 from netbench.report.phrases import (
     control_lines,
     fixed,
@@ -25,11 +25,11 @@ from netbench.report.phrases import (
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
 from netbench.report.source import Source
-from netbench.stats.comparison import NO_VERDICT, VERDICTS, Comparison
+from netbench.stats.comparison import FEW, NO_VERDICT, VERDICTS, Comparison
 from netbench.stats.words import amount, percent
 
 SENTENCES = 8  # sentences that are all said; more are told as ranges
-NAMED, TRYING = 4, 3
+NAMED = 4
 STATUS_ORDER = ("converged", "max", "unstable", "failed", "refused", "unsupported", "interrupted")
 
 
@@ -185,7 +185,10 @@ def _finding(
     if len(mine) > 1:
         return found
     of = f"{title(first.metric, source.result)}, {' against '.join(first.names)}"
-    place = where(first, source.several, source.apart)
+    known = (cell.intervals.get(first.metric) for cell in cells[::-1] if cell)
+    unit = source.result.describe(first.metric).unit
+    told = f"{' to '.join(number(each.mean) for each in known if each)} {unit}, n {first.n}"
+    place = ", ".join(filter(None, (where(first, source.several, source.apart), told.strip())))
     return replace(found, head=in_short_of(first, family), of=of, place=place)
 
 
@@ -292,5 +295,5 @@ def _state(source: Source) -> str:
     if len(runs) > 1:
         took = format_duration((started.max() - started.min()).total_seconds())
         text += f", {took} from the first run to the start of the last"
-    few = "; few runs: for trying, no verdict" if source.result.repeat.max <= TRYING else ""
+    few = "; few runs: for trying, no verdict" if source.result.repeat.max <= FEW else ""
     return f"{text}{few}."

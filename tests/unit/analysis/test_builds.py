@@ -124,7 +124,7 @@ def cautions(result: Result) -> list[Caution]:
 
 def test_single_builds_are_cautioned_with_what_layout_alone_moved(tmp_path: Path) -> None:
     (warned,) = cautions(made(tmp_path / "a", builds=1))
-    assert warned.what.startswith("One build of base, patched: a difference between kernels holds")
+    assert warned.what.startswith("One build of base, patched: code layout alone may")
     assert "TCP_RR by 2 to 18%, TCP_STREAM by -1 to +2%" in warned.evidence
     assert "builds: 4" in warned.remedy
     assert cautions(made(tmp_path / "b")) == []

@@ -17,9 +17,11 @@ import scipy.stats
 
 from netbench.model import Repeat
 from netbench.read.compare import for_factor, in_result
+from netbench.read.gates import judge, parse
 from netbench.read.load import load
 from netbench.read.verdicts import corrected, judged
 from netbench.read.verdicts import tested as estimated
+from netbench.report.phrases import gate_line
 from netbench.stats.comparison import Comparison
 from netbench.stats.pairs import Series, differences
 from netbench.stats.words import bounds
@@ -176,10 +178,38 @@ def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None
     result = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
     asked = {"metric": "throughput", "factors": result.factors, "repeat": result.repeat}
     planned = [cell.factors for cell in result.cells]
-    missed = [("none", ""), ("apart", "sendfile has no run here")]
+    missed = [("none", ""), ("apart", "send=sendfile has no run here")]
     for cells, told in ((planned, missed), (planned[:3], missed[:1])):  # what was excluded is not
         found = for_factor(result.ok, "send", "readwrite", planned=cells, **asked)  # type: ignore[arg-type]
         assert [(c.context["pin"], c.why) for c in found] == told
+
+
+@pytest.mark.parametrize(
+    ("repeat", "verdict"),
+    [
+        (Repeat(min=3, max=3), "inconclusive"),
+        (Repeat(min=3, max=4), "better"),
+        (Repeat(min=3, max=3, boots=3), "better"),
+    ],
+)
+def test_few_runs_have_no_verdict(repeat: Repeat, verdict: str) -> None:
+    boots = {level: [repeat.boots > 1 and n for n in range(3)] for level in ("old", "new")}
+    runs = frame({"old": np.array([1.0, 1.01, 0.99]), "new": np.array([2.0, 2.01, 2.02])}, boots)
+    (found,) = compare(runs, repeat)
+    assert found.low > 1.5
+    assert (found.verdict, "few runs" in found.unsettled) == (verdict, verdict == "inconclusive")
+    assert ("few runs" in found.sentence) == found.refused
+    outcome = judge(parse("throughput>10%"), {"throughput": [found]})
+    assert (bool(outcome.fell), bool(outcome.unjudged)) == (not found.refused, found.refused)
+    assert ("cannot tell: x=new: too few runs" in gate_line(outcome, False)) == found.refused
+
+
+def test_a_quantile_that_no_run_has_requests_for_says_so() -> None:
+    runs = frame({"old": np.full(6, np.inf), "new": np.arange(1.0, 7.0)})
+    runs = runs.rename(columns={"throughput": "p99.9"}).replace(np.inf, np.nan)
+    (found,) = for_factor(runs, "x", "old", metric="p99.9", factors=["x"], repeat=FIXED)
+    assert found.why == "no run of x=old has the 10,000 requests that p99.9 needs"
+    assert found.sentence.startswith("x=new against x=old in p99.9: no comparison")
 
 
 @pytest.mark.parametrize(

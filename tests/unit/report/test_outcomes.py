@@ -13,6 +13,7 @@ from xml.etree import ElementTree as xml
 
 import pytest
 
+from netbench.cli.report import render
 from netbench.report import junit, ktap
 from netbench.report.build import Report, build
 from netbench.stats.comparison import NO_VERDICT
@@ -39,6 +40,18 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return build(made.write(tmp_path_factory.mktemp("r") / "r"))
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Three runs of levels far apart."""
+    made = Synth(
+        factors={"send": LEVELS[:2]},
+        runs=3,
+        compare={"factor": "send", "baseline": "readwrite"},
+        truth=lambda factors: (TRUTH[factors["send"]], 0.5, 0.5),
+    )
+    return build(made.write(tmp_path_factory.mktemp("few") / "r"))
+
+
 def test_each_comparison_is_a_subtest(report: Report) -> None:
     lines = ktap.render(report).splitlines()
     families = report.source.comparisons
@@ -54,6 +67,17 @@ def test_each_comparison_is_a_subtest(report: Report) -> None:
             assert (match[1] == "not ok") == worse
     for c in (c for family in families.values() for c in family):
         assert any(c.sentence in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "kind", ["first", "text", "markdown", "letter", "json", "junit", "ktap", "html"]
+)
+def test_few_runs_have_a_verdict_in_no_form(few: Report, kind: str) -> None:
+    told = render(few, kind)
+    assert "few runs" in " ".join(told.split())
+    assert re.search("inconclusive|SKIP|skipped", told)
+    told = re.sub(r"(?s)<style.*?</style>|is better|\"better\":", "", told)
+    assert re.findall("better|not ok|<failure", told) == []
 
 
 def test_junit_says_the_same(report: Report) -> None:
