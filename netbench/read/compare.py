@@ -15,12 +15,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from netbench.base.names import QUANTILES
 from netbench.model import Repeat
 from netbench.read.metrics import describe
 from netbench.read.result import Result
 from netbench.read.verdicts import at_level, corrected, stands, tested
 from netbench.stats.by_boot import KERNEL, Builds, in_boots
-from netbench.stats.comparison import CHANGES, DEPENDENT, FEW, FEW_RUNS, Comparison, failures_said
+from netbench.stats.comparison import (
+    CHANGES,
+    DEPENDENT,
+    FEW,
+    FEW_RUNS,
+    LATE_CLIENT,
+    Comparison,
+    failures_said,
+)
 from netbench.stats.dependence import correlations, followed, in_common, widened
 from netbench.stats.failures import absent, counted, ranked
 from netbench.stats.intervals import Numbers, means_of
@@ -29,6 +38,10 @@ from netbench.stats.pairs import NO_BUILDS, Rounds, Series, differences, rounds
 ZERO = "a run measured 0, which has no ratio"
 Place = tuple[str, str]
 """(cell, pair)"""
+
+
+LATE = 0.1  # of the latency: what a client's own delay may be
+LATENCIES = ("latency", *QUANTILES, "max")
 
 
 @dataclass(frozen=True)
@@ -176,7 +189,8 @@ def for_factor(
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
-            judged = [_withheld(c, repeat.max <= FEW) for c in judged]
+            few = FEW_RUNS if repeat.max <= FEW else ""
+            judged = [_withheld(c, few or _late(runs, c)) for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
         values = [paired(sides)[1] for sides in family]
@@ -242,14 +256,31 @@ def estimated(filled: Comparison, log_differences: Numbers) -> Comparison:
     return tested(filled.but(sd=float(means.sd)), *numbers)
 
 
-def _withheld(c: Comparison, few: bool) -> Comparison:
-    """The comparison, without a verdict where the campaign is of few runs, or where its boots, and
-    how many runs each has, were no plan: nothing says how often such an interval holds.
+def late_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of an open loop whose client's own delay is in what they measured."""
+    if not {"lateness_p99", "p99"} <= set(runs):
+        return runs[:0]
+    return runs[runs["lateness_p99"] > LATE * runs["p99"]]
+
+
+def _late(runs: pd.DataFrame, c: Comparison) -> str:
+    """Why a comparison of latencies has no verdict: a client was late; "" where none was."""
+    if c.metric not in LATENCIES:
+        return ""
+    late = late_of(runs)
+    for name, levels in {**c.context, "pair": c.pair}.items():
+        late = late[late[name] == levels]
+    return LATE_CLIENT if late[c.factor].isin([c.level, c.baseline]).any() else ""
+
+
+def _withheld(c: Comparison, instead: str) -> Comparison:
+    """The comparison, without a verdict where something else is said `instead`, or where its boots,
+    and how many runs each has, were no plan: nothing says how often such an interval holds.
     """
-    if math.isnan(c.low) or not (few or c.unit == "boot"):
+    if math.isnan(c.low) or not (instead or c.unit == "boot"):
         return c
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return c.but(verdict="inconclusive", unsettled=FEW_RUNS if few else why)
+    return c.but(verdict="inconclusive", unsettled=instead or why)
 
 
 def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers) -> Comparison:

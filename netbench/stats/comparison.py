@@ -30,6 +30,7 @@ NO_VERDICT = "no verdict"
 """In place of a verdict, where what was measured cannot carry one (grounds.py)."""
 FEW = 3  # runs of a cell, in one boot, that are for trying alone
 FEW_RUNS = f"too few runs (repeat.max is at most {FEW})"
+LATE_CLIENT = "the client was late: its own delay is in the latency"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Comparison:
     @property
     def refused(self) -> bool:
         """Whether no interval, however narrow, would have given a verdict."""
-        return self.verdict == NO_VERDICT or self.unsettled == FEW_RUNS
+        return self.verdict == NO_VERDICT or self.unsettled in (FEW_RUNS, LATE_CLIENT)
 
     @property
     def names(self) -> tuple[str, str]:

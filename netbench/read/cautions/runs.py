@@ -11,13 +11,13 @@ from netbench.base.names import QUANTILES
 from netbench.base.units import count, listed, said_of
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.cells import rows_by_cell
+from netbench.read.compare import late_of
 from netbench.read.epochs import BETWEEN
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
-LATE = 0.1  # of the latency: what a client's own delay may be
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
@@ -87,10 +87,7 @@ def client_limit(evidence: Evidence) -> Cautions:
     by more than a tenth of the latency: the client's own delay is in what it measured.
     """
     runs = evidence.result.ok
-    if not {"lateness_p99", "p99"} <= set(runs):
-        return
-    late = runs[runs["lateness_p99"] > LATE * runs["p99"]]
-    if len(late):
+    if len(late := late_of(runs)):
         worst = late["lateness_p99"].max()
         yield Caution(
             f"The client was late in {count(len(late), 'run')}: its requests began up to"
