@@ -38,8 +38,8 @@ _U64 = 2**64 - 1
 
 
 _DIGITS_MAX = 60
-LARGEST = 1e300
-"""Of a number that somebody prints: many of them have a sum."""
+LARGEST = 1e100
+"""Of a number that somebody prints: many of them have a sum, and that of their squares."""
 
 
 def _pattern(units: Iterable[str]) -> str:
@@ -128,7 +128,7 @@ def printed(text: str) -> tuple[float, str]:
 def _finite(number: float, text: str) -> float:
     """The number. Errors: ValueError where it is beyond all that a float holds."""
     if not abs(number) <= LARGEST:
-        raise ValueError(f"expected a number below 1e300, got {text[:40]!r}")
+        raise ValueError(f"expected a number below 1e100, got {text[:40]!r}")
     return number
 
 

@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from netbench.base.units import printed_rate, times
+from netbench.base.units import LARGEST, printed_rate, times
 from netbench.read.accounts import ACCOUNTS, SECONDS_OF, Account
 from netbench.read.counters import (
     NO_COUNTERS,
@@ -120,7 +120,7 @@ def metrics_of(
 
 def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:
     """CPU of each request in µs, by side and meter."""
-    rate = _not_0(metrics[TRANSACTIONS])
+    rate = where(metrics[TRANSACTIONS] > 1 / LARGEST, metrics[TRANSACTIONS])
     for name, cpus in metrics.items():
         if name.partition(".")[0] in CPU_NAMES:
             yield name.replace("_cpu", "_request_demand"), cpus * 1e6 / rate
