@@ -31,6 +31,7 @@ LINE = r"^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]*$"  # a level
 PAIRS_MAX = 100_000  # in all cells of a campaign
 RELEASE = "[A-Za-z0-9][A-Za-z0-9._+~-]*"  # as a kernel calls itself
 METRIC = "([a-z][a-z0-9_]{0,39}|p99[.]9)"
+CAPTURES_MAX = 64  # metrics that a tool prints: each has its table, its plot, its comparisons
 COLUMNS = (
     *("run", "cell", "pair", "block", "boot", "round", "build", "control", "status", "reason"),
     *("engaged", "started", "excluded", "noise", "label", "campaign", "result"),

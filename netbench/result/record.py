@@ -238,7 +238,8 @@ class Record(JsonObject):
     )
     proof: Annotated[Proof, "what shows that the methods did what they should"] = NO_PROOF
     captures: Annotated[
-        Mapping[MetricName, Capture], "of an external tool, by metric: what its output said"
+        Annotated[Mapping[MetricName, Capture], Field(max_length=names.CAPTURES_MAX)],
+        "of an external tool, by metric: what its output said",
     ] = field(default_factory=dict)
     unverified: Annotated[
         str, "why what arrived was not verified, where `verify` was asked for"

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from netbench.base.names import CAPTURES_MAX, is_measured, is_taken, name_pattern
 from netbench.base.names import METRIC as METRIC_NAME
-from netbench.base.names import is_measured, is_taken, name_pattern
 from netbench.campaign.messages import expected, listed, nearest, wrong
 from netbench.campaign.schema import kinds
 from netbench.campaign.schema.keys import Keys, optional, required
@@ -73,6 +73,8 @@ def _argv(value: Plain) -> tuple[str, ...]:
 def _captures(value: Plain) -> dict[str, str]:
     if not isinstance(value, dict) or not value:
         raise expected("a mapping of metrics and patterns", value)
+    if len(value) > CAPTURES_MAX:
+        raise wrong(f"expected at most {CAPTURES_MAX} metrics, got {len(value)}")
     for name in value:
         if not re.fullmatch(METRIC_NAME, name):
             raise expected("a metric's name such as latency_p99", name)
