@@ -327,7 +327,7 @@ class Flood(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no 
 
     @staticmethod
     def flood(channel: paramiko.Channel) -> None:
-        with suppress(OSError, paramiko.SSHException):
+        with suppress(OSError, EOFError, paramiko.SSHException):
             while not channel.closed:
                 channel.out_window_size = 1 << 30
                 channel.sendall_stderr(b"x" * 32768)
