@@ -11,7 +11,7 @@
 
 static const uint64_t HANDSHAKE_NS = 2000000000;
 
-static int bind_in_range(int fd, const struct nb_job *job, struct nb_error *error)
+int nb_bind_in_range(int fd, const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
 
@@ -44,7 +44,7 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 		return status;
 	listener->socket = status;
 	setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	status = bind_in_range(listener->socket, job, error);
+	status = nb_bind_in_range(listener->socket, job, error);
 	length = sizeof(address);
 	if (!status && getsockname(listener->socket, &address.any, &length))
 		status = nb_fail_errno(error, "listen", "check the receiver's data address",

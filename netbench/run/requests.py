@@ -39,11 +39,10 @@ def measured(
     """Metrics, and lines of samples, of what a client has read back. Nothing of bulk. Transactions
     are what was answered within the window; of an open loop `offered` is what was due in it.
     """
-    found = {
-        kind: Histogram.of(read[kind])
-        for kind in KINDS
-        if transfer.send in METHODS and kind in read
-    }
+    asked = [kind for kind in KINDS if transfer.send in METHODS and kind in read]
+    if any(read[kind] is None for kind in asked):
+        raise ValueError("a number of a histogram is missing")
+    found = {kind: Histogram.of(read[kind]) for kind in asked}
     if not found or not transfer.duration or not client.time_ns:
         return {}, []
     opened, closed, *_ = map(sum, proof["transactions"])

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from netbench.base.cancel import side_by_side
@@ -240,7 +241,8 @@ class Runner:
     ) -> Measurement:
         cell = unit.cell.transfer
         if "arrivals" in cell.options:  # at random, but the same again from the same seed
-            seed = (self._campaign.seed << 32) + number
+            what = f"{self._campaign.seed} {unit.pair.name} {number}"
+            seed = int.from_bytes(sha256(what.encode()).digest()[:6])
             cell = replace(cell, options={**cell.options, "seed": seed})
         if cell.tool.external:
             return external_tool.measure(cell, ends, self._sinks, number, start=start)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 BITS = 7
 """Buckets of a power of two, as a power of two: a bucket is at most 1/128 of its values wide."""
+BUCKETS = 36 << BITS
 LEAST = 10
 """Requests above a quantile without which it is not told: one of fewer is of chance alone."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -28,9 +29,17 @@ class Histogram:
 
     @staticmethod
     def of(numbers: Sequence[int]) -> Histogram:
-        """Of a worker's numbers: count, sum, most, then each bucket and its count."""
+        """Of a worker's numbers: count, sum, most, then each bucket and its count. Errors:
+        ValueError where they are none of a histogram.
+        """
         count, total, most, *rest = numbers
-        return Histogram(count, total, most, list(zip(rest[::2], rest[1::2], strict=True)))
+        buckets = list(zip(rest[::2], rest[1::2], strict=True))
+        places = [bucket for bucket, _ in buckets]
+        if places != sorted(set(places)) or not all(0 <= place < BUCKETS for place in places):
+            raise ValueError("buckets of a histogram are out of order, or are none")
+        if sum(number for _, number in buckets) != count:
+            raise ValueError("a histogram's buckets hold another number than it counted")
+        return Histogram(count, total, most, buckets)
 
     def quantile(self, share: float) -> float | None:
         """The ceil(share * count)-th smallest, in ns (Hyndman and Fan, 1996, type 1), as if those

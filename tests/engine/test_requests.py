@@ -64,8 +64,9 @@ def test_each_request_is_answered_once(
     verified.
     """
     sizes = {"request": asking, "response": answering, "depth": depth, "streams": connections}
-    if wait == "block":  # a thread a connection
-        threads = 0
+    if wait == "block":  # a thread a connection, which has few large ones under way
+        threads, depth = 0, 1 if asking > 65536 else depth
+        sizes["depth"] = depth
     client, server = run(pair, **sizes, threads=threads, wait=wait, verify=1)
     asked, answered = (side.total("request", "transactions") for side in (client, server))
     assert asked == answered
@@ -253,6 +254,12 @@ def test_a_rate_that_cannot_be_met_is_an_error() -> None:
 def test_waiting_in_the_call_has_no_open_loop() -> None:
     with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
         run(pair, request_rate=100, wait="block")
+
+
+def test_waiting_in_the_call_has_few_requests_of_any_size() -> None:
+    """Else both sides would wait for the other to read."""
+    with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
+        run(pair, depth=2, request=2**20, wait="block")
 
 
 @pytest.mark.parametrize("wait", WAITS)

@@ -67,3 +67,21 @@ def test_a_quantile_of_too_few_is_missing(count: int, told: list[str]) -> None:
 
 def test_no_request_has_no_number() -> None:
     assert Histogram.of([0, 0, 0]).numbers() == {}
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [1, 1, 1, 2**63, 1],
+        [1, 1, 1, -1, 1],
+        [2, 1, 1, 5, 1, 5, 1],
+        [2, 1, 1, 6, 1, 5, 1],
+        [3, 1, 1, 5, 1],
+        [1, 1, 1, 5],
+        [1, 1],
+    ],
+)
+def test_what_is_no_histogram_is_refused(numbers: list[int]) -> None:
+    """A hostile worker may send it."""
+    with pytest.raises(ValueError):  # noqa: PT011  # each its own
+        Histogram.of(numbers)

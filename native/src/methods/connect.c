@@ -233,7 +233,7 @@ static int begin_server(struct nb_flow *flow)
 
 	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (state->listener < 0 || nb_data_options(state->listener, flow->job, &flow->error) ||
-	    bind(state->listener, &at.any, length) || listen(state->listener, 128) ||
+	    nb_bind_in_range(state->listener, flow->job, &flow->error) ||
 	    getsockname(state->listener, &at.any, &length) ||
 	    send(flow->socket, &at.v4.sin_port, sizeof(at.v4.sin_port), MSG_NOSIGNAL) !=
 		    (ssize_t)sizeof(at.v4.sin_port))

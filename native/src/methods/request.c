@@ -169,6 +169,11 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 	if (rate && option(flow, WAIT) == BLOCK)
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
 			       "wait: block waits for responses, and an open loop for none");
+	if (depth_of(flow) > 1 && option(flow, WAIT) == BLOCK && longest > BATCH_BYTES)
+		return nb_fail(
+			error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
+			"wait: block with several requests of more than 64 KiB would wait for "
+			"the receiver, which waits for its responses to be taken");
 	client->room = response * depth_of(flow);
 	client->room =
 		client->room < BATCH_BYTES || response > BATCH_BYTES ? client->room : BATCH_BYTES;
