@@ -121,7 +121,7 @@ def metrics_of(
 def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:
     """CPU of each request in µs, by side and meter."""
     rate = where(metrics[TRANSACTIONS] > 1 / LARGEST, metrics[TRANSACTIONS])
-    for name, cpus in metrics.items():
+    for name, cpus in metrics.items() if is_known(rate) else ():
         if name.partition(".")[0] in CPU_NAMES:
             yield name.replace("_cpu", "_request_demand"), cpus * 1e6 / rate
 

@@ -15,9 +15,11 @@ from netbench import load
 from netbench.api import compare
 from netbench.base.errors import RequestError
 from netbench.read.campaigns import find
+from netbench.read.derive import metrics_of
 from netbench.report import csv, plots
 from netbench.report.blocks import Plot
 from netbench.report.source import Source
+from netbench.result.record import parse_record
 from netbench.tables.database import Database
 from netbench.tables.exports import otava
 from tests.support.synthetic import Synth
@@ -183,3 +185,19 @@ def test_quantiles_are_curves_with_their_intervals(tmp_path: Path) -> None:
         assert means == [cell.intervals[name].mean for name in levels]
     section = next(s for s in load(folder).report.sections if s.key == "cells")
     assert next(b.kind for b in section.blocks if isinstance(b, Plot)) == "quantiles"
+
+
+def test_a_run_without_a_request_has_no_cpu_of_one(tmp_path: Path) -> None:
+    """Alone, as the ledger of a campaign sees it, and among others."""
+
+    def edit(record: dict[str, Any]) -> dict[str, Any]:
+        said = {"text": "", "value": float(record["run"] > 1), "unit": "1/s"}
+        return record | {"captures": {"transactions": said}}
+
+    folder = Synth({"send": ("request",)}, edit=edit, runs=3).write(tmp_path / "r")
+    runs = load(folder).runs
+    assert runs["system_request_demand"].isna().tolist() == [True, False, False]
+    line = (folder / "records.jsonl").read_bytes().splitlines()[0]
+    alone = metrics_of(parse_record(line, "a test"), {}, True)
+    assert alone["transactions"] == 0
+    assert not [name for name in alone if "request_demand" in name]
