@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from netbench import api
-from netbench.base.errors import RequestError
+from netbench.base.errors import CampaignError, RequestError
 from netbench.base.hints import hints, synonyms
 from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say, table, tell
@@ -119,6 +119,8 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
         found = [] if template.startswith("nothing") else template.split("; ")
         for role, side in roles.items():
             found = [part.replace(role, side) for part in found]
+        if not template.startswith(("duration", "warmup")) and re.fullmatch(r"[\d.]+[mg]", value):
+            value = value.upper()  # m and g are theirs for M and G
         # iperf3's rate is of each stream, and may have a burst
         whole = _times(value, given.get("-P", "1")) if "rate=" in template else value.lstrip("-")
         half = _times(value.rpartition(",")[2], "0.5")
@@ -141,10 +143,25 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
     if known["-t"].startswith("nothing:"):
         return told
     lacks = any(does.startswith("nothing:") for _, does in rows)
+    refused = _refused([*by_key.values()])
     return (
         f"{told}\n{'without what there is not' if lacks else 'that is'}:\n"
         f"  {PROGRAM} transfer {command}".rstrip()
+        + (f"\nbut for this: {refused}" if refused else "")
     )
+
+
+def _refused(words: Sequence[str]) -> str:
+    """Why a campaign of these keys is refused, but for those of hosts; "" where it is not."""
+    from netbench import campaign
+
+    try:
+        campaign.transfer_cell(
+            [word for word in words if "=" in word and not word.startswith(("pairs=", "hosts."))]
+        )
+    except CampaignError as error:
+        return str(error)
+    return ""
 
 
 def _is_netperf(given: Mapping[str, str]) -> bool:

@@ -50,6 +50,8 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-u --bidir -s duration=1s", "duration=1s"),
         ("-c localhost -R -t 1 --json", "duration=1s --json"),
         ("-P 4 -b 100M -6", "streams=4 rate=400Mb/s ip=6"),
+        ("-w 10m -n 1g", "bytes=1G socket_buffer=10M"),
+        ("-b 10m", "rate=10Mb/s"),
         ("-t TCP_RR -l 1", "request=1 response=1 duration=1s"),
         ("-H snd -l 1 -- -m 8K -s 64K,32K", "snd duration=1s chunk=8K send_buffer=64K"),
         ("-t TCP_CRR -r 128,1K", "request=128 response=1K mode=crr"),
@@ -155,3 +157,9 @@ def test_first_guesses_get_a_hint(words: list[str], said: str) -> None:
     done = call(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in " ".join(done.stderr.split())
+
+
+def test_a_translation_that_is_refused_says_why() -> None:
+    done = call("transfer", "-P", "5000")
+    assert "transfer streams=5000" in done.stderr
+    assert "but for this: transfer: transfer.streams: expected a number" in done.stderr
