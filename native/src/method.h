@@ -10,7 +10,7 @@
 
 #include "flow.h"
 
-enum { NB_PROOFS_MAX = 8 };
+enum { NB_PROOFS_MAX = 8, NB_OWED_SECONDS = 10 };
 
 struct nb_method {
 	const char *name;
@@ -51,7 +51,8 @@ struct nb_method {
 	 * under way when the window opens. 0, or negative with flow->error filled. Optional.
 	 */
 	int (*drain)(struct nb_flow *flow);
-	/* Whether it has still something to send, or to wait for, after the stop. Optional. */
+	/* Whether it has still something to send, or to wait for, after the stop: for at most
+	 * NB_OWED_SECONDS. Optional. */
 	int (*owes)(const struct nb_flow *flow);
 	/* Whether each stream of that job has a thread of its own, beside NB_ALONE. Optional. */
 	int (*alone)(const struct nb_job *job);

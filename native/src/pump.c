@@ -267,7 +267,6 @@ static int await_ready(const struct ready_set *set, struct epoll_event *ready, i
 /* Whether a thread goes on after its stop, for what its flows owe: not for ever. */
 static int still_owes(const struct nb_flow *flows, uint64_t *since)
 {
-	enum { OWED_SECONDS = 10 };
 	int owing = 0;
 
 	if (!flows->method->owes || atomic_load(&flows->control->abort))
@@ -275,7 +274,7 @@ static int still_owes(const struct nb_flow *flows, uint64_t *since)
 	*since = *since ? *since : nb_now();
 	for (uint32_t i = 0; !owing && i < flows->thread_group; i++)
 		owing = !flows[i].failed && flows[i].method->owes(&flows[i]);
-	return owing && nb_now() < *since + OWED_SECONDS * 1000000000ULL;
+	return owing && nb_now() < *since + NB_OWED_SECONDS * 1000000000ULL;
 }
 
 /* Whether a flow has another turn, after so many turns of one look in which it moved so many bytes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import threading
@@ -101,6 +102,19 @@ def test_a_server_of_connections_that_dies_is_an_error(mode: str) -> None:
         os.kill(pair.receiver.hello.pid, signal.SIGKILL)
         with pytest.raises((EngineError, Lost), match="connection"):
             pair.sender.await_edge(Edge.CLOSE, 10)
+
+
+def test_a_server_that_cannot_accept_is_an_error() -> None:
+    with open_pair() as pair:
+        pair.prepare("connect", "connect", mode="cc", **{**WINDOW, "duration": 30_000 * MS})
+        pair.start(bounded=False)
+        for worker in (pair.sender, pair.receiver):
+            worker.await_edge(Edge.OPEN, 10)
+        pid, files = pair.receiver.hello.pid, resource.RLIMIT_NOFILE
+        found = resource.prlimit(pid, files, (0, 0))
+        with pytest.raises(EngineError, match="accepting: Too many open files"):
+            pair.receiver.await_edge(Edge.CLOSE, 5)
+        resource.prlimit(pid, files, found)
 
 
 def test_connections_can_be_given_up(pair: Pair) -> None:

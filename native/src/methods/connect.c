@@ -16,9 +16,8 @@
 #include "../data_socket.h"
 #include "../direct.h"
 #include "request.h"
-#include "socket_options.h"
 
-enum { REQUEST = NB_BUSY_POLL + 1, RESPONSE, MODE };
+enum { REQUEST, RESPONSE, MODE };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
@@ -28,15 +27,10 @@ static const struct timeval LOOK = { .tv_usec = 100000 };
 static const uint64_t PATIENCE_NS = 10000000000; /* for one connection */
 
 #define OPTIONS                                                                                    \
-	NB_RECEIVER_OPTIONS, [REQUEST] = { "request",	     "bytes of a request",                 \
-					   .flags = NB_USER, .type = NB_SIZE,                      \
-					   .minimum = 1,     .maximum = 16 << 20 },                \
-			     [RESPONSE] = { "response",	      "bytes of a response",               \
-					    .flags = NB_USER, .type = NB_SIZE,                     \
-					    .minimum = 1,     .maximum = 16 << 20 },               \
-			     [MODE] = { "mode",                                                    \
-					"a request over a connection each (crr), or none (cc)",    \
-					.flags = NB_USER, .type = NB_WORD, .words = "crr cc" }
+	[REQUEST] = NB_REQUEST_SIZE("request", "bytes of a request"),                              \
+	[RESPONSE] = NB_REQUEST_SIZE("response", "bytes of a response"),                           \
+	[MODE] = { "mode", "a request over a connection each (crr), or none (cc)",                 \
+		   .flags = NB_USER, .type = NB_WORD, .words = "crr cc" }
 #define PROOFS                                                                                     \
 	[TRANSACTIONS] = { "transactions", "connections that did what they should",                \
 			   .flags = NB_MUST_MOVE },                                                \
@@ -259,6 +253,8 @@ static int accept_next(struct nb_flow *flow)
 			close(fd);
 			continue;
 		}
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			return (int)fail(flow, "accepting");
 		poll(look, 2, -1);
 		if (look[1].revents && !look[0].revents)
 			return -1;
@@ -274,7 +270,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 
 	(void)most;
 	if (fd < 0)
-		return 0;
+		return flow->error.code ? -1 : 0;
 	state->begun = nb_now();
 	if (set_up(fd, flow, &flow->error))
 		status = -1;

@@ -24,51 +24,40 @@
 #include "request.h"
 #include "socket_options.h"
 
-enum { SIZE_MAX_BYTES = 16 << 20, DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
-enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, RATE, ARRIVALS, SEED };
+enum { DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
+enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, MODE, RATE, ARRIVALS, SEED };
 enum { EPOLL, BLOCK, SPIN };
 enum { FIXED, POISSON };
 enum { TRANSACTIONS, SENDS, RECEIVES };
-static const uint64_t BACKLOG_NS = 10000000000; /* that an open loop has to send what was due */
 
 #define WAIT_OPTION                                                                                \
 	{ "wait",                                                                                  \
 	  "how a thread waits for its connections: epoll(7), in the call itself (block), "         \
 	  "or by looking again and again (spin)",                                                  \
 	  .words = "epoll block spin", .flags = NB_USER, .type = NB_WORD }
-#define SIZE_OPTION(name, about)                                                                   \
-	{ name, about, .flags = NB_USER, .type = NB_SIZE, .minimum = 1, .maximum = SIZE_MAX_BYTES }
-
 #define MODE_OPTION                                                                                \
 	{ "mode",                                                                                  \
 	  "requests over connections that stay (rr), one over a connection each (crr), or "        \
 	  "connections alone (cc)",                                                                \
 	  .words = "rr", .flags = NB_USER, .type = NB_WORD }
 
+#define OPTIONS                                                                                    \
+	NB_RECEIVER_OPTIONS, [WAIT] = WAIT_OPTION,                                                 \
+			     [REQUEST] = NB_REQUEST_SIZE("request", "bytes of a request"),         \
+			     [RESPONSE] = NB_REQUEST_SIZE("response", "bytes of a response"),      \
+			     [DEPTH] = { "depth", "requests at a time on a connection",            \
+					 .flags = NB_USER, .minimum = 1, .maximum = DEPTH_MAX },   \
+			     [MODE] = MODE_OPTION
+
 static const struct nb_field options_of_client[] = {
-	NB_RECEIVER_OPTIONS,
-	[WAIT] = WAIT_OPTION,
-	[REQUEST] = SIZE_OPTION("request", "bytes of a request"),
-	[RESPONSE] = SIZE_OPTION("response", "bytes of a response"),
-	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
-		    .maximum = DEPTH_MAX },
+	OPTIONS,
 	[RATE] = { "request_rate", "requests a second over all connections: an open loop",
 		   .minimum = 1, .maximum = 1000000000 },
 	[ARRIVALS] = { "arrivals", "when requests of an open loop are due: evenly, or at random",
 		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD },
 	[SEED] = { "seed", "of random arrivals" },
-	MODE_OPTION,
 };
-
-static const struct nb_field options_of_server[] = {
-	NB_RECEIVER_OPTIONS,
-	[WAIT] = WAIT_OPTION,
-	[REQUEST] = SIZE_OPTION("request", "bytes of a request"),
-	[RESPONSE] = SIZE_OPTION("response", "bytes of a response"),
-	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
-		    .maximum = DEPTH_MAX },
-	MODE_OPTION,
-};
+static const struct nb_field options_of_server[] = { OPTIONS };
 
 #define PROOFS                                                                                     \
 	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE }, \
@@ -98,8 +87,7 @@ struct client {
 };
 
 struct server {
-	size_t got; /* of the request that arrives */
-	size_t room;
+	size_t got;		  /* of the request that arrives */
 	unsigned char *responses; /* as many as BATCH_BYTES hold, or one */
 	size_t batch;
 };
@@ -175,8 +163,7 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 			"wait: block with several requests of more than 64 KiB would wait for "
 			"the receiver, which waits for its responses to be taken");
 	client->room = response * depth_of(flow);
-	client->room =
-		client->room < BATCH_BYTES || response > BATCH_BYTES ? client->room : BATCH_BYTES;
+	client->room = client->room < BATCH_BYTES ? client->room : BATCH_BYTES;
 	if (nb_flow_buffer(flow, longest + client->room, error))
 		return -(int)error->code;
 	client->received = flow->buffer + longest;
@@ -195,8 +182,7 @@ static int open_server(struct nb_flow *flow, struct nb_error *error)
 		return -NB_ERR_MEMORY;
 	server->batch = response < BATCH_BYTES ? BATCH_BYTES / response : 1;
 	server->batch = server->batch < depth_of(flow) ? server->batch : depth_of(flow);
-	server->room = request > BATCH_BYTES ? request : BATCH_BYTES;
-	if (nb_flow_buffer(flow, longest + server->batch * response + server->room, error))
+	if (nb_flow_buffer(flow, longest + server->batch * response + BATCH_BYTES, error))
 		return -(int)error->code;
 	server->responses = flow->buffer + longest;
 	for (size_t i = 0; i < server->batch; i++)
@@ -345,6 +331,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 		if (write_all(flow, flow->buffer, size, client))
 			return -1;
 		sent += (ssize_t)size;
+		now = nb_now();
 	}
 	return sent;
 }
@@ -391,9 +378,9 @@ static int drain_client(struct nb_flow *flow)
 	if (may_begin(flow, client))
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
 			       "ask for a lower rate, more connections or a greater depth",
-			       "requests that were due in the window could not be sent within %.0f "
+			       "requests that were due in the window could not be sent within %d "
 			       "s after it: the rate cannot be met",
-			       (double)BACKLOG_NS * 1e-9);
+			       NB_OWED_SECONDS);
 	return 0;
 }
 
@@ -406,7 +393,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 
 	(void)most;
 	do {
-		got = nb_recv(flow->socket, bytes, server->room, 0);
+		got = nb_recv(flow->socket, bytes, BATCH_BYTES, 0);
 		nb_count(flow, RECEIVES, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

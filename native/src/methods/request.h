@@ -6,6 +6,9 @@
 #include "../histogram.h"
 #include "../method.h"
 
+#define NB_REQUEST_SIZE(name, about)                                                               \
+	{ name, about, .flags = NB_USER, .type = NB_SIZE, .minimum = 1, .maximum = 16 << 20 }
+
 /* Whether a request that began then is one of the window. */
 static inline int nb_in_window(const struct nb_flow *flow, uint64_t begun)
 {

@@ -384,5 +384,9 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	}
 	if (failures > 1 && error)
 		add_count(error, failures - 1);
+	if (!failures && !scope && *stack)
+		code = nb_fail(error, NB_ERR_SYSTEM, "undo", "run `netbench restore`",
+			       "what another run has changed since is in the way: its helper has "
+			       "ended without undoing it, or does not end");
 	return code;
 }
