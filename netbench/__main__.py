@@ -131,6 +131,12 @@ def _defect(error: Exception) -> int:
     if "cffi library" in str(error):  # it lacks a name
         _complain("the built engine is older than its source: run `make`")
         return RequestError.exit_code
+    if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("netbench"):
+        _complain(
+            f"{sys.executable} has no package {error.name}: in a clone, run `make` and then"
+            " `.venv/bin/python -m netbench`"
+        )
+        return RequestError.exit_code
     if sys.flags.dev_mode:
         raise error
     frame = error.__traceback__

@@ -124,8 +124,10 @@ def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
     for flag in flags:
         name, _, value = flag.partition("=")
         word = name.removeprefix("--").replace("-", "_")
-        if key := keys.get(word, "").replace("KEY", word):
-            value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
+        value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
+        if does := keys.get(f"{word}:{value}"):
+            found.append(f"{does} does that")
+        elif key := keys.get(word, "").replace("KEY", word):
             unit = "s" if key in ("duration", "warmup", "sample") and value.isdigit() else ""
             found.append(f"{key}={value}{unit} does that")
         else:

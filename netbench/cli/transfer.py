@@ -129,7 +129,8 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
         rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine)) or template))
 
     for flag, value in flags:
-        shape = value if value == "0" else "-" if value[:1] == "-" else "1" * ("," not in value)
+        count = 1 + bool(re.fullmatch(r"[\d.]+,[\d.]+", value))
+        shape = value if value in ("", "0") else "-" if value[:1] == "-" else str(count)
         add(flag, value, hints("flags of such a value").get(f"{flag}:{shape}", known[flag]))
     keys += [word for word in words[:at] if "=" in word]
     after = hints("netperf after --")

@@ -66,6 +66,12 @@ SHORT = "duration=50ms warmup=10ms".split()
             "-H rcv -I 95,10 -i 30,3 -P 0",
             "rcv repeat.confidence=95% repeat.precision=5% repeat.min=3 repeat.max=30",
         ),
+        ("-c -C", ""),
+        (
+            "-T 0,1 -I 99,5 -i 10,3",
+            "'pin={sender: 0, receiver: 1}' repeat.confidence=99%"
+            " repeat.precision=2.5% repeat.min=3 repeat.max=10",
+        ),
         ("-H rcv -l -1000 -I 99", "rcv bytes=1000 repeat.confidence=99%"),
     ],
 )
@@ -142,6 +148,10 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
         ),
         (["transfer", "h", "--streams", "4", "--bs=4k"], "streams=4 does that; chunk=4k does that"),
         (["transfer", "--runtime=1"], "duration=1s does that"),
+        (["transfer", "--direct=1", "--ioengine", "io_uring"], "direct=on does that; send=uring"),
+        (["transfer", "--ioengine=libaio"], "nothing of `list methods` does that"),
+        (["run", "-P", "threads", "1", "8"], "a campaign's `sweep:` does that"),
+        (["rrul", "-H", "h"], "flent loads a link both ways"),
         (["transfer", "request=1", "iodepth=4"], "of requests depth"),
         (["transfer", "request=1", "rate=1000"], "of requests 1000/s"),
         (["transfer", "sink=f", "fsync=on"], "window or after, got 'on' (from fsync=on)"),

@@ -306,6 +306,14 @@ def test_unwritable_streams_do_not_change_another_exit_status(
 # The controller
 
 
+def test_a_python_without_the_packages_says_what_to_do() -> None:
+    argv = [sys.executable, "-S", "-m", "netbench", "transfer", "duration=1s"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{sys.executable} has no package" in done.stderr
+    assert "run `make`" in done.stderr
+
+
 def test_an_unexpected_exception_is_reported_without_a_traceback() -> None:
     code = "import sys; from netbench import __main__\nfrom netbench.cli import parser\nparser.run = lambda argv: {}['nothing']\nsys.exit(__main__.main(['plan', 'c']))"
     plain, dev = (
