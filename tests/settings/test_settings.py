@@ -766,6 +766,9 @@ def test_what_lies_below_a_killed_helper_is_left_to_restore(
             holder(place, worker, journal, commands).hold(parsed([mine]))
         os.kill(pair["upper"].hello.pid, signal.SIGKILL)
         for worker in reversed(pair.values()):
+            if worker is pair["lower"]:
+                with pytest.raises(EngineError, match="run `netbench restore`"):
+                    worker.undo()
             worker.abandon()
             with suppress(ChildProcessError):
                 os.waitpid(worker.hello.pid, 0)
