@@ -296,6 +296,7 @@ static int has_turn(const struct nb_flow *flow, uint32_t events, size_t turns, s
 static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t index, uint32_t events)
 {
 	size_t turns = 0, total = 0;
+	int left = flow->rest_length > 0, answers = flow->job->role == NB_ROLE_RECEIVE;
 	ssize_t moved;
 
 	do {
@@ -308,6 +309,8 @@ static int serve_flow(struct ready_set *set, struct nb_flow *flow, uint32_t inde
 		}
 		total += (size_t)moved;
 	} while (has_turn(flow, events, ++turns, total));
+	if (answers && left != (flow->rest_length > 0))
+		set_events(set, flow, index, EPOLL_CTL_MOD, left ? set->events : EPOLLOUT);
 	set_aside(set, flow, index);
 	return total > 0;
 }

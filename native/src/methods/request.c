@@ -88,6 +88,7 @@ struct client {
 
 struct server {
 	size_t got;		  /* of the request that arrives */
+	size_t owed;		  /* bytes of responses that are not written yet */
 	unsigned char *responses; /* as many as BATCH_BYTES hold, or one */
 	size_t batch;
 };
@@ -265,30 +266,24 @@ static ssize_t take_responses(struct nb_flow *flow, struct client *client, uint6
 	return got;
 }
 
-/* Write all of it; meanwhile a client takes responses, for which a full receiver waits. 0, or <0.
- */
-static int write_all(struct nb_flow *flow, const unsigned char *bytes, size_t length,
-		     struct client *client)
+/* Write a request; meanwhile responses are taken, for which a full receiver waits. 0, or <0. */
+static int write_request(struct nb_flow *flow, struct client *client, size_t length)
 {
 	uint64_t now;
 
 	for (size_t done = 0; done < length;) {
-		ssize_t sent = nb_write(flow->socket, bytes + done, length - done);
+		ssize_t sent = nb_write(flow->socket, flow->buffer + done, length - done), got = 0;
 
 		nb_count(flow, SENDS, 1);
 		if (sent > 0)
 			done += (size_t)sent;
-		else if (errno == EAGAIN)
-			nb_flow_poll(flow,
-				     client && client->under_way ? POLLIN | POLLOUT : POLLOUT);
-		else if (errno != EINTR)
+		else if (errno == EAGAIN) {
+			nb_flow_poll(flow, POLLIN | POLLOUT);
+			got = take_responses(flow, client, &now);
+		} else if (errno != EINTR)
 			return (int)nb_flow_fail_write(flow);
-		if (sent < 0 && errno == EAGAIN && client && client->under_way) {
-			ssize_t got = take_responses(flow, client, &now);
-
-			if (got < 0 && got != NB_NOTHING)
-				return -1;
-		}
+		if (got < 0 && got != NB_NOTHING)
+			return -1;
 	}
 	return 0;
 }
@@ -328,7 +323,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 						  (option(flow, ARRIVALS) == POISSON
 							   ? exponential(&client->random)
 							   : 1));
-		if (write_all(flow, flow->buffer, size, client))
+		if (write_request(flow, client, size))
 			return -1;
 		sent += (ssize_t)size;
 		now = nb_now();
@@ -384,12 +379,39 @@ static int drain_client(struct nb_flow *flow)
 	return 0;
 }
 
+/* Write what is owed, as much as the connection takes: its thread serves others too. */
+static ssize_t answer(struct nb_flow *flow, const unsigned char *from, size_t length)
+{
+	struct server *server = flow->state;
+	size_t response = size_of(flow, RESPONSE), moved = 0;
+
+	(void)from;
+	(void)length;
+	while (server->owed) {
+		size_t at = (response - server->owed % response) % response;
+		size_t room = server->batch * response - at;
+		ssize_t sent = nb_write(flow->socket, server->responses + at,
+					server->owed < room ? server->owed : room);
+
+		nb_count(flow, SENDS, 1);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0 && nb_flow_later(flow))
+			return nb_flow_leave(flow, server->responses, 1, moved);
+		if (sent < 0)
+			return nb_flow_fail_write(flow);
+		server->owed -= (size_t)sent;
+		moved += (size_t)sent;
+	}
+	return (ssize_t)moved;
+}
+
 static ssize_t step_server(struct nb_flow *flow, size_t most)
 {
 	struct server *server = flow->state;
 	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE), whole;
 	unsigned char *bytes = server->responses + server->batch * response;
-	ssize_t got;
+	ssize_t got, sent;
 
 	(void)most;
 	do {
@@ -404,14 +426,9 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	whole = server->got / request;
 	server->got %= request;
 	nb_count(flow, TRANSACTIONS, whole);
-	while (whole) {
-		size_t together = whole < server->batch ? whole : server->batch;
-
-		if (write_all(flow, server->responses, together * response, NULL))
-			return -1;
-		whole -= together;
-	}
-	return got;
+	server->owed = whole * response;
+	sent = answer(flow, NULL, 0);
+	return sent < 0 && sent != NB_NOTHING ? sent : got;
 }
 
 const struct nb_method nb_send_request = {
@@ -442,5 +459,6 @@ const struct nb_method nb_receive_request = {
 	.open = open_server,
 	.connected = connected,
 	.step = step_server,
+	.resume = answer,
 	.alone = waits_in_calls,
 };
