@@ -56,7 +56,7 @@ def run(pair: Pair, through: dict[str, Any] | None = None, **options: Any) -> tu
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize(
     ("asking", "answering", "connections", "depth", "threads"),
-    [(1, 1, 1, 1, 0), (9, 70_000, 3, 1, 0), (300_000, 1, 2, 4, 2), (16, 4096, 8, 16, 2)]
+    [(1, 1, 1, 1, 0), (9, 70_000, 3, 1, 0), (300_000, 1, 2, 4, 2), (16, 4096, 8, 16, 2)],
 )
 def test_each_request_is_answered_once(
     pair: Pair, asking: int, answering: int, connections: int, depth: int, threads: int, wait: str

@@ -87,6 +87,15 @@ def test_any_other_bad_line_is_an_error_with_its_number(
     assert said in str(error.value)
 
 
+def test_a_plan_whose_baseline_no_cell_has(tmp_path: Path) -> None:
+    folder = Synth(runs=1).write(tmp_path / "r")
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["compare"] = {"factor": "send", "baseline": "nosuch"}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(StoreError, match=r"plan\.json: .*no cell has its baseline 'nosuch'"):
+        load(folder)
+
+
 @pytest.mark.parametrize("gone", ["plan.json", "records.jsonl"])
 def test_a_folder_that_is_no_result(tmp_path: Path, gone: str) -> None:
     folder = Synth(runs=1).write(tmp_path / "r")
