@@ -54,6 +54,11 @@ def load(path: Path | str, observe: Callable[[Runs], None] = lambda runs: None) 
     if not (folder / "records.jsonl").is_file() or not (folder / "plan.json").is_file():
         raise no_result(folder)
     plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
+    if (asked := plan.compare) is not None:
+        levels = {cell.factors.get(asked.factor, asked.baseline) for cell in plan.cells}
+        if asked.baseline not in levels:
+            why = f"no cell has its baseline {asked.baseline!r}"
+            raise flawed(folder / "plan.json", "a plan", why)
     lines = JsonLines(folder / "records.jsonl")
     reader, batch, size = _Reader(plan, hosts, observe), [], 0
     with no_collector():
