@@ -557,40 +557,41 @@ def test_what_locks_hold_is_roots_alone(here: Namespace, worker: Worker) -> None
         assert shown == "a?[31m?b?" + "x" * 51, "no control character, 60 at most"
 
 
-@pytest.fixture
-def folders() -> Iterator[list[Path]]:
-    """Two folders of another account's."""
-    with open_folder() as folder:
-        made = [folder / "runtime", folder / "trapped"]
-        for each in made:
-            each.mkdir()
-            os.chown(each, 65534, 65534)
-        yield made
-
-
 @pytest.mark.root
 @pytest.mark.parametrize(
     "trap", ["a link", "a folder of another account", "a folder that all may write"]
 )
-def test_a_folder_of_locks_that_others_may_write_is_not_used(
-    here: Namespace, folders: list[Path], trap: str
-) -> None:
-    """Below XDG_RUNTIME_DIR, as accounts have it, since /run is shared by all tests."""
-    runtime, trapped = folders
-    if trap == "a link":
-        (runtime / "netbench").symlink_to(trapped)
-    else:
-        (runtime / "netbench").mkdir()
-        if trap == "a folder that all may write":
-            os.chown(runtime / "netbench", 65534, 65534)
-            (runtime / "netbench").chmod(0o777)
-        else:  # which could put another folder in the place of this one
-            (runtime / "netbench" / "locks").mkdir(0o700)
-            os.chown(runtime / "netbench" / "locks", 65534, 65534)
-    with as_nobody(here, "env", f"XDG_RUNTIME_DIR={runtime}") as worker:
-        assert take(worker, "host", "me") == "me"
-        assert [path.name for path in Path("/tmp/netbench-65534").rglob("host-*")] != []
-    assert list(trapped.iterdir()) == []
+def test_a_folder_of_locks_that_others_may_write_is_not_used(here: Namespace, trap: str) -> None:
+    place = Path("/tmp/netbench-65534")
+    with open_folder() as trapped:
+        os.chown(trapped, 65534, 65534)
+        if trap == "a link":
+            place.symlink_to(trapped)
+        else:
+            (place / "locks").mkdir(parents=True)
+            if trap == "a folder that all may write":
+                os.chown(place, 65534, 65534)
+                place.chmod(0o777)
+            else:  # which could put another folder in the place of this one
+                os.chown(place / "locks", 65534, 65534)
+        try:
+            with as_nobody(here) as worker:
+                assert take(worker, "host", "me") == "me"
+                assert list(Path("/tmp").glob("netbench-65534.*/locks/host-*")) != []
+            assert list(trapped.iterdir()) == []
+        finally:
+            if place.is_symlink():
+                place.unlink()
+
+
+@pytest.mark.root
+def test_an_account_has_one_lock_whatever_its_environment(here: Namespace) -> None:
+    with open_folder() as runtime:
+        os.chown(runtime, 65534, 65534)
+        login = ("env", f"XDG_RUNTIME_DIR={runtime}")
+        with as_nobody(here, *login) as first, as_nobody(here) as second:
+            assert take(first, "host", "one") == "one"
+            assert take(second, "host", "two") == "not one"
 
 
 @pytest.mark.root
@@ -626,7 +627,8 @@ def as_nobody(here: Namespace, *prefix: str) -> Iterator[Worker]:
     except PermissionError:
         pytest.skip("the user nobody may not run the worker from here")
     finally:
-        shutil.rmtree("/tmp/netbench-65534", ignore_errors=True)  # its locks
+        for each in Path("/tmp").glob("netbench-65534*"):
+            shutil.rmtree(each, ignore_errors=True)  # its locks
 
 
 @contextlib.contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from netbench.base.whole_file import replacing
 from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
 from netbench.result.store import Store
+from tests.support.paths import ROOT
 
 
 def record(run: int, reason: str = "") -> Record:
@@ -154,6 +157,21 @@ def test_a_link_of_another_account_is_not_followed(tmp_path: Path, name: str) ->
         with pytest.raises(PlaceError, match="is a link of user 1234, which is not followed; cho"):
             to_write(tmp_path / name, "new")
     assert (own.read_text(), list(folder.iterdir())) == ("root's", [own])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another account")
+def test_in_a_user_namespace_all_other_accounts_are_others(tmp_path: Path) -> None:
+    """There root of the machine, and its `/`, have the number that any account unknown has."""
+    (tmp_path / "link").symlink_to("own")
+    os.lchown(tmp_path / "link", 1234, 1234)
+    code = "import sys; from pathlib import Path; from tests.unit.test_store import write\n"
+    code += "write(Path(sys.argv[1]), 'new')"
+    argv = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code, tmp_path / "link"]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip("no user namespace can be made here")
+    assert "which is not followed" in done.stderr
+    assert not (tmp_path / "own").exists()
 
 
 def test_what_takes_the_place_of_a_draft_is_not_written(tmp_path: Path) -> None:

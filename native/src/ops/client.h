@@ -106,9 +106,9 @@ int nb_await_turn(uint32_t scope, int *tries);
 
 /*
  * The folder of this account's locks, made where it is missing: /run/netbench/locks for root, which
- * no other account can open; for others one of their own, below XDG_RUNTIME_DIR, or else in /tmp: a
- * home may be another host's too. A descriptor for close(), or -1 with errno: there is no place
- * that only this account writes.
+ * no other account can open; for others one of their own in /tmp, since a home may be another
+ * host's too, and a login has a folder that a job of cron's has not. A descriptor for close(), or
+ * -1 with errno: there is no place that only this account writes.
  */
 int nb_lock_folder(void);
 /* A file there: a descriptor, or -1 with errno. */

@@ -149,8 +149,7 @@ static int enter_tmp(void)
 
 int nb_lock_folder(void)
 {
-	const char *base = geteuid() ? getenv("XDG_RUNTIME_DIR") : "/run";
-	int fd = base && base[0] == '/' ? enter_all(base, BELOW, geteuid() ? 0700 : 0755) : -1;
+	int fd = geteuid() ? -1 : enter_all("/run", BELOW, 0755);
 
 	return fd < 0 ? enter_tmp() : fd;
 }
