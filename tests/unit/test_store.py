@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from netbench.result.journal import MadeSink, Restored
 from netbench.result.record import Record
 from netbench.result.store import Store
 from tests.support.paths import ROOT
+from tests.support.sshd import open_folder
 
 
 def record(run: int, reason: str = "") -> Record:
@@ -160,18 +160,22 @@ def test_a_link_of_another_account_is_not_followed(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a link to another account")
-def test_in_a_user_namespace_all_other_accounts_are_others(tmp_path: Path) -> None:
+def test_in_a_user_namespace_all_other_accounts_are_others() -> None:
     """There root of the machine, and its `/`, have the number that any account unknown has."""
-    (tmp_path / "link").symlink_to("own")
-    os.lchown(tmp_path / "link", 1234, 1234)
-    code = "import sys; from pathlib import Path; from tests.unit.test_store import write\n"
-    code += "write(Path(sys.argv[1]), 'new')"
-    argv = ["unshare", "--user", "--map-root-user", sys.executable, "-c", code, tmp_path / "link"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    if "unshare" in done.stderr:
-        pytest.skip("no user namespace can be made here")
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from pathlib import Path\n"
+    code += "from netbench.base import opening; print('begun')\n"
+    code += "with opening.folder_of(Path(sys.argv[1])): print('followed')"
+    as_another = ("setpriv", "--reuid=4321", "--regid=4321", "--clear-groups")
+    with open_folder() as folder:
+        (folder / "link").symlink_to("own")
+        os.lchown(folder / "link", 1234, 1234)
+        argv = [*as_another, "unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", code]
+        argv.append(str(folder / "link"))
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.stdout[:5] != "begun":
+        pytest.skip(f"no account can run it in a user namespace here: {done.stderr[-90:]}")
     assert "which is not followed" in done.stderr
-    assert not (tmp_path / "own").exists()
+    assert "followed" not in done.stdout
 
 
 def test_what_takes_the_place_of_a_draft_is_not_written(tmp_path: Path) -> None:
