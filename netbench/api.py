@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from netbench.fleet.merge import Merged
     from netbench.report.build import Report
     from netbench.report.compared import Compared
+    from netbench.result.campaign_state import CampaignState
     from netbench.results import Results
     from netbench.run.conductor import Conclusion
     from netbench.run.finding import Finding
@@ -242,23 +243,34 @@ def restore(result: Path) -> list[str]:
 
 def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
-    then a line for each thing. Of a lab's hosts what they
-    have changed of this machine.
+    then a line for each thing, or why it cannot be read. Of a lab's hosts what they have changed of
+    this machine.
     """
-    from netbench.live.locked import is_locked
     from netbench.result import campaign_state
+
+    found = {}
+    for folder in campaign_state.folders():
+        try:
+            lines = _left_by(campaign_state.CampaignState(folder))
+        except (NetbenchError, OSError) as error:  # the others can still be put back
+            lines = [f"cannot be read: {error}"]
+        if lines:
+            found[folder.name] = lines
+    return found
+
+
+def _left_by(state: CampaignState) -> list[str]:
+    from netbench.live.locked import is_locked
     from netbench.result.journal import Journal
     from netbench.run.restore import restore_plan
 
-    found = {}
-    for state in campaign_state.states():
-        journal = Journal(state.journal)
-        if journal.left():
-            dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
-            if lines := restore_plan(dead, journal):
-                running = " (running)" if is_locked(state.journal) else ""
-                found[state.path.name] = [f"{dead.name} {state.result}{running}", *lines]
-    return found
+    journal = Journal(state.journal)
+    if not journal.left():
+        return []
+    dead = _as_begun(state.read("campaign.yaml"), state.path / "campaign.yaml")
+    running = " (running)" if is_locked(state.journal) else ""
+    lines = restore_plan(dead, journal)
+    return [f"{dead.name} {state.result}{running}", *lines] if lines else []
 
 
 def _shown_only(result: Path) -> list[str]:

@@ -224,7 +224,7 @@ static void each(struct nb_flow *flows, int (*act)(struct nb_flow *flow))
 static void set_limits(struct nb_flow *flows, int bounded)
 {
 	for (uint32_t i = 0; i < flows->thread_group; i++) {
-		flows[i].left = bounded ? flows[i].limit : UINT64_MAX;
+		flows[i].left = flows[i].failed ? 0 : bounded ? flows[i].limit : UINT64_MAX;
 		flows[i].moved = 1;
 	}
 }

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
         if options.all:
             try:
                 say("\n".join(api.restore(Path(identity))))
-            except NetbenchError as error:  # the others can still be put back
+            except (NetbenchError, OSError) as error:  # the others can still be put back
                 failed.append(str(error))
     if failed:
         raise HostError("\n".join(failed))

@@ -15,7 +15,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -127,28 +127,32 @@ def find(result: Path) -> CampaignState | None:
 
 def named(identity: str) -> CampaignState | None:
     """The state of the campaign of this ID; None where this account has none."""
-    return next((state for state in states() if state.path.name == identity), None)
+    return next((CampaignState(folder) for folder in folders() if folder.name == identity), None)
 
 
-def states() -> Iterator[CampaignState]:
-    """The state of each campaign of this account, the oldest first."""
+def folders() -> list[Path]:
+    """Where the state of each campaign of this account is, the oldest first."""
     try:
-        folders = sorted((state_folder() / "campaigns").iterdir(), key=os.path.getmtime)
+        found = sorted((state_folder() / "campaigns").iterdir(), key=os.path.getmtime)
     except (OSError, RuntimeError):
-        return
-    yield from (CampaignState(folder) for folder in folders if _is_whole(folder))
+        return []
+    return [folder for folder in found if _is_whole(folder)]
 
 
 def _is_whole(folder: Path) -> bool:
-    return (folder / "journal.jsonl").is_file()  # which is written last
+    try:
+        return (folder / "journal.jsonl").is_file()  # which is written last
+    except PermissionError:
+        return True  # and not this account's to enter: who acts on it says so
 
 
 def _prune() -> None:
     """Forget campaigns that no controller has acted on for long, where nothing is left to be put
     back.
     """
-    with suppress(StoreError, OSError):
-        for state in states():
+    for folder in folders():
+        with suppress(StoreError, OSError):
+            state = CampaignState(folder)
             is_old = time.time() - state.journal.stat().st_mtime > _KEPT_SECONDS
             if is_old and not Journal(state.journal).left():
                 state.forget()

@@ -116,6 +116,19 @@ def test_a_server_of_connections_that_dies_is_an_error(mode: str) -> None:
             pair.sender.await_edge(Edge.CLOSE, 10)
 
 
+def test_a_server_without_a_port_for_connections_says_so() -> None:
+    with socket.create_server((ADDRESS, 0)) as free:
+        port = free.getsockname()[1]
+    with open_pair() as pair:
+        only = {"port_low": port, "port_high": port}
+        pair.prepare("connect", "connect", {}, only, mode="crr", **WINDOW)
+        pair.start(bounded=False)
+        with pytest.raises(EngineError, match=f"every port from {port} to {port} is taken"):
+            pair.receiver.await_edge(Edge.CLOSE, 5)
+        with pytest.raises(EngineError, match="waiting for the receiver's port"):
+            pair.sender.await_edge(Edge.CLOSE, 5)
+
+
 def test_a_server_that_cannot_accept_is_an_error() -> None:
     with open_pair() as pair:
         pair.prepare("connect", "connect", mode="cc", **{**WINDOW, "duration": 30_000 * MS})

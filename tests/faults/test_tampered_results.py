@@ -273,6 +273,20 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
 
 
+def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(
+    dead: Dead, tmp_path: Path
+) -> None:
+    bad = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
+    bad.path.chmod(0o777)
+    listed = call("restore").stdout
+    assert dead.state.path.name in listed
+    assert f"{bad.path.name} cannot be read: " in listed
+    done = call("restore", "--all")
+    assert (done.returncode, dead.happened("mended")) == (1, True)
+    assert "is a place that others may" in done.stderr
+    bad.path.chmod(0o700)
+
+
 def test_two_controllers_on_copies_of_one_result(dead: Dead) -> None:
     copy = Dead(dead.place / "copy")
     shutil.copytree(dead.folder, copy.folder)
@@ -319,7 +333,7 @@ def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Pa
         os.utime(state.journal, (0, 0))
     shutil.rmtree(dead.folder)
     kept = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
-    left = {state.path.name for state in campaign_state.states()}
+    left = {folder.name for folder in campaign_state.folders()}
     assert old.path.name not in left
     assert kept.path.name in left
     assert len(left) == 2, "and what is left changed is not"
