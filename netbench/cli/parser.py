@@ -14,7 +14,7 @@ from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
 from netbench.base.hints import hints
-from netbench.base.names import PROGRAM
+from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say
 
 VERBS = {
@@ -44,7 +44,7 @@ VERBS = {
     ),
     "bundle": (
         "cli.bundle",
-        "one archive of a result, with its reports; `report` and `compare` read it",
+        "one archive of a result, with its reports; unpacked, it is a result again",
     ),
     "export": ("cli.export", "results as Parquet, CSV, or for other programs"),
     "query": ("cli.query", "SQL over the tables of results"),
@@ -74,6 +74,10 @@ VERBS = {
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
 
 
+FLAGS = ("flags with a value", "flags that may have one", "flags")
+"""Tables of flags of iperf3 and netperf that `transfer` translates."""
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse of Python 3.11.2 (Debian 12) fails on streams that are closed; this one does not."""
 
@@ -96,8 +100,10 @@ def run(argv: list[str]) -> int:
         top.print_help(sys.stderr)
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
+        is_theirs = any(argv[0].partition("=")[0] in hints(table) for table in FLAGS)
         iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
-        raise RequestError(f"the verb comes first; {_elsewhere(argv, argv[:1]) or iperf}")
+        hint = iperf if is_theirs else f"`{PROGRAM} help` lists the verbs"
+        raise RequestError(f"the verb comes first; {_elsewhere(argv, argv[:1]) or hint}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
@@ -110,8 +116,16 @@ def run(argv: list[str]) -> int:
         if words is None or any(word.startswith("-") for word in more):
             flags = [word for word in more if word.startswith("-")] or more
             hint = _elsewhere(argv, flags) or f"`{PROGRAM} help {argv[0]}` lists them"
-            raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {hint}")
-        words += more
+            if flags == more and not flags[0].startswith("-"):
+                hint = hints("options").get(f"{argv[0]}:word", hint)
+                raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")
+            if not any(getattr(options, flag, None) for table in FLAGS for flag in hints(table)):
+                raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {hint}")
+            options.more = flags
+            values = {argv[n + 1] for n, word in enumerate(argv[:-1]) if word in flags}
+            options.words = [word for word in words or () if word not in values]
+        else:
+            words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,8 @@ SIDES = {"CLIENT": "sender", "LOCAL": "send", "REMOTE": "receive", "SERVER": "re
 LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
 NO_METHOD = "nothing: netbench moves TCP alone, in streams or in requests"
-NO_OPTION = "nothing: netbench knows no such option of netperf's"
+NO_OPTION = "nothing: netbench has no such option"
+NO_KEY = "nothing does that"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,13 +58,14 @@ def run(options: argparse.Namespace) -> int:
     if foreign:
         own = ["--json"] * options.json + ["--full"] * options.full
         own += ["--results", str(options.results)] if options.results else []
-        raise RequestError(_translated(foreign, options.words, own))
+        raise RequestError(_translated(foreign, options.words, own, options.more))
     words = [word for word in options.words if word not in LOCAL]
     keys = [word.partition("=")[0] for word in words if "=" in word]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise RequestError(
             f"transfer: {twice[0]} is given twice; a campaign compares levels: `sweep:`"
         )
+    _check_bound(words)
     told: list[Second] = []
 
     def tell_second(second: Second) -> None:
@@ -95,20 +98,22 @@ def _line(begin: float, seconds: Sequence[Second]) -> str:
     return f"{line}  retransmits {sum(known)}" if known else line
 
 
-def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Sequence[str]) -> str:
+def _translated(
+    flags: Sequence[tuple[str, str]], words: Sequence[str], own: Sequence[str], more: Sequence[str]
+) -> str:
     """For each flag of iperf3 or netperf the words that do it, or that nothing does; then the
-    command in netbench's words.
+    command in netbench's words. more: flags of nobody's.
     """
     given = dict(flags)
     at = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
     named = [value for flag, value in flags if flag in ("-c", "-H") and value]
     host, *_ = (*named, *(word for word in words[:at] if "=" not in word), "")
-    host = "" if host in LOCAL else host
-    keys, rows = [host] if host else [], []
+    host = "" if host in LOCAL else host.partition(",")[0]
+    keys, spare, rows = [host] if host else [], list[str](), []
     known = {flag: does for kind in KINDS for flag, does in hints(kind).items()}
     if _is_netperf(given):
         known |= hints("flags of netperf")
-        known["-t"] = hints("tests of netperf").get(given.get("-t", "TCP_STREAM"), NO_METHOD)
+        known["-t"] = _test(given.get("-t", "TCP_STREAM").upper())
     turned = "-R" in given or given.get("-t") == "TCP_MAERTS"
     roles = dict(zip(SIDES, [*SIDES.values()][:: -1 if turned else 1], strict=True))
     roles["HOST"] = host.rpartition("@")[2]
@@ -124,13 +129,19 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
         # iperf3's rate is of each stream, and may have a burst
         whole = _times(value, given.get("-P", "1")) if "rate=" in template else value.lstrip("-")
         half = _times(value.rpartition(",")[2], "0.5")
-        mine = [part.format(*whole.split(",") * 2, half=half) for part in found]
-        keys.extend(mine)
-        rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine)) or template))
+        mine = [_tidy(part.format(*whole.split(",") * 2, half=half)) for part in found]
+        texts = [part.lstrip("?") for part in mine]
+        why = _refused([*keys, *texts]) if texts and texts[0] != host else ""
+        if ", got " in why:
+            mine, template = [], f"nothing: {why.partition(': ')[2]}"
+        keys.extend(part for part in mine if part[0] != "?")
+        spare.extend(part[1:] for part in mine if part[0] == "?")
+        rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine and texts)) or template))
 
     for flag, value in flags:
-        count = 1 + bool(re.fullmatch(r"[\d.]+,[\d.]+", value))
-        shape = value if value in ("", "0") else "-" if value[:1] == "-" else str(count)
+        count = 1 + bool(re.fullmatch(r"[\d.]*,[\d.]*|[^,\s]+,[46]", value))
+        shape = value if value in ("", "0") else "-" if value[0] == "-" else str(count)
+        shape = "/" if "/" in value else shape
         add(flag, value, hints("flags of such a value").get(f"{flag}:{shape}", known[flag]))
     keys += [word for word in words[:at] if "=" in word]
     after = hints("netperf after --")
@@ -138,7 +149,10 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
     for flag, value in re.findall(r"(?:^|(?<= ))(-\S) ?((?!-)\S*)", " ".join(words[at:])):
         own_does = after.get(f"requests:{flag}") if of_requests else None
         add(flag, value, own_does or after.get(flag, NO_OPTION))
+    rows += [(f"  {flag}", hints("options").get(flag, NO_KEY)) for flag in more]
     by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
+    for word in spare:
+        by_key.setdefault(word.partition("=")[0], word)
     command = " ".join(map(shell_word, by_key.values()))
     told = f"transfer takes keys in place of the flags of iperf3 and netperf:\n{table(rows)}"
     if known["-t"].startswith("nothing:"):
@@ -152,17 +166,43 @@ def _translated(flags: Sequence[tuple[str, str]], words: Sequence[str], own: Seq
     )
 
 
+def _test(name: str) -> str:
+    """What a test of netperf is here."""
+    tests = hints("tests of netperf")
+    near = get_close_matches(name, tests, 1, 0.8)
+    return tests.get(
+        name, f"nothing: there is no such test; is it {near[0]}?" if near else NO_METHOD
+    )
+
+
+def _tidy(key: str) -> str:
+    """A key with what of its value was given: none of a mapping's pairs without one, one unit."""
+    key = re.sub(r"\w+: , |, \w+: (?=\})", "", key)
+    return re.sub(r"(?<=\d[smh])s$", "", key)
+
+
 def _refused(words: Sequence[str]) -> str:
     """Why a campaign of these keys is refused, but for those of hosts; "" where it is not."""
     from netbench import campaign
 
     try:
+        keys = [word for word in words if "=" in word]
+        _check_bound(keys)
         campaign.transfer_cell(
-            [word for word in words if "=" in word and not word.startswith(("pairs=", "hosts."))]
+            [
+                word
+                for word in keys
+                if word.startswith("hosts.here.") or not word.startswith(("pairs=", "hosts."))
+            ]
         )
-    except CampaignError as error:
+    except (CampaignError, RequestError) as error:
         return str(error)
     return ""
+
+
+def _check_bound(words: Sequence[str]) -> None:
+    if {"duration", "bytes"} <= {word.partition("=")[0] for word in words}:
+        raise RequestError("transfer: a run is bounded by duration or by bytes, got both; give one")
 
 
 def _is_netperf(given: Mapping[str, str]) -> bool:
@@ -171,7 +211,7 @@ def _is_netperf(given: Mapping[str, str]) -> bool:
     """
     time = "-c" not in given and re.fullmatch(r"\d{1,3}", given.get("-l", ""))
     own = bool({"-H", "-r"} & given.keys())
-    return own or not re.fullmatch(r"[\d.]+", given.get("-t", "0")) or bool(time)
+    return own or not re.fullmatch(r"[\d.]+[smh]?", given.get("-t", "0")) or bool(time)
 
 
 def _times(rate: str, streams: str) -> str:
@@ -197,4 +237,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for kind, how in KINDS.items():
         for flag, names in synonyms(kind).items():
             parser.add_argument(*names, dest=flag, help=argparse.SUPPRESS, **how)
-    parser._has_negative_number_optionals.clear()  # for -4 and -6: -l may have -1000
+    parser.set_defaults(more=())
+    parser._has_negative_number_optionals.clear()  # for -4 and -6: -l may have -1000 or -1M
+    parser._negative_number_matcher = re.compile(r"-\d+[KMGkmg]?$")

@@ -33,11 +33,11 @@ SHORT = "duration=50ms warmup=10ms".split()
         ),
         (
             "-Z -F f -B 127.0.0.2 -p 5201",
-            "source=f send=sendfile hosts.here.address=127.0.0.2 port=5201",
+            "source=f hosts.here.address=127.0.0.2 port=5201 send=sendfile",
         ),
         ("-F f -S 1 -f M -k 9", "source=f send=readwrite"),
         ("-l 10", "duration=10s"),
-        ("-l 8192 -b 100M/5", "chunk=8192 rate=100Mb/s"),
+        ("-l 8192 -b 100M/5", "chunk=8192"),
         (
             "-H rcv -A 0,1 -D 1 -i 9,3",
             "rcv 'pin={sender: 0, receiver: 1}' repeat.min=3 repeat.max=9",
@@ -72,7 +72,23 @@ SHORT = "duration=50ms warmup=10ms".split()
             "'pin={sender: 0, receiver: 1}' repeat.confidence=99%"
             " repeat.precision=2.5% repeat.min=3 repeat.max=10",
         ),
-        ("-H rcv -l -1000 -I 99", "rcv bytes=1000 repeat.confidence=99%"),
+        (
+            "-H rcv -l -1000 -I 99",
+            "rcv bytes=1000 repeat.confidence=99% repeat.min=3 repeat.max=10",
+        ),
+        ("-P 4 -t 10s -i 0", "duration=10s streams=4"),
+        ("-t 1 -B 127.0.0.1%lo -I /x.pid -w 1ms", "duration=1s"),
+        (
+            "-H 10.1.1.1,4 -t TCP_MAERTS -l 1 -- -m ,64K",
+            "10.1.1.1 ip=4 'pairs={sender: 10.1.1.1, receiver: here}' duration=1s",
+        ),
+        ("-t tcp_stream -l -100M -L 127.0.0.1", "bytes=100M hosts.here.address=127.0.0.1"),
+        (
+            "-t TCP_RR -l 1 -b 10 -w 1ms -T ,1",
+            "request=1 response=1 duration=1s 'pin={receiver: 1}'",
+        ),
+        ("-t TCP_STREAM -F f", "source=f send=readwrite"),
+        ("-t 1 --timestamps --skip-rx-copy -P 2", "duration=1s streams=2 receive=trunc"),
     ],
 )
 def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
@@ -81,7 +97,7 @@ def test_flags_of_others_are_answered_by_keys(flags: str, keys: str) -> None:
     *rows, command = done.stderr.splitlines()
     assert command == f"  python -m netbench transfer {keys}".rstrip()
     assert ("nothing: " in done.stderr) == (rows[-1] != "that is:")
-    for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z]+)", flags.replace("--json", "")):
+    for flag in re.findall(r"(?:^|\s)(--?[a-zA-Z][a-zA-Z-]*)", flags.replace("--json", "")):
         assert any(row.startswith(f"  {flag} ") for row in rows), flag
     assert [row for row in rows if len(row) > 80] == []
 
@@ -171,5 +187,7 @@ def test_first_guesses_get_a_hint(words: list[str], said: str) -> None:
 
 def test_a_translation_that_is_refused_says_why() -> None:
     done = call("transfer", "-P", "5000")
-    assert "transfer streams=5000" in done.stderr
-    assert "but for this: transfer: transfer.streams: expected a number" in done.stderr
+    assert "-P 5000  nothing: transfer.streams: expected a number" in done.stderr
+    both = call("transfer", "-n", "1G", "-t", "10")
+    assert "-n 1G  nothing: a run is bounded by duration or by bytes" in both.stderr
+    assert call("transfer", "bytes=1M", "duration=1s").returncode == 2
