@@ -128,12 +128,13 @@ def _answers(report: Report, width: int) -> list[str]:
     known = [c for c in family if not math.isnan(c.ratio)]
     largest = [max(known, key=lambda c: abs(math.log(c.ratio)))] if known else []
     last = ["largest:", *_compared(source, largest, width)] if largest else []
-    lines = _prose(every or ["No run has given a result."], width, bullets=bool(every))
-    told = len(every)
-    while told > 1 and len(lines) + len(last) > LINES // 2:
-        told -= 1
-        rest = f"and {count(len(every) - told, 'more answer')} ({FULL})"
-        lines = _prose([*every[:told], rest], width, bullets=True)
+    if not every:
+        return [*_prose(["No run has given a result."], width), *last]
+    for told in range(min(len(every), LINES), 0, -1):  # a line each at least
+        rest = [f"and {count(len(every) - told, 'more answer')} ({FULL})"][: len(every) - told]
+        lines = _prose([*every[:told], *rest], width, bullets=True)
+        if len(lines) + len(last) <= LINES // 2:
+            break
     return [*lines, *last]
 
 

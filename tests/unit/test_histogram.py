@@ -9,8 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.signal import lfilter
+from scipy.stats import norm, t
 
-from netbench.stats.histogram import BITS, QUANTILES, Histogram, bounds
+from netbench.stats.histogram import BITS, LEAST, QUANTILES, Histogram, bounds
 
 Values = npt.NDArray[np.int64]
 DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int], npt.NDArray[np.float64]]] = {
@@ -41,9 +43,9 @@ def counted(values: Values) -> Histogram:
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_a_quantile_is_within_a_bucket_of_the_value(name: str) -> None:
     values = np.maximum(DISTRIBUTIONS[name](np.random.default_rng(7), 100_000), 0).astype(np.int64)
-    found, ordered = counted(values), np.sort(values)
+    found = counted(values)
     for share in QUANTILES.values():
-        exact = ordered[math.ceil(share * len(values)) - 1]
+        exact = np.quantile(values, share, method="median_unbiased")
         assert abs((found.quantile(share) or 0.0) - exact) <= max(0.008 * exact, 0.5)
     numbers = found.numbers()
     assert numbers["latency"] == pytest.approx(values.mean() / 1e3)
@@ -85,3 +87,41 @@ def test_what_is_no_histogram_is_refused(numbers: list[int]) -> None:
     """A hostile worker may send it."""
     with pytest.raises(ValueError):  # noqa: PT011  # each its own
         Histogram.of(numbers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sd", [0, 0.05])
+@pytest.mark.parametrize("correlation", [0, 0.9])
+@pytest.mark.parametrize("name", ["p50", "p99", "p99.9"])
+def test_intervals_of_quantiles_hold_what_they_promise(
+    name: str, correlation: float, sd: float
+) -> None:
+    """Of 10,000 campaigns of ten runs of two cells, where a run has as few requests as the quantile
+    needs: their times are log-normal, sd is of the runs. Both that of a cell's mean, and that of a comparison, which is of two equal cells.
+    """
+    share, chance = QUANTILES[name], np.random.default_rng(1)
+    count = round(LEAST / (1 - share))
+    wide, campaigns = t.ppf(0.975, 9) / math.sqrt(10), 10_000
+    held = np.zeros(2)
+    for _ in range(campaigns // 50):
+        noise = chance.standard_normal((50, 2, 10, count), dtype=np.float32)
+        if correlation:
+            noise[..., 1:] *= math.sqrt(1 - correlation**2)
+            noise = lfilter([1], [1, -correlation], noise)
+        runs = np.exp(sd * chance.standard_normal((50, 2, 10)))
+        found = 20_000 * np.exp(np.quantile(noise, share, axis=-1, method="median_unbiased") / 2)
+        numbers = bucketed(found * runs)
+        truth = 20_000 * math.exp(norm.ppf(share) / 2 + sd**2 / 2)
+        held[0] += (abs(numbers.mean(-1) - truth) < wide * numbers.std(-1, ddof=1)).mean() * 50
+        ratio = np.log(numbers[:, 0] / numbers[:, 1])
+        held[1] += (abs(ratio.mean(-1)) < wide * ratio.std(-1, ddof=1)).sum()
+    print(f"{name}, correlation {correlation}, sd {sd}: {held / campaigns}")
+    assert (held / campaigns > 0.93).all()
+    assert (held / campaigns < 0.965).all()
+    assert held[1] / campaigns > 0.945, "false verdicts"
+
+
+def bucketed(ns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """In the middle of its bucket each."""
+    width = 2.0 ** np.maximum(0, np.floor(np.log2(ns)) - BITS)
+    return np.asarray(np.floor(ns / width) * width + (width - 1) / 2)
