@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -134,19 +135,24 @@ def run(argv: list[str]) -> int:
 def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
     """What does what another program's options do, or a key as a flag; "" where none is known."""
     known, keys = hints("options"), hints("keys of transfer") if argv[0] == "transfer" else {}
-    found = []
+    found = {}
     for flag in flags:
         name, _, value = flag.partition("=")
         word = name.removeprefix("--").replace("-", "_")
         value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
         if does := keys.get(f"{word}:{value}"):
-            found.append(f"{does} does that")
+            found[name] = f"{does} does that"
         elif key := keys.get(word, "").replace("KEY", word):
-            unit = "s" if key in ("duration", "warmup", "sample") and value.isdigit() else ""
-            found.append(f"{key}={value}{unit} does that")
-        else:
-            found.append(known.get(f"{argv[0]}:{name}") or known.get(name, ""))
-    return "; ".join(filter(None, dict.fromkeys(found)))
+            timed = key in ("duration", "warmup", "sample") and value.isdigit()
+            value = f"{value}s" if timed else re.sub("[kmg]$", lambda m: m[0].upper(), value)
+            # others count bytes a second
+            found[name] = f"{key}={'80Mb/s' if key == 'rate' else value} does that"
+        elif does := known.get(f"{argv[0]}:{name}") or known.get(name, ""):
+            found[name] = does
+    if not found or len(flags) == 1:
+        return "".join(found.values())
+    names = dict.fromkeys(flag.partition("=")[0] for flag in flags)
+    return "; ".join(f"{name}: {found.get(name, 'nothing does that')}" for name in names)
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

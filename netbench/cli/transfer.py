@@ -48,7 +48,7 @@ LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
 NO_METHOD = "nothing: netbench moves TCP alone, in streams or in requests"
 NO_OPTION = "nothing: netbench has no such option"
-NO_KEY = "nothing does that"
+NO_KEY = "nothing: no key does that"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -106,14 +106,14 @@ def _translated(
     """
     given = dict(flags)
     at = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
-    named = [value for flag, value in flags if flag in ("-c", "-H") and value]
-    host, *_ = (*named, *(word for word in words[:at] if "=" not in word), "")
-    host = "" if host in LOCAL else host.partition(",")[0]
+    host = _host(flags, words[:at])
     keys, spare, rows = [host] if host else [], list[str](), []
     known = {flag: does for kind in KINDS for flag, does in hints(kind).items()}
     if _is_netperf(given):
         known |= hints("flags of netperf")
         known["-t"] = _test(given.get("-t", "TCP_STREAM").upper())
+    elif given.get("-r", "").isdigit() or not given.get("-P", "1").isdigit():
+        known |= hints("flags of hyperfine")
     turned = "-R" in given or given.get("-t") == "TCP_MAERTS"
     roles = dict(zip(SIDES, [*SIDES.values()][:: -1 if turned else 1], strict=True))
     roles["HOST"] = host.rpartition("@")[2]
@@ -157,13 +157,20 @@ def _translated(
     told = f"transfer takes keys in place of the flags of iperf3 and netperf:\n{table(rows)}"
     if known["-t"].startswith("nothing:"):
         return told
-    lacks = any(does.startswith("nothing:") for _, does in rows)
+    lacks = any(re.match("nothing(?! is needed)", does) for _, does in rows)
     refused = _refused([*by_key.values()])
     return (
         f"{told}\n{'without what there is not' if lacks else 'that is'}:\n"
         f"  {PROGRAM} transfer {command}".rstrip()
         + (f"\nbut for this: {refused}" if refused else "")
     )
+
+
+def _host(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
+    """The other end, as -c or -H names it, or a word; "" where it is this machine."""
+    named = [value.partition(",")[0] for flag, value in flags if flag in ("-c", "-H") and value]
+    named += (word for word in words if "=" not in word and not word.isdigit())
+    return named[0] if named and named[0] not in LOCAL else ""
 
 
 def _test(name: str) -> str:
@@ -210,7 +217,7 @@ def _is_netperf(given: Mapping[str, str]) -> bool:
     has as few digits as.
     """
     time = "-c" not in given and re.fullmatch(r"\d{1,3}", given.get("-l", ""))
-    own = bool({"-H", "-r"} & given.keys())
+    own = "-H" in given or "," in given.get("-r", "")
     return own or not re.fullmatch(r"[\d.]+[smh]?", given.get("-t", "0")) or bool(time)
 
 

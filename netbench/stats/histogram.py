@@ -56,10 +56,10 @@ class Histogram:
         below = 0
         for bucket, number in self.buckets:
             if below + number >= rank:
-                break
+                low, width = bounds(bucket)
+                return min(low + width * (rank - below - 0.5) / number, self.most)
             below += number
-        low, width = bounds(bucket)
-        return min(low + width * (rank - below - 0.5) / number, self.most)
+        return self.most
 
     def numbers(self) -> dict[str, float]:
         """Mean, quantiles that there are, and the longest, in µs, by the names of metrics."""
