@@ -18,7 +18,12 @@ struct work {
 	size_t chunk; /* in bytes */
 	uint64_t chunks;
 	uint64_t moved;
-	uint64_t again; /* calls beyond those that each chunk needs: after short ones, waits */
+	uint64_t again;	    /* calls beyond those that each chunk needs: after short ones, waits */
+	int port;	    /* of the other side */
+	int listener;	    /* of a receiver */
+	const int *sockets; /* of all streams, that of the first one's */
+	int streams;
+	_Atomic uint64_t told; /* chunks that went over other connections than its own */
 };
 
 /* Each returns 0, or -1 with errno. */
@@ -31,6 +36,10 @@ int send_zerocopy(struct work *work);
 int send_uring(struct work *work);
 int send_request(struct work *work);
 int receive_request(struct work *work);
+int send_requests(struct work *work);
+int receive_requests(struct work *work);
+int send_connect(struct work *work);
+int receive_connect(struct work *work);
 int receive_read(struct work *work);
 int receive_trunc(struct work *work);
 int receive_mmap(struct work *work);

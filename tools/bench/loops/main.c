@@ -11,9 +11,9 @@
  * wrappers take a longer way in a process that has threads, as the engine has. Prints chunks,
  * bytes, and calls beyond those that each chunk needs.
  *
- * With STREAMS each has a thread; a receiver listens instead, and prints its port. After the
- * warm-up both print what moved in a window: bytes (tcpi_bytes_received, without those that are not
- * read yet, or tcpi_bytes_acked), ns, and us of CPU.
+ * With STREAMS each has a thread, of `requests` all of them one; a receiver listens instead, and
+ *prints its port. After the warm-up both print what moved in a window: bytes (tcpi_bytes_received,
+ *without those that are not read yet, or tcpi_bytes_acked), ns, and us of CPU.
  */
 #include <arpa/inet.h>
 #include <linux/sockios.h>
@@ -45,6 +45,8 @@ static const struct {
 	{ "send_uring", send_uring },	      { "receive_read", receive_read },
 	{ "receive_trunc", receive_trunc },   { "receive_mmap", receive_mmap },
 	{ "send_request", send_request },     { "receive_request", receive_request },
+	{ "send_requests", send_requests },   { "receive_requests", receive_requests },
+	{ "send_connect", send_connect },     { "receive_connect", receive_connect },
 	{ "receive_splice", receive_splice }, { "receive_uring", receive_uring },
 };
 
@@ -114,6 +116,8 @@ static int prepare(struct job *job, char **argv, int listening)
 	if (!job->loop || job->work.file < 0 || fstat(job->work.file, &status))
 		return -1;
 	job->work.size = (size_t)status.st_size;
+	job->work.port = atoi(argv[2]);
+	job->work.listener = listening;
 	job->work.socket =
 		listening < 0 ? connect_to(atoi(argv[2])) : accept(listening, NULL, NULL);
 	return job->work.socket >= 0 ? 0 : -1;
@@ -136,6 +140,7 @@ static struct moment look(const struct job *jobs, int streams)
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 		found.bytes += jobs[i].work.bytes ? info.tcpi_bytes_acked
 						  : info.tcpi_bytes_received - (uint64_t)unread;
+		found.bytes += jobs[i].work.told * jobs[i].work.chunk;
 		found.ns += (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 		found.cpu_us += (uint64_t)cpu.tv_sec * 1000000 + (uint64_t)cpu.tv_nsec / 1000;
 	}
@@ -153,15 +158,21 @@ static void pause_ms(const char *word)
 static int window(struct job *jobs, char **argv)
 {
 	int streams = atoi(argv[6]), listening = strncmp(argv[1], "send_", 5) ? listener() : -1;
+	int one = strstr(argv[1], "_requests") != NULL, threads = one ? 1 : streams;
+	static int sockets[STREAMS_MAX];
 	struct moment opened, closed;
 	pthread_barrier_t barrier;
 
 	gate = &barrier;
-	pthread_barrier_init(gate, NULL, (unsigned int)streams + 1);
+	pthread_barrier_init(gate, NULL, (unsigned int)threads + 1);
 	for (int i = 0; i < streams; i++)
 		if (prepare(&jobs[i], argv, listening))
 			return 1;
-	for (int i = 0; i < streams; i++)
+		else
+			sockets[i] = jobs[i].work.socket;
+	jobs->work.sockets = sockets;
+	jobs->work.streams = streams;
+	for (int i = 0; i < threads; i++)
 		if (pthread_create(&jobs[i].thread, NULL, run, &jobs[i]))
 			return 1;
 	pthread_barrier_wait(gate);
