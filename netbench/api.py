@@ -556,22 +556,23 @@ def export_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
 
 
 def export_text(paths: Sequence[Path], form: str, file: Path) -> list[str]:
-    """Write results as `benchstat`, `otava` (a file) or `ministat` (a folder) reads them; what the
-    reader should know. Errors: RequestError, PlaceError.
+    """Write results as `benchstat`, `otava`, `openmetrics` (a file), `ministat` or `hgrm` (a
+    folder); what the reader should know. Errors: RequestError, PlaceError; StoreError.
     """
     from netbench.report.source import Source
-    from netbench.tables.exports import benchstat, ministat, otava
+    from netbench.tables.exports import benchstat, hgrm, ministat, openmetrics, otava
     from netbench.tables.table_files import write_text
 
-    sources = [Source.of(path) for path in paths]
+    sources, notes = [Source.of(path) for path in paths], list[str]()
     results = [source.result for source in sources]
-    if form == "ministat":
-        for name, text in ministat(results):
+    if form in ("ministat", "hgrm"):
+        for name, text in ministat(results) if form == "ministat" else hgrm(results, notes):
             write_text(text, file / name)
-        return []
-    if form == "benchstat":
-        write_text("\n".join([*benchstat(results), ""]), file)
-        return []
+        return notes
+    if form in ("benchstat", "openmetrics"):
+        made = benchstat(results) if form == "benchstat" else openmetrics(results, notes)
+        write_text("\n".join([*made, ""]), file)
+        return notes
     text, left_out = otava(sources)
     write_text(text, file)
     named = ", ".join(left_out[:3]) + (", ..." if len(left_out) > 3 else "")

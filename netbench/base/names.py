@@ -58,7 +58,7 @@ _MEASURED = frozenset(
     packets_per_interrupt bytes_per_packet gso_size gso_segments gro_size gro_segments
     cycles_per_byte kernel_cycles_per_byte instructions_per_byte instructions_per_cycle
     cache_misses_per_kib branch_misses_per_kib context_switches migrations page_faults energy
-    energy_less_idle power""".split()
+    energy_less_idle power interrupts_per_request""".split()
 )
 """The metrics of netbench, without the side that they are of."""
 

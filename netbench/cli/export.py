@@ -14,6 +14,8 @@ FORMS = {
     "benchstat": "the runs in Go's benchmark format, for benchstat",
     "ministat": "the runs as a file for each cell and metric below F, for ministat",
     "otava": "the means as CSV, one row a result, for Apache Otava",
+    "hgrm": "the latencies of requests as a file for each cell below F, for HdrHistogram's plotter",
+    "openmetrics": "the latencies of requests as a histogram for each cell, for Prometheus",
 }
 
 

@@ -34,6 +34,7 @@ from netbench.result.record import SIDES, Record, SideCounters
 KB = 1024
 TRANSACTIONS = "transactions"
 CPU_NAMES = ("sender_cpu", "receiver_cpu", "system_cpu")
+INTERRUPTS = ("interrupts", "sender_interrupts", "receiver_interrupts")
 BESIDE_SOAK = {"perf"}
 """Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 
@@ -119,11 +120,13 @@ def metrics_of(
 
 
 def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:
-    """CPU of each request in µs, by side and meter."""
+    """CPU of each request in µs, by side and meter; and the interrupts for each."""
     rate = where(metrics[TRANSACTIONS] > 1 / LARGEST, metrics[TRANSACTIONS])
-    for name, cpus in metrics.items() if is_known(rate) else ():
+    for name, value in metrics.items() if is_known(rate) else ():
         if name.partition(".")[0] in CPU_NAMES:
-            yield name.replace("_cpu", "_request_demand"), cpus * 1e6 / rate
+            yield name.replace("_cpu", "_request_demand"), value * 1e6 / rate
+        elif name in INTERRUPTS:
+            yield f"{name}_per_request", value / rate
 
 
 def in_one_unit(record: Record, metrics: dict[str, Number], units: dict[str, str]) -> Iterator[str]:

@@ -27,7 +27,9 @@ from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
 from netbench.base.names import QUANTILES
 from netbench.read.cells import metric_order, rows_by_cell
+from netbench.read.load_curves import OFFERED
 from netbench.read.metrics import Metric
+from netbench.read.offered import KEY, word
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
 from netbench.report.numbers import share
@@ -191,18 +193,50 @@ def quantiles(source: Source, make: Make = new_axes) -> Axes:
     for cell in source.cells[:CURVES]:
         told = [(QUANTILE_SHARES[q], cell.intervals[q]) for q in QUANTILES if q in cell.intervals]
         if told:
-            at = [share for share, _ in told]
+            at, intervals = zip(*told, strict=True)
             label = f"{' · '.join(source.key(cell)) or cell.cell}, n={cell.n}"
-            (line,) = axes.plot(at, [i.mean for _, i in told], ".-", lw=1.2, label=label)
-            low, high = zip(*((i.low, i.high) for _, i in told), strict=True)
-            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, lw=0)
+            _banded(axes, at, intervals, label=label)
     axes.set_xscale("logit")
-    axes.set_yscale("log")
     axes.set_xticks(ends, [f"{100 * end:g}%" for end in ends])
     axes.minorticks_off()
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    return _of_latency(source, axes, "share of requests")
+
+
+def load(source: Source, make: Make = new_axes) -> Axes:
+    """A curve for each combination of other levels: p50 (dashed) and p99 by the requests that were
+    due in a second, means over runs, with their intervals as bands; a ring is around the knee.
+    """
+    axes = make(2 * FLAT)
+    for curve in source.load_curves[:CURVES]:
+        at = [cell.intervals[OFFERED].mean for cell in curve.cells]
+        name = source.key_without(curve.cells[0], KEY)
+        look: dict[str, Any] = {}
+        for quantile, dashes in (("p50", "--"), ("p99", "-")):
+            label = ", ".join(filter(None, (name, quantile, f"n={curve.cells[0].n}")))
+            of_cells = [cell.intervals[quantile] for cell in curve.cells]
+            look = {"color": _banded(axes, at, of_cells, label=label, ls=dashes, **look)}
+        if knee := curve.knee:
+            place = knee.intervals[OFFERED].mean, knee.intervals["p99"].mean
+            axes.plot(*place, "o", ms=13, mfc="none", mew=1.5, **look)
+            look |= {"xytext": (-9, 9), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(f"knee: {word(source.result, knee.factors)}", place, **look)
+    return _of_latency(source, axes, "requests offered [1/s]")
+
+
+def _banded(axes: Axes, at: Sequence[float], intervals: Sequence[Interval], **look: Any) -> Any:
+    """A line of means and the band of their intervals; its colour."""
+    (line,) = axes.plot(at, [i.mean for i in intervals], lw=1.2, marker=".", **look)
+    low, high = zip(*((i.low, i.high) for i in intervals), strict=True)
+    axes.fill_between(at, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    return line.get_color()
+
+
+def _of_latency(source: Source, axes: Axes, across: str) -> Axes:
+    """The axes with latencies upwards, on a logarithmic scale."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.12g}")
     level = share(source.result.repeat.confidence)
-    axes.set_xlabel(f"share of requests; bands are {level} intervals")
+    axes.set_xlabel(f"{across}; bands are {level} intervals")
     axes.set_ylabel("latency [µs]")
     if axes.lines:
         axes.legend(frameon=False)
@@ -285,6 +319,7 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "means": lambda source, plot: means(source, plot.metric),
     "order": lambda source, plot: order(source, plot.metric),
     "quantiles": lambda source, plot: quantiles(source),
+    "load": lambda source, plot: load(source),
     "ratios": _ratios,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
 }
@@ -313,6 +348,14 @@ class Plots:
         """Latencies of each cell by the share of requests. Errors: ReportError without any."""
         self._known("p50")
         return self._titled(quantiles(self._source, _on(ax)))
+
+    def load(self, ax: Axes | None = None) -> Axes:
+        """p50 and p99 by the requests offered, with the knee. Errors: ReportError where no rate of
+        requests is swept.
+        """
+        if not self._source.load_curves:
+            raise ReportError("no rate of requests is swept here: `sweep: {rate: [...]}`")
+        return self._titled(load(self._source, _on(ax)))
 
     def samples(self, run: int, counter: str | None = None, ax: Axes | None = None) -> Axes:
         """Interval samples of one run.

@@ -18,6 +18,7 @@ from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
 from netbench.read.grounds import grounded, with_processes
 from netbench.read.load import load
+from netbench.read.load_curves import LoadCurve, load_curves
 from netbench.read.metrics import METRICS
 from netbench.read.profiles import CellProfile, ProfileDifference, Profiles, difference, profiles_of
 from netbench.read.result import Result
@@ -93,6 +94,10 @@ class Source:
         printed = [name for name in self.result.units if name not in METRICS]
         wanted = dict.fromkeys((*names, *self.result.repeat.metrics, *printed))
         return tuple(name for name in wanted if name in self.result.metrics)
+
+    @cached_property
+    def load_curves(self) -> list[LoadCurve]:
+        return load_curves(self.result, self.cells)
 
     @property
     def offered(self) -> str:
@@ -279,6 +284,11 @@ class Source:
     def keyed(self, cell: CellResult) -> dict[Any, Value]:
         """The same as the first columns of a cell's row."""
         return keyed(self.keys, *self.key(cell))
+
+    def key_without(self, cell: CellResult, name: str) -> str:
+        """The words of a cell's key but that of one factor; "" where there is no other."""
+        words = zip(self.keys, self.key(cell), strict=True)
+        return " · ".join(word for each, word in words if each not in (name, "cell"))
 
     def key(self, cell: CellResult) -> tuple[str, ...]:
         """The words of `keys` for one cell."""

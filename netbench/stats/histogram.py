@@ -5,6 +5,7 @@ buckets of each power of two, of ns.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,15 @@ class Histogram:
             raise ValueError("a histogram's buckets hold another number than it counted")
         return Histogram(count, total, most, buckets)
 
+    @staticmethod
+    def merged(parts: Sequence[Histogram]) -> Histogram:
+        """All times of several, at least one, in one."""
+        buckets = Counter[int]()
+        for part in parts:
+            buckets.update(dict(part.buckets))
+        counts = sum(part.count for part in parts), sum(part.sum for part in parts)
+        return Histogram(*counts, max(part.most for part in parts), sorted(buckets.items()))
+
     def quantile(self, share: float) -> float | None:
         """In ns, between the two values next to the share * (count + 1/3) + 1/3-th, those of a
         bucket spread over it evenly; None where fewer than LEAST are above. Source: Hyndman and
@@ -60,6 +70,19 @@ class Histogram:
                 return min(low + width * (rank - below - 0.5) / number, self.most)
             below += number
         return self.most
+
+    def eighths(self) -> Counter[int]:
+        """Counts by the longest time in ns of eighths of powers of two, each of whole buckets."""
+        counts = Counter[int]()
+        for bucket, number in self.buckets:
+            counts[int(bounds((bucket >> BITS - 3) + 1 << BITS - 3)[0])] += number
+        return counts
+
+    def deviation(self) -> float:
+        """The standard deviation in ns, as if each time were in the middle of its bucket."""
+        mean = self.sum / self.count
+        middles = ((low + width / 2, n) for b, n in self.buckets for low, width in [bounds(b)])
+        return math.sqrt(sum(n * (at - mean) ** 2 for at, n in middles) / self.count)
 
     def numbers(self) -> dict[str, float]:
         """Mean, quantiles that there are, and the longest, in µs, by the names of metrics."""

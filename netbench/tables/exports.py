@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,10 @@ from datetime import UTC
 
 from netbench.base.control_characters import escape_controls, spreadsheet_word
 from netbench.base.errors import RequestError
-from netbench.read.cells import metric_order, rows_by_cell
+from netbench.base.units import count
+from netbench.read.cells import Rows, metric_order, rows_by_cell
+from netbench.read.histograms import Histogram, latencies, percentile_lines
+from netbench.read.offered import Place
 from netbench.read.result import Result, counting
 from netbench.report.junit import one_line
 from netbench.report.label import label_of
@@ -25,6 +29,7 @@ from netbench.tables.table_frames import alike, kernels, result_id
 
 _BETTER = {1: " better=higher", -1: " better=lower", 0: ""}
 LONGEST = 200  # characters of a file's name
+FAMILY = "netbench_request_latency_seconds"
 HEAD = ("time", "commit", "campaign", "result")
 
 
@@ -77,11 +82,25 @@ def ministat(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
     """Files: `METRIC/FACTOR=LEVEL,....txt`, which begins with the result's name where there are
     several, and what it holds: the values of the runs that count, in order of execution.
     """
+    for result, (cell, pair), rows, own in _placed(results):
+        counted = counting(result.runs)
+        for metric in metric_order(result.metrics):
+            if values := counted[metric].iloc[rows].dropna().tolist():
+                note = "; ".join(filter(None, (result.describe(metric).unit, label_of(result))))
+                whose = "/".join(result_id(result))
+                about = _comment(" ", whose, cell, pair, metric, f"({note})")
+                yield f"{_file(metric)}/{own}.txt", "\n".join([about, *map(repr, values), ""])
+
+
+def _placed(results: Sequence[Result]) -> Iterator[tuple[Result, Place, Rows, str]]:
+    """Each cell of results with runs that count: where it is, the rows of these, and its own name
+    for a file, which begins with the result's where there are several.
+    """
     taken: set[str] = set()
     for result in results:
         whose = result_id(result)
-        counted, factors = counting(result.runs), {each.cell: each.factors for each in result.cells}
-        for (cell, pair), rows in rows_by_cell(counted).items():
+        factors = {each.cell: each.factors for each in result.cells}
+        for (cell, pair), rows in rows_by_cell(counting(result.runs)).items():
             words = [*whose] if len(results) > 1 else []
             words += [f"{factor}={level}" for factor, level in factors[cell].items()]
             words += [pair] if len(result.plan.pairs) > 1 else []
@@ -89,12 +108,60 @@ def ministat(results: Sequence[Result]) -> Iterator[tuple[str, str]]:
             while (own := f"{name}-{others}" if others > 1 else name) in taken:
                 others += 1
             taken.add(own)
-            for metric in metric_order(result.metrics):
-                if values := counted[metric].iloc[rows].dropna().tolist():
-                    note = "; ".join(filter(None, (result.describe(metric).unit, label_of(result))))
-                    about = _comment(" ", "/".join(whose), cell, pair, metric, f"({note})")
-                    text = "\n".join([about, *map(repr, values), ""])
-                    yield f"{_file(metric)}/{own}.txt", text
+            yield result, (cell, pair), rows, own
+
+
+def hgrm(results: Sequence[Result], notes: list[str]) -> Iterator[tuple[str, str]]:
+    """Files: `FACTOR=LEVEL,....hgrm`, and what each holds: the latencies in µs of all requests of a
+    cell's runs that count. `notes` gets what is left out. Errors: RequestError without any.
+    """
+    for result, place, own, times in _of_requests(results, notes):
+        whose = "/".join(result_id(result))
+        about = _comment(" ", whose, *place, "(latency in µs, all runs together)", label_of(result))
+        yield f"{own}.hgrm", "\n".join([*percentile_lines(times), about, ""])
+
+
+def openmetrics(results: Sequence[Result], notes: list[str]) -> Iterator[str]:
+    """Lines: of each cell the latencies in seconds of all requests of its runs that count, as a
+    histogram of buckets that are eighths of a power of two, the same in all cells; with the start
+    of the result's last run. `notes`, errors: as hgrm.
+    """
+    found = _of_requests(results, notes)
+    ends = sorted({end for *_, times in found for end in times.eighths()})
+    yield f"# TYPE {FAMILY} histogram\n# UNIT {FAMILY} seconds"
+    yield f"# HELP {FAMILY} time from the start of a request to its whole response"
+    for result, (cell, pair), _, times in found:
+        factors = next(each.factors for each in result.cells if each.cell == cell)
+        words = {re.sub(r"\W", "_", factor, flags=re.ASCII): v for factor, v in factors.items()}
+        words |= dict(zip(("campaign", "result"), result_id(result), strict=True))
+        words |= {"cell": cell, "pair": pair, "label": label_of(result)}
+        texts = {key: escape_controls(word) for key, word in words.items() if word}
+        labels = ",".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in texts.items())
+        at = f"{result.runs['started'].max().timestamp():.3f}"
+        counted, below = times.eighths(), 0
+        for end in ends:
+            below += counted[end]
+            yield f'{FAMILY}_bucket{{{labels},le="{end / 1e9:.9g}"}} {below} {at}'
+        yield f'{FAMILY}_bucket{{{labels},le="+Inf"}} {times.count} {at}'
+        yield f"{FAMILY}_count{{{labels}}} {times.count} {at}"
+        yield f"{FAMILY}_sum{{{labels}}} {times.sum / 1e9!r} {at}"
+    yield "# EOF"
+
+
+def _of_requests(
+    results: Sequence[Result], notes: list[str]
+) -> list[tuple[Result, Place, str, Histogram]]:
+    """Each cell with histograms, and its own name for a file."""
+    kept, lacking = [], 0
+    for result, place, rows, own in _placed(results):
+        times, without = latencies(result, rows)
+        lacking += without
+        kept += [(result, place, own, times)] if times else []
+    if lacking:
+        notes.append(f"{count(lacking, 'run')} left out, without a histogram in samples/")
+    if not kept:
+        raise RequestError("export: the results have no requests with histograms in samples/")
+    return kept
 
 
 def _file(text: str) -> str:

@@ -320,3 +320,20 @@ def test_its_report_averages_none_of_it(result: Path) -> None:
     assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
     told = " ".join(call("report", "--full", result).stdout.split())
     assert "12 runs and 3 of the baseline again (1 control)" in told
+
+
+def test_an_open_loop_has_a_curve_and_its_histograms_are_exported(tmp_path: Path) -> None:
+    asked = f"transfer: {{request: 9, response: 9, connections: 4, {SHORT}}}\n"
+    ended, records = run(f"{BASE}{asked}sweep: {{rate: [20000/s, 30000/s]}}\n", tmp_path)
+    result = ended.path
+    assert [len(curve.cells) for curve in build(result).source.load_curves] == [2]
+    exported = call("export", "--hgrm", result, tmp_path / "h")
+    assert (exported.returncode, exported.stderr) == (0, "")
+    for record in records:
+        file = result / "samples" / f"{record['run']:06}.jsonl"
+        (kept,) = (
+            json.loads(x)["requests"] for x in file.read_text().splitlines() if "_bucket" in x
+        )
+        made = (tmp_path / "h" / f"{record['cell'].replace('/', '_')}.hgrm").read_text()
+        assert f"Total count    = {sum(kept['latency_count']):12d}]" in made
+        assert f"#[Max     = {record['captures']['max']['value']:12.3f}," in made

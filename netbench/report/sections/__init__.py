@@ -29,6 +29,7 @@ SECTIONS = (
     _Row("fleet", ADD_ON),
     _Row("matrix", "cell_tables", of_cells=True),
     _Row("cells", "cell_tables", of_cells=True),
+    _Row("requests", of_cells=True),
     _Row("comparison", "level_tables", of_cells=True),
     _Row("boots", "boot_tables"),
     _Row("factors", "level_tables"),

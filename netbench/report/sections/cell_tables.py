@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from netbench.read.cells import CellResult
+from netbench.read.load_curves import KNEE
 from netbench.read.pivot import Pivot, pivots
 from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
@@ -30,6 +31,9 @@ def cells(source: Source) -> Section:
     ]
     marked = [i for i, c in enumerate(source.cells) if c.marked]
     blocks: list[Block] = [tabled("", rows, *_notes(source, bool(marked)), marked=marked)]
+    if source.load_curves:
+        what = "Latency by the load that is offered: p50 (dashed) and p99, means over runs"
+        blocks.append(Plot("load", "p99", f"{what}, intervals as bands; ring: the knee, {KNEE}"))
     if "p50" in source.result.metrics and any("p90" in c.intervals for c in source.cells):
         curves = "Latency by the share of requests: means over runs, intervals as bands"
         blocks.append(Plot("quantiles", "p50", curves))

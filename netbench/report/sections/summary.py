@@ -24,6 +24,7 @@ from netbench.report.phrases import (
 )
 from netbench.report.sections.environment import OFFLOADS
 from netbench.report.sections.profile import change_sentence
+from netbench.report.sections.requests import knees
 from netbench.report.source import Source
 from netbench.stats.comparison import FEW, NO_VERDICT, VERDICTS, Comparison
 from netbench.stats.words import amount, percent
@@ -45,7 +46,7 @@ def summary(source: Source) -> Section:
         answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
-    for more in (_others, _profiled):
+    for more in (knees, _others, _profiled):
         told = tuple(map(Finding, more(source)))
         answers += told if len(told) <= SENTENCES else ()
     if answers:
@@ -203,7 +204,7 @@ def _overview(source: Source) -> Iterator[Finding]:
     told from the highest. Throughput in each of several matrices, which have other bytes to move.
     """
     fixed = source.offered and not offered.free(source.result, source.cells)
-    made = pivots(source.result, source.cells)
+    made, curves = pivots(source.result, source.cells), source.load_curves
     for metric in source.metrics:
         if (metric == offered.METRIC and fixed) or source.repeats_cpu(metric):
             continue
@@ -219,12 +220,14 @@ def _overview(source: Source) -> Iterator[Finding]:
                 ]
                 yield from _extremes(source, f"{what}, {where}", metric, named)
         else:
-            for rate in dict.fromkeys(cell.factors.get(offered.KEY) for cell in source.cells):
+            # of requests the rate is the question
+            rates = {c.place: "" if curves else c.factors.get(offered.KEY) for c in source.cells}
+            for rate in dict.fromkeys(rates.values()):
                 at = f"{offered.KEY}={rate}"
                 cells = [
                     (_name(source, cell).replace(f"{at},", ""), cell)
                     for cell in source.cells
-                    if cell.factors.get(offered.KEY) == rate
+                    if rates[cell.place] == rate
                 ]
                 place = f"{what}, {at}" if rate and len(cells) > 1 else what
                 yield from _extremes(source, place, metric, cells)

@@ -244,6 +244,19 @@ def plain(output: Any) -> str:
     return text
 
 
+def test_latency_grows_with_load_on_the_committed_sample() -> None:
+    """What it says is of the records' own numbers."""
+    shown, of_rate = outputs("latency"), defaultdict[str, list[float]](list)
+    for line in (sample("open-loop") / "records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        of_rate[record["factors"]["rate"]].append(record["captures"]["p99"]["value"])
+    told = " ".join(map(plain, shown)) + "".join(output.get("text", "") for output in shown)
+    assert [rate for rate, p99s in of_rate.items() if f" {np.mean(p99s):.1f}" not in told] == []
+    least, knee = (np.mean(of_rate[rate]) for rate in ("2000/s", "60000/s"))
+    assert f"p99 {knee / 1e3:.0f} ms, {knee / least:.0f} times that of 2000/s" in told
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 2
+
+
 def test_sosend_is_revisited_on_the_committed_sample() -> None:
     """What it says of today is of the raw counters; what it says of 2006 is of the message."""
     shown = outputs("sosend-revisited")

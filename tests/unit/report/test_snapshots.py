@@ -26,6 +26,7 @@ from netbench.report.build import Report, build
 from tests.support.fleets import MadeFleet, bisection, names, ring
 from tests.support.synthetic import Record, Synth, failed
 from tests.unit.report.test_profile_section import NO_SG, SG, more, stacks_of, store
+from tests.unit.report.test_requests import made
 
 EXPECTED = Path(__file__).with_name("expected")
 TWO = ("snd>rcv",)
@@ -195,6 +196,7 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
         partial(written, PACED, "transfer: {rate: 1Gb/s}\n"),
         ("summary", "comparison", "factors"),
     ),
+    "an open loop": (lambda folder: made(folder)[1], ("summary", "requests")),
     "what goes along": (
         partial(
             written,
