@@ -221,14 +221,31 @@ def test_what_is_answered_later_is_not_of_the_window() -> None:
     assert (metrics["transactions"].value, metrics["offered"].value) == (400.0, 1000.0)
 
 
-def stopping(pid: int, done: threading.Event) -> None:
+def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts() -> None:
+    """It catches up over one connection: what it sends late is not the server's latency."""
+    with open_pair() as pair:
+        done = threading.Event()
+        thread = threading.Thread(target=stopping, args=(pair.sender.hello.pid, done, 0.1))
+        thread.start()
+        try:
+            client, _ = run(pair, request_rate=1000, duration=1500 * MS, warmup=0)
+        finally:
+            done.set()
+            thread.join()
+    late, whole = (histogram(client, name) for name in ("lateness", "latency"))
+    assert whole.most > 90e6
+    assert (late.quantile(0.99) or 0.0) > 0.5 * (whole.quantile(0.99) or 0.0)
+    assert late.sum > 0.5 * whole.sum
+
+
+def stopping(pid: int, done: threading.Event, first: float = 0.45) -> None:
     """Stop a process for 100 ms of every second, at times that a clock says."""
     begun = time.monotonic()
     for second in range(60):
-        if done.wait(begun + second + 0.45 - time.monotonic()):
+        if done.wait(begun + second + first - time.monotonic()):
             return
         os.kill(pid, signal.SIGSTOP)
-        done.wait(begun + second + 0.55 - time.monotonic())
+        done.wait(begun + second + first + 0.1 - time.monotonic())
         os.kill(pid, signal.SIGCONT)
 
 

@@ -68,9 +68,12 @@ static const struct nb_field options_of_server[] = { OPTIONS };
 static const struct nb_field proofs_of_client[] = { PROOFS };
 static const struct nb_field proofs_of_server[] = { PROOFS };
 
-/* A request under way: when it was to begin, when it did, and how much later than it could. */
+/* A request in a place of its connection: when it was to begin, when it did, and when it could
+ * have: as soon as it was due and the place free. That a client which had begun the one before it
+ * in time would have had it free earlier is its own delay, too, as long as the queue lasts.
+ */
 struct begun {
-	uint64_t intended, actual, late;
+	uint64_t intended, actual, could;
 };
 
 struct client {
@@ -79,7 +82,6 @@ struct client {
 	size_t room;
 	size_t got;	 /* of the response that arrives */
 	uint64_t due;	 /* when the next request is */
-	uint64_t free;	 /* since when there is a place for it */
 	double interval; /* ns between two of this connection; 0: a closed loop */
 	uint64_t random;
 	uint32_t first, under_way;
@@ -211,20 +213,19 @@ static int begin_client(struct nb_flow *flow)
 	if (!client->interval)
 		return 0;
 	prctl(PR_SET_TIMERSLACK, 1);
-	client->free = nb_now();
-	client->due = client->free +
-		      (uint64_t)(client->interval *
-				 (random ? exponential(&client->random)
-					 : (double)flow->index / (double)flow->job->streams));
+	client->due =
+		nb_now() + (uint64_t)(client->interval *
+				      (random ? exponential(&client->random)
+					      : (double)flow->index / (double)flow->job->streams));
 	return 0;
 }
 
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 {
-	const struct begun *begun = &client->begun[client->first];
+	struct begun *begun = &client->begun[client->first];
+	uint64_t late = begun->actual - begun->could;
 
-	if (client->under_way == depth_of(flow))
-		client->free = now;
+	begun->could = now - late; /* of the next one */
 	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
 	client->under_way--;
 	nb_count(flow, TRANSACTIONS, 1);
@@ -233,7 +234,7 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 	nb_histogram_add(&client->latencies.of[NB_LATENCY], now - begun->intended);
 	if (client->interval) {
 		nb_histogram_add(&client->latencies.of[NB_SERVICE], now - begun->actual);
-		nb_histogram_add(&client->latencies.of[NB_LATENESS], begun->late);
+		nb_histogram_add(&client->latencies.of[NB_LATENESS], late);
 	}
 }
 
@@ -312,11 +313,10 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 			flow->wake = client->due;
 			break;
 		}
-		could = client->due > client->free ? client->due : client->free;
+		could = client->begun[place].could;
+		could = !client->interval ? now : could > client->due ? could : client->due;
 		client->begun[place] =
-			client->interval
-				? (struct begun){ client->due, now, now > could ? now - could : 0 }
-				: (struct begun){ now, now, 0 };
+			(struct begun){ client->interval ? client->due : now, now, could };
 		client->under_way++;
 		if (client->interval)
 			client->due += (uint64_t)(client->interval *

@@ -343,9 +343,9 @@ if __name__ == "__main__":
 
         shutil.rmtree(EXPECTED, ignore_errors=True)
         EXPECTED.mkdir()
-        for name, made in LETTERS.items():
+        for name, make in LETTERS.items():
             with tempfile.TemporaryDirectory() as folder:
-                told = "\n".join(lines_of(made, Path(folder) / "r"))
+                told = "\n".join(lines_of(make, Path(folder) / "r"))
             (EXPECTED / f"letter, {name}.txt").write_text(f"{told}\n", encoding="utf-8")
     for name in sys.argv[1:] or CASES:
         write, keys = CASES[name]
