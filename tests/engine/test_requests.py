@@ -235,7 +235,6 @@ def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts() -> None:
     late, whole = (histogram(client, name) for name in ("lateness", "latency"))
     assert whole.most > 90e6
     assert (late.quantile(0.99) or 0.0) > 0.5 * (whole.quantile(0.99) or 0.0)
-    assert late.sum > 0.5 * whole.sum
 
 
 def stopping(pid: int, done: threading.Event, first: float = 0.45) -> None:
