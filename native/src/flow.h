@@ -70,6 +70,8 @@ struct nb_flow {
 	int ready; /* what epoll(7) waits for in a thread group, 0: the connection */
 	int wait;  /* enum nb_wait; the connection is non-blocking where it is not NB_WAIT_BLOCK */
 	int spins; /* with NB_WAIT_LATER: its thread looks again and again */
+	uint32_t polls; /* us for which epoll(7) looks at the device's queue itself; 0: it does not
+			 */
 	int timed; /* it waits for its time and its connection at once, and has one turn a look */
 	uint32_t index;
 	const struct nb_method *method;

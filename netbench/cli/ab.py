@@ -38,7 +38,7 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
     place = "/run" if options.undo is None else "/var/lib"
     mark = MARK.format(place, digest)
-    save, undo = f"echo {AFTER}", options.undo
+    save, undo, tried = f"echo {AFTER}", options.undo, ""
     if undo is None:
         found = _SYSCTL.fullmatch(" ".join(options.change.split()))
         if not found:
@@ -46,11 +46,16 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
         save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
+        other = f"give --undo, or sweep the setting sysctl.{found[1]}"
+        why = f'echo "{found[1]} cannot be set to $netbench_was again: {other}" >&2'
+        tried = f'{{ sysctl -qw {found[1]}="$netbench_was" || {{ {why}; exit 1; }}; }} && '
     written = (
         'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
         ' && mv "$netbench_mark.new" "$netbench_mark"'
     )
-    apply = f"netbench_was=$({save}) && mkdir -p {place} && {written} && {{ {options.change}\n}}"
+    apply = (
+        f"netbench_was=$({save}) && {tried}mkdir -p {place} && {written} && {{ {options.change}\n}}"
+    )
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     back = f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark"; }}'
     acts = {"apply": apply, "read": read, "undo": back}

@@ -307,6 +307,11 @@ def test_a_rate_that_cannot_be_met_is_an_error() -> None:
         run(pair, request_rate=100_000_000, duration=200 * MS)
 
 
+def test_without_a_queue_of_a_device_nothing_is_polled_busily() -> None:
+    with open_pair() as pair, pytest.raises(EngineError, match="as over lo and veth; use wait"):
+        run(pair, wait="busy_poll")
+
+
 def test_waiting_in_the_call_has_no_open_loop() -> None:
     with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
         run(pair, request_rate=100, wait="block")

@@ -117,3 +117,25 @@ def test_kernel_tls_is_loaded_by_a_command_and_unloaded(guests: Linked) -> None:
     for record in guests.records_of(SHORT + text):
         check_levels(record, ktls=record["factors"]["ktls"])
     assert [guests.ssh(name, loaded) for name in guests.lab.hosts] == ["off", "off"]
+
+
+@pytest.mark.slow
+def test_requests_wait_by_polling_the_device_busily(guests: Linked) -> None:
+    """As the kernels count it: packets that epoll_wait(2) has taken out of a device's queue."""
+
+    def polled() -> int:
+        found = 0
+        for host in ("snd", "rcv"):
+            names, numbers = guests.ssh(host, "grep ^TcpExt: /proc/net/netstat").splitlines()
+            both = dict(zip(names.split(), numbers.split(), strict=True))
+            found += int(both["BusyPollRxPackets"])
+        return found
+
+    asked = SHORT.replace("{duration: 100ms", "{request: 1, response: 1, wait: %s, duration: 300ms")
+    for wait, some in (("epoll", False), ("busy_poll", True)):
+        shutil.rmtree(guests.folder / "results", ignore_errors=True)
+        before = polled()
+        (record,) = guests.records_of(asked % wait)
+        assert record["status"] == "ok"
+        after = polled()
+        assert (after > before) == some, (before, after)

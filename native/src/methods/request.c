@@ -26,15 +26,16 @@
 
 enum { DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
 enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, MODE, RATE, ARRIVALS, SEED };
-enum { EPOLL, BLOCK, SPIN };
+enum { EPOLL, BLOCK, SPIN, BUSY_POLL, BUSY_POLL_US = 50 };
 enum { FIXED, POISSON };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
 #define WAIT_OPTION                                                                                \
 	{ "wait",                                                                                  \
 	  "how a thread waits for its connections: epoll(7), in the call itself (block), "         \
-	  "or by looking again and again (spin)",                                                  \
-	  .words = "epoll block spin", .flags = NB_USER, .type = NB_WORD }
+	  "by looking again and again (spin), or by epoll(7) that looks at the device's queue "    \
+	  "itself (busy_poll: for 50 us, or the time of the option busy_poll)",                    \
+	  .words = "epoll block spin busy_poll", .flags = NB_USER, .type = NB_WORD }
 #define MODE_OPTION                                                                                \
 	{ "mode",                                                                                  \
 	  "requests over connections that stay (rr), one over a connection each (crr), or "        \
@@ -118,6 +119,8 @@ static int waits_in_calls(const struct nb_job *job)
 static int connected(struct nb_flow *flow, struct nb_error *error)
 {
 	int one = 1, wait = (int)option(flow, WAIT), status;
+	unsigned int id = 0;
+	socklen_t length = sizeof(id);
 
 	status = nb_socket_option(flow, SOL_SOCKET, SO_BUSY_POLL, "busy_poll",
 				  option(flow, NB_BUSY_POLL) / 1000, error);
@@ -129,6 +132,16 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	flow->wait = wait == BLOCK ? NB_WAIT_BLOCK : NB_WAIT_LATER;
 	flow->timed = wait != BLOCK;
 	flow->spins = wait == SPIN;
+	if (wait == BUSY_POLL) {
+		uint32_t own = (uint32_t)(option(flow, NB_BUSY_POLL) / 1000);
+
+		flow->polls = own ? own : BUSY_POLL_US;
+		if (getsockopt(flow->socket, SOL_SOCKET, SO_INCOMING_NAPI_ID, &id, &length) || !id)
+			return nb_fail(error, NB_ERR_UNSUPPORTED, "busy polling",
+				       "use wait: epoll or spin, or another interface",
+				       "no queue of a device (NAPI) has brought a packet of the "
+				       "connection, as over lo and veth");
+	}
 	flow->ready = flow->job->role == NB_ROLE_SEND && flow->timed ? flow->socket : 0;
 	if (wait != BLOCK && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
 		return nb_fail_errno(error, "set socket option",
