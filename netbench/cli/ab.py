@@ -57,7 +57,11 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
         f"netbench_was=$({save}) && {tried}mkdir -p {place} && {written} && {{ {options.change}\n}}"
     )
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
-    back = f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark"; }}'
+    left = 'echo "(where nothing is left to undo: rm $netbench_mark)" >&2; exit 1'
+    back = (
+        f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark" || {{ {left}; }}; }}'
+    )
+    apply += f" && {{ ( {options.change}\n) || {{ ( {back}; ); exit 1; }}; }}"
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
     earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"

@@ -123,9 +123,13 @@ class HostSettings:
         self._held.append(Layer(dict(levels)))
         try:
             self._apply(len(self._held) - 1)
-        except SettingRefused:
+        except SettingRefused as refused:
             last = len(self._held) - 1
-            undo_from([self], {self.boot_id: self.first_of(last)})
+            try:
+                undo_from([self], {self.boot_id: self.first_of(last)})
+            except EngineError as error:  # both are told, in order
+                why = f"{refused}; undoing it: {error.operation}: {error.message}"
+                raise EngineError(error.code, error.errno, "", why, error.remedy) from error
             self.cut(last)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,39 @@ def test_a_sysctl_that_is_not_there_changes_nothing(here: Lab, tmp_path: Path) -
     assert [r["factors"]["change"] for r in refused] == ["after"]
     assert "cannot stat /proc/sys/net/a/b" in refused[0]["reason"]
     assert call("restore", path).stdout == "nothing is left to put back\n"
+
+
+def test_a_sysctl_that_cannot_be_set_back_is_not_changed(here: Lab, tmp_path: Path) -> None:
+    """Of dirty_bytes 0 says that dirty_ratio holds, and cannot be written."""
+    ratio = Path("/proc/sys/vm/dirty_ratio").read_text()
+    assert Path("/proc/sys/vm/dirty_bytes").read_text() == "0\n"
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    change = "sysctl -w vm.dirty_bytes=100000000"
+    done = call("ab", tmp_path / "c.yaml", "--change", change, "--results", tmp_path)
+    path = Path(done.stdout.splitlines()[-1])
+    (refused,) = (r for r in stored_records(path) if r["status"] == "refused")
+    assert "cannot be set to 0 again: give --undo" in refused["reason"]
+    assert Path("/proc/sys/vm/dirty_ratio").read_text() == ratio
+    assert call("restore", path).stdout == "nothing is left to put back\n"
+
+
+@pytest.mark.parametrize("undo", ["false", "true"])
+def test_a_change_that_fails_is_undone_at_once(here: Lab, tmp_path: Path, undo: str) -> None:
+    """Its own error is told first; where the undo fails too, how to say that nothing is left."""
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    words = ["--change", "echo no such kind >&2; false", "--undo", f"echo cannot >&2; {undo}"]
+    done = call("ab", tmp_path / "c.yaml", *words, "--results", tmp_path)
+    path = next(tmp_path.glob("ab/*/records.jsonl")).parent
+    if undo == "true":
+        (refused,) = (r for r in stored_records(path) if r["status"] != "ok")
+        assert "no such kind" in refused["reason"]
+        assert call("restore", path).stdout == "nothing is left to put back\n"
+        return
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, said.index("no such kind") < said.index("cannot")) == (1, True)
+    for mark in set(re.findall(r"rm (/var/lib/netbench[^) ]*)", said)):
+        Path(mark).unlink()
+    assert "is as it was" in call("restore", path).stdout
 
 
 @pytest.mark.parametrize(
