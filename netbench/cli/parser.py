@@ -151,8 +151,10 @@ def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
             found[name] = does
     if not found or len(flags) == 1:
         return "".join(found.values())
-    names = dict.fromkeys(flag.partition("=")[0] for flag in flags)
-    return "; ".join(f"{name}: {found.get(name, 'nothing does that')}" for name in names)
+    told = [f"{name}: {does}" for name, does in found.items()]
+    if len(told) < len({flag.partition("=")[0] for flag in flags}):
+        told.append(f"`{PROGRAM} help {argv[0]}` lists what else there is")
+    return "; ".join(told)
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

@@ -48,7 +48,7 @@ LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
 NO_METHOD = "nothing: netbench moves TCP alone, in streams or in requests"
 NO_OPTION = "nothing: netbench has no such option"
-NO_KEY = "nothing: no key does that"
+NO_KEY = "nothing that is known: `transfer --help` lists keys"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         own += ["--results", str(options.results)] if options.results else []
         raise RequestError(_translated(foreign, options.words, own, options.more))
     words = [word for word in options.words if word not in LOCAL]
+    if theirs := [hints("options")[word] for word in words if word in hints("options")]:
+        raise RequestError(f"transfer: {theirs[0]}")
     keys = [word.partition("=")[0] for word in words if "=" in word]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise RequestError(
@@ -132,7 +134,7 @@ def _translated(
         mine = [_tidy(part.format(*whole.split(",") * 2, half=half)) for part in found]
         texts = [part.lstrip("?") for part in mine]
         why = _refused([*keys, *texts]) if texts and texts[0] != host else ""
-        if ", got " in why:
+        if ", got " in why or "means nothing" in why:
             mine, template = [], f"nothing: {why.partition(': ')[2]}"
         keys.extend(part for part in mine if part[0] != "?")
         spare.extend(part[1:] for part in mine if part[0] == "?")
@@ -149,7 +151,8 @@ def _translated(
     for flag, value in re.findall(r"(?:^|(?<= ))(-\S) ?((?!-)\S*)", " ".join(words[at:])):
         own_does = after.get(f"requests:{flag}") if of_requests else None
         add(flag, value, own_does or after.get(flag, NO_OPTION))
-    rows += [(f"  {flag}", hints("options").get(flag, NO_KEY)) for flag in more]
+    others = hints("options")
+    rows += [(f"  {f}", others.get(f"transfer:{f}") or others.get(f, NO_KEY)) for f in more]
     by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
     for word in spare:
         by_key.setdefault(word.partition("=")[0], word)
@@ -169,7 +172,8 @@ def _translated(
 def _host(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
     """The other end, as -c or -H names it, or a word; "" where it is this machine."""
     named = [value.partition(",")[0] for flag, value in flags if flag in ("-c", "-H") and value]
-    named += (word for word in words if "=" not in word and not word.isdigit())
+    named += (word for word in words if not re.search("=|^[0-9]+$", word))
+    named = [name for name in named if name not in hints("options")]
     return named[0] if named and named[0] not in LOCAL else ""
 
 

@@ -173,11 +173,14 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
         (["transfer", "--runtime=1"], "duration=1s does that"),
         (
             ["transfer", "--direct=0", "--ioengine", "io_uring", "--name=a"],
-            "direct=off does that; --io",
+            "direct=off does that; --ioengine: send=uring",
         ),
-        (["transfer", "--size=1g", "--x"], "--size: bytes=1G does that; --x: nothing does that"),
+        (
+            ["transfer", "--size=1g", "--x"],
+            "--size: bytes=1G does that; `python -m netbench help transfer` lists",
+        ),
         (["transfer", "--ioengine=libaio"], "nothing of `list methods` does that"),
-        (["run", "-P", "threads", "1", "8"], "a campaign's `sweep:` does that"),
+        (["run", "-P", "threads", "1", "8"], "a campaign's `sweep:` compares"),
         (["rrul", "-H", "h"], "flent loads a link both ways"),
         (["transfer", "request=1", "iodepth=4"], "of requests depth"),
         (["transfer", "request=1", "rate=1000"], "of requests 1000/s"),
