@@ -32,9 +32,8 @@ enum { TRANSACTIONS, SENDS, RECEIVES };
 
 #define WAIT_OPTION                                                                                \
 	{ "wait",                                                                                  \
-	  "how a thread waits for its connections: epoll(7), in the call itself (block), "         \
-	  "by looking again and again (spin), or by epoll(7) that looks at the device's queue "    \
-	  "itself (busy_poll: for 50 us, or the time of the option busy_poll)",                    \
+	  "how a thread waits: epoll(7), in the call (block), looking all the time (spin), or "    \
+	  "looking at the device's queue too (busy_poll)",                                         \
 	  .words = "epoll block spin busy_poll", .flags = NB_USER, .type = NB_WORD }
 #define MODE_OPTION                                                                                \
 	{ "mode",                                                                                  \
