@@ -102,6 +102,7 @@ def test_each_connection_is_for_one_request_or_none(
     assert asked == answered
     assert 0 < histogram(client).count <= asked
     assert (client.total("connect", "send_calls") > 0) == (mode == "crr")
+    assert client.numbers("tcp", "retransmits") == [], "of the connection that stays, idle"
 
 
 @pytest.mark.parametrize("mode", ["crr", "cc"])

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../flow.h"
 #include "../meter.h"
+#include "../method.h"
 
 static const struct nb_field counters[] = {
 	{ "retransmits", "segments sent again (tcpi_total_retrans)", .unit = NB_UNIT_PACKETS,
@@ -32,9 +32,12 @@ static void read_info(struct nb_reading *reading, uint64_t *numbers)
 	for (size_t i = 0; i < reading->streams; i++) {
 		struct tcp_info info;
 		socklen_t length = sizeof(info);
-
+		const struct nb_flow *flow = &reading->flows[i];
+		/* Requests over a connection each leave the one that stays idle. */
+		int idle = (flow->method->flags & (NB_REQUESTS | NB_ALONE)) ==
+			   (NB_REQUESTS | NB_ALONE);
 		int failed =
-			getsockopt(reading->flows[i].socket, IPPROTO_TCP, TCP_INFO, &info, &length);
+			idle || getsockopt(flow->socket, IPPROTO_TCP, TCP_INFO, &info, &length);
 
 		for (size_t c = 0; c < NB_LENGTH(counters); c++) {
 			uint32_t number;
