@@ -21,6 +21,7 @@ HEAD = (
 PARTS = (
     "peers",
     "methods",
+    "pacing",
     "orchestration",
     "ledger",
     "watch",

@@ -46,6 +46,8 @@ int receive_mmap(struct work *work);
 int receive_splice(struct work *work);
 int receive_uring(struct work *work);
 
+int pace(uint64_t rate, uint64_t ms);
+
 /* So many chunks of memory, a page boundary each; a sender's hold the first of its file. NULL with
  * errno when there is none. */
 char *chunks_of_memory(const struct work *work, size_t count);

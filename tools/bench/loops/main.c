@@ -199,6 +199,8 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	if (argc == 9 && atoi(argv[6]) <= STREAMS_MAX)
 		return window(jobs, argv);
+	if (argc == 4 && !strcmp(argv[1], "pace"))
+		return pace(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	if (argc != 6)
 		return 2;
 	if (prepare(job, argv, -1)) {
