@@ -35,6 +35,8 @@ KB = 1024
 TRANSACTIONS = "transactions"
 CPU_NAMES = ("sender_cpu", "receiver_cpu", "system_cpu")
 INTERRUPTS = ("interrupts", "sender_interrupts", "receiver_interrupts")
+LEAST_TICKS = 5
+"""Of a window in which what a clock's tick counts says something of the CPU's time."""
 BESIDE_SOAK = {"perf"}
 """Meters whose counters beside soak are mostly the soakers' own: nothing is derived from them."""
 
@@ -176,6 +178,8 @@ def _busy(side: _Side, account: Account) -> Number:
         moved = difference(side.counters, account.meter, name)
         spent = spent + moved * seconds_of[unit]  # of a u64, no array's type
     busy = where(spent >= 0, spent / side.window)  # of several, iowait may go back (proc(5))
+    if any(unit == "ticks" for _, unit in counted):  # of fewer it is chance alone
+        busy = where(side.window * side.ticks >= LEAST_TICKS, busy)
     if by_idle:  # around 0 it may be below
         busy = steady(side.counters, account.meter, "cpus") - busy
     if not account.host_wide or SOAK not in side.counters.meters:

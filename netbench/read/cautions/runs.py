@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 
 from netbench.base.names import QUANTILES
-from netbench.base.units import count, listed, said_of
+from netbench.base.units import count, listed, parse_size, said_of
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
 from netbench.read.cells import rows_by_cell
 from netbench.read.compare import late_of
@@ -18,6 +19,7 @@ from netbench.read.offered import BOTH, TOLERANCE, rate_of
 from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
+BURST = 64 << 20  # bytes of a stream: ten times what tcp_rmem lets a buffer hold
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
     "failed": "see the reason and log.txt, remove the cause and repeat the campaign",
@@ -116,6 +118,32 @@ def backlog(evidence: Evidence) -> Cautions:
             " what was due in the window was answered within it.",
             evidence.labels_of(behind),
             f"of {count(len(runs), 'ok run')}",
+        )
+
+
+@caution(
+    191, remedy="move more, or bound the run by `duration`, whose window does not wait for data"
+)
+def burst(evidence: Evidence) -> Cautions:
+    """A run bounded by bytes moved few: its window begins when the first read has returned, and
+    what was read, and what had come meanwhile, counts in full.
+    """
+    result, short = evidence.result, dict[str, str]()
+    for cell in result.cells:
+        known = {f"transfer.{key}": level for key, level in cell.factors.items()}
+        known = {key: str(level) for key, level in {**(result.asked or {}), **known}.items()}
+        with suppress(ValueError):
+            streams = int(known.get("transfer.streams", "1"))
+            if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:
+                short[cell.cell] = known["transfer.bytes"]
+    runs = result.ok[result.ok["cell"].isin(list(short)) & result.ok["throughput"].notna()]
+    if len(runs):
+        sizes = listed(list(dict.fromkeys(short.values())), NAMED)
+        yield Caution(
+            f"{count(len(runs), 'run')} moved {sizes} alone, less than a receiver may find in its"
+            " buffer: the throughput is too high.",
+            evidence.labels_of(runs),
+            f"of {count(len(result.ok), 'ok run')}",
         )
 
 

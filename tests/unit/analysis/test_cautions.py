@@ -91,7 +91,13 @@ def bare(record: Record) -> Record:
 BUFFER = {"asked": 4194304, "read": 425984}
 RENO, DEFAULT = congestion("reno", "cubic"), congestion("cubic or default", "bbr")
 CUT = {"cut": {"sender": 5.1, "receiver": 9.0}}
-PLACES = {"drift": "snd>rcv", "congestion": "", "no_cpu": "", "shared": "here>here"}
+PLACES = {
+    "drift": "snd>rcv",
+    "congestion": "",
+    "no_cpu": "",
+    "shared": "here>here",
+    "burst": "bytes=1M",
+}
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
     ("drift", "Kendall", Synth(pairs=TWO, runs=20, drift=0.1)),
@@ -113,6 +119,7 @@ FAULTS = [
     ("cut", "for 9 s at most", one_of([3, 4], lambda r: r | CUT)),
     ("rejected_connections", "80 connections", changed(receiver__rejected_connections=2)),
     ("missing", "1 of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "?"}))),
+    ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
     ("shared", "boot id", Synth()),
     ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),
     ("dependence", "rises over time", Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001)),

@@ -34,6 +34,18 @@ def test_a_meter_that_missed_what_processes_used_is_passed_over_in_all_cells(
     assert result.runs["receiver_cpu"].equals(result.runs["receiver_cpu.procstat"])
 
 
+def test_ticks_say_nothing_of_a_window_of_a_few(tmp_path: Path) -> None:
+    def edit(record: Record) -> Record:
+        for side in ("sender", "receiver"):
+            opened, closed = record[side]["time_ns"]
+            record[side]["time_ns"] = [opened, opened + (closed - opened) // 250]
+        return record
+
+    runs = load(Synth(pairs=TWO, edit=edit).write(tmp_path)).runs
+    assert "system_cpu.procstat" not in runs
+    assert runs["system_cpu"].equals(runs["system_cpu.rusage"])
+
+
 def test_a_cell_is_by_one_meter(tmp_path: Path) -> None:
     """A run in which the better one failed has no number, and none of another meter."""
 
