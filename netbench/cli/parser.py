@@ -14,7 +14,7 @@ from typing import IO
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
-from netbench.base.hints import hints
+from netbench.base.hints import hints, key_for
 from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say
 
@@ -79,6 +79,10 @@ FLAGS = ("flags with a value", "flags that may have one", "flags")
 """Tables of flags of iperf3 and netperf that `transfer` translates."""
 
 
+CAMPAIGNS = ("run", "plan", "check", "ab")
+"""Verbs that take a campaign file, and changes to it."""
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse of Python 3.11.2 (Debian 12) fails on streams that are closed; this one does not."""
 
@@ -122,7 +126,7 @@ def run(argv: list[str]) -> int:
                 raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")
             if not any(getattr(options, flag, None) for table in FLAGS for flag in hints(table)):
                 raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {hint}")
-            options.more = flags
+            options.more = [(f, *argv[argv.index(f) + 1 :], "")[:2] for f in flags]
             values = {argv[n + 1] for n, word in enumerate(argv[:-1]) if word in flags}
             options.words = [word for word in words or () if word not in values]
         else:
@@ -134,21 +138,17 @@ def run(argv: list[str]) -> int:
 
 def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
     """What does what another program's options do, or a key as a flag; "" where none is known."""
-    known, keys = hints("options"), hints("keys of transfer") if argv[0] == "transfer" else {}
-    found = {}
+    known, found = hints("options"), {}
     for flag in flags:
         name, _, value = flag.partition("=")
-        word = name.removeprefix("--").replace("-", "_")
         value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
-        if does := keys.get(f"{word}:{value}"):
-            found[name] = f"{does} does that"
-        elif key := keys.get(word, "").replace("KEY", word):
-            timed = key in ("duration", "warmup", "sample") and value.isdigit()
-            value = f"{value}s" if timed else re.sub("[kmg]$", lambda m: m[0].upper(), value)
-            # others count bytes a second
-            found[name] = f"{key}={'80Mb/s' if key == 'rate' else value} does that"
-        elif does := known.get(f"{argv[0]}:{name}") or known.get(name, ""):
-            found[name] = does
+        does = known.get(f"{argv[0]}:{name}") or known.get(name, "")
+        key = key_for(name, value) if argv[0] in ("transfer", *CAMPAIGNS) and not does else ""
+        if key and argv[0] in CAMPAIGNS:
+            top = re.match(r"\w+\.|about=", key)
+            key = f"`--set {key}`" if top else f"`--set transfer.{key}`"
+        if does or key:
+            found[name] = does or f"{key} does that"
     if not found or len(flags) == 1:
         return "".join(found.values())
     told = [f"{name}: {does}" for name, does in found.items()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from netbench import api
 from netbench.base.errors import CampaignError, RequestError
-from netbench.base.hints import hints, synonyms
+from netbench.base.hints import hints, key_for, synonyms
 from netbench.base.names import PROGRAM, shell_word
 from netbench.cli.output import say, table, tell
 from netbench.cli.report import render
@@ -101,10 +101,13 @@ def _line(begin: float, seconds: Sequence[Second]) -> str:
 
 
 def _translated(
-    flags: Sequence[tuple[str, str]], words: Sequence[str], own: Sequence[str], more: Sequence[str]
+    flags: Sequence[tuple[str, str]],
+    words: Sequence[str],
+    own: Sequence[str],
+    more: Sequence[tuple[str, str]],
 ) -> str:
     """For each flag of iperf3 or netperf the words that do it, or that nothing does; then the
-    command in netbench's words. more: flags of nobody's.
+    command in netbench's words. more: flags of neither.
     """
     given = dict(flags)
     at = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
@@ -119,6 +122,7 @@ def _translated(
     turned = "-R" in given or given.get("-t") == "TCP_MAERTS"
     roles = dict(zip(SIDES, [*SIDES.values()][:: -1 if turned else 1], strict=True))
     roles["HOST"] = host.rpartition("@")[2]
+    after, others = hints("netperf after --"), hints("options")
 
     def add(flag: str, value: str, template: str) -> None:
         if (template == "{0}" and value in LOCAL) or ("HOST" in template and not host):
@@ -141,18 +145,19 @@ def _translated(
         rows.append((f"  {flag} {value}", " ".join(map(shell_word, mine and texts)) or template))
 
     for flag, value in flags:
-        count = 1 + bool(re.fullmatch(r"[\d.]*,[\d.]*|[^,\s]+,[46]", value))
-        shape = value if value in ("", "0") else "-" if value[0] == "-" else str(count)
-        shape = "/" if "/" in value else shape
-        add(flag, value, hints("flags of such a value").get(f"{flag}:{shape}", known[flag]))
+        add(flag, value, hints("flags of such a value").get(f"{flag}:{_shape(value)}", known[flag]))
     keys += [word for word in words[:at] if "=" in word]
-    after = hints("netperf after --")
-    of_requests = any(key.startswith(("request", "mode")) for key in keys)
+    of_requests = "requests:" * any(key.startswith(("request", "mode")) for key in keys)
     for flag, value in re.findall(r"(?:^|(?<= ))(-\S) ?((?!-)\S*)", " ".join(words[at:])):
-        own_does = after.get(f"requests:{flag}") if of_requests else None
-        add(flag, value, own_does or after.get(flag, NO_OPTION))
-    others = hints("options")
-    rows += [(f"  {f}", others.get(f"transfer:{f}") or others.get(f, NO_KEY)) for f in more]
+        add(flag, value, after.get(f"{of_requests}{flag}") or after.get(flag, NO_OPTION))
+    rows += [(f"  {word}", others[word]) for word in words[:at] if word in others]
+    for word, next_word in more:
+        flag, _, value = word.partition("=")
+        does = others.get(f"transfer:{flag}") or others.get(flag, NO_KEY)
+        key = key_for(flag, value or next_word)
+        if not key or " (" in key:
+            key = does if does.startswith("nothing") else f"nothing: {key or does}"
+        add(flag, value, key)
     by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
     for word in spare:
         by_key.setdefault(word.partition("=")[0], word)
@@ -186,6 +191,18 @@ def _test(name: str) -> str:
     )
 
 
+def _shape(value: str) -> str:
+    """What kind of value a flag has, as hints.txt has it behind a colon."""
+    if value in ("", "0"):
+        return value
+    if "/" in value:
+        return "/"
+    if value[0].isalpha() and "," not in value:
+        return "w"
+    numbers = re.fullmatch(r"[\d.]*,[\d.]*|[^,\s]+,[46]", value)
+    return "-" if value[0] == "-" else str(1 + bool(numbers))
+
+
 def _tidy(key: str) -> str:
     """A key with what of its value was given: none of a mapping's pairs without one, one unit."""
     key = re.sub(r"\w+: , |, \w+: (?=\})", "", key)
@@ -197,7 +214,7 @@ def _refused(words: Sequence[str]) -> str:
     from netbench import campaign
 
     try:
-        keys = [word for word in words if "=" in word]
+        keys = [word for word in words if "=" in word and not word.startswith("--")]
         _check_bound(keys)
         campaign.transfer_cell(
             [

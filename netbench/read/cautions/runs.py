@@ -136,8 +136,8 @@ def burst(evidence: Evidence) -> Cautions:
             streams = int(known.get("transfer.streams", "1"))
             if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:
                 short[cell.cell] = known["transfer.bytes"]
-    runs = result.ok[result.ok["cell"].isin(list(short)) & result.ok["throughput"].notna()]
-    if len(runs):
+    runs = result.ok[result.ok["cell"].isin(list(short))]
+    if "throughput" in runs and len(runs := runs[runs["throughput"].notna()]):
         sizes = listed(list(dict.fromkeys(short.values())), NAMED)
         yield Caution(
             f"{count(len(runs), 'run')} moved {sizes} alone, less than a receiver may find in its"
