@@ -161,7 +161,9 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
     for key in OF_BULK:
         if key in written:
             yield (key,), f"{key} means nothing to requests, whose sizes are request and response"
-    if transfer.rate is not None:
+    if isinstance(transfer.rate, PerSecond):
+        yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
+    elif transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
     if "arrivals" in transfer.options and "request_rate" not in transfer.options:
         yield ("arrivals", "rate"), "arrivals are those of an open loop, expected rate: 10000/s"

@@ -71,9 +71,9 @@ def _notes(source: Source, marked: bool) -> list[str]:
     ]
     meters = _meters(source)
     if meters:
-        notes.append(
-            f"{meters}: 1.0 is one whole CPU. Demand is CPU time for 1024 bytes of payload."
-        )
+        asks = any("request_demand" in metric for metric in source.metrics)
+        each = "a request" if asks else "1024 bytes of payload"
+        notes.append(f"{meters}: 1.0 is one whole CPU. Demand is CPU time for {each}.")
     if source.result.compare:
         notes.append(
             "status is that of the ratio to the baseline, which is free of what blocks have in"
