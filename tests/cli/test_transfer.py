@@ -187,6 +187,7 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
             ["run", "c", "--bs=4k", "-n", "x"],
             "`--set transfer.chunk=4K` does that; -n: `--set name",
         ),
+        (["transfer", "request=1", "mode=crr", "rate=10/s"], "an open loop is of connections that"),
         (["rrul", "-H", "h"], "flent loads a link both ways"),
         (["transfer", "request=1", "iodepth=4"], "of requests depth"),
         (["transfer", "request=1", "rate=1000"], "of requests 1000/s"),

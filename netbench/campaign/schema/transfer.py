@@ -250,7 +250,7 @@ class TransferKeys(Keys):
         netperf's, flent's or fio's by the key that does it.
         """
         others = hints("keys of transfer")
-        if key in others:
+        if others.get(key, "KEY") != "KEY":
             return others[key]
         return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
 
