@@ -163,7 +163,8 @@ STEP_NS = 10 * MS  # of /proc/stat: 100 ticks a second (time(7))
 LATE_NS = 5 * MS  # in which a thread of a CPU may still answer
 FAKE = """
 for at in $(seq 0 $(($(nproc --all) - 1))); do
-    mount -t tmpfs tmpfs /sys/devices/system/cpu/cpu$at/cpuidle
+    mount -t tmpfs tmpfs /sys/devices/system/cpu/cpu$at
+    mkdir /sys/devices/system/cpu/cpu$at/cpuidle
     for state in $STATES; do
         mkdir /sys/devices/system/cpu/cpu$at/cpuidle/state$state
         echo $((1000 * state + at + 1)) > /sys/devices/system/cpu/cpu$at/cpuidle/state$state/time
