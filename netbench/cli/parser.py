@@ -142,16 +142,20 @@ def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
     for flag in flags:
         name, _, value = flag.partition("=")
         value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
-        does = known.get(f"{argv[0]}:{name}") or known.get(name, "")
+        does, other = known.get(f"{argv[0]}:{name}", ""), known.get(name, "")
         key = key_for(name, value) if argv[0] in ("transfer", *CAMPAIGNS) and not does else ""
+        if other and argv[0] != "transfer":
+            key = ""
         if key and argv[0] in CAMPAIGNS:
             top = re.match(r"\w+\.|about=", key)
             key = f"`--set {key}`" if top else f"`--set transfer.{key}`"
-        if does or key:
-            found[name] = does or f"{key} does that"
+        if does or key or other:
+            found[name] = does or (f"{key} does that" if key else other)
     if not found or len(flags) == 1:
         return "".join(found.values())
     told = [f"{name}: {does}" for name, does in found.items()]
+    if {"duration=", "bytes="} <= {does.partition("=")[0] + "=" for does in found.values()}:
+        told.append("a run is bounded by one of duration and bytes")
     if len(told) < len({flag.partition("=")[0] for flag in flags}):
         told.append(f"`{PROGRAM} help {argv[0]}` lists what else there is")
     return "; ".join(told)
@@ -167,7 +171,8 @@ def build(*chosen: str) -> argparse.ArgumentParser:
     top.add_argument("-V", "--version", action="version", version=f"netbench {__version__}")
     parsers = top.add_subparsers(title="verbs", required=True, metavar="VERB")
     for name, (place, about) in VERBS.items():
-        parser = parsers.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+        described = f"{about[0].upper()}{about[1:]}."
+        parser = parsers.add_parser(name, help=about, description=described, allow_abbrev=False)
         if name in chosen:
             module = import_module(f"netbench.{place}")
             parser.set_defaults(verb=module.run)

@@ -46,7 +46,7 @@ KINDS: dict[str, dict[str, Any]] = {
 SIDES = {"CLIENT": "sender", "LOCAL": "send", "REMOTE": "receive", "SERVER": "receiver"}
 LOCAL = ("", "localhost", "127.0.0.1", "::1")
 HERE = "nothing is needed: without a host both ends are here"
-NO_METHOD = "nothing: netbench moves TCP alone, in streams or in requests"
+NO_METHOD = "nothing: no such test of netperf's is there, over TCP (a title: about=...)"
 NO_OPTION = "nothing: netbench has no such option"
 NO_KEY = "nothing that is known: `transfer --help` lists keys"
 
@@ -155,8 +155,10 @@ def _translated(
         flag, _, value = word.partition("=")
         does = others.get(f"transfer:{flag}") or others.get(flag, NO_KEY)
         key = key_for(flag, value or next_word)
-        if not key or " (" in key:
-            key = does if does.startswith("nothing") else f"nothing: {key or does}"
+        if " " in key:
+            key = f"nothing: {key}"
+        elif not key:
+            key = does if does.startswith("nothing") else f"nothing: {does}"
         add(flag, value, key)
     by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
     for word in spare:

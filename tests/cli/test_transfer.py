@@ -40,7 +40,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-l 8192 -b 100M/5", "chunk=8192"),
         (
             "-H rcv -A 0,1 -D 1 -i 9,3",
-            "rcv 'pin={sender: 0, receiver: 1}' repeat.min=3 repeat.max=9",
+            "rcv repeat.min=3 repeat.max=9",
         ),
         ("-H localhost -t TCP_SENDFILE -F f", "send=sendfile source=f"),
         ("-t 0 -b 0 -M 1000", ""),
