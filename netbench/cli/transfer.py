@@ -152,14 +152,7 @@ def _translated(
         add(flag, value, after.get(f"{of_requests}{flag}") or after.get(flag, NO_OPTION))
     rows += [(f"  {word}", others[word]) for word in words[:at] if word in others]
     for word, next_word in more:
-        flag, _, value = word.partition("=")
-        does = others.get(f"transfer:{flag}") or others.get(flag, NO_KEY)
-        key = key_for(flag, value or next_word)
-        if " " in key:
-            key = f"nothing: {key}"
-        elif not key:
-            key = does if does.startswith("nothing") else f"nothing: {does}"
-        add(flag, value, key)
+        add(*_of_neither(word, next_word))
     by_key = {word.partition("=")[0]: word for word in (*keys, *own)}
     for word in spare:
         by_key.setdefault(word.partition("=")[0], word)
@@ -174,6 +167,18 @@ def _translated(
         f"  {PROGRAM} transfer {command}".rstrip()
         + (f"\nbut for this: {refused}" if refused else "")
     )
+
+
+def _of_neither(word: str, next_word: str) -> tuple[str, str, str]:
+    """A flag that is not iperf3's or netperf's, its value, and what does it."""
+    others, (flag, _, value) = hints("options"), word.partition("=")
+    key = key_for(flag, value or next_word)
+    does = others.get(f"transfer:{flag}") or others.get(flag, NO_KEY)
+    if " " in key:
+        does = f"nothing: {key}"
+    elif key:
+        return flag, value, key
+    return flag, value, does if does.startswith("nothing") else f"nothing: {does}"
 
 
 def _host(flags: Sequence[tuple[str, str]], words: Sequence[str]) -> str:
