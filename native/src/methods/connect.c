@@ -116,7 +116,7 @@ static int set_up(int fd, const struct nb_flow *flow, struct nb_error *error)
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &LOOK, sizeof(LOOK));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &LOOK, sizeof(LOOK));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	return flow->job->role == NB_ROLE_SEND ? nb_data_options(fd, flow->job, error) : 0;
+	return nb_data_options(fd, flow->job, error);
 }
 
 static ssize_t send_all(struct nb_flow *flow, int fd, size_t size)
@@ -225,8 +225,9 @@ static int begin_server(struct nb_flow *flow)
 	union nb_address at;
 	socklen_t length = nb_address_parse(&at, flow->job->address, 0);
 
+	/* What it accepts has its options, too. */
 	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (state->listener < 0 || nb_data_options(state->listener, flow->job, &flow->error) ||
+	if (state->listener < 0 || set_up(state->listener, flow, &flow->error) ||
 	    nb_bind_in_range(state->listener, flow->job, &flow->error) ||
 	    getsockname(state->listener, &at.any, &length) ||
 	    send(flow->socket, &at.v4.sin_port, sizeof(at.v4.sin_port), MSG_NOSIGNAL) !=
@@ -245,8 +246,12 @@ static int accept_next(struct nb_flow *flow)
 					 { .fd = flow->socket, .events = POLLIN } };
 		union nb_address from = { 0 };
 		socklen_t length = sizeof(from);
-		int fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
+		int fd;
 
+		poll(look, 2, -1);
+		if (look[1].revents && !look[0].revents)
+			return -1;
+		fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
 		if (fd >= 0 && nb_is_sender(&from, flow->job))
 			return fd;
 		if (fd >= 0) {
@@ -255,9 +260,6 @@ static int accept_next(struct nb_flow *flow)
 		}
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			return (int)fail(flow, "accepting");
-		poll(look, 2, -1);
-		if (look[1].revents && !look[0].revents)
-			return -1;
 	}
 	return -1;
 }
@@ -272,9 +274,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	if (fd < 0)
 		return flow->error.code ? -1 : 0;
 	state->begun = nb_now();
-	if (set_up(fd, flow, &flow->error))
-		status = -1;
-	else if (flow->job->extra[MODE] == CRR)
+	if (flow->job->extra[MODE] == CRR)
 		status = receive_all(flow, fd, size_of(flow, REQUEST))
 				 ? -1
 				 : send_all(flow, fd, size_of(flow, RESPONSE));

@@ -109,6 +109,7 @@ int send_connect(struct work *work)
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	do {
 		fd = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
 		if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
 			return -1;
 	} while (memory && !transact(work, fd, memory, 1));
