@@ -6,8 +6,10 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -279,7 +281,19 @@ def test_an_open_loop_sees_a_server_that_stops_and_a_closed_one_hides_it() -> No
             assert found.most > 90e6
 
 
+@pytest.fixture
+def awake() -> Iterator[None]:
+    """No CPU sleeps: to wake one up takes longer the longer it slept."""
+    idle = ["chrt", "--idle", "0", "sh", "-c", "while :; do :; done"]
+    burning = [subprocess.Popen(idle) for _ in range(os.cpu_count() or 1)]
+    yield
+    for each in burning:
+        each.kill()
+        each.wait()
+
+
 @pytest.mark.slow  # likewise
+@pytest.mark.usefixtures("awake")
 def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
     medians, delays = [], []
     for delay in (0.0, 0.010):
