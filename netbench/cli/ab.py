@@ -53,9 +53,7 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
         'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
         ' && mv "$netbench_mark.new" "$netbench_mark"'
     )
-    apply = (
-        f"netbench_was=$({save}) && {tried}mkdir -p {place} && {written} && {{ {options.change}\n}}"
-    )
+    apply = f"netbench_was=$({save}) && {tried}mkdir -p {place} && {written}"
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     left = 'echo "(where nothing is left to undo: rm $netbench_mark)" >&2; exit 1'
     back = (

@@ -21,7 +21,7 @@ NAME = "net.ipv4.tcp_rmem"
 CHANGE = f"sysctl -w {NAME}='4096 8192 16384'"
 TEXT = """\
 transfer: {chunk: 64K, congestion: cubic, duration: 60ms, warmup: 20ms}
-repeat: {min: 6, max: 6}
+repeat: {min: 8, max: 8}
 """
 
 
@@ -55,9 +55,9 @@ def test_a_change_is_made_and_undone_in_each_block_and_judged(
     path = Path(done.stdout.splitlines()[-1])
     records = stored_records(path)
     assert {tuple(r["factors"].values()) for r in records} == {("before",), ("after",)}
-    assert [r["status"] for r in records] == ["ok"] * 12
+    assert [r["status"] for r in records] == ["ok"] * 16
     blocks = [{r["block"] for r in records if "after" in r["factors"].values()}]
-    assert blocks == [set(range(6))]
+    assert blocks == [set(range(8))]
     told = json.loads(call("report", path, "--json").stdout)
     (found,) = (c for c in told["comparisons"] if c["metric"] == "throughput")
     assert (found["level"], found["verdict"]) == ("after", "worse")
@@ -95,6 +95,16 @@ def test_a_sysctl_that_cannot_be_set_back_is_not_changed(here: Lab, tmp_path: Pa
     assert "cannot be set to 0 again: give --undo" in refused["reason"]
     assert Path("/proc/sys/vm/dirty_ratio").read_text() == ratio
     assert call("restore", path).stdout == "nothing is left to put back\n"
+
+
+def test_a_change_is_made_once_a_block_and_undone_once(here: Lab, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    did = tmp_path / "did"
+    words = ["--change", f"echo made >> {did}", "--undo", f"echo undone >> {did}"]
+    done = call("ab", tmp_path / "c.yaml", *words, "--side", "sender", "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = did.read_text().split()
+    assert lines == ["made", "undone"] * (len(lines) // 2) != []
 
 
 @pytest.mark.parametrize("undo", ["false", "true"])
