@@ -22,7 +22,8 @@ Number = Any
 def where(condition: Number, value: Number) -> Number:
     """The value where a condition holds, else NaN."""
     if isinstance(condition, np.ndarray):
-        numbers = value.astype(float) if value.dtype == object else value
+        is_object = isinstance(value, np.ndarray) and value.dtype == object
+        numbers = value.astype(float) if is_object else value
         return numbers if condition.all() else np.where(condition, numbers, math.nan)
     return value if condition else math.nan
 

@@ -178,8 +178,8 @@ def _busy(side: _Side, account: Account) -> Number:
         moved = difference(side.counters, account.meter, name)
         spent = spent + moved * seconds_of[unit]  # of a u64, no array's type
     busy = where(spent >= 0, spent / side.window)  # of several, iowait may go back (proc(5))
-    if any(unit == "ticks" for _, unit in counted):  # of fewer it is chance alone
-        busy = where(side.window * side.ticks >= LEAST_TICKS, busy)
+    if any(unit == "ticks" for _, unit in counted):
+        busy = _by_ticks(busy, side)
     if by_idle:  # around 0 it may be below
         busy = steady(side.counters, account.meter, "cpus") - busy
     if not account.host_wide or SOAK not in side.counters.meters:
@@ -261,13 +261,18 @@ def _parts(row: Ratio, side: _Side) -> tuple[Number, Number]:
         enabled, running = (_not_0(side.counted((name,))) for name in row.share)
         counted = counted * (enabled / running)
     if row.ticks:
-        counted = counted / side.ticks
+        counted = _by_ticks(counted / side.ticks, side)
     over: Mapping[str, Callable[[], Number]] = {
         WINDOW: lambda: side.window,
         BYTES: lambda: side.payload,
     }
     below = over[row.over]() if isinstance(row.over, str) else side.counted(row.over)
     return counted * row.scale, _not_0(below)
+
+
+def _by_ticks(counted: Number, side: _Side) -> Number:
+    """What ticks have counted; NaN in a window of so few that it is chance alone."""
+    return where(side.window * side.ticks >= LEAST_TICKS, counted)
 
 
 def _idle(counters: Iterable[str], side: _Side) -> Number:

@@ -52,6 +52,18 @@ def test_a_quantile_is_within_a_bucket_of_the_value(name: str) -> None:
     assert numbers["max"] == values.max() / 1e3
 
 
+@pytest.mark.parametrize("count", [20, 37, 101])
+def test_a_quantile_of_few_is_of_type_8(count: int) -> None:
+    """Of whole ns below 128, which have a bucket each."""
+    values = np.arange(1, count + 1)
+    exact = np.quantile(values, 0.5, method="median_unbiased")
+    assert counted(values).quantile(0.5) == pytest.approx(exact)
+    if count == 101:
+        exact = np.quantile(values, 0.9, method="median_unbiased")
+        assert counted(values).quantile(0.9) == pytest.approx(exact)
+        assert exact != math.ceil(0.9 * count)
+
+
 def test_buckets_are_where_the_engine_has_them() -> None:
     for ns in (*range(2000), 10**6, 10**9 + 7, 2**40):
         low, width = bounds(bucket(ns))

@@ -16,6 +16,7 @@ from netbench.read.compare import late_of
 from netbench.read.epochs import BETWEEN
 from netbench.read.meter_choice import SIDES_OF_CPU
 from netbench.read.offered import BOTH, TOLERANCE, rate_of
+from netbench.read.shown_levels import NO_TOOL
 from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
@@ -132,6 +133,8 @@ def burst(evidence: Evidence) -> Cautions:
     for cell in result.cells:
         known = {f"transfer.{key}": level for key, level in cell.factors.items()}
         known = {key: str(level) for key, level in {**(result.asked or {}), **known}.items()}
+        if known.get("transfer.tool", NO_TOOL) != NO_TOOL:  # it times its bytes itself
+            continue
         with suppress(ValueError):
             streams = int(known.get("transfer.streams", "1"))
             if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:

@@ -136,6 +136,13 @@ def test_each_fault_is_found(tmp_path: Path, kind: str, evidence: str, synth: Sy
     assert caution.remedy
 
 
+def test_a_tool_that_times_its_few_bytes_itself_is_no_burst(tmp_path: Path) -> None:
+    made = Synth({"bytes": ("1M", "2M"), "tool": ("none", "iperf3")}, pairs=TWO)
+    where = found(made.write(tmp_path / "r"))["burst"].where
+    assert where
+    assert all("tool=none" in place for place in where)
+
+
 def test_the_width_is_that_of_what_closes_a_cell(tmp_path: Path) -> None:
     """The ratio, where there is a baseline: drift is in the means, and not in it."""
     asked = {"factor": "send", "baseline": "readwrite"}

@@ -41,8 +41,9 @@ def test_ticks_say_nothing_of_a_window_of_a_few(tmp_path: Path) -> None:
             record[side]["time_ns"] = [opened, opened + (closed - opened) // 250]
         return record
 
-    runs = load(Synth(pairs=TWO, edit=edit).write(tmp_path)).runs
-    assert "system_cpu.procstat" not in runs
+    runs = load(Synth(pairs=TWO, edit=edit).write(tmp_path / "short")).runs
+    assert not {"system_cpu.procstat", "softirq_time"} & set(runs)
+    assert "softirq_time" in load(Synth(pairs=TWO).write(tmp_path / "whole")).metrics
     assert runs["system_cpu"].equals(runs["system_cpu.rusage"])
 
 
