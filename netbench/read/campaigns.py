@@ -15,7 +15,6 @@ share its level, so they are not pooled: that would count the same campaigns aga
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from netbench.base.errors import NetbenchError, unreadable
-from netbench.base.opening import open_file, walk
+from netbench.base.opening import walk
 from netbench.base.units import count, listed
 from netbench.read.compare import Place, Sides, by_place, compared
 from netbench.read.load import load
@@ -106,22 +105,27 @@ def spread(means: Numbers, within: Numbers, own: Numbers) -> Numbers:
 
 
 def find(folder: Path, a: Result, b: Result) -> History:
-    """The other results of A's campaign below a folder, in the order of their paths. One that has
-    the records of A, of B or of another is a copy and counts once; those that cannot be read are
-    named, and what others differ in from A: it is part of the spread.
+    """The other results of A's campaign below a folder, in the order of their paths, parts last.
+    What has a run of A, of B or of one before it, by when that began, is a copy of these or a part
+    of them, and does not count. Those that cannot be read are named, and what others differ in from
+    A: it is part of the spread.
     """
-    seen = {_records(result.path) for result in (a, b)}
+    below: list[tuple[bool, Path]] = []
+    for plan in (file for file in walk(folder) if file.name == "plan.json"):
+        with suppress(NetbenchError):  # it does not say whose it is
+            known = read_plan(plan)
+            if known.name == a.name and plan.with_name("records.jsonl").is_file():
+                below.append((known.part is not None, plan.parent))
+    seen = _starts(a) | _starts(b)
     results: list[Result] = []
     notes: list[str] = []
-    for plan in (file for file in walk(folder) if file.name == "plan.json"):
-        path = plan.parent
-        with suppress(NetbenchError):  # it does not say whose it is
-            if read_plan(plan).name == a.name and (path / "records.jsonl").is_file():
-                with unreadable(path) as why:
-                    if (content := _records(path)) not in seen:
-                        seen.add(content)
-                        results.append(load(path))
-                notes += [f"left out of the history: {path}: {each}" for each in why]
+    for _, path in sorted(below):
+        with unreadable(path) as why:
+            result = load(path)
+            if not seen & _starts(result):
+                seen |= _starts(result)
+                results.append(result)
+        notes += [f"left out of the history: {path}: {each}" for each in why]
     for result in results:
         if found := list(dict.fromkeys(d.what for d in differences(a, result))):
             notes.append(
@@ -132,9 +136,8 @@ def find(folder: Path, a: Result, b: Result) -> History:
     return History(folder, tuple(alike), (*notes, *odd))
 
 
-def _records(path: Path) -> bytes:
-    with open_file(path / "records.jsonl") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+def _starts(result: Result) -> set[object]:
+    return set(result.runs["started"].dropna())
 
 
 def compare_results(

@@ -179,7 +179,8 @@ class Synth:
             self._side(host, clock, moved, cpu, rng) for host, cpu in zip(names, busy, strict=True)
         ]
         self._procstat(sides, busy, shared=names[0] == names[1])
-        started = datetime(2026, 3, 1, microsecond=123456) + timedelta(seconds=11 * run)
+        apart = timedelta(seconds=11 * run, microseconds=self.seed - 7)  # of other campaigns
+        started = datetime(2026, 3, 1, microsecond=123456) + apart
         return {
             **{"schema": SCHEMA, "run": run, "cell": cell["cell"], "pair": pair, "block": block},
             **{"boot": boot, "factors": factors, "status": "ok", "reason": ""},

@@ -4,6 +4,7 @@ count; and by simulation that nothing is found where nothing was changed.
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from netbench.read.gates import judge, parse
 from netbench.read.load import load
 from netbench.read.matching import match
 from netbench.read.result import Result
+from netbench.result.redaction import redacted
 from netbench.stats.comparison import Comparison
 from tests.support.synthetic import Record, Synth, failed
 
@@ -90,6 +92,28 @@ def test_what_is_no_other_result_of_the_campaign_does_not_count(tmp_path: Path) 
         note for note in found.notes if str(broken) in note
     ]
     assert against(a, b, tmp_path).earlier == 2
+
+
+def test_a_campaign_counts_once_however_often_it_is_there(tmp_path: Path) -> None:
+    """Whole, in parts before and after it, copied without hosts' names; A and B not at all."""
+    earlier = [each.path for each in series(tmp_path, LEVELS[:2])]
+    a, b = campaign(tmp_path / "a", 1.0, 1), campaign(tmp_path / "b", 1.2, 2)
+    for n, path in enumerate((a.path, b.path, *earlier)):
+        for k in (0, 1):
+            part = Path(shutil.copytree(path, tmp_path / ("before", "zafter")[k] / f"{n}-{k}"))
+            plan = json.loads((part / "plan.json").read_text())
+            of = {"number": k + 1, "of": 2, "pairs": ["snd>rcv"]}
+            (part / "plan.json").write_text(json.dumps(plan | {"part": of}))
+            lines = (part / "records.jsonl").read_text().splitlines(keepends=True)
+            (part / "records.jsonl").write_text("".join(lines[k::2]))
+        (tmp_path / "copies").mkdir(exist_ok=True)
+        redacted(path, tmp_path / "copies" / str(n))
+    found = find(tmp_path, a, b)
+    copies = [tmp_path / "copies" / name for name in ("2/earlier/0", "3/earlier/1")]
+    assert [each.path for each in found.results] == copies
+    assert against(a, b, tmp_path).earlier == 2
+    alone = find(tmp_path / "before", a, b)
+    assert [each.path.name for each in alone.results] == ["2-0", "3-0"]
 
 
 def test_one_earlier_result_has_no_spread_and_what_it_differs_in_is_said(tmp_path: Path) -> None:
