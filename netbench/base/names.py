@@ -30,7 +30,7 @@ FACTOR = "[A-Za-z][!-~]{0,254}"  # `sysfs.PATH` is the freest
 LINE = r"^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]*$"  # a level
 PAIRS_MAX = 100_000  # in all cells of a campaign
 RELEASE = "[A-Za-z0-9][A-Za-z0-9._+~-]*"  # as a kernel calls itself
-METRIC = "([a-z][a-z0-9_]{0,39}|p99[.]9)"
+METRIC = "([a-z][a-z0-9_]{0,39}|(lateness_)?p99[.]9)"
 CAPTURES_MAX = 64  # metrics that a tool prints: each has its table, its plot, its comparisons
 COLUMNS = (
     *("run", "cell", "pair", "block", "boot", "round", "build", "control", "status", "reason"),
@@ -45,8 +45,8 @@ METRICS = (
 QUANTILES = ("p50", "p90", "p95", "p99", "p99.9")
 REQUEST_METRICS = (
     *("transactions", "offered", "latency", *QUANTILES, "max", "lateness"),
-    *(f"{part}_{what}" for part in ("service", "lateness") for what in ("p50", "p99")),
-    "service_latency",
+    *(f"lateness_{what}" for what in (*QUANTILES, "max")),
+    *(f"service_{what}" for what in ("latency", "p50", "p99")),
 )
 """What a run of requests has, beside tools that print metrics of such names."""
 CELL_COLUMNS = ("metric", "unit", "n", "mean", "low", "high", "precision")

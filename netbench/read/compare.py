@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from netbench.base.names import QUANTILES
@@ -27,6 +28,7 @@ from netbench.stats.comparison import (
     FEW,
     FEW_RUNS,
     LATE_CLIENT,
+    NO_LATENESS,
     Comparison,
     failures_said,
 )
@@ -41,7 +43,7 @@ Place = tuple[str, str]
 
 
 LATE = 0.1  # of the latency: what a client's own delay may be
-LATENCIES = ("latency", *QUANTILES, "max")
+LATENCIES = ("latency", *QUANTILES, "max")  # quantiles ascending
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Sides:
             return absent(c.names[1], self.failed[1], c.metric)
         return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
 
+    @property
+    def doubt(self) -> str:
+        """Why what was measured gives no verdict; "" where it does."""
+        return max(each.doubt if each else "" for each in (self.mine, self.base))
+
 
 Estimate = Callable[[Sides], Comparison]
 """Gives a comparison its ratio, p and error."""
@@ -78,10 +85,11 @@ def compared(
     finished: Callable[[list[Comparison]], list[Comparison]] = list,
     again: Estimate | None = None,
 ) -> list[Comparison]:
-    """A family with its verdicts. finished: what is known of the verdicts besides; again: as
-    estimate, of runs as ranks (failures.py).
+    """A family with its verdicts, where what was measured can carry one. finished: what is known
+    of the verdicts besides; again: as estimate, of runs as ranks (failures.py).
     """
     told = finished(corrected([estimate(sides) for sides in family], repeat))
+    told = [_withheld(c, s.doubt) for c, s in zip(told, family, strict=True)]
     return [_withstood(c, s, again or estimate) for c, s in zip(told, family, strict=True)]
 
 
@@ -189,8 +197,7 @@ def for_factor(
 
     def finished(judged: list[Comparison]) -> list[Comparison]:
         if not in_boots(repeat, factors):
-            few = FEW_RUNS if repeat.max <= FEW else ""
-            judged = [_withheld(c, few or _late(runs, c)) for c in judged]
+            judged = [_withheld(c, _unplanned(c, repeat)) for c in judged]
         if all(c.unit != "block" or c.verdict == "inconclusive" for c in judged):
             return judged
         values = [paired(sides)[1] for sides in family]
@@ -212,13 +219,14 @@ def by_cell(
     order = np.lexsort(codes[::-1])  # by the first key, then the second, ...; stable
     is_first = (np.diff(codes[:, order]) != 0).any(axis=0)
     block, boot, values = (used[name].to_numpy() for name in ("block", "boot", metric))
-    builds = builds_of(used)
+    builds, doubts = builds_of(used), doubts_of(used, metric)
     for rows in np.split(order, np.flatnonzero(is_first) + 1) if len(order) else ():
         words = tuple(
             str(column.categories[code]) if code >= 0 else ""
             for column, code in zip(columns, codes[:, rows[0]], strict=True)
         )
-        yield words, Series(block[rows], boot[rows], values[rows].astype(float), builds)
+        doubt = max(doubts[rows]) if doubts is not None else ""
+        yield words, Series(block[rows], boot[rows], values[rows].astype(float), builds, doubt)
 
 
 def builds_of(runs: pd.DataFrame) -> Builds:
@@ -256,31 +264,51 @@ def estimated(filled: Comparison, log_differences: Numbers) -> Comparison:
     return tested(filled.but(sd=float(means.sd)), *numbers)
 
 
-def late_of(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of an open loop whose client's own delay is in what they measured."""
-    if not {"lateness_p99", "p99"} <= set(runs):
-        return runs[:0]
-    return runs[runs["lateness_p99"] > LATE * runs["p99"]]
-
-
-def _late(runs: pd.DataFrame, c: Comparison) -> str:
-    """Why a comparison of latencies has no verdict: a client was late; "" where none was."""
-    if c.metric not in LATENCIES:
-        return ""
-    late = late_of(runs)
-    for name, levels in {**c.context, "pair": c.pair}.items():
-        late = late[late[name] == levels]
-    return LATE_CLIENT if late[c.factor].isin([c.level, c.baseline]).any() else ""
-
-
-def _withheld(c: Comparison, instead: str) -> Comparison:
-    """The comparison, without a verdict where something else is said `instead`, or where its boots,
-    and how many runs each has, were no plan: nothing says how often such an interval holds.
+def delay_in(runs: pd.DataFrame, metric: str) -> Numbers:
+    """What share of a latency of each run its client's own delay is: of a mean the mean one; of a
+    quantile that of the quantile, or of the nearest above that is known. NaN: none is; 0: it is no
+    open loop.
     """
-    if math.isnan(c.low) or not (instead or c.unit == "boot"):
-        return c
+    names = ["lateness", *(f"lateness_{name}" for name in LATENCIES[1:])]
+    own = runs.reindex(columns=names).astype(float)
+    at = LATENCIES.index(metric)
+    mine = own.iloc[:, at : at + 1] if at == 0 else own.iloc[:, at:].bfill(axis=1)
+    share = mine.iloc[:, 0] / runs.reindex(columns=[metric])[metric].astype(float)
+    return share.where(own.notna().any(axis=1), 0.0).to_numpy()
+
+
+def late_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of an open loop whose client's own delay is in what they measured: in the p99, or in
+    the mean where too few requests have one.
+    """
+    share = delay_in(runs, "p99")
+    return runs[np.where(np.isnan(share), delay_in(runs, "latency"), share) > LATE]
+
+
+def doubts_of(runs: pd.DataFrame, metric: str) -> npt.NDArray[np.str_] | None:
+    """Of each run why it gives no verdict in a metric, or ""; None: none is in doubt."""
+    if metric not in LATENCIES:
+        return None
+    share = delay_in(runs, metric)
+    return np.select([share > LATE, np.isnan(share)], [LATE_CLIENT, NO_LATENESS], "")
+
+
+def _unplanned(c: Comparison, repeat: Repeat) -> str:
+    """Why runs as they were made give no verdict: they are for trying, or what was measured before
+    the campaign ended early is no more; or their boots, and how many runs each has, were no plan:
+    nothing says how often such an interval holds.
+    """
+    if repeat.max <= FEW or (c.unit == "block" and c.n < min(repeat.min, FEW + 1)):
+        return FEW_RUNS
     why = f"its runs lie in {c.n} boots that were not planned; run it anew, or with repeat.boots"
-    return c.but(verdict="inconclusive", unsettled=instead or why)
+    return why if c.unit == "boot" else ""
+
+
+def _withheld(c: Comparison, why: str) -> Comparison:
+    """The comparison, without a verdict where there is a reason for none; the first is told."""
+    if math.isnan(c.low) or not why or c.refused:
+        return c
+    return c.but(verdict="inconclusive", unsettled=why, flags=())
 
 
 def _flagged(c: Comparison, log_differences: Numbers, rho: Numbers) -> Comparison:

@@ -15,7 +15,7 @@ from netbench.read.metrics import METRICS
 from netbench.stats.comparison import Comparison
 
 _GATE = re.compile(
-    r"\s*([a-z_][a-z0-9_]*(?:\.[a-z_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
+    r"\s*([a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)?)\s*([<>])\s*([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*\Z"
 )
 _EXAMPLE = "such as throughput<-2% or sender_demand>5%"
 
@@ -83,7 +83,9 @@ def known_metric(name: str, captured: Collection[str] = ()) -> str:
     ValueError with the nearest.
     """
     bare, dot, _ = name.partition(".")
-    if name in captured or (bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand")))):
+    if name in {*captured, *METRICS} or (
+        bare in METRICS and (not dot or bare.endswith(("_cpu", "_demand")))
+    ):
         return name
     near = [bare] if bare in METRICS else get_close_matches(bare, METRICS, 1)
     if not near:

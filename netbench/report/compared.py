@@ -11,6 +11,7 @@ from typing import Any
 from netbench.base.names import PROGRAM, shell_word
 from netbench.base.units import listed
 from netbench.read.campaigns import History
+from netbench.read.compare import ZERO
 from netbench.read.gates import Gate, Outcome, judge
 from netbench.read.matching import NAMED, A, B, Difference
 from netbench.read.result import Result
@@ -20,7 +21,7 @@ from netbench.report.label import explained, label_of, labelled
 from netbench.report.numbers import count
 from netbench.report.phrases import answering, control_lines, gate_line, in_context, title
 from netbench.report.sections.level_tables import table
-from netbench.stats.comparison import NO_VERDICT, Comparison
+from netbench.stats.comparison import FEW_RUNS, Comparison
 
 Families = Mapping[str, Sequence[Comparison]]
 UNPAIRED = (
@@ -78,11 +79,12 @@ class Compared:
                 f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
-        refused = [(text, of[0]) for text, of in unanswered if of[0].verdict == NO_VERDICT]
+        whys = [(text, c.why or c.refused * c.unsettled) for text, (c, *_) in unanswered]
+        refused = [(text, why) for text, why in whys if why not in ("", ZERO, FEW_RUNS)]
         if not refused:
             return ""
         names = listed([text for text, _ in refused], NAMED)
-        return f"cannot judge {names}: {refused[0][1].unsettled}"
+        return f"cannot judge {names}: {refused[0][1]}"
 
     @property
     def _history_said(self) -> str:

@@ -16,8 +16,8 @@ from netbench.stats.histogram import Histogram
 METHODS = ("request", "connect")
 KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
 """Histograms as a worker calls them -> how the names of their metrics begin."""
-OF_PARTS = ("p50", "p99", "latency")
-"""Of an open loop's parts fewer numbers are told."""
+OF_SERVICE = ("p50", "p99", "latency")
+"""Of the service time of an open loop fewer numbers are told; the lateness judges each latency."""
 
 
 def check_counts(transfer: Transfer, proof: Proof) -> None:
@@ -55,7 +55,7 @@ def measured(
         metrics |= {
             f"{prefix}{name}".replace("lateness_latency", "lateness"): (value, "µs")
             for name, value in numbers.items()
-            if not prefix or name in OF_PARTS
+            if kind != "service" or name in OF_SERVICE
         }
     line: dict[str, Any] = {"side": "sender", "edge": "drained", "ns": client.time_ns[1]}
     line["requests"] = {

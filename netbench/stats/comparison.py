@@ -29,8 +29,9 @@ VERDICTS = (*SURE, "inconclusive")
 NO_VERDICT = "no verdict"
 """In place of a verdict, where what was measured cannot carry one (grounds.py)."""
 FEW = 3  # runs of a cell, in one boot, that are for trying alone
-FEW_RUNS = f"too few runs (repeat.max is at most {FEW})"
+FEW_RUNS = f"too few runs (a cell has at most {FEW})"
 LATE_CLIENT = "the client was late: its own delay is in the latency"
+NO_LATENESS = "how late the client was is not known"
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Comparison:
     @property
     def refused(self) -> bool:
         """Whether no interval, however narrow, would have given a verdict."""
-        return self.verdict == NO_VERDICT or self.unsettled in (FEW_RUNS, LATE_CLIENT)
+        return self.verdict == NO_VERDICT or self.unsettled in (FEW_RUNS, LATE_CLIENT, NO_LATENESS)
 
     @property
     def names(self) -> tuple[str, str]:
@@ -122,7 +123,9 @@ _SIDES = {"sender": " on the sender", "receiver": " on the receiver"}
 
 def _verb(metric: str) -> tuple[str, str]:
     """The words for a metric: (verb, object)."""
-    bare, _, meter = metric.partition(".") if metric not in QUANTILES else (metric, "", "")
+    bare, _, meter = (
+        metric.partition(".") if metric.rpartition("_")[2] not in QUANTILES else (metric, "", "")
+    )
     by = f", by {meter}" if meter else ""
     who, _, what = bare.partition("_")
     if what in _COSTS:

@@ -28,14 +28,15 @@ NO_BUILDS: Builds = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Series:
-    """The runs of one cell on one pair: block, boot and value (above 0) of each; and the builds of
-    boots.
+    """The runs of one cell on one pair: block, boot and value (above 0) of each; the builds of
+    boots; and why they give no verdict ("": they do).
     """
 
     block: Places
     boot: Places
     values: Numbers
     builds: Builds = field(default_factory=lambda: NO_BUILDS)
+    doubt: str = ""
 
     @cached_property
     def boots(self) -> frozenset[int]:

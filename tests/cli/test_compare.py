@@ -13,7 +13,7 @@ import pytest
 from netbench.report.label import LABEL
 from tests.support.local import Command
 from tests.support.paths import sample
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth, failed
 
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
 TWO = ("snd>rcv",)
@@ -99,6 +99,15 @@ def test_a_gate_decides_the_exit_code(
     done = netbench("compare", folder / "boots", "--factor", "kernel", "--fail-if", gate)
     assert done.returncode == code
     assert f"{gate}: {said}" in words(done.stdout)
+
+
+def test_a_gate_on_a_level_that_failed_cannot_be_judged(netbench: Command, tmp_path: Path) -> None:
+    def flaky(record: Record) -> Record:
+        return failed(record, "failed", "reset") if "send=sendfile" in record["cell"] else record
+
+    path = Synth(KERNELS, edit=flaky).write(tmp_path / "r")
+    done = netbench("compare", path, "--factor", "send", "--fail-if", "throughput<-2%")
+    assert (done.returncode, "send=sendfile has no ok run here" in done.stderr) == (2, True)
 
 
 def test_two_results_as_text_and_as_json(netbench: Command, folder: Path) -> None:

@@ -222,6 +222,8 @@ def test_what_is_answered_later_is_not_of_the_window() -> None:
     transfer = Transfer(send="request", receive="request", duration=10**9)
     metrics, _ = measured(transfer, read, side, {"transactions": [[10, 0], [300, 110], [700, 310]]})
     assert (metrics["transactions"].value, metrics["offered"].value) == (400.0, 1000.0)
+    judging = {f"lateness_{name}" for name in ("p50", "p90", "p95", "p99", "max")}
+    assert judging | {"lateness"} == {name for name in metrics if name.startswith("lateness")}
 
 
 def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts() -> None:

@@ -20,6 +20,7 @@ from netbench.report import csv, plots
 from netbench.report.blocks import Plot
 from netbench.report.source import Source
 from netbench.result.record import parse_record
+from netbench.stats.comparison import LATE_CLIENT, NO_LATENESS
 from netbench.tables.database import Database
 from netbench.tables.exports import otava
 from tests.support.synthetic import Synth
@@ -141,6 +142,66 @@ def test_a_client_that_is_late_is_told(tmp_path: Path, late: float, runs: int) -
     metric = source.result.describe("p99")
     assert (metric.unit, metric.better) == ("µs", -1)
     assert source.result.runs["system_request_demand"].notna().all()
+
+
+LATE: dict[str, tuple[dict[str, float], dict[str, str], bool]] = {
+    "a mean by the mean": (
+        {"latency": 100, "p50": 90, "lateness": 11, "lateness_p50": 8, "lateness_max": 9},
+        {"latency": LATE_CLIENT, "p50": ""},
+        True,
+    ),
+    "a quantile by its own": (
+        {"p50": 50, "p90": 90, "lateness_p50": 6, "lateness_p90": 8},
+        {"p50": LATE_CLIENT, "p90": ""},
+        False,
+    ),
+    "or by the nearest above": (
+        {"p50": 50, "p90": 90, "p99.9": 90, "lateness_p99": 8, "lateness_max": 10},
+        {"p50": LATE_CLIENT, "p90": "", "p99.9": LATE_CLIENT},
+        False,
+    ),
+    "by none that is below": ({"p99.9": 90, "lateness_p99": 1}, {"p99.9": NO_LATENESS}, False),
+    "of no closed loop": ({"p99": 90, "latency": 90}, {"p99": "", "latency": ""}, False),
+}
+
+
+@pytest.mark.parametrize(("said", "refused", "told"), LATE.values(), ids=LATE.keys())
+@pytest.mark.parametrize("boots", [1, 3])
+def test_each_latency_is_judged_by_the_clients_lateness_of_it(
+    tmp_path: Path, said: dict[str, float], refused: dict[str, str], told: bool, boots: int
+) -> None:
+    """Also over boots, of two results with earlier ones, and by gates, forced or not."""
+    swept = "kernel" if boots > 1 else "send"
+
+    def write(name: str, factor: float) -> Path:
+        def edit(record: dict[str, Any]) -> dict[str, Any]:
+            times = (1 if record["cell"] == f"{swept}=old" else factor) + record["run"] % 3 / 1e3
+            values = {each: value * times for each, value in said.items()}
+            captures = {n: {"text": "", "value": v, "unit": "µs"} for n, v in values.items()}
+            return record | {"captures": captures}
+
+        repeat = {"boots": boots, "min": 4, "max": 4 if boots > 1 else 10}
+        compared = {"factor": swept, "baseline": "old"}
+        made: dict[str, Any] = {"boots": boots, "repeat": repeat, "runs": 4 if boots > 1 else 10}
+        made |= {"seed": len(name) + int(10 * factor), "compare": compared}
+        return Synth({swept: ("old", "new")}, edit=edit, **made).write(tmp_path / name)
+
+    levels = {"a": 1.5, "b": 3, "h/1": 1.499, "h/2": 1.501}
+    a, b, *_ = [write(name, factor) for name, factor in levels.items()]
+    assert ("client_limit" in {c.kind for c in Source.of(a).cautions}) == told
+    for metric, why in refused.items():
+        gate = f"{metric}>10%"
+        (c,) = Source.of(a).comparisons.get(metric) or compare(a, metrics=[metric]).families[metric]
+        assert (c.verdict, c.unsettled) == ("inconclusive" if why else "worse", why), metric
+        within = compare(a, factor=swept, baseline="old", gates=[gate])
+        assert (within.fell, why in within.refusal) == (not why, True), metric
+        for forced in (False, True):
+            both = compare(
+                a, b, metrics=[metric], gates=[gate], history=tmp_path / "h", force=forced
+            )
+            new = next(c for c in both.families[metric] if c.context[swept] == "new")
+            assert (new.verdict, new.unsettled) == ("inconclusive" if why else "worse", why), metric
+            assert both.fell == (not why), metric
 
 
 @pytest.mark.parametrize("lacking", [0, 3, 10])

@@ -189,6 +189,7 @@ def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None
     [
         (Repeat(min=3, max=3), "inconclusive"),
         (Repeat(min=3, max=4), "better"),
+        (Repeat(min=4, max=9), "inconclusive"),  # it ended early
         (Repeat(min=3, max=3, boots=3), "better"),
     ],
 )
