@@ -19,6 +19,7 @@ MARK = "netbench_mark={}/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
 network namespaces of one machine have one each; the first has the same number in each boot.
 """
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
+_TAKES_ALONG = re.compile(r"\bipv6[./]conf[./].*[./](disable_ipv6|addr_gen_mode|forwarding)\Z")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,16 +39,28 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
     place = "/run" if options.undo is None else "/var/lib"
     mark = MARK.format(place, digest)
-    save, undo, tried = f"echo {AFTER}", options.undo, ""
+    save, undo, tried, held = f"echo {AFTER}", options.undo, "", "true"
     if undo is None:
         found = _SYSCTL.fullmatch(" ".join(options.change.split()))
         if not found:
             raise RequestError(
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
+        if _TAKES_ALONG.search(found[1]) and (found[2] != "0" or "addr_gen" in found[1]):
+            raise RequestError(
+                f"ab: {found[1]} may take addresses and routes along, which nothing brings back;"
+                f" sweep the setting sysctl.{found[1]}, which is refused where it would"
+            )
         save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
         other = f"give --undo, or sweep the setting sysctl.{found[1]}"
         why = f'echo "{found[1]} cannot be set to $netbench_was again: {other}" >&2'
+        odd = f"{found[1]} read $netbench_was before, and reads $netbench_is"
+        held = (  # white space between numbers is of no account, as for settings
+            f"set -f; netbench_asked={found[2]}; netbench_is=$(sysctl -n {found[1]})"
+            ' && [ "$(echo $netbench_is)" = "$(echo $netbench_asked)" ]'
+            ' && [ "$(echo $netbench_is)" != "$(echo $netbench_was)" ]'
+            f' || {{ echo "{odd}: write a value that it takes and does not have" >&2; exit 1; }}'
+        )
         tried = f'{{ sysctl -qw {found[1]}="$netbench_was" || {{ {why}; exit 1; }}; }} && '
     written = (
         'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
@@ -59,7 +72,7 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     back = (
         f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark" || {{ {left}; }}; }}'
     )
-    apply += f" && {{ ( {options.change}\n) || {{ ( {back}; ); exit 1; }}; }}"
+    apply += f" && {{ ( {options.change}\n) && ( {held} ) || {{ ( {back}; ); exit 1; }}; }}"
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
     earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"

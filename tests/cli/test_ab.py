@@ -83,6 +83,29 @@ def test_a_sysctl_that_is_not_there_changes_nothing(here: Lab, tmp_path: Path) -
     assert call("restore", path).stdout == "nothing is left to put back\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [  # of the first sysctl(8) of Debian 12 prints an error, and exits 0
+        ("net.ipv4.tcp_available_congestion_control", "reno", "Invalid argument"),
+        ("net.ipv4.tcp_timestamps", "1", "tcp_timestamps read 1 before, and reads 1: write"),
+        ("net.ipv4.ip_local_reserved_ports", "'5,6,7'", "ports read  before, and reads 5-7: write"),
+    ],
+    ids=["it cannot be written", "it reads so already", "it reads otherwise"],
+)
+def test_a_sysctl_that_does_not_read_as_changed_is_refused(
+    here: Lab, tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    before = [inside(host, f"sysctl -n {name}") for host in here.hosts.values()]
+    change = f"sysctl -w {name}={value}"
+    done = call("ab", tmp_path / "c.yaml", "--change", change, "--results", tmp_path)
+    path = Path(done.stdout.splitlines()[-1])
+    (refused,) = (r for r in stored_records(path) if r["status"] == "refused")
+    assert said in refused["reason"]
+    assert [inside(host, f"sysctl -n {name}") for host in here.hosts.values()] == before
+    assert call("restore", path).stdout == "nothing is left to put back\n"
+
+
 def test_a_sysctl_that_cannot_be_set_back_is_not_changed(here: Lab, tmp_path: Path) -> None:
     """Of dirty_bytes 0 says that dirty_ratio holds, and cannot be written."""
     ratio = Path("/proc/sys/vm/dirty_ratio").read_text()
@@ -136,3 +159,12 @@ def test_what_nothing_undoes_is_refused(tmp_path: Path, change: str) -> None:
     assert done.returncode == 2
     assert "nothing is known that undoes" in done.stderr
     assert "--undo" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["net.ipv6.conf.all.disable_ipv6", "net/ipv6/conf/a.1/forwarding"])
+def test_a_sysctl_that_takes_addresses_along_is_refused(tmp_path: Path, name: str) -> None:
+    """As its setting is, where there are any; this knows no host."""
+    (tmp_path / "c.yaml").write_text("netbench: 1\nname: c\n" + TEXT)
+    done = call("ab", tmp_path / "c.yaml", "--change", f"sysctl -w {name}=1")
+    assert done.returncode == 2
+    assert f"sweep the setting sysctl.{name}, which is refused where it would" in done.stderr
