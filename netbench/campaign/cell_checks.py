@@ -221,6 +221,9 @@ def _files(transfer: Transfer) -> Iterator[Complaint]:
     if transfer.fsync != "none" and not sink:
         message = f"fsync: {transfer.fsync} needs sink: {{file: PATH}}, got {transfer.sink.kind}"
         yield ("fsync", "sink"), message
+    elif transfer.fsync == "window" and transfer.warmup and not transfer.tool.external:
+        late = "fsync: window would force bytes of the warm-up to the disk, which are not counted"
+        yield ("fsync", "warmup"), f"{late}, expected warmup: 0s"
     if not transfer.direct:
         return
     if not source and not sink:
