@@ -167,7 +167,10 @@ def _metrics(unit: Unit, cell: Transfer, ends: Ends) -> Mapping[str, float]:
     """What one run measures. Errors: EngineError; Lost."""
     measured = transfer.measure(cell, ends, MadeSinks(Journal()))
     record = replace(
-        empty_record(unit, 1, 0, 0), sender=measured.sender, receiver=measured.receiver
+        empty_record(unit, 1, 0, 0),
+        sender=measured.sender,
+        receiver=measured.receiver,
+        captures=measured.captures,
     )
     workers = ends.sender.worker, ends.receiver.worker
     ticks = {worker.host: worker.hello.clock_ticks for worker in workers}

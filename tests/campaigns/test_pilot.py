@@ -73,6 +73,19 @@ def test_a_campaign_has_the_window_that_its_pilot_found(
     assert api.resume(done.path) is None  # and its plan is that of the window
 
 
+@pytest.mark.parametrize("more", ["", ", rate: 2000/s", ", mode: crr"])
+def test_requests_have_a_window_by_what_they_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    monkeypatch.setattr(pilot, "RUNS", {50 * pilot.MS: 3, 100 * pilot.MS: 2})
+    monkeypatch.setattr(pilot, "LOOK", 100 * pilot.MS)
+    asked = f"transfer: {{request: 1, duration: auto, congestion: cubic{more}}}"
+    repeat = "repeat: {min: 2, max: 2, precision: 20%, metrics: [transactions, p50]}"
+    done = conductor.start(parsed(f"netbench: 1\nname: auto\n{asked}\n{repeat}\n"), tmp_path)
+    (cell,) = campaign.load(done.path / "campaign.yaml").cells
+    assert (done.exit_code, cell.transfer.duration in pilot.LENGTHS) == (0, True)
+
+
 def white(rng: random.Random, at: float, seconds: float) -> float:
     """Noise of each moment for itself: what a window averages."""
     return rng.gauss(0, 0.02 / math.sqrt(seconds))
