@@ -29,7 +29,7 @@ from netbench.read.counters import (
 )
 from netbench.read.metrics import BYTES, RATIOS, WINDOW, Ratio
 from netbench.read.soak import SOAK, cpus_busy, slower
-from netbench.result.record import SIDES, Record, SideCounters
+from netbench.result.record import SIDES, Record, SideCounters, ToolReading
 
 KB = 1024
 TRANSACTIONS = "transactions"
@@ -86,10 +86,7 @@ def metrics_of(
     throughput = throughput_of(both[1])
     windows = [window_seconds(side) for side in both]
     tool = both[1].tool
-    if tool is None or tool.bytes is None:
-        moved = [throughput, throughput]
-    else:  # a tool's clock runs for a shorter time than its process is looked at
-        moved = [tool.bytes * 8e-9 / window for window in windows]
+    moved = [throughput if tool is None else _moved(tool, window) for window in windows]
     payloads = [rate * 1e9 / 8 * window for rate, window in zip(moved, windows, strict=True)]
     of_hosts = [ticks.get(side.host, math.nan) for side in both]
     sender, receiver = map(_Side, both, of_hosts, windows, payloads)
@@ -113,12 +110,23 @@ def metrics_of(
     for name, capture in record.captures.items():
         if capture.value is not None:
             metrics.setdefault(name, capture.value * 1.0)
-    if TRANSACTIONS in metrics:
+    if TRANSACTIONS in metrics and tool is None:  # those of a tool are of a time of its own
         metrics |= dict(_of_requests(metrics))
     elif "throughput" not in metrics and "bytes" not in both[0].meters.get("flow", {}):
         steps = sender.rate("flow", "steps")
         metrics |= {"steps": steps} if is_known(steps) else {}
     return metrics
+
+
+def _moved(tool: ToolReading, window: Number) -> Number:
+    """Gb/s that a tool moved within a window: all its bytes, where its own time lies in it (the
+    window is its life); where the window lies in that time, what it moved a second. NaN where it
+    told a rate alone: nothing says for how long.
+    """
+    if tool.bytes is None or tool.seconds is None:
+        return math.nan
+    inside = where(window < tool.seconds, tool.seconds)
+    return tool.bytes * 8e-9 / either(inside, window)
 
 
 def _of_requests(metrics: Mapping[str, Number]) -> Iterator[tuple[str, Number]]:

@@ -204,6 +204,27 @@ def missing(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(189, remedy="let the tool's pattern have the groups bytes and seconds in place of rate")
+def no_demand(evidence: Evidence) -> Cautions:
+    """A tool printed a rate alone, and its CPU time is that of its whole life: for how many bytes
+    that was is not known.
+    """
+    runs = evidence.result.ok
+    if "throughput" not in runs:
+        return
+    cpu, demand = (
+        [n for n in evidence.result.metrics if n.endswith(e)] for e in ("_cpu", "_demand")
+    )
+    known = runs["throughput"].gt(0) & runs[cpu].notna().any(axis=1)
+    if len(lacking := runs[known & runs[demand].isna().all(axis=1)]):
+        yield Caution(
+            f"CPU time a byte of {count(len(lacking), 'run')} is not known: their tool told a rate"
+            " alone, and ran for longer than it moved data.",
+            evidence.labels_of(lacking),
+            f"of {count(len(runs), 'ok run')}",
+        )
+
+
 @caution(
     155, remedy="find what stood still then; lower the rate; use a window of 100 chunks or more"
 )

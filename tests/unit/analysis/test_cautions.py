@@ -119,6 +119,7 @@ FAULTS = [
     ("cut", "for 9 s at most", one_of([3, 4], lambda r: r | CUT)),
     ("rejected_connections", "80 connections", changed(receiver__rejected_connections=2)),
     ("missing", "1 of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "?"}))),
+    ("no_demand", "of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "8Gb/s"}))),
     ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
     ("shared", "boot id", Synth()),
     ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),

@@ -199,6 +199,28 @@ def test_a_tools_words(tool: dict[str, Any], expected: float | None) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("tool", "gigabits"),
+    [
+        ({"bytes": 10**9, "seconds": 0.8}, 8.0),  # its time lies in the window of 1 s: its life
+        ({"bytes": 10**9, "seconds": 1.25}, 6.4),  # the window lies in its time
+        ({"rate": "8 Gb/s"}, None),
+    ],
+)
+def test_cpu_and_bytes_of_a_tool_are_of_one_time(
+    tool: dict[str, Any], gigabits: float | None
+) -> None:
+    raw = record()
+    del raw["receiver"]["flow"]
+    raw["receiver"]["tool"] = tool
+    raw["captures"] = {"transactions": {"text": "25 ktps", "value": 25.0, "unit": "ktps"}}
+    found = metrics(raw, TICKS, shared=False)
+    cpu, told = found["sender_cpu.rusage"], found.get("sender_demand.rusage")
+    wanted = gigabits and pytest.approx(cpu * 1e6 / (gigabits * 1e9 / 8 / 1024))
+    assert (told, "throughput" in found) == (wanted, True)
+    assert not [name for name in found if "request" in name]  # its requests are of its own time
+
+
 def test_a_meter_that_only_the_rows_describe() -> None:
     rows = [
         EngineRow("meter", "toy", flags=("host_wide",)),
