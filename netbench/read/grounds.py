@@ -35,7 +35,7 @@ def _doubt(c: Comparison, level: Side, baseline: Side) -> str:
     """Why there is no verdict; "" where nothing is against one."""
     sides = level, baseline
     if c.metric.partition(".")[0].endswith("_cpu"):
-        if any(offered.rate_of(result, cell.factors) is None for result, cell in sides):
+        if not all(offered.word(result, cell.factors) for result, cell in sides):
             return NO_RATE
         if not all(offered.holds(*side) for side in sides):
             return MISSED
@@ -67,8 +67,9 @@ def _cpu_behind(result: Result, metric: str) -> str:
     counts the processes alone, or no CPU.
     """
     bare, dot, meter = metric.partition(".")
+    bare = bare.removesuffix("_per_request")
     who, _, what = bare.partition("_")
-    if what in ("cpu", "demand"):
+    if what in ("cpu", "demand", "request_demand"):
         cpu = f"{who}_cpu{dot}{meter}"
     elif bare in _WHOLE or what in _WHOLE:
         cpu = f"{who if what in _WHOLE else 'system'}_cpu"

@@ -37,8 +37,12 @@ def rate_of(result: Result, factors: Mapping[str, str]) -> int | None:
 
 
 def holds(result: Result, cell: CellResult) -> bool:
-    """Whether a cell has a rate, and each side moved as much, neither less nor more."""
+    """Whether a cell has a rate, and each side moved as much, neither less nor more; of an open
+    loop, whether what was due was answered.
+    """
     rate, known = rate_of(result, cell.factors), cell.intervals
+    if {"offered", "transactions"} <= known.keys():
+        return abs(known["transactions"].mean / known["offered"].mean - 1) <= TOLERANCE
     if rate is None or METRIC not in known:
         return False
     moved = [known[name].mean * 1e9 / rate for name in BOTH if name in known]

@@ -87,6 +87,22 @@ def test_raw_cpu_is_judged_at_a_rate_that_held(
     assert [each.what[:6] for each in missed] == (["10 run"] if why == MISSED else [])
 
 
+@pytest.mark.parametrize(("answered", "why"), [(0.99, ""), (0.97, MISSED)])
+def test_raw_cpu_of_an_open_loop_is_judged_where_its_rate_held(
+    tmp_path: Path, answered: float, why: str
+) -> None:
+    def asking(record: dict[str, Any]) -> dict[str, Any]:
+        del record["receiver"]["flow"]
+        told = {"transactions": 500 * answered, "offered": 500.0}
+        captures = {n: {"text": "", "value": v, "unit": "1/s"} for n, v in told.items()}
+        return record | {"captures": captures}
+
+    made = Synth(SENDS, spread=0.0004, pairs=TWO, compare=COMPARE, truth=paced, edit=asking)
+    report = build(folder(made, tmp_path / "r", "500/s"))
+    (c,) = report.source.comparisons["sender_cpu"]
+    assert (c.verdict, c.unsettled) == ((NO_VERDICT, why) if why else ("better", ""))
+
+
 def test_runs_far_from_their_rate_are_named(tmp_path: Path) -> None:
     def stalled(record: dict[str, Any]) -> dict[str, Any]:
         """One side of a run was held up, across an edge of its window."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from netbench import api
@@ -14,7 +15,7 @@ from netbench.read.grounds import FOREIGN
 from netbench.report import text
 from netbench.report.build import Report, build
 from netbench.stats.comparison import NO_VERDICT
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth
 
 COMPARE = {"factor": "send", "baseline": "readwrite"}
 FACTORS = {
@@ -52,11 +53,20 @@ def test_a_campaign_of_many_cells_says_no_more_than_it_was_asked(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("others", "said"), [(90, True), (0, False)])
+@pytest.mark.parametrize("metric", ["system_demand", "system_request_demand"])
 def test_a_busy_host_gives_no_verdict_by_its_meters(
-    tmp_path: Path, others: int, said: bool
+    tmp_path: Path, others: int, said: bool, metric: str
 ) -> None:
     """A meter of whole hosts counts other programs: 0.9 CPUs of them in each block here."""
-    folder = Synth(FACTORS, compare=COMPARE).write(tmp_path / "r")
+
+    def asking(record: Record) -> Record:
+        """As many requests as bytes."""
+        flow = record["receiver"]["flow"]["bytes"]
+        window = np.diff(record["receiver"]["time_ns"])[0] / 1e9
+        each = {"text": "", "value": (flow[1][0] - flow[0][0]) / window, "unit": "1/s"}
+        return record | {"captures": {"transactions": each}}
+
+    folder = Synth(FACTORS, compare=COMPARE, edit=asking).write(tmp_path / "r")
     entry = {
         "time": "",
         "host": "here",
@@ -69,7 +79,7 @@ def test_a_busy_host_gives_no_verdict_by_its_meters(
     (folder / "samples" / "noise.jsonl").write_text(lines)
     report = build(folder)
     assert ("noise" in {caution.kind for caution in report.source.cautions}) == said
-    for c in report.source.comparisons["system_demand"]:
+    for c in report.source.comparisons[metric]:
         assert (c.verdict, c.unsettled) == ((NO_VERDICT, FOREIGN) if said else ("better", ""))
-    own = report.source.answers.get("system_demand.rusage", [])
+    own = report.source.comparisons.get(f"{metric}.rusage", [])
     assert [c.verdict for c in own] == ["better"] * 4 * said
