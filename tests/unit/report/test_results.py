@@ -101,6 +101,26 @@ def test_samples_of_several_streams_stay_apart(result: netbench.Results, tmp_pat
     assert rows["tcp.rtt_us"].tolist() == [40, 60] * 3
 
 
+def test_the_example_of_sql_counts_no_bytes_of_the_warm_up(
+    result: netbench.Results, tmp_path: Path
+) -> None:
+    """Two streams of 10^9 bytes each in a second, after 7 and 9 GB of the warm-up."""
+    folder = Path(shutil.copytree(result.path, tmp_path / "copy"))
+    lines = [
+        {
+            "side": "receiver",
+            "ns": n * 10**8,
+            "flow": {"bytes": [(70 + n) * 10**8, (90 + n) * 10**8]},
+        }
+        for n in range(11)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "samples" / "000001.jsonl").write_text(text)
+    page = (ROOT / "docs" / "how-to" / "query-and-export.md").read_text()
+    sql = page.split('netbench query "\n')[1].split('" latest')[0].replace('\\"', '"')
+    assert netbench.api.query(sql, [folder]).rows == [(1, pytest.approx(16.0))]
+
+
 def test_compare_is_the_reports(result: netbench.Results) -> None:
     frame = result.compare("send")
     assert frame["pin"].tolist() == ["none", "apart"]
