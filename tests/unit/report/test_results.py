@@ -117,7 +117,7 @@ def test_the_example_of_sql_counts_no_bytes_of_the_warm_up(
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "samples" / "000001.jsonl").write_text(text)
     page = (ROOT / "docs" / "how-to" / "query-and-export.md").read_text()
-    sql = page.split('netbench query "\n')[1].split('" latest')[0].replace('\\"', '"')
+    sql = page.split('netbench query "\n')[-1].split('" latest')[0].replace('\\"', '"')
     assert netbench.api.query(sql, [folder]).rows == [(1, pytest.approx(16.0))]
 
 
