@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -14,8 +13,9 @@ from typing import IO
 from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
-from netbench.base.hints import hints, key_for
+from netbench.base.hints import hints
 from netbench.base.names import PROGRAM, shell_word
+from netbench.cli import foreign
 from netbench.cli.output import say
 
 VERBS = {
@@ -75,14 +75,6 @@ VERBS = {
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
 
 
-FLAGS = ("flags with a value", "flags that may have one", "flags")
-"""Tables of flags of iperf3 and netperf that `transfer` translates."""
-
-
-CAMPAIGNS = ("run", "plan", "check", "ab")
-"""Verbs that take a campaign file, and changes to it."""
-
-
 class _Parser(argparse.ArgumentParser):
     """argparse of Python 3.11.2 (Debian 12) fails on streams that are closed; this one does not."""
 
@@ -105,60 +97,34 @@ def run(argv: list[str]) -> int:
         top.print_help(sys.stderr)
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
-        is_theirs = any(argv[0].partition("=")[0] in hints(table) for table in FLAGS)
+        flag = argv[0].partition("=")[0]
+        is_theirs = flag in hints("iperf3") or flag in hints("netperf")
         iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
         hint = iperf if is_theirs else f"`{PROGRAM} help` lists the verbs"
-        raise RequestError(f"the verb comes first; {_elsewhere(argv, argv[:1]) or hint}")
+        raise RequestError(f"the verb comes first; {foreign.option('', flag) or hint}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
-        hint = hints("options").get(argv[0], hint)
         raise RequestError(f"there is no verb {argv[0]!r}; {hint}")
+    if argv[0] == "transfer" and foreign.has_flags(argv[1:]):
+        raise RequestError(foreign.answer(argv[1:]))
     options, more = top.parse_known_args(argv)
     lists = ("words", "paths", "others")
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
-        if words is None or any(word.startswith("-") for word in more):
-            flags = [word for word in more if word.startswith("-")] or more
-            hint = _elsewhere(argv, flags) or f"`{PROGRAM} help {argv[0]}` lists them"
-            if flags == more and not flags[0].startswith("-"):
-                hint = hints("options").get(f"{argv[0]}:word", hint)
-                raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")
-            if not any(getattr(options, flag, None) for table in FLAGS for flag in hints(table)):
-                raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {hint}")
-            options.more = [(f, *argv[argv.index(f) + 1 :], "")[:2] for f in flags]
-            values = {argv[n + 1] for n, word in enumerate(argv[:-1]) if word in flags}
-            options.words = [word for word in words or () if word not in values]
-        else:
-            words += more
+        flags = [word for word in more if word.startswith("-")]
+        hint = f"`{PROGRAM} help {argv[0]}` lists what there is"
+        if flags:
+            does = {flag: foreign.option(argv[0], flag.partition("=")[0]) for flag in flags}
+            told = "; ".join([*(f"{flag}: {does[flag]}" for flag in flags if does[flag]), hint])
+            raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {told}")
+        if words is None:
+            hint = foreign.option(argv[0], "word") or hint
+            raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")
+        words += more
     import_module("netbench.cli.verb").find_results(options)  # --help needs nothing of it
     verb: Callable[[argparse.Namespace], int] = options.verb
     return verb(options)
-
-
-def _elsewhere(argv: Sequence[str], flags: Sequence[str]) -> str:
-    """What does what another program's options do, or a key as a flag; "" where none is known."""
-    known, found = hints("options"), {}
-    for flag in flags:
-        name, _, value = flag.partition("=")
-        value = value or (*argv[argv.index(flag) + 1 :], "VALUE")[0]
-        does, other = known.get(f"{argv[0]}:{name}", ""), known.get(name, "")
-        key = key_for(name, value) if argv[0] in ("transfer", *CAMPAIGNS) and not does else ""
-        if other and argv[0] != "transfer":
-            key = ""
-        if key and argv[0] in CAMPAIGNS:
-            top = re.match(r"\w+\.|about=", key)
-            key = f"`--set {key}`" if top else f"`--set transfer.{key}`"
-        if does or key or other:
-            found[name] = does or (f"{key} does that" if key else other)
-    if not found or len(flags) == 1:
-        return "".join(found.values())
-    told = [f"{name}: {does}" for name, does in found.items()]
-    if {"duration=", "bytes="} <= {does.partition("=")[0] + "=" for does in found.values()}:
-        told.append("a run is bounded by one of duration and bytes")
-    if len(told) < len({flag.partition("=")[0] for flag in flags}):
-        told.append(f"`{PROGRAM} help {argv[0]}` lists what else there is")
-    return "; ".join(told)
 
 
 def build(*chosen: str) -> argparse.ArgumentParser:

@@ -249,9 +249,8 @@ class TransferKeys(Keys):
         """A setting that was written below `transfer` is told with its place, a word of iperf3's,
         netperf's, flent's or fio's by the key that does it.
         """
-        others = hints("keys of transfer")
-        if others.get(key, "KEY") != "KEY":
-            return others[key]
+        if other := hints("keys").get(key):
+            return other.removeprefix("transfer.")
         return f"settings.{key}" if is_setting(key) else super().nearest_key(key)
 
     def values(self) -> dict[str, Any]:
