@@ -39,11 +39,11 @@ def answer(typed: Sequence[str]) -> str:
     found = list(_words(typed))
     keys = [value for flag, value, _ in found if not flag and "=" in value]
     words = [word for word in found if word[0] or "=" not in word[1]]
-    bare = [word for word in words if not word[0]]
-    hosts = [word for word in words if "{other}" in _does(word, ())]
+    bare = [word for word in words if not word[0] and not word[1].isdigit()]
+    hosts = [word for word in words if "{other}" in _does(word)]
     hosts = hosts or bare * (len(bare) == 1)
     host = re.split("[,%]", hosts[0][1])[0] if hosts else ""
-    done = " ".join(_does(word, ()) for word in words)
+    done = " ".join(_does(word) for word in words)
     of = [line for line, sign in LINES.items() if re.search(sign, done)]
     rows = []
     for word in words:
@@ -53,7 +53,7 @@ def answer(typed: Sequence[str]) -> str:
         elif "{host}" in does and host in LOCAL:
             does = HERE
         made = _filled(does, word, host, "reversed:" in of)
-        if why := _refused(made):
+        if ", got " in (why := _refused(made)):  # else for want of other keys
             made = [f"nothing: {why}"]
         keys += made
         shown = [shell_word(part) if re.match(r"[\w.]+=", part) else part for part in made]
@@ -91,7 +91,7 @@ def _words(typed: Sequence[str]) -> Iterator[_Word]:
             yield flag, value, where
 
 
-def _does(word: _Word, of: Sequence[str]) -> str:
+def _does(word: _Word, of: Sequence[str] = ()) -> str:
     """What a word does in a line of that: a template, or a text."""
     flag, value, where = word
     ends = (f":{value.upper()}", ":-" if value.startswith("-") else "", "")
@@ -103,27 +103,41 @@ def _does(word: _Word, of: Sequence[str]) -> str:
 def _filled(does: str, word: _Word, host: str, is_reversed: bool) -> list[str]:
     """A template with what it has of the value: keys, or a text."""
     flag, value, where = word
-    unit = r"\1" if where == "iperf3" else r"\1B"  # k is netbench's K in iperf3, kB in netperf
-    size = re.sub(r"(?<=\d)([kmgt])(?=,|$)", unit, value.lstrip("-"))
-    size = re.sub(r"(?<=\d)[kmgt]", lambda found: found[0].upper(), size)
+    unit = "" if where == "iperf3" else "B"  # k is netbench's K in iperf3, kB in netperf
+    size = re.sub(
+        r"(?<=\d)([kmgtKMGT])B?(?=,|$)",
+        lambda found: found[1].upper() + unit * found[1].islower(),
+        value.lstrip("-"),
+    )
     a, comma, b = size.partition(",")
     both = b if comma or where == "iperf3" else a
     named = {"N": value, "size": size, "a": a, "b": b, "both": both, "digit": flag[-1:]}
     named |= {"sender": both, "receiver": a} if is_reversed else {"sender": a, "receiver": both}
     named["seconds"] = value + "s" * value[-1:].isdigit()
+    named["family"] = b[-1:] if b[-1:] in "46" else ""
     named["half"] = str(Decimal(b) / 2) if re.fullmatch(r"\d+(\.\d+)?", b) else ""
     named["host"] = host.rpartition("@")[2]
     named["other"] = HERE if host in LOCAL else f"the host: {host}"
     named["other"] += " (no key binds to a device)" * ("%" in value)
     made = [re.sub(r"\w+: , |, \w+: (?=\})", "", p.format(**named)) for p in does.split("; ")]
-    empty = re.compile(r"[=:] ?(%|b/s|\})?$")
-    return [p for p in made if not empty.search(p)] or ["nothing: it has no value here"]
+    empty = re.compile(r"[\w.]+=(%|b/s|\{\w+: \})?")
+    return [p for p in made if not empty.fullmatch(p)] or ["nothing: it has no value here"]
+
+
+def check_keys(words: Sequence[str]) -> None:
+    """Errors: RequestError where a key is given twice, or both duration and bytes."""
+    keys = [word.partition("=")[0] for word in words if "=" in word]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise RequestError(
+            f"transfer: {twice[0]} is given twice; a campaign compares levels: `sweep:`"
+        )
+    if {"duration", "bytes"} <= {*keys}:
+        raise RequestError("transfer: a run is bounded by duration or by bytes, got both; give one")
 
 
 def _refused(words: Sequence[str]) -> str:
     """Why a campaign of the keys among words is refused, but for those of hosts; "": it is not."""
     from netbench import campaign
-    from netbench.cli.transfer import check_keys
 
     keys = [word for word in words if KEY.match(word)]
     try:
@@ -145,5 +159,6 @@ def option(verb: str, word: str) -> str:
     schema: Any = campaign.json_schema()
     own = f"transfer.{name}" if name in schema["$defs"]["Transfer"]["properties"] else ""
     if key := hints("keys").get(name, own):
-        return f"the key {key} (--set)" if of_file else f"the key {key.removeprefix('transfer.')}"
+        named = f"{key} (--set)" if of_file else key.removeprefix("transfer.")
+        return f"the key{'s' * (' ' in key)} {named}"
     return ""

@@ -98,10 +98,12 @@ def run(argv: list[str]) -> int:
         return RequestError.exit_code
     if argv[0].startswith("-") and argv[0] not in ("-h", "--help", "-V", "--version"):
         flag = argv[0].partition("=")[0]
-        is_theirs = flag in hints("iperf3") or flag in hints("netperf")
-        iperf = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
-        hint = iperf if is_theirs else f"`{PROGRAM} help` lists the verbs"
-        raise RequestError(f"the verb comes first; {foreign.option('', flag) or hint}")
+        hint = f"`{PROGRAM} help` lists the verbs"
+        if flag in hints("iperf3") or flag in hints("netperf"):
+            hint = f"as iperf3 and netperf do: `{PROGRAM} transfer {argv[0]} ...`"
+        elif does := foreign.option("", flag):
+            hint = f"{flag}: {does}"
+        raise RequestError(f"the verb comes first; {hint}")
     if argv[0] not in VERBS and not argv[0].startswith("-"):
         near = get_close_matches(argv[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"`{PROGRAM} help` lists the verbs"
@@ -112,12 +114,13 @@ def run(argv: list[str]) -> int:
     lists = ("words", "paths", "others")
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
-        flags = [word for word in more if word.startswith("-")]
+        flags = [word for word in more if word.startswith("-") and word != "-"]
         hint = f"`{PROGRAM} help {argv[0]}` lists what there is"
         if flags:
-            does = {flag: foreign.option(argv[0], flag.partition("=")[0]) for flag in flags}
-            told = "; ".join([*(f"{flag}: {does[flag]}" for flag in flags if does[flag]), hint])
-            raise RequestError(f"{argv[0]} has no option {' '.join(flags)}; {told}")
+            known = {flag: foreign.option(argv[0], flag.partition("=")[0]) for flag in flags}
+            told = [f"{flag}: {does}" for flag, does in known.items() if does]
+            said = "; ".join([f"{argv[0]} has no option {' '.join(flags)}", *told, hint])
+            raise RequestError(said)
         if words is None:
             hint = foreign.option(argv[0], "word") or hint
             raise RequestError(f"{argv[0]}: {shell_word(more[0])} is one word too many; {hint}")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from netbench import api
-from netbench.base.errors import RequestError
-from netbench.cli.foreign import LOCAL
+from netbench.cli.foreign import LOCAL, check_keys
 from netbench.cli.output import say, tell
 from netbench.cli.report import render
 from netbench.cli.verb import add_json
@@ -69,17 +68,6 @@ def _line(begin: float, seconds: Sequence[Second]) -> str:
     line = f"{begin:6.2f}-{end:6.2f} s {moved / 1e9:8.2f} GB {rate:7.2f} Gb/s sent"
     known = [second.retransmits for second in seconds if second.retransmits is not None]
     return f"{line}  retransmits {sum(known)}" if known else line
-
-
-def check_keys(words: Sequence[str]) -> None:
-    """Errors: RequestError where a key is given twice, or both duration and bytes."""
-    keys = [word.partition("=")[0] for word in words if "=" in word]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise RequestError(
-            f"transfer: {twice[0]} is given twice; a campaign compares levels: `sweep:`"
-        )
-    if {"duration", "bytes"} <= {*keys}:
-        raise RequestError("transfer: a run is bounded by duration or by bytes, got both; give one")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
