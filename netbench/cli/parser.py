@@ -114,7 +114,7 @@ def run(argv: list[str]) -> int:
     lists = ("words", "paths", "others")
     words = next((getattr(options, name) for name in lists if hasattr(options, name)), None)
     if more:  # argparse ends a list of words at the first option
-        flags = [word for word in more if word.startswith("-") and word != "-"]
+        flags = [word for word in more if word.startswith("-")]
         hint = f"`{PROGRAM} help {argv[0]}` lists what there is"
         if flags:
             known = {flag: foreign.option(argv[0], flag.partition("=")[0]) for flag in flags}

@@ -49,6 +49,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("--foo 5 ip=4 --bs 4k", [NONE, "the key chunk"]),
         ("-l 10 -n 2", ["duration=10s", NONE]),
         ("-l -1M", ["bytes=1M"]),
+        ("-c -C", ["nothing is needed: the CPUs of both ends are in every answer"] * 2),
         (
             "-H a -H b,6",
             [
@@ -57,10 +58,10 @@ SHORT = "duration=50ms warmup=10ms".split()
             ],
         ),
         (
-            "-H b,inet6 -L fd00::,inet6 -t tcp_rr -- -D -b 2",
+            "-H b,inet6 -L fd00::1,inet6 -t tcp_rr -- -D -b 2",
             [
                 "ip=6 the host: b",
-                "hosts.here.address=fd00::",
+                "hosts.here.address=fd00::1",
                 "request=1 response=1",
                 "nothing is needed: requests are sent without Nagle's delay",
                 "depth=2",
@@ -162,6 +163,7 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
         (["transfer", "-n", "1", "-t", "1"], "together they are refused: a run is bounded by"),
         (["transfer", "-P4", "streams=2"], "together they are refused: streams is given twice"),
         (["transfer", "-m"], "-m nothing that is known: `transfer --help` lists keys"),
+        (["transfer", "--foo", "ip=7"], "together they are refused: transfer.ip: expected 4 or 6"),
         (["transfer", "-t1"], "`python -m netbench transfer [HOST] KEY=VALUE...`"),
         (
             ["run", "c", "--runs", "5", "--bs=4k", "--y"],
@@ -169,6 +171,7 @@ def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path) -> None:
             " (--set); --bs=4k: the key transfer.chunk (--set); `python -m netbench help run`",
         ),
         (["run", "c", "--nodelay"], "--nodelay: the key transfer.nodelay (--set)"),
+        (["plan", "c", "--host", "h"], "--host: the key hosts of the file; `python"),
         (["run", "c", "-P", "4"], "run has no option -P; `python -m netbench help run` lists"),
         (["run", "a", "b"], "b is one word too many; it takes one campaign file"),
         (["report", "r", "-o", "x", "--bs=4k"], "-o: --html, --csv, --markdown, --json; `py"),
