@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-zµ/%]*)")
 _SIZES = {"": 1, "c": 1, "B": 1}
 for _i, _p in enumerate("KMGTP", 1):
     _SIZES |= {_p: 1024**_i, f"{_p}iB": 1024**_i, f"{_p}B": 1000**_i}
-_SIZES |= {"k": 1024, "kB": 1000}
+_SIZES |= {"k": 1024, "m": 1024**2, "g": 1024**3, "kB": 1000}
 _SIZES["KB"] = 1000
 _TIMES = {
     "ns": 1,

@@ -41,7 +41,7 @@ def answer(typed: Sequence[str]) -> str:
     words = [word for word in found if word[0] or "=" not in word[1]]
     bare = [word for word in words if not word[0] and not word[1].isdigit()]
     hosts = [word for word in words if "{other}" in _does(word)]
-    hosts = hosts or bare * (len(bare) == 1)
+    hosts = hosts or bare[:1]
     host = re.split("[,%]", hosts[0][1])[0] if hosts else ""
     done = " ".join(_does(word) for word in words)
     of = [line for line, sign in LINES.items() if re.search(sign, done)]
@@ -57,7 +57,8 @@ def answer(typed: Sequence[str]) -> str:
             made = [f"nothing: {why}"]
         keys += made
         shown = [shell_word(part) if re.match(r"[\w.]+=", part) else part for part in made]
-        rows.append((f"  {' '.join(word[:2]).strip()}", " ".join(shown)))
+        line = " ".join(shown).replace(" nothing ", "; nothing ")
+        rows.append((f"  {' '.join(word[:2]).strip()}", line))
     told = ["transfer takes keys in place of the flags of iperf3 and netperf:", table(rows)]
     if any(re.match(r"[\w.]+=", key) for key in keys):
         told.append(f"keys go behind the host: `{PROGRAM} transfer [HOST] KEY=VALUE...`")
