@@ -71,6 +71,10 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     if alike := [name for name, times in cases.items() if times > 1]:
         problems.add(("sweep",), f"expected names that differ in more than case: {alike[0]}")
     settings = _settings(file, reader)
+    of_side = re.compile("(sender|receiver)[.]")
+    used = {of_side.sub("", key) for keys in (settings, file.sweep, *file.include) for key in keys}
+    for name in commands.keys() - used:
+        problems.warn(("command", name), f"no setting is `{name}`: its programs are not run")
     _bounds(base, factors, problems)
     auto = _auto(base, factors)
     _useless_sets(tree, factors, problems)

@@ -102,7 +102,7 @@ def _cautions(source: Source, width: int, more: str) -> list[str]:
     every = source.cautions
     lines = [f"{count(len(every), 'caution')} (evidence and remedies: {more}):"] if every else []
     for number, each in enumerate(every[:CAUTIONS], 1):
-        told = escape_controls(f"{number} {each.kind}: {each.what}")
+        told = escape_controls(f"{number}. {each.kind}: {each.what}")
         lines.append(textwrap.shorten(told, width, placeholder=" ..."))
     if rest := ", ".join(dict.fromkeys(each.kind for each in every[CAUTIONS:])):
         lines += _prose([f"and {len(every) - CAUTIONS} more: {rest}"], width)

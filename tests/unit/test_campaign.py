@@ -181,6 +181,16 @@ def test_each_key_of_transfer(written: str, expected: dict[str, object]) -> None
     assert moved(f"transfer: {{{written}}}\n") == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
 
 
+def test_programs_that_no_setting_runs_are_told() -> None:
+    programs = '{apply: "true", read: "echo x", undo: "true"}'
+    text = "netbench: 1\nname: c\ntransfer: {}\ncommand: {" + ", ".join(
+        f"{name}: {programs}" for name in ("held", "swept", "of_side", "unused")
+    )
+    text += "}\nsettings: {held: x}\nsweep: {swept: [x, y], sender.of_side: [x]}\n"
+    (told,) = parse(text, "c.yaml").warnings
+    assert told == "line 4: command.unused: no setting is `unused`: its programs are not run"
+
+
 def test_words_stay_as_written() -> None:
     levels = "kernel: [6.10, 6.1, 0x10], tso: [on, false], sysctl.a.b: [010, 1e3]"
     campaign = read(f"{H}about: yes\nsweep: {{{levels}}}\n")
