@@ -110,3 +110,17 @@ def mitigations(text: str) -> str:
     if others:
         parts.append(f"{others} more do not affect it" if parts else f"none of {others} affects it")
     return "; ".join(parts)
+
+
+def idle_states(text: str) -> str:
+    """The idle states of CPU 0, each with the time that it takes to leave it. Source: the kernel's
+    Documentation/ABI/testing/sysfs-devices-system-cpu.
+    """
+    keys = fields(text)
+    names = {key: name for key, name in keys.items() if key.endswith("/name")}
+    told = []
+    for key, name in names.items():
+        state = key.removesuffix("/name")
+        off = " (off)" if keys.get(f"{state}/disable", "0") != "0" else ""
+        told.append(f"{name} {keys[f'{state}/latency']} µs{off}")
+    return ", ".join(told)

@@ -17,6 +17,7 @@ from netbench.facts.cpu import (
     emulated_by_clock,
     emulated_by_detection,
     emulated_by_name,
+    idle_states,
     lab_guest,
     mitigations,
     sockets,
@@ -173,6 +174,15 @@ FACTS: tuple[Fact, ...] = (
         _file(_CPUS + "cpu0/cpufreq/scaling_governor"),
         "frequency",
         "governor",
+    ),
+    _cpu(
+        "idle_states",
+        "idle states of CPU 0, and how long leaving one takes",
+        _script(
+            f"cd {_CPUS}cpu0/cpuidle && grep . state*/name state*/latency state*/disable",
+            idle_states,
+        ),
+        "frequency",
     ),
     _cpu(
         "turbo",

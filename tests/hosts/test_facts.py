@@ -110,6 +110,17 @@ def test_mitigations_are_what_lscpu_says(found: dict[str, str]) -> None:
         assert state.removeprefix("Mitigation; ").split(";")[0] in found["mitigations"]
 
 
+def test_idle_states_are_told_with_their_exit_latency(found: dict[str, str]) -> None:
+    """Of text, since a guest of most clouds has none; here it is as sysfs says, or missing."""
+    text = "state0/name:POLL\nstate1/name:C1_ACPI\nstate0/latency:0\nstate1/latency:33\n"
+    text += "state0/disable:0\nstate1/disable:1\n"
+    assert cpu.idle_states(text) == "POLL 0 µs, C1_ACPI 33 µs (off)"
+    here = Path("/sys/devices/system/cpu/cpu0/cpuidle").glob("state*/name")
+    names = {file.read_text().strip() for file in here}
+    told = found.get("idle_states", "").removesuffix(" (off)").replace(" (off),", ",")
+    assert {state.rsplit(maxsplit=2)[0] for state in told.split(", ") if state} == names
+
+
 def test_the_interface_is_what_ethtool_ip_and_tc_say(found: dict[str, str], interface: str) -> None:
     driver = fields(out("ethtool", "-i", interface))
     assert "speed" not in found, "a veth has none, though it says 10 Gb/s"
