@@ -121,7 +121,8 @@ static inline __attribute__((always_inline)) ssize_t pass_on(struct nb_flow *flo
 		if (moved < 0 && errno == EINTR)
 			continue;
 		if (moved < 0)
-			return nb_flow_fail(flow, "vmsplice", "report it as a defect of netbench",
+			return nb_flow_fail(flow, "vmsplice",
+					    "allow it, where a container forbids it (seccomp)",
 					    "from memory to the pipe");
 		sent = nb_pipe_empty(flow, flow->socket, (size_t)moved, OUT, SHORT);
 		if (sent < 0)

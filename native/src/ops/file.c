@@ -49,7 +49,9 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 	ssize_t written;
 
 	if (fd < 0)
-		return nb_fail_errno(error, "write file", "run as root, or leave this setting out",
+		return nb_fail_errno(error, "write file",
+				     "run as root (a container has /proc/sys read-only), or leave "
+				     "this setting out",
 				     "%s", path);
 	do /* in one piece: the kernel's files take each write for a value */
 		written = write(fd, value, size);

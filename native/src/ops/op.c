@@ -43,10 +43,12 @@ int nb_fail_device(struct nb_error *error, const char *operation, const char *in
 		return nb_fail(error, NB_ERR_UNSUPPORTED, operation,
 			       "leave this setting out, or use another device", "%s has no %s",
 			       interface, what);
-	return nb_fail_errno(error, operation,
-			     errno == EPERM ? "run as root, or leave this setting out"
-					    : "choose another value: the driver rejects this one",
-			     "%s of %s", what, interface);
+	return nb_fail_errno(
+		error, operation,
+		errno == EPERM
+			? "run as root (a container needs CAP_NET_ADMIN), or leave this setting out"
+			: "choose another value: the driver rejects this one",
+		"%s of %s", what, interface);
 }
 
 char *nb_text_copy(const char *text, size_t length)

@@ -140,8 +140,9 @@ static int fail_qdisc(const struct nb_netlink *netlink, const char *interface, c
 			       "this kernel has no qdisc '%s' for the root of %s", kind, interface);
 	return nb_fail_errno(
 		error, OPERATION,
-		number == EPERM ? "run as root, or leave this setting out"
-				: "use another kind, or set it by a command of the campaign's own",
+		number == EPERM
+			? "run as root (a container needs CAP_NET_ADMIN), or leave this setting out"
+			: "use another kind, or set it by a command of the campaign's own",
 		"%s of %s%s%s", kind, interface, netlink->why[0] ? ": " : "", netlink->why);
 }
 
