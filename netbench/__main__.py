@@ -190,6 +190,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns its exit code (docs/reference/command-line.md), even when a standard
     stream is closed.
     """
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed next
+        from netbench.cli.completion import complete
+
+        complete()
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == [BACKGROUND]:
         _give_way()

@@ -14,11 +14,12 @@ from netbench import __version__
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import RequestError
 from netbench.base.hints import hints
-from netbench.base.names import PROGRAM, shell_word
+from netbench.base.names import PRINTED, PROGRAM, WRITTEN, shell_word
 from netbench.cli import foreign
 from netbench.cli.output import say
 
 VERBS = {
+    "demo": ("cli.demo", "a campaign of half a minute on this machine, and its report"),
     "init": ("cli.init", "a commented campaign to begin with; lists them, fills in hosts"),
     "check": (
         "cli.check",
@@ -73,6 +74,9 @@ VERBS = {
     ),
 }
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
+
+
+VERSION = f"netbench {__version__} (formats: results {WRITTEN}, printed {PRINTED})"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -130,14 +134,14 @@ def run(argv: list[str]) -> int:
     return verb(options)
 
 
-def build(*chosen: str) -> argparse.ArgumentParser:
+def build(*chosen: str, program: str = PROGRAM) -> argparse.ArgumentParser:
     """The parser with all verbs, and the options of chosen ones, whose modules alone are loaded."""
     top = _Parser(
-        prog=PROGRAM,
+        prog=program,
         description="Benchmark campaigns of network transfers.",
-        epilog=f"`{PROGRAM} VERB --help` describes a verb.",
+        epilog=f"`{program} VERB --help` describes a verb.",
     )
-    top.add_argument("-V", "--version", action="version", version=f"netbench {__version__}")
+    top.add_argument("-V", "--version", action="version", version=VERSION)
     parsers = top.add_subparsers(title="verbs", required=True, metavar="VERB")
     for name, (place, about) in VERBS.items():
         described = f"{about[0].upper()}{about[1:]}."

@@ -70,7 +70,8 @@ def test_help_has_80_columns(netbench: Command, verb: str) -> None:
     assert f"netbench {verb}" in done.stdout
     assert verb or all(f"\n    {each}" in done.stdout for each in VERBS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert netbench("-V").stdout == f"netbench {project['version']}\n"
+    formats = "(formats: results 2, printed 1)"
+    assert netbench("-V").stdout == f"netbench {project['version']} {formats}\n"
     assert netbench(*f"help {verb}".split()).stdout == done.stdout
 
 
