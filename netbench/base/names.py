@@ -19,6 +19,12 @@ PROGRAM = "netbench" if os.path.basename(sys.argv[0]) == "netbench" else "python
 """How this program was called, for commands that a message tells to copy."""
 
 
+WRITTEN, PRINTED = 2, 1
+"""Versions of what is written into a result folder, and of what `--json` prints
+(docs/reference/formats.md).
+"""
+
+
 def shell_word(path: object) -> str:
     """A path within a command that a message tells to copy."""
     return shlex.quote(str(path))

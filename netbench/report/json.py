@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from netbench.base.control_characters import escape_controls
+from netbench.base.names import PRINTED
 from netbench.read.cells import finite
 from netbench.read.control import holds
 from netbench.report.blocks import Block, Cautions, Plot, Prose, Section, Table
@@ -17,7 +18,7 @@ from netbench.result import codec
 from netbench.stats.comparison import Comparison
 from netbench.stats.intervals import Interval
 
-SCHEMA = 1
+SCHEMA = PRINTED
 
 
 def to_json(report: Report) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from netbench.base.errors import ProtocolError, StoreError
 from netbench.base.json_lines import to_line
+from netbench.base.names import WRITTEN
 
-SCHEMA = 2
-"""The version of what netbench writes into a result folder."""
+SCHEMA = WRITTEN
 T = TypeVar("T")
 
 

@@ -56,6 +56,12 @@ def test_the_site_builds_and_fetches_nothing(tmp_path: Path) -> None:
     assert fetched(tmp_path) == []
 
 
+def test_the_manual_page_is_as_the_parser_is_now() -> None:
+    from tools.docs import man_page
+
+    assert man_page.written() == man_page.FILE.read_text(), "run `make reference`"
+
+
 def test_every_generated_part_is_on_a_page_as_it_is_now() -> None:
     from tools.docs.reference import GENERATED, PLACE, written
 

@@ -8,7 +8,15 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 
-from tools.docs import campaign_file, catalogues, command_line, python_api, record_types
+from tools.docs import (
+    campaign_file,
+    catalogues,
+    command_line,
+    man_page,
+    python_api,
+    record_types,
+    schemas,
+)
 from tools.docs.__main__ import DOCS
 
 GENERATED: Mapping[str, Callable[[], str]] = {
@@ -55,3 +63,5 @@ if __name__ == "__main__":
         text = file.read_text(encoding="utf-8")
         if written(text) != text:
             file.write_text(written(text), encoding="utf-8")
+    schemas.write()
+    man_page.FILE.write_text(man_page.written(), encoding="utf-8")
