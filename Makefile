@@ -3,6 +3,7 @@
 # make docs       the documentation site, strictly, into site/
 # make reference  the tables of docs/reference, from the code
 # make notebooks  the notebooks, in Jupyter
+# make dist      an sdist and wheels
 # make bench      netbench beside its peers and its budgets: writes docs/performance.md
 # README.md names the Debian packages that are needed.
 
@@ -24,7 +25,8 @@ RESOLVE := $(BIN)/pip install --dry-run --ignore-installed --target .make/none \
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: all demo test checks test-slow test-debian lint size bench clean pytest docs packages \
-	notebooks reference resolve constraints
+	notebooks reference resolve constraints dist wheelhouse deb test-dist test-wheel \
+	test-reproducible release
 all: .make/built
 
 include native/Makefile
@@ -52,7 +54,7 @@ endef
 	@touch $@
 
 .make/notebooks: .make/built
-	$(call INSTALL,notebooks)
+	$(call INSTALL,notebook)
 
 # On a host without a browser: OPTIONS="--no-browser". Of notebooks that it does not trust Jupyter
 # shows stored outputs without their styles.
@@ -66,6 +68,48 @@ demo: .make/built
 	@result=$$(tail -n 1 .make/demo.txt) \
 		&& $(NETBENCH) report $$result --html $$result/report/index.html > /dev/null \
 		&& echo "the same report with plots: $$result/report/index.html"
+
+.make/dist: .make/built
+	$(call INSTALL,dist)
+
+# The sdist and a wheel for each machine type, from what is committed: MACHINES=x86_64 for one.
+dist: .make/dist
+	$(BIN)/python -m tools.packaging.dist $(MACHINES)
+
+OLD_ENOUGH := $(foreach glibc,28 27 24 17,--platform manylinux_2_$(glibc)_$(shell uname -m))
+
+# What an installation without a network needs, for this machine's type: the wheels of run-time
+# dependencies, and pip, which pipx installs anew.
+wheelhouse: .make/dist
+	for python in $(PYTHONS); do \
+		$(BIN)/pip download -q --disable-pip-version-check -c constraints.txt \
+			-d dist/wheelhouse --only-binary=:all: --python-version $$python \
+			$(OLD_ENOUGH) \
+			pip dist/netbench-*$$(uname -m).whl || exit; \
+	done
+
+# A Debian package of them: RELEASE=bookworm or trixie.
+deb:
+	tools/packaging/deb.sh $(RELEASE)
+
+# This machine's wheel, installed into an empty venv and used outside the clone.
+test-wheel: .make/dist
+	$(BIN)/python -m tools.packaging.dist $$(uname -m)
+	$(PYTHON) -m venv --clear .make/installed
+	.make/installed/bin/pip install -q --disable-pip-version-check -c constraints.txt \
+		dist/netbench-*$$(uname -m).whl
+	cd / && $(CURDIR)/.make/installed/bin/netbench transfer duration=100ms warmup=0s > /dev/null
+	test -s .make/installed/share/man/man1/netbench.1
+	test -s .make/installed/share/bash-completion/completions/netbench
+
+# Whether the same commit gives the same bytes in another folder, forty days later.
+test-reproducible: .make/dist
+	tools/packaging/test_reproducible.sh
+
+# What the packages promise, in a bare Debian: RELEASE=trixie; needs root, debootstrap, minutes, and
+# what `make dist wheelhouse deb` have made.
+test-dist:
+	tools/packaging/test_dist.sh $(RELEASE)
 
 # Tests in Python wait half of their time: lint and the C tests take what is left of the CPUs.
 test: packages .make/dev
@@ -107,7 +151,11 @@ constraints: .make/resolve.txt
 .make/resolve.txt: pyproject.toml tools/requirements.py
 	@mkdir -p .make
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python tools/requirements.py dev > $@
+	$(BIN)/python tools/requirements.py dev dist > $@
+
+# Checks, packages and the tag of VERSION=0.2.0; as root.
+release:
+	tools/packaging/release.sh $(VERSION)
 
 # Lines of each room beside its budget.
 size:

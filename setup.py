@@ -1,5 +1,5 @@
-"""Build steps that pyproject.toml cannot say: the static worker executable beside the
-cffi module.
+"""Build steps that pyproject.toml cannot say: static worker executables beside the cffi module, and
+the files that shells and `man` look for.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from argcomplete import shellcode
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
@@ -18,19 +19,37 @@ import build_native  # noqa: E402
 
 
 class BuildWorker(build_ext):
-    """Beside the cffi module: the same sources as one static executable, to be copied to hosts."""
+    """Beside the cffi module: the same sources as static executables, to be copied to hosts."""
 
     def run(self) -> None:
         package = HERE if self.inplace or self.editable_mode else Path(self.build_lib)
-        target = package / "netbench" / "engine" / build_native.worker_name()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = build_native.worker_command(target)
-        with subprocess.Popen(command, cwd=HERE) as worker:  # beside the module: halves the time
-            super().run()
-        if worker.returncode:
-            raise subprocess.CalledProcessError(worker.returncode, command)
+        folder = package / "netbench" / "engine"
+        folder.mkdir(parents=True, exist_ok=True)
+        running = []  # beside the module: halves the time
+        for machine, compiler in build_native.workers().items():
+            command = build_native.worker_command(compiler, folder / f"worker-{machine}")
+            running.append(subprocess.Popen(command, cwd=HERE))
+        super().run()
+        for worker in running:
+            if worker.wait():
+                raise subprocess.CalledProcessError(worker.returncode, worker.args)
+
+
+def completion(shell: str, name: str) -> str:
+    """The file that has a shell ask netbench what to complete; returns its path."""
+    file = HERE / "build" / "share" / shell / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(shellcode(["netbench"], shell=shell))
+    return str(file.relative_to(HERE))
 
 
 setup(
-    cffi_modules=["netbench/engine/build_native.py:ffibuilder"], cmdclass={"build_ext": BuildWorker}
+    cffi_modules=["netbench/engine/build_native.py:ffibuilder"],
+    cmdclass={"build_ext": BuildWorker},
+    data_files=[
+        ("share/man/man1", ["docs/share/netbench.1"]),
+        ("share/bash-completion/completions", [completion("bash", "netbench")]),
+        ("share/zsh/site-functions", [completion("zsh", "_netbench")]),
+        ("share/fish/vendor_completions.d", [completion("fish", "netbench.fish")]),
+    ],
 )

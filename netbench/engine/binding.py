@@ -21,8 +21,9 @@ except ImportError as error:  # pragma: no cover - only without a build
         0,
         0,
         "load engine",
-        f"the native engine is not built ({error})",
-        "run `make` (or `pip install -e .`) in the project's folder",
+        f"the native engine is not there, or of another kind of machine ({error})",
+        "in a clone run `make`; else install the wheel whose name ends in this machine's type"
+        " (`uname -m`), on Linux with glibc 2.28 or later: musl's is not enough",
     ) from error
 
 ffi: Any = _native.ffi

@@ -20,6 +20,7 @@ NATIVE = Path("native")  # relative: setuptools wants sources relative to the pr
 HEADER = NATIVE / "include" / "netbench.h"
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]
 CFLAGS += ["-fno-omit-frame-pointer"]  # profiles show who calls whom
+CFLAGS += ["-Wno-gnu-variable-sized-type-not-at-end"]  # clang's alone: GNU C allows it
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,19 +49,23 @@ def sources() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in files if path.name != "main.c"]
 
 
-def worker_name() -> str:
-    """File name of the static worker for the machine that builds it."""
-    return f"worker-{platform.machine()}"
+def workers() -> dict[str, list[str]]:
+    """Machine types (`uname -m`) of which the static worker is built, each with its C compiler:
+    this one; for a wheel those of $NETBENCH_WORKERS, by Debian's compilers.
+    """
+    machines = os.environ.get("NETBENCH_WORKERS", "").split()
+    crossed = {machine: [f"{machine}-linux-gnu-gcc"] for machine in machines}
+    return crossed or {platform.machine(): compiler()}
 
 
-def worker_command(target: Path) -> list[str]:
-    """The compiler's command line for the static worker: symbols stay, what only a debugger reads
-    would be copied for nothing.
+def worker_command(compiler: list[str], target: Path) -> list[str]:
+    """The command line for the static worker: symbols stay, what only a debugger reads would be
+    copied for nothing.
     """
     places = [f"-DNB_LAYOUT={layout()}ULL", "-I", str(HEADER.parent), "-I", str(NATIVE / "src")]
     flags = [*CFLAGS, "-static", "-Wl,--strip-debug", *places]
     return [
-        *compiler(),
+        *compiler,
         *flags,
         *sources(),
         str(NATIVE / "src" / "main.c"),

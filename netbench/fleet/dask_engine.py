@@ -151,7 +151,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
         import distributed
     except ModuleNotFoundError as error:
         raise RequestError(
-            "--scheduler needs Dask distributed: pip install 'netbench[dask]'"
+            "--scheduler needs Dask distributed; put it beside netbench: `pip install distributed`"
         ) from error
     if not insecure:
         _require_tls(distributed, scheduler)

@@ -167,18 +167,25 @@ def _pack(file: Path, changed: int) -> Parcel:
     return Parcel(data, hashlib.sha256(data).hexdigest())
 
 
-def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
+def worker_file(machine: str, host: str, package: Path = PACKAGE) -> Path:
     """The worker for a machine type (`uname -m`). Errors: HostError where this installation has
     none.
     """
     file = package / f"worker-{machine}"
     if machine and "/" not in machine and file.is_file():
-        return _pack(file, file.stat().st_mtime_ns)
+        return file
+    kind = machine or "an unnamed machine"
     raise HostError(
-        f"{host}: this installation of netbench has no worker for"
-        f" {machine or 'an unnamed machine'}; run `make` on such a machine, and copy its"
-        f" netbench/engine/worker-{machine} into this installation"
+        f"{host}: this installation of netbench has no worker for {kind} in {package}; wheels have"
+        " those of x86_64 and aarch64: install one again; for another little-endian machine run"
+        f" `make` in a clone on one, and copy its netbench/engine/worker-{kind} there"
     )
+
+
+def parcel(machine: str, host: str, package: Path = PACKAGE) -> Parcel:
+    """The worker for a machine type, as it is sent. Errors: HostError, as of worker_file()."""
+    file = worker_file(machine, host, package)
+    return _pack(file, file.stat().st_mtime_ns)
 
 
 def _refusal(shell: Shell, answer: list[str], sent: Parcel) -> HostError:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from netbench.base.errors import HostError
-from netbench.hosts.deploy import HELPER, MOVER, PACKAGE, START_SECONDS, start_worker
+from netbench.hosts.deploy import HELPER, MOVER, START_SECONDS, start_worker, worker_file
 from netbench.hosts.host_channel import Process
 from netbench.hosts.shell import LINE, Shell
 
@@ -97,7 +97,11 @@ class LocalChannel:
 
     def __init__(self, name: str, worker: Sequence[str] = ()) -> None:
         self.name = name
-        self._worker = tuple(worker) or (str(PACKAGE / f"worker-{platform.machine()}"),)
+        self._given = tuple(worker)
+
+    @property
+    def _worker(self) -> tuple[str, ...]:
+        return self._given or (str(worker_file(platform.machine(), self.name)),)
 
     def start(self, argv: Sequence[str], bare: bool = False) -> LocalProcess:
         try:

@@ -175,7 +175,7 @@ class Database(ExitStack):
             return self.connection.table(table).to_arrow_table()
         except ModuleNotFoundError as error:
             raise RequestError(
-                "tables of Arrow need pyarrow: pip install 'netbench[arrow]'"
+                "tables of Arrow need pyarrow; put it beside netbench: `pip install pyarrow`"
             ) from error
 
 

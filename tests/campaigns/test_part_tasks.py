@@ -315,7 +315,7 @@ def test_without_dask_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "distributed", None)
     done = netbench("run", small_file, "--engine", "dask", "--scheduler", "tls://here:1")
     assert done.returncode == 2
-    assert "pip install 'netbench[dask]'" in done.stderr
+    assert "pip install distributed" in done.stderr
     assert netbench("run", small_file, "--parts", "2").returncode == 2
 
 

@@ -30,7 +30,7 @@ def objects(factory: pytest.TempPathFactory) -> dict[str, Path]:
     base = factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "objects"
     folder.mkdir(exist_ok=True)
-    command = build_native.worker_command(Path())[:-2]
+    command = build_native.worker_command(build_native.compiler(), Path())[:-2]
     sources = [word for word in command if word.endswith(".c")]
     flags = [w for w in command if w not in ("-static", "-Wl,--strip-debug", "-O2", "-g", *sources)]
     made = {source: folder / f"{source.replace('/', '-')}.o" for source in sources}

@@ -1,0 +1,1 @@
+"""What makes packages of netbench, and tries them."""
