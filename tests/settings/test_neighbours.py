@@ -97,6 +97,13 @@ def write(file: Path, text: str) -> Callable[[], object]:
     return lambda: file.write_text(before)
 
 
+def no_router(file: Path, text: str) -> Callable[[], object]:
+    """The same, where nothing is forwarded: a machine that has run containers forwards all."""
+    forward = write(IPV4 / "ip_forward", "0")
+    back = write(file, text)
+    return lambda: [back(), forward()]
+
+
 def dirty_bytes() -> Callable[[], object]:
     ratio = (VM / "dirty_ratio").read_text().strip()
     write(VM / "dirty_bytes", "536870912")
@@ -147,8 +154,12 @@ ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "ratio": (dirty_bytes, "sysctl.vm.dirty_ratio", "30"),
     "bytes": (lambda: write(VM / "dirty_ratio", "21"), "sysctl.vm.dirty_bytes", "256000000"),
     "uppers": (uppers, "mtu", "1300"),
-    "forward": (lambda: write(IPV4 / "conf/all/accept_redirects", "0"), f"{FOUR}.ip_forward", "1"),
-    "forward of one": (lambda: write(IPV4 / f"conf/{NEAR}/forwarding", "1"), ALL_FOUR, "1"),
+    "forward": (
+        lambda: no_router(IPV4 / "conf/all/accept_redirects", "0"),
+        f"{FOUR}.ip_forward",
+        "1",
+    ),
+    "forward of one": (lambda: no_router(IPV4 / f"conf/{NEAR}/forwarding", "1"), ALL_FOUR, "1"),
     "forward six": (lambda: write(IPV6 / f"{NEAR}/forwarding", "1"), ALL_SIX, "1"),
     "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
     "offloads": (uppers, "sg", "off"),
@@ -319,6 +330,8 @@ def test_what_would_be_lost_is_refused_before_and_nothing_else(
 
 @pytest.mark.slow
 def test_more_interfaces_than_a_text_has_room_for_are_an_error_and_no_loss(veth: str) -> None:
+    (IPV4 / "ip_forward").write_text("0")
+
     def batch(lines: Iterable[str]) -> None:
         subprocess.run(("ip", "-batch", "-"), input="\n".join(lines), text=True, check=True)
 
