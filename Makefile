@@ -151,7 +151,7 @@ constraints: .make/resolve.txt
 .make/resolve.txt: pyproject.toml tools/requirements.py
 	@mkdir -p .make
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python tools/requirements.py dev dist > $@
+	$(BIN)/python tools/requirements.py dev dist | grep -v argparse-manpage > $@ # has no wheel
 
 # Checks, packages and the tag of VERSION=0.2.0; as root.
 release:
