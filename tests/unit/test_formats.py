@@ -67,5 +67,5 @@ def test_what_is_printed_fits_its_schema(name: str, tmp_path: Path) -> None:
     for value in schemas.printed(name, str(tmp_path)):
         errors = known.iter_errors(value)
         assert [f"{error.json_path}: {error.message[:200]}" for error in errors] == []
-        changed = {**value, "x": 1} if isinstance(value, dict) else [*value, {"x": 1}]
-        assert not known.is_valid(changed) or not value
+        if isinstance(value, dict):  # its first key is one that is always there
+            assert not known.is_valid(dict(list(value.items())[1:]))

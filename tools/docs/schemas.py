@@ -92,28 +92,33 @@ def of_printed(name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         for value in printed(name, folder):
             builder.add_object(value)
-    schema: dict[str, Any] = _closed(builder.to_schema())
+    schema: dict[str, Any] = _opened(builder.to_schema())
     return schema | {"$id": f"netbench:{name}-{PRINTED}"}
 
 
-def _closed(schema: Any, key: str = "") -> Any:
-    """With no keys but those that are known, or with any key where an object is a map."""
+def _opened(schema: Any, key: str = "") -> Any:
+    """With any key where an object is a map, and null for a number that there may be none of; keys
+    may be added everywhere.
+    """
     if isinstance(schema, list):
-        return [_closed(one) for one in schema]
+        return [_opened(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     inner = schema.get("properties")
-    if inner is None:
-        return {name: _closed(value) for name, value in schema.items()}
-    if key in MAPS:
+    if key in MAPS and inner is not None:
         builder = SchemaBuilder()
         for value in inner.values():
             builder.add_schema(value)
         values = builder.to_schema()
         values.pop("$schema", None)
-        return {"type": "object", "patternProperties": {"": _closed(values)}}
-    properties = {name: _closed(value, name) for name, value in inner.items()}
-    return {**schema, "properties": properties, "additionalProperties": False}
+        return {"type": "object", "patternProperties": {"": _opened(values)}}
+    opened = {name: _opened(value) for name, value in schema.items() if name != "properties"}
+    if isinstance(inner, dict):
+        opened["properties"] = {name: _opened(value, name) for name, value in inner.items()}
+    types = {schema["type"]} if isinstance(schema.get("type"), str) else {*schema.get("type", ())}
+    if types & {"integer", "number"}:
+        opened["type"] = sorted({*types, "null"})
+    return opened
 
 
 def keeps(old: Any, new: Any) -> bool:
@@ -141,7 +146,7 @@ def write() -> None:
                     f"{place(name).name}: what older versions write would not be read, or the other"
                     " way: raise WRITTEN in netbench/base/names.py, and tell it in CHANGELOG.md"
                 )
-        text = json.dumps(schema, indent=1, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(schema, ensure_ascii=False, sort_keys=True)
         place(name).write_text(f"{text}\n", encoding="utf-8")
 
 
