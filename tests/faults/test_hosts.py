@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -47,7 +49,14 @@ __all__ = ["begin", "watched"]
 pytestmark = ON_LABS
 
 NAME = f"f{os.getpid()}"
-CANARY = f"c{os.getpid() % 10}"
+# where a shell that reads HOSTILE would begin
+PLACES = (Path.cwd(), Path("/"), Path("/tmp"), Path(pwd.getpwuid(0).pw_dir))
+# two letters, so that HOSTILE can be an interface's name; and no file's there already
+CANARY = next(
+    name
+    for name in map("".join, product(ascii_lowercase, repeat=2))
+    if not any((place / name).exists() for place in PLACES)
+)
 # as long as an interface's name may be; it is heard bare and in quotes of either kind
 HOSTILE = f"a$(>{CANARY})';>{CANARY};'"
 ONCE = "verify: off\nrepeat: {min: 1, max: 1}\n"
@@ -234,10 +243,8 @@ def test_a_host_whose_ssh_server_dies_is_lost(own: Lab, begin: Begin) -> None:
 def no_canary(tmp_path: Path) -> Iterator[None]:
     """No shell has read HOSTILE, neither here nor in the place where a host's shell begins."""
     yield
-    places = (Path.cwd(), Path("/"), Path("/tmp"), Path(pwd.getpwuid(0).pw_dir))
-    found = [place / CANARY for place in places if (place / CANARY).exists()] + list(
-        tmp_path.rglob(CANARY)
-    )
+    found = [place / CANARY for place in PLACES if (place / CANARY).exists()]
+    found += tmp_path.rglob(CANARY)
     for canary in found:
         canary.unlink()
     assert found == []
