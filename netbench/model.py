@@ -221,6 +221,11 @@ class Transfer:
     tool: Tool = Tool()
     options: Mapping[str, int | str] = field(default_factory=lambda: NOTHING)  # methods' own
 
+    @property
+    def asks(self) -> bool:
+        """Whether it is of requests, not of bulk."""
+        return self.send in ("request", "connect")
+
 
 @dataclass(frozen=True)
 class Factor:

@@ -85,7 +85,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     if len(built) * len(pairs) > PAIRS_MAX:
         each = f"{len(built)} cells, each of {len(pairs)} pairs"
         problems.add(("pairs",), f"expected at most {PAIRS_MAX} pairs in all cells, got {each}")
-    asking = [cell for cell in built if cell.transfer.send in ("request", "connect")]
+    asking = [cell for cell in built if cell.transfer.asks]
     numbers = [*captured_by(tools), *(REQUEST_METRICS if asking else ())]
     default = "transactions" if asking and len(asking) == len(built) else ""
     repeat = _repeat(file.repeat, numbers, problems, default)

@@ -62,12 +62,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _line(begin: float, seconds: Sequence[Second]) -> str:
-    """A line for some seconds: `  1.00-  2.00 s     2.65 GB   21.20 Gb/s sent  retransmits 0`."""
-    end, moved = seconds[-1].end, sum(second.bytes for second in seconds)
-    rate = moved * 8e-9 / (end - begin)
-    line = f"{begin:6.2f}-{end:6.2f} s {moved / 1e9:8.2f} GB {rate:7.2f} Gb/s sent"
+    """A line for some seconds: `  1.00-  2.00 s     2.65 GB   21.20 Gb/s sent  retransmits 0`, or
+    `  1.00-  2.00 s     93825 requests   93825 1/s  retransmits 0`.
+    """
+    end, span = seconds[-1].end, seconds[-1].end - begin
+    moved = sum(second.bytes or 0 for second in seconds)
+    answered = sum(second.requests or 0 for second in seconds)
+    told = f"{moved / 1e9:8.2f} GB {moved * 8e-9 / span:7.2f} Gb/s sent"
+    if seconds[-1].requests is not None:
+        told = f"{answered:9} requests {answered / span:9.0f} 1/s"
     known = [second.retransmits for second in seconds if second.retransmits is not None]
-    return f"{line}  retransmits {sum(known)}" if known else line
+    again = f"  retransmits {sum(known)}" if known else ""
+    return f"{begin:6.2f}-{end:6.2f} s {told}{again}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -110,7 +110,7 @@ def metrics_of(
     for name, capture in record.captures.items():
         if capture.value is not None:
             metrics.setdefault(name, capture.value * 1.0)
-    if TRANSACTIONS in metrics and tool is None:  # those of a tool are of a time of its own
+    if TRANSACTIONS in metrics and "flow" in both[1].meters:  # a tool's are of a time of its own
         metrics |= dict(_of_requests(metrics))
     elif "throughput" not in metrics and "bytes" not in both[0].meters.get("flow", {}):
         steps = sender.rate("flow", "steps")

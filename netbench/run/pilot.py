@@ -109,9 +109,9 @@ def _steady_after(cell: Transfer, ends: Ends) -> int:
     looked = replace(cell, warmup=0, duration=LOOK, sample=SAMPLE)
     lines = transfer.measure(looked, ends, MadeSinks(Journal())).samples
     flow = [
-        (line["ns"], sum(line["flow"]["bytes"]))
+        (line["ns"], line["flow"].get("answered") or sum(line["flow"].get("bytes", ())))
         for line in lines
-        if line["side"] == "receiver" and "bytes" in line.get("flow", {})
+        if line["side"] == "receiver" and "flow" in line
     ]
     steps = [(then, (b - a) / (then - now)) for (now, a), (then, b) in pairwise(flow) if then > now]
     if not steps:

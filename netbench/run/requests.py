@@ -13,7 +13,6 @@ from netbench.model import Transfer
 from netbench.result.record import Capture, Proof, ProofCounters, SideCounters
 from netbench.stats.histogram import Histogram
 
-METHODS = ("request", "connect")
 KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
 """Histograms as a worker calls them -> how the names of their metrics begin."""
 OF_SERVICE = ("p50", "p99", "latency")
@@ -24,7 +23,7 @@ def check_counts(transfer: Transfer, proof: Proof) -> None:
     """Each request was answered once, and nobody else's was. Errors: EngineError where both sides
     did not count the same.
     """
-    if transfer.send not in METHODS:
+    if not transfer.asks:
         return
     asked, answered = (sum(side["transactions"][-1]) for side in (proof.sender, proof.receiver))
     if asked != answered:
@@ -39,7 +38,7 @@ def measured(
     """Metrics, and lines of samples, of what a client has read back. Nothing of bulk. Transactions
     are what was answered within the window; of an open loop `offered` is what was due in it.
     """
-    asked = [kind for kind in KINDS if transfer.send in METHODS and kind in read]
+    asked = [kind for kind in KINDS if transfer.asks and kind in read]
     if any(read[kind] is None for kind in asked):
         raise ValueError("a number of a histogram is missing")
     found = {kind: Histogram.of(read[kind]) for kind in asked}

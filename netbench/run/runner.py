@@ -248,7 +248,7 @@ class Runner:
             return external_tool.measure(cell, ends, self._sinks, number, start=start)
         if self._seconds is None:
             return transfer.measure(cell, ends, self._sinks, start=start)
-        with told(ends.sender, number, cell.sample, self._seconds):
+        with told(ends.sender, number, cell, self._seconds):
             return transfer.measure(cell, ends, self._sinks, report=REPORT_NS, start=start)
 
     def _verify(self, unit: Unit) -> None:

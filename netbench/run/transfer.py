@@ -302,16 +302,21 @@ def _lines(end: End, outcome: Outcome) -> list[Mapping[str, Any]]:
 REPORT_NS = 10**9
 
 
+COUNTED = ("flow", "bytes"), ("flow", "answered"), ("tcp", "retransmits")
+
+
 @dataclass(frozen=True)
 class Second:
     """About a second of a run: `begin` and `end` in seconds since its window opened, `bytes` that
-    were sent, `retransmits` of its streams (None where the kernel does not say).
+    were sent (None of requests), `requests` that were answered (None of bulk), `retransmits` of the
+    streams (None where the kernel does not say, or each request has a connection).
     """
 
     run: int
     begin: float
     end: float
-    bytes: int
+    bytes: int | None
+    requests: int | None
     retransmits: int | None
 
 
@@ -319,31 +324,36 @@ Told = Callable[[Second], None]
 
 
 @contextmanager
-def told(sender: End, run: int, sample: int, tell: Told) -> Iterator[None]:
-    """Tell each second of a run whose sender takes samples every `sample` ns, which is when its
-    window opened before the first.
+def told(sender: End, run: int, cell: Transfer, tell: Told) -> Iterator[None]:
+    """Tell each second of a run whose sender takes samples, the first when its window has been open
+    for the time between two of them.
     """
     catalogue = sender.worker.catalogue
+    before: tuple[int, Sequence[int | None]] | None = None
     opened = 0
-    before: tuple[int, int, int | None] = 0, 0, None  # time, bytes, retransmits
 
-    def total(line: readings.Line, meter: str, counter: str) -> int | None:
+    def count(line: readings.Line, meter: str, counter: str) -> int | None:
         values = line.get(meter, {}).get(counter)
-        return sum(values) if values else None
+        if values is None or (meter, cell.send) == ("tcp", "connect"):
+            return None
+        return values if isinstance(values, int) else sum(values)
 
     def take(vectors: Sequence[Vector]) -> None:
         nonlocal opened, before
         samples = [
-            (line["ns"], sent, total(line, "tcp", "retransmits"))
+            (line["ns"], [count(line, *counted) for counted in COUNTED])
             for line in readings.sample_lines("", vectors, catalogue)
-            if (sent := total(line, "flow", "bytes")) is not None
+            if "flow" in line
         ]
-        if samples and not opened:
-            before, opened = samples[0], samples[0][0] - sample
-        if samples and samples[-1] != before:
-            (begin, first, old), (end, last, new) = before, samples[-1]
-            again = None if old is None or new is None else new - old
-            tell(Second(run, (begin - opened) / 1e9, (end - opened) / 1e9, last - first, again))
+        if samples and not before:
+            before, opened = samples[0], samples[0][0] - cell.sample
+        if before and samples and samples[-1] != before:
+            (begin, old), (end, new) = before, samples[-1]
+            moved = [
+                None if first is None or last is None else last - first
+                for first, last in zip(old, new, strict=True)
+            ]
+            tell(Second(run, (begin - opened) / 1e9, (end - opened) / 1e9, *moved))
             before = samples[-1]
 
     sender.worker.sampled = take

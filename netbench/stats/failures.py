@@ -35,9 +35,8 @@ def absent(name: str, failed: Series | None, metric: str) -> str:
     """Why a level or a result without any ok run that has the metric has no comparison."""
     if failed is None or not len(failed.values):
         if share := QUANTILES.get(metric.rpartition("_")[2]):
-            needs = f"{round(LEAST / (1 - share)):,} requests that {metric} needs"
-            return f"no run of {name} has the {needs}"
-        return f"{name} has no run here"
+            return f"no run of {name} has a {metric}: needs {round(LEAST / (1 - share)):,} requests"
+        return f"no run of {name} has a value here"
     return f"{name} has no ok run here: {count(len(failed.values), 'run')} failed"
 
 

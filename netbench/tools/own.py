@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from netbench.base.units import (
     printed,
@@ -30,6 +31,8 @@ from netbench.tools.tool import (
 
 TEXT_MAX = 200  # characters of a match that a record keeps
 GROUPS = "the named groups bytes and seconds, or rate"
+TRANSACTIONS = ("1/s", "tps", "trans/s", "Trans/s", "transactions/s", "req/s", "requests/s")
+"""Units in which tools print what netbench has in the first."""
 SEARCHED = 32 * 1024  # characters at the end of an output that are searched
 LINE = 8 * 1024  # and of each line: many patterns take the square of it, and nothing else runs
 PLACEHOLDERS: Mapping[str, str] = {
@@ -43,6 +46,8 @@ PLACEHOLDERS: Mapping[str, str] = {
     "sender_cpu": "CPU for the sender (`pin`)",
     "receiver_cpu": "CPU for the receiver (`pin`)",
     "congestion": "`congestion`",
+    "request": "requests",
+    "response": "requests",
 }
 """Placeholder -> what a cell is said to lack where nothing stands in its place ("": no cell lacks
 it).
@@ -115,6 +120,7 @@ def _braced(argv: tuple[str, ...]) -> Iterator[str]:
 
 def _words(transfer: Transfer, place: Place) -> dict[str, str]:
     """What stands in place of each; "": the cell has none."""
+    default = 1 if transfer.asks else ""
     return {
         "address": place.address or "address",
         "port": str(place.port),
@@ -125,6 +131,8 @@ def _words(transfer: Transfer, place: Place) -> dict[str, str]:
         "sender_cpu": ",".join(map(str, place.sender_cpus)),
         "receiver_cpu": ",".join(map(str, place.receiver_cpus)),
         "congestion": transfer.congestion or "",
+        "request": str(transfer.options.get("request", default)),
+        "response": str(transfer.options.get("response", default)),
     }
 
 
@@ -163,7 +171,9 @@ def read(captures: Sequence[tuple[str, str]], *texts: str) -> Reading:
             if metric == THROUGHPUT:
                 tool, by_metric[metric] = _throughput(match[1]), Capture(match[0][:TEXT_MAX])
             else:
-                by_metric[metric] = _value(match)
+                found = _value(match)
+                each = metric == "transactions" and found.unit in TRANSACTIONS
+                by_metric[metric] = replace(found, unit="1/s") if each else found
         except ValueError as error:
             raise ValueError(
                 f"{metric}: no number where the pattern matches {shown(match[0])}: {error}"

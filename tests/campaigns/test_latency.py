@@ -35,3 +35,18 @@ def test_a_queue_of_ten_milliseconds_moves_the_median_by_as_much(tmp_path: Path)
     one, eleven = (runs[runs["connections"] == n]["p50"].median() for n in ("1", "11"))
     assert eleven - one == pytest.approx(10_000, rel=0.02)
     assert one == pytest.approx(1000, rel=0.05)
+
+
+def test_where_packets_of_a_connection_come_in_is_read(tmp_path: Path) -> None:
+    """Over lo the CPU that sends a packet also takes it in, and no queue of a device brings it."""
+    words = ["request=1", "duration=200ms", "warmup=10ms", "sample=50ms"]
+    done = call("transfer", *words, "pin={sender: 1, receiver: 0}", "--results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    samples = load(done.stderr.splitlines()[-1]).samples
+    for side, cpu in (("receiver", 1), ("sender", 0)):
+        mine = samples[samples["side"] == side]
+        assert set(mine["tcp.incoming_cpu"]) == {cpu}
+        assert set(mine["tcp.napi_id"]) == {0}
+    answered = samples[samples["side"] == "sender"]["flow.answered"]
+    assert answered.is_monotonic_increasing
+    assert answered.iloc[-1] > answered.iloc[0] > 0

@@ -59,6 +59,7 @@ def test_captures_are_numbers_in_base_units_with_what_was_printed() -> None:
         ("throughput", r"rate (?P<rate>\S+ \S+)"),
         ("latency_p99", r"p99=(?P<value>[\d.]+)(?P<unit>\w+)"),
         ("requests", r"(?P<value>\d+) (?P<unit>req/s)"),
+        ("transactions", r"(?P<value>\d+ req/s)"),
         ("flows", r"flows: (?P<value>\d+)"),
     )
     said = read(captures, "rate 9.4 Gbits/sec\np99=2.5ms 7 req/s\n", "", "flows: 3")
@@ -68,6 +69,7 @@ def test_captures_are_numbers_in_base_units_with_what_was_printed() -> None:
         "throughput": ("rate 9.4 Gbits/sec", None, ""),
         "latency_p99": ("p99=2.5ms", 2500.0, "µs"),
         "requests": ("7 req/s", 7.0, "req/s"),
+        "transactions": ("7 req/s", 7.0, "1/s"),
         "flows": ("flows: 3", 3.0, ""),
     }
     pattern = r"(?m)^throughput=(?P<rate>[\d.]+)\s+throughput_units=(?P<unit>\S+)"

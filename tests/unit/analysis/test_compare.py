@@ -178,7 +178,7 @@ def test_a_level_that_was_planned_and_has_no_run_is_told(tmp_path: Path) -> None
     result = load(Synth(runs=6, edit=refused).write(tmp_path / "r"))
     asked = {"metric": "throughput", "factors": result.factors, "repeat": result.repeat}
     planned = [cell.factors for cell in result.cells]
-    missed = [("none", ""), ("apart", "send=sendfile has no run here")]
+    missed = [("none", ""), ("apart", "no run of send=sendfile has a value here")]
     for cells, told in ((planned, missed), (planned[:3], missed[:1])):  # what was excluded is not
         found = for_factor(result.ok, "send", "readwrite", planned=cells, **asked)  # type: ignore[arg-type]
         assert [(c.context["pin"], c.why) for c in found] == told
@@ -209,7 +209,7 @@ def test_a_quantile_that_no_run_has_requests_for_says_so() -> None:
     runs = frame({"old": np.full(6, np.inf), "new": np.arange(1.0, 7.0)})
     runs = runs.rename(columns={"throughput": "p99.9"}).replace(np.inf, np.nan)
     (found,) = for_factor(runs, "x", "old", metric="p99.9", factors=["x"], repeat=FIXED)
-    assert found.why == "no run of x=old has the 10,000 requests that p99.9 needs"
+    assert found.why == "no run of x=old has a p99.9: needs 10,000 requests"
     assert found.sentence.startswith("x=new against x=old in p99.9: no comparison")
 
 

@@ -219,6 +219,8 @@ def test_cpu_and_bytes_of_a_tool_are_of_one_time(
     wanted = gigabits and pytest.approx(cpu * 1e6 / (gigabits * 1e9 / 8 / 1024))
     assert (told, "throughput" in found) == (wanted, True)
     assert not [name for name in found if "request" in name]  # its requests are of its own time
+    del raw["receiver"]["tool"]  # it told no throughput
+    assert not [name for name in metrics(raw, TICKS, shared=False) if "request" in name]
 
 
 def test_a_meter_that_only_the_rows_describe() -> None:
