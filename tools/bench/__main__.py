@@ -21,6 +21,7 @@ HEAD = (
 PARTS = (
     "peers",
     "methods",
+    "requests",
     "pacing",
     "orchestration",
     "ledger",

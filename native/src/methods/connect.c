@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,9 +20,9 @@ enum { REQUEST, RESPONSE, MODE };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
-/* Calls look again each 100 ms whether the run is given up: the connection under way is in the
- * thread's own table of descriptors, where nobody else can end it. */
-static const struct timeval LOOK = { .tv_usec = 100000 };
+/* Calls look again each 10 ms whether the run is given up, or has ended: the connection under way
+ * is in the thread's own table of descriptors, where nobody else can end it. */
+static const struct timeval LOOK = { .tv_usec = 10000 };
 static const uint64_t PATIENCE_NS = 10000000000; /* for one connection */
 
 #define OPTIONS                                                                                    \
@@ -104,8 +103,11 @@ static ssize_t fail(struct nb_flow *flow, const char *what)
 		remedy =
 			"widen net.ipv4.ip_local_port_range on the sender, or ask for fewer "
 			"connections or a shorter run: each port that was used is kept for a while";
-	else if (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS)
+	else if (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS) {
 		errno = ETIMEDOUT;
+		remedy = "look at dmesg of both hosts: a firewall's table of connections may be "
+			 "full (nf_conntrack)";
+	}
 	return nb_flow_fail(flow, "connection", remedy, what);
 }
 
@@ -183,10 +185,11 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 		state->to.any.sa_family == AF_INET6 ? sizeof(state->to.v6) : sizeof(state->to.v4);
 	int one = 1;
 
-	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
 	if (set_up(fd, flow, &flow->error))
 		return -1;
-	if (flow->job->local_address[0] && bind(fd, &state->from.any, length))
+	if (flow->job->local_address[0] &&
+	    (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one)) ||
+	     bind(fd, &state->from.any, length)))
 		return fail(flow, "binding it to the sender's address");
 	while (connect(fd, &state->to.any, length) && errno != EISCONN)
 		if (!is_again(flow))
@@ -226,7 +229,7 @@ static int begin_server(struct nb_flow *flow)
 	socklen_t length = nb_address_parse(&at, flow->job->address, 0);
 
 	/* What it accepts has its options, too. */
-	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (state->listener < 0 || set_up(state->listener, flow, &flow->error) ||
 	    nb_bind_in_range(state->listener, flow->job, &flow->error) ||
 	    getsockname(state->listener, &at.any, &length) ||
@@ -236,22 +239,21 @@ static int begin_server(struct nb_flow *flow)
 	return 0;
 }
 
-/* The next connection from the sender; -1: the stream has ended, or failed. */
+/* The next connection from the sender; -1: the stream has ended, or failed. While none comes, the
+ * connection that stays is looked at. */
 static int accept_next(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
 
 	while (!atomic_load_explicit(&flow->control->abort, memory_order_relaxed)) {
-		struct pollfd look[] = { { .fd = state->listener, .events = POLLIN },
-					 { .fd = flow->socket, .events = POLLIN } };
 		union nb_address from = { 0 };
 		socklen_t length = sizeof(from);
-		int fd;
+		int fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
+		char byte;
 
-		poll(look, 2, -1);
-		if (look[1].revents && !look[0].revents)
+		if (fd < 0 && errno == EAGAIN &&
+		    (recv(flow->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN))
 			return -1;
-		fd = accept4(state->listener, &from.any, &length, SOCK_CLOEXEC);
 		if (fd >= 0 && nb_is_sender(&from, flow->job))
 			return fd;
 		if (fd >= 0) {

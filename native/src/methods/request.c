@@ -321,6 +321,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	while (may_begin(flow, client)) {
 		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
 
+		now = sent ? nb_now() : now;
 		if (client->interval && client->due > now) {
 			flow->wake = client->due;
 			break;
@@ -338,7 +339,6 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 		if (write_request(flow, client, size))
 			return -1;
 		sent += (ssize_t)size;
-		now = nb_now();
 	}
 	return sent;
 }
