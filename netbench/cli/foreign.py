@@ -87,7 +87,9 @@ def _words(typed: Sequence[str]) -> Iterator[_Word]:
                 rest.insert(0, f"-{value}")
                 value = ""
             elif not value and rest and (has_value or flag not in known):
-                is_value = re.match(r"-[\d.]+[KMGkmg]?$|[^-]" if has_value else "[^-=]+$", rest[0])
+                is_value = re.match(
+                    r"-[\d.]+[KMGkmg]?$|[^-]" if has_value else r"\d[\d,-]*$|[^-=]+$", rest[0]
+                )
                 value = rest.pop(0) if is_value else ""
             yield flag, value, where
 
@@ -117,6 +119,7 @@ def _filled(does: str, word: _Word, host: str, is_reversed: bool) -> list[str]:
     named["seconds"] = value + "s" * value[-1:].isdigit()
     named["family"] = b[-1:] if b[-1:] in "46" else ""
     named["half"] = str(Decimal(b) / 2) if re.fullmatch(r"\d+(\.\d+)?", b) else ""
+    named["more"] = str(int(both) + 1) if both.isdigit() else ""
     named["host"] = host.rpartition("@")[2]
     named["other"] = HERE if host in LOCAL else f"the host: {host}"
     named["other"] += " (no key binds to a device)" * ("%" in value)

@@ -165,7 +165,7 @@ def compare_results(
             ok[1].get(m.b),
             ok[0].get(m.a),
             (lost[1].get(m.b), lost[0].get(m.a)),
-            m.a,
+            place=m.a,
         )
         for m in matches
     ]

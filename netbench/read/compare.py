@@ -46,6 +46,10 @@ LATE = 0.1  # of the latency: what a client's own delay may be
 LATENCIES = ("latency", *QUANTILES, "max")  # quantiles ascending
 
 
+NEVER = ("refused", "unsupported")
+"""Statuses of what could not be run."""
+
+
 @dataclass(frozen=True)
 class Sides:
     """What is to be compared: a comparison without numbers, the runs of its level and of its
@@ -56,6 +60,7 @@ class Sides:
     mine: Series | None
     base: Series | None
     failed: tuple[Series | None, Series | None] = (None, None)
+    never: tuple[str, str] = ("", "")  # of NEVER, where all its runs are
     place: Place = ("", "")
 
     @property
@@ -63,9 +68,9 @@ class Sides:
         """Why there is no ratio; "" where there is one."""
         c = self.comparison
         if self.mine is None:
-            return absent(c.names[0], self.failed[0], c.metric)
+            return absent(c.names[0], self.failed[0], c.metric, self.never[0])
         if self.base is None:
-            return absent(c.names[1], self.failed[1], c.metric)
+            return absent(c.names[1], self.failed[1], c.metric, self.never[1])
         return ZERO if (self.mine.values <= 0).any() or (self.base.values <= 0).any() else ""
 
     @property
@@ -113,7 +118,7 @@ def in_result(
         planned=[cell.factors for cell in result.cells],
         order=result.rounds if factor == KERNEL else None,
         better=result.describe(metric).better if metric in result.metrics else None,
-        failed=result.failed,
+        failed=result.runs[result.runs["status"].isin(("failed", *NEVER))],
     )
 
 
@@ -158,7 +163,8 @@ def for_factor(
     the factors of every cell; a level that has no run where it was to have some is told so, unless
     the whole context has none. order: the rounds of boots, where more is known of them than `runs`
     show. better: whether more is, of a metric that a tool prints. failed: the runs that failed,
-    with the same columns; a verdict that does not stand with these ranked last is none. Errors:
+    with the same columns; a verdict that does not stand with these ranked last is none; and those
+    that could not be made. Errors:
     KeyError for a factor, level or metric that is not there.
     """
     if factor not in factors or metric not in runs:
@@ -176,8 +182,16 @@ def for_factor(
         order = rounds(each.unique().tolist() for _, each in boots)
     known = order
     wanted = {tuple(str(cell.get(name, "")) for name in (*others, factor)) for cell in planned}
-    bad = runs[:0] if failed is None else failed
-    lost = dict(by_cell(bad.assign(failed=0.0), keys, "failed")) if len(bad) else {}
+    lost: dict[str, dict[tuple[str, ...], Series]] = {}
+    gone = pd.DataFrame({"status": []}) if failed is None else failed
+    for status in ("failed", *NEVER):
+        rows = gone[gone["status"] == status]
+        lost[status] = dict(by_cell(rows.assign(failed=0.0), keys, "failed")) if len(rows) else {}
+    bad = lost.get("failed", {})
+
+    def never(place: tuple[str, ...]) -> str:
+        return next((status for status in NEVER if place in lost.get(status, {})), "")
+
     empty = Comparison(factor, "", baseline, {}, "", metric, 0, confidence=repeat.confidence)
     empty = empty.but(margin=margin, better=better)
     family = [
@@ -185,7 +199,8 @@ def for_factor(
             empty.but(level=level, context=dict(zip(others, context, strict=True)), pair=pair),
             by_level.get(level),
             by_level.get(baseline),
-            (lost.get((pair, *context, level)), lost.get((pair, *context, baseline))),
+            (bad.get((pair, *context, level)), bad.get((pair, *context, baseline))),
+            (never((pair, *context, level)), never((pair, *context, baseline))),
         )
         for (pair, *context), by_level in contexts.items()
         for level in levels

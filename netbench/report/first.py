@@ -145,7 +145,12 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
     rows = [[*map(escape_controls, _words(source, c))] for c in family]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     before, level = ("", ""), f" ({share(source.result.repeat.confidence)} intervals)"
+    told_why = set[tuple[str, ...]]()
     for c, row in zip(family, rows, strict=True):
+        why = (*c.names, where(c, source.several, source.apart), c.why)
+        if c.why and why in told_why:
+            continue
+        told_why.add(why)
         heads = " against ".join(c.names), title(c.metric, source.result)
         if heads != before:
             yield from _prose([f"{', '.join(heads)}{level}"], width)

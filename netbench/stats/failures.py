@@ -31,8 +31,12 @@ class Failures:
     stands: bool = True
 
 
-def absent(name: str, failed: Series | None, metric: str) -> str:
-    """Why a level or a result without any ok run that has the metric has no comparison."""
+def absent(name: str, failed: Series | None, metric: str, never: str = "") -> str:
+    """Why a level or a result without any ok run that has the metric has no comparison. never:
+    `unsupported` or `refused`, where its runs were.
+    """
+    if never:
+        return f"{name} is {never} here"
     if failed is None or not len(failed.values):
         if share := QUANTILES.get(metric.rpartition("_")[2]):
             return f"no run of {name} has a {metric}: needs {round(LEAST / (1 - share)):,} requests"

@@ -19,6 +19,7 @@ NONE = "nothing that is known: `transfer --help` lists keys"
 PLAIN = "nothing is needed: that is what transfer does"
 SIZED = "nothing is needed: -r makes requests"
 REVERSED = "'pairs={sender: r, receiver: here}'"
+OVER = "(over and over, once with bytes= its size)"
 SHORT = "duration=50ms warmup=10ms".split()
 
 
@@ -39,7 +40,7 @@ SHORT = "duration=50ms warmup=10ms".split()
             "-c r -A 2 -ZR4",
             ["the host: r", "'pin={receiver: 2}'", "send=sendfile", REVERSED, "ip=4"],
         ),
-        ("-F f -J -V", ["source=f send=readwrite", "--json", "--full"]),
+        ("-F f -J -V", [f"source=f send=readwrite {OVER}", "--json", "--full"]),
         ("-F f -Z -R -c r", ["sink=f", "send=sendfile", REVERSED, "the host: r"]),
         ("--time=1 --results d", ["duration=1s", "--results=d"]),
         (
@@ -64,9 +65,15 @@ SHORT = "duration=50ms warmup=10ms".split()
                 "hosts.here.address=fd00::1",
                 "request=1 response=1",
                 "nothing is needed: requests are sent without Nagle's delay",
-                "depth=2",
+                "depth=3",
             ],
         ),
+        ("-t TCP_STREAM -- -M 7,8", [PLAIN, "receive_chunk=7"]),
+        (
+            "-t TCP_RR -- -b 0 -s 1K",
+            ["request=1 response=1", "depth=1", "send_buffer=1K; nothing for its receive buffer"],
+        ),
+        ("--cpus_allowed 0-1 --ioengine net", ["the key pin", PLAIN]),
         ("-H h -t TCP_RR -- -r 1,2k", ["the host: h", SIZED, "request=1 response=2KB"]),
         (
             "-t TCP_CRR -l -9",

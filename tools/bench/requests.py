@@ -30,10 +30,12 @@ def measure() -> Part:
         rows = [
             row
             for metric in ("latency", "p50")
-            for row in comparisons.rows(
-                results, "tool", "sockperf", metric, lambda _, name=metric: name, BUDGET
-            )
+            for row in comparisons.rows(results, "tool", "sockperf", metric, _named(metric), BUDGET)
         ]
         blocks = int(results.runs["block"].max()) + 1
         how = HOW.format(runs=len(results.runs), blocks=blocks)
     return Part("Requests beside sockperf", how, tuple(rows))
+
+
+def _named(metric: str) -> comparisons.Naming:
+    return lambda _: metric

@@ -13,6 +13,8 @@ import scipy.stats
 from netbench.model import Repeat
 from netbench.read.compare import for_factor
 from netbench.read.load import load
+from netbench.report import first
+from netbench.report.build import build
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 from netbench.stats.failures import ranked
@@ -36,7 +38,7 @@ def compare(
             columns = {"pair": "a>b", "block": blocks[rows], "boot": 0, "x": level}
             frames[status].append(pd.DataFrame(columns | {"throughput": values[rows]}))
     kind = pd.CategoricalDtype(["old", "new"])
-    ok, bad = (pd.concat(frames[s]).astype({"x": kind}) for s in ("ok", "failed"))
+    ok, bad = (pd.concat(frames[s]).astype({"x": kind}).assign(status=s) for s in ("ok", "failed"))
     asked = {"metric": "throughput", "factors": ["x"], "repeat": Repeat(len(old), len(old))}
     planned = [{"x": "old"}, {"x": "new"}]
     (found,) = for_factor(ok, "x", "old", margin=margin, planned=planned, failed=bad, **asked)  # type: ignore[arg-type]
@@ -108,3 +110,19 @@ def test_a_result_says_what_stands(tmp_path: Path) -> None:
         assert c.verdict == "better"
         assert c.sentence.endswith("even if the 4 runs that failed are ranked last")
     assert load(source.result.path).failed.shape[0] == 8
+
+
+@pytest.mark.parametrize("status", ["refused", "unsupported"])
+def test_a_level_that_cannot_be_run_is_told_so_once(tmp_path: Path, status: str) -> None:
+    def lacking(record: Record) -> Record:
+        never = record["factors"]["send"] == "sendfile"
+        return failed(record, status, "no such thing") if never else record
+
+    compare = {"factor": "send", "baseline": "readwrite"}
+    report = build(Synth(runs=6, edit=lacking, compare=compare).write(tmp_path / "r"))
+    assert len(report.source.answers) > 1
+    for family in report.source.answers.values():
+        whys = {c.why for c in family if c.level == "sendfile"}
+        assert whys == {f"send=sendfile is {status} here"}
+    places = {c.context["pin"] for c in report.source.answers["throughput"]}
+    assert first.render(report, 200).count(f"is {status} here") == len(places)
