@@ -19,7 +19,10 @@ MARK = "netbench_mark={}/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
 network namespaces of one machine have one each; the first has the same number in each boot.
 """
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
-_TAKES_ALONG = re.compile(r"\bipv6[./]conf[./].*[./](disable_ipv6|addr_gen_mode|forwarding)\Z")
+_TAKES_ALONG = re.compile(
+    r"\bipv6[./]conf[./](all[./]|.*[./](disable_ipv6|addr_gen_mode|forwarding)\Z)"
+    r"|\bipv4[./](ip_forward|conf[./]all[./]forwarding)\Z|\Avm[./]dirty_"
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,10 +49,10 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
             raise RequestError(
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
-        if _TAKES_ALONG.search(found[1]) and (found[2] != "0" or "addr_gen" in found[1]):
+        if _TAKES_ALONG.search(found[1]):
             raise RequestError(
-                f"ab: {found[1]} may take addresses and routes along, which nothing brings back;"
-                f" sweep the setting sysctl.{found[1]}, which is refused where it would"
+                f"ab: {found[1]} may take others, addresses or routes along, which writing it again"
+                f" does not bring back; sweep the setting sysctl.{found[1]}, which holds them too"
             )
         save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
         other = f"give --undo, or sweep the setting sysctl.{found[1]}"

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from netbench.base.errors import CampaignError, Problem
-from netbench.base.hostlist import expand
+from netbench.base.hostlist import NAMES_MAX, expand
 from netbench.base.names import HOST as NAME
 from netbench.campaign.messages import nearest
 from netbench.campaign.schema import kinds
@@ -41,6 +41,9 @@ VARIABLES: Mapping[str, Callable[[Plain], Any]] = {
     f"{OWN}boot": BOOT.parse,
 }
 """Which variables of a host mean something to netbench, and what they may hold."""
+
+
+TOO_MANY = f"expected at most {NAMES_MAX} hosts, got more"
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,9 @@ def _read_names(text: str, found: Inventory, wrong: Callable[..., None]) -> None
             )
             return
         found.hosts.update((name, {"ssh": name}) for name in names)
+        if len(found.hosts) > NAMES_MAX:
+            wrong(TOO_MANY, line=number)
+            return
 
 
 def _read_groups(written: Any, found: Inventory, wrong: Callable[..., None]) -> None:
@@ -111,6 +117,9 @@ def _read_groups(written: Any, found: Inventory, wrong: Callable[..., None]) -> 
             inside |= within(child)
         return inside
 
+    if len(within("all")) > NAMES_MAX:
+        wrong(TOO_MANY)
+        return
     for name in within("all"):
         if not re.fullmatch(NAME, name):
             wrong(f"expected a host's name, got {describe(name)}; an address is its ansible_host")

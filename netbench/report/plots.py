@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import replace
 from html import escape
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from matplotlib import style
-from matplotlib.axes import Axes as Axes  # others name the type through this file
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import ReportError
@@ -37,6 +34,14 @@ from netbench.report.phrases import in_short_of
 from netbench.report.source import Source
 from netbench.stats.intervals import Interval
 from netbench.stats.words import percent
+
+# Importing reads the `matplotlibrc` of the working directory, which may be anybody's, or a pipe.
+with chdir("/") if os.path.lexists("matplotlibrc") else nullcontext():
+    import matplotlib as mpl
+    from matplotlib import style
+    from matplotlib.axes import Axes as Axes  # others name the type through this file
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 Make = Callable[[float], Axes]
 LABELLED = (
@@ -78,8 +83,7 @@ def image(source: Source, plot: Plot) -> Markup:
     """A drawing of a section as an HTML image without any reference to a file: SVG, or a PNG where
     there are many dots. Errors: KeyError for a kind that is not known.
     """
-    # Importing matplotlib has read the `matplotlibrc` of the working directory, which may be
-    # anybody's, and runs TeX where that says so. Labels of ticks are made when it is saved.
+    # The user's own `matplotlibrc` may say otherwise. Labels of ticks are made when it is saved.
     with style.context(["default", {"text.parse_math": STYLE["text.parse_math"]}]):
         axes = drawn(source, plot)
         for label in axes.figure.findobj(Text):

@@ -161,10 +161,20 @@ def test_what_nothing_undoes_is_refused(tmp_path: Path, change: str) -> None:
     assert "--undo" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["net.ipv6.conf.all.disable_ipv6", "net/ipv6/conf/a.1/forwarding"])
-def test_a_sysctl_that_takes_addresses_along_is_refused(tmp_path: Path, name: str) -> None:
-    """As its setting is, where there are any; this knows no host."""
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "net.ipv6.conf.all.disable_ipv6",
+        "net/ipv6/conf/a.1/forwarding",
+        "net.ipv4.ip_forward",
+        "net.ipv4.conf.all.forwarding",
+        "vm.dirty_ratio",
+    ],
+)
+def test_a_sysctl_that_takes_others_along_is_refused(tmp_path: Path, name: str, value: int) -> None:
+    """Its setting holds them, or is refused where it cannot; this knows no host."""
     (tmp_path / "c.yaml").write_text("netbench: 1\nname: c\n" + TEXT)
-    done = call("ab", tmp_path / "c.yaml", "--change", f"sysctl -w {name}=1")
+    done = call("ab", tmp_path / "c.yaml", "--change", f"sysctl -w {name}={value}")
     assert done.returncode == 2
-    assert f"sweep the setting sysctl.{name}, which is refused where it would" in done.stderr
+    assert f"sweep the setting sysctl.{name}, which holds them too" in done.stderr

@@ -88,11 +88,17 @@ def test_modules_that_nobody_has_installed_are_not_found_there_either(tmp_path: 
 
 @pytest.mark.slow  # two reports with plots, of 10 s each
 def test_a_style_of_drawings_in_the_working_directory_changes_no_report(tmp_path: Path) -> None:
-    """matplotlib reads `matplotlibrc` of the working directory, which may let it run TeX."""
+    """matplotlib reads `matplotlibrc` of the working directory, which may let it run TeX, or be a
+    pipe.
+    """
     pages = []
-    for style in ("", "text.usetex: True\nfigure.facecolor: red\nfont.size: 40\n"):
-        (tmp_path / "matplotlibrc").write_text(style)
+    for style in ("", "text.usetex: True\nfigure.facecolor: red\nfont.size: 40\n", None):
+        (tmp_path / "matplotlibrc").unlink(missing_ok=True)
+        if style is None:
+            os.mkfifo(tmp_path / "matplotlibrc")
+        else:
+            (tmp_path / "matplotlibrc").write_text(style)
         command = [sys.executable, "-m", "netbench", "report", str(SAMPLE), "--html", "o.html"]
         subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
         pages.append((tmp_path / "o.html").read_text())
-    assert pages[0] == pages[1]
+    assert pages[0] == pages[1] == pages[2]

@@ -242,6 +242,13 @@ def veth() -> Iterator[str]:
     out("ip", *f"address add 10.199.9.1/24 dev {ONE}".split())
     yield ONE
     out("ip", "link", "delete", ONE)
+    write(IPV6 / "all" / "disable_ipv6", "0")
+
+
+def alone() -> None:
+    """IPv6 is off but for ONE."""
+    write(IPV6 / "all" / "disable_ipv6", "1")
+    write(IPV6 / ONE / "disable_ipv6", "0")
 
 
 def advertise() -> None:
@@ -278,6 +285,8 @@ ABOVE = "address add fd00:4::1/64 dev up1 nodad"
 
 LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([LASTING], OFF, "1", "fd00:1::1/64"),
+    ([alone, LASTING], OFF_ALL, "0", "fd00:1::1/64"),  # which its undo would take
+    ([alone], OFF_ALL, "0", ""),
     ([LASTING], "mtu", "1200", "IPv6, with"),
     ([FADING], OFF_ALL, "1", "fd00:1::1/64"),
     ([FADING], "mtu", "1300", ""),

@@ -65,8 +65,12 @@ static int write_whole(const char *path, const char *value, size_t size, struct 
 
 static int set_file(const struct nb_target *target, const char *value, struct nb_error *error)
 {
+	char *now = nb_op_read(&nb_op_file, target, NULL);
 	int status = nb_lasting_check_file(target->words, value, error);
 
+	if (!status && now) /* which undoing it writes */
+		status = nb_lasting_check_file(target->words, now, error);
+	free(now);
 	return status ? status : write_whole(target->words, value, strlen(value), error);
 }
 

@@ -187,6 +187,11 @@ NOT_ANSIBLES = (
         ('{"all": {}}', [NOT_ANSIBLES]),
         ('{"_meta": {"hostvars": {}}, "all": {"children": ["all"]}}', [NOT_ANSIBLES]),
         ("# none\n", ["hosts: expected hosts, got none"]),
+        ("a[0-9998]\nb\nc\nd\n", ["hosts:3: expected at most 10000 hosts, got more"]),
+        (
+            printed(**{f"n{n}": {} for n in range(10_001)}),
+            ["hosts: expected at most 10000 hosts, got more"],
+        ),
         ("a\x07\n", ["hosts:1: expected text, got the control character U+0007"]),
     ],
 )
