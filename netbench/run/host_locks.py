@@ -30,8 +30,8 @@ BUSY = (
     " it is dead already, `restore` its result"
 )
 OTHERS = (
-    "another account's campaign {} seems to use this host, and would disturb this one; agree on who"
-    " measures when"
+    "campaign {}, of another account or with a /tmp of its own, seems to use this host, and would"
+    " disturb this one; agree on who measures when"
 )
 _NAME = re.compile(r"[!-~]{1,60}")
 _UNFIT = re.compile(r"[^!-~]")

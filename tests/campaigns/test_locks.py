@@ -115,7 +115,7 @@ def test_what_other_accounts_say_of_themselves_is_a_caution(two: Campaign) -> No
         ours.claim()
         pool.dismiss("snd", "sender")
         ours.claim()
-    assert [line for line in said if "theirs/1?[31m seems to use this host" not in line] == []
+    assert [line for line in said if "campaign theirs/1?[31m, of another account" not in line] == []
     assert sorted(line.partition(":")[0] for line in said) == ["rcv", "snd"], "once each"
 
 
