@@ -165,6 +165,6 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
 def _words(source: Source, c: Comparison) -> tuple[str, str, str, str]:
     """A change, its interval, the verdict; which of its family it is, and why it has none."""
     change, interval = in_short_of(c, source.answers[c.metric])
-    verdict = f"{c.verdict}{', in doubt' if c.flags else ''}"
+    verdict = f"{c.verdict}{', in doubt' if c.flags else ''}" if c.n else "not compared"
     place = where(c, source.several, source.apart)
     return change, interval, verdict, f"{place}: {c.why}" if place and c.why else place or c.why

@@ -118,6 +118,8 @@ def _opened(schema: Any, key: str = "") -> Any:
     types = {schema["type"]} if isinstance(schema.get("type"), str) else {*schema.get("type", ())}
     if types & {"integer", "number"}:
         opened["type"] = sorted({*types, "null"})
+    if types == {"null"}:  # what it is elsewhere, no sample tells
+        del opened["type"]
     return opened
 
 
