@@ -20,8 +20,8 @@ network namespaces of one machine have one each; the first has the same number i
 """
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 _TAKES_ALONG = re.compile(
-    r"\bipv6[./]conf[./](all[./]|.*[./](disable_ipv6|addr_gen_mode|forwarding)\Z)"
-    r"|\bipv4[./](ip_forward|conf[./]all[./]forwarding)\Z|\Avm[./]dirty_"
+    r"\bipv6[./]+conf[./]+(all[./]|.*[./](disable_ipv6|addr_gen_mode|forwarding)\Z)"
+    r"|\bipv4[./]+(ip_forward|conf[./]+all[./]+forwarding)\Z|\bvm[./]+dirty_"
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from netbench.base.errors import PlaceError, StoreError
 from netbench.base.hostlist import NOTATION, expand, fold
 from netbench.base.json_lines import JsonLines, read_whole
+from netbench.base.names import METRICS, REQUEST_METRICS
 from netbench.base.opening import files_inside
 from netbench.result.reading import read_keys
 
@@ -59,6 +60,9 @@ _ADDRESS = re.compile(
 """An address whatever stands beside it: a port, a word, a colon. Of IPv6 only a word's end."""
 _OF_LINKS = ("moved", "counters", "missing", "values")  # names of hosts and links are in keys
 _OF_JOURNAL = ("left_changed", "ended")  # kinds of entries that a report tells
+_PARTS = {part for name in (*METRICS, *REQUEST_METRICS) for part in name.split("_")}
+_PARTS |= {"send", "receive", "socket", "buffer", "chunk"}
+"""Between `_` these are words of netbench's own, also where a host has such a name."""
 _NUMBERED = ("version", "firmware", "kernel")  # facts whose dots are no address
 
 
@@ -73,12 +77,17 @@ class Redaction:
             self._names[name] = told
         self._addresses: dict[str, str] = {}
         longest = sorted(self._names, key=len, reverse=True)
-        among = "|".join(map(re.escape, longest))
+        alone, among = (
+            "|".join(re.escape(name) for name in longest if (name.lower() in _PARTS) == is_part)
+            or "(?!)"
+            for is_part in (True, False)
+        )
         domains = "|".join(re.escape(name) for name in longest if self._names[name] == DOMAIN)
         # hosts that no campaign names, by labels of RFC 1035: without bounds all of a text is tried
         below = rf"|(?:[\w-]{{1,63}}\.){{1,16}}(?:{domains})" if domains else ""
-        end = r"(?:(?!\w)|(?=_(?:e|ib|wl|bond|br|vlan)))"  # an interface may be named by its host
-        self._named = re.compile(rf"(?<!\w)(?:{among}{below}){end}" if among else r"(?!)", re.I)
+        self._named = re.compile(
+            rf"(?<![^\W_])(?:(?:{among}{below})(?![^\W_])|(?<!_)(?:{alone})(?!\w))", re.I
+        )
 
     def text(self, text: str, addresses: bool = True) -> str:
         """A text with what stands for its names and, if so wanted, its addresses. No name has a

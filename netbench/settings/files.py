@@ -38,6 +38,10 @@ class KernelFile(Value):
         return chosen[1] if chosen else " ".join(text.split())
 
 
+_ODD = {"", ".", ".."}
+"""Parts of a path that would make it another spelling of one."""
+
+
 class Sysctl(KernelFile):
     name = "sysctl."
     about = "Any sysctl by its name, such as sysctl.net.ipv4.tcp_sack."
@@ -50,7 +54,7 @@ class Sysctl(KernelFile):
             if "/" in what.split(".", 1)[0]
             else what.replace("/", "\0").replace(".", "/").replace("\0", ".")
         )
-        if ".." in name.split("/") or name.startswith("/"):
+        if _ODD & {*name.split("/")}:
             raise ValueError("the name of a sysctl such as net.ipv4.tcp_sack")
         return f"/proc/sys/{name}"
 
@@ -64,7 +68,7 @@ class Sysfs(KernelFile):
 
     def path(self, what: str) -> str:
         name = what.removeprefix("/sys/").lstrip("/")
-        if ".." in name.split("/") or not name:
+        if _ODD & {*name.split("/")}:
             raise ValueError("a path below /sys such as class/net/eth1/gro_flush_timeout")
         return f"/sys/{name}"
 
