@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from netbench.base.names import LINE
+from netbench.base.names import FACTOR, LINE
 from netbench.campaign import settings
 from netbench.campaign.messages import expected, listed, nearest
 from netbench.campaign.problems import Problems
@@ -81,6 +81,9 @@ class Reader:
 
     def level(self, key: str, written: Plain, at: Loc) -> Level | None:
         """One level of a known key, or None when it is wrong."""
+        if not re.fullmatch(FACTOR, key):
+            self.problems.add(at, "expected a name of at most 255 ASCII characters, without blanks")
+            return None
         if written is None or (written in ({}, []) and key != METERS):
             self.problems.add(at, f"expected a level of {key}, got {describe(written)}")
             return None
