@@ -21,7 +21,7 @@ network namespaces of one machine have one each; the first has the same number i
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 _TAKES_ALONG = re.compile(
     r"\bipv6[./]+conf[./]+(all[./]|.*[./](disable_ipv6|addr_gen_mode|forwarding)\Z)"
-    r"|\bipv4[./]+(ip_forward|conf[./]+all[./]+forwarding)\Z|\bvm[./]+dirty_"
+    r"|\bipv4[./]+(ip_forward|conf[./]+all[./]+forwarding)\Z|\bvm[./]+dirty_(background_)?ratio\Z"
 )
 
 
