@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from netbench.api import transfer as transfer
     from netbench.results import Results as Results
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # Where each name is. One that is not here never imports the API: `from netbench import plan` asks
 # for it first.
 _API = dict.fromkeys(("compare", "load", "transfer"), "api") | {"Results": "results", "run": ""}

@@ -13,7 +13,7 @@
 #ifndef NB_LAYOUT
 #define NB_LAYOUT 0
 #endif
-#define NB_ENGINE "0.1.0"
+#define NB_ENGINE "0.2.0"
 
 void nb_fill_hello(struct nb_hello *hello)
 {
