@@ -145,12 +145,13 @@ def _compared(source: Source, family: Sequence[Comparison], width: int) -> Itera
     rows = [[*map(escape_controls, _words(source, c))] for c in family]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     before, level = ("", ""), f" ({share(source.result.repeat.confidence)} intervals)"
-    told_why = set[tuple[str, ...]]()
-    for c, row in zip(family, rows, strict=True):
-        why = (*c.names, where(c, source.several, source.apart), c.why)
-        if c.why and why in told_why:
+    places = [(c.level, where(c, source.several, source.apart)) for c in family]
+    measured = {place for c, place in zip(family, places, strict=True) if c.n}
+    seen = set[tuple[str, str]]()
+    for c, row, place in zip(family, rows, places, strict=True):
+        if place in seen - measured:  # what has no value at all is told once
             continue
-        told_why.add(why)
+        seen.add(place)
         heads = " against ".join(c.names), title(c.metric, source.result)
         if heads != before:
             yield from _prose([f"{', '.join(heads)}{level}"], width)
