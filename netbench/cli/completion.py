@@ -31,20 +31,23 @@ def complete() -> None:
 def _results(parsed_args: argparse.Namespace, **_: object) -> list[str]:
     """`latest`, and the names of campaigns that have results."""
     folder = getattr(parsed_args, "results", None) or api.RESULTS
-    return ["latest", *(one.name for one in folder.iterdir())] if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    names = (one.name for one in folder.iterdir())
+    return ["latest", *(name for name in names if name.isprintable())]  # else bytes of no text
 
 
-def _keys(prefix: str, **_: object) -> list[str]:
+def _keys(**_: object) -> list[str]:
     """Paths of --set."""
     return list(_paths())
 
 
-def _words(prefix: str, **_: object) -> list[str]:
+def _words(**_: object) -> list[str]:
     """What `transfer` takes: keys of `transfer:`, and hosts."""
     return [path.removeprefix("transfer.") for path in _paths()] + _hosts()
 
 
-def _templates(prefix: str, **_: object) -> list[str]:
+def _templates(**_: object) -> list[str]:
     from netbench import templates
 
     return [one.name for one in templates.templates()]

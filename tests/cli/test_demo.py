@@ -66,6 +66,7 @@ def test_a_shell_completes_verbs_options_keys_results_and_hosts(
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host farm1 farm2 farm*\n  User root\nHost !farm3\n")
     (tmp_path / "R" / "loopback").mkdir(parents=True)
+    (tmp_path / "R" / os.fsdecode(b"l\xff")).mkdir()  # a name in no encoding
     (tmp_path / "campaign.yaml").touch()
     (tmp_path / "campaign.txt").touch()
     assert sorted(completed(line, tmp_path, tmp_path)) == sorted(words)
