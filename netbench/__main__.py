@@ -131,6 +131,9 @@ def _defect(error: Exception) -> int:
     if "cffi library" in str(error):  # it lacks a name
         _complain("the built engine is older than its source: run `make`")
         return RequestError.exit_code
+    if isinstance(error, MemoryError):
+        _complain("there is not enough memory; see `free` and, of this shell, `ulimit -a`")
+        return NetbenchError.exit_code
     if isinstance(error, ModuleNotFoundError) and not str(error.name).startswith("netbench"):
         _complain(
             f"{sys.executable} has no package {error.name}: in a clone, run `make` and then"
@@ -190,7 +193,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one verb; returns its exit code (docs/reference/command-line.md), even when a standard
     stream is closed.
     """
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed next
+    if {"_ARGCOMPLETE", "COMP_LINE"} <= os.environ.keys():  # a shell asks what could be typed next
         from netbench.cli.completion import complete
 
         complete()

@@ -241,7 +241,7 @@ class Factor:
 @dataclass(frozen=True)
 class SettingLevel:
     """A level of a setting: `value` as the host reads it back, `written` as in the campaign. Two
-    levels with the same value are equal.
+    levels with the same value are equal. `as_is` is what the host has without the setting.
     """
 
     value: str

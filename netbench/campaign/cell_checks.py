@@ -17,6 +17,7 @@ from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, SettingLevel, Transfer
 from netbench.settings.named import side_of
+from netbench.settings.setting import AS_IS
 
 SECTOR = 512  # bytes; no disk has smaller ones
 Complaint = tuple[tuple[str, ...], str]
@@ -119,7 +120,9 @@ def _needs_setting(cell: Cell, context: Context) -> Iterator[Complaint]:
     if send and send.has("fetches") and not cell.transfer.tool.external:
         levels = {**context.settings, **cell.settings}
         if not any(
-            level.value != "off" for key, level in levels.items() if side_of(key)[1] == send.name
+            level.value not in ("off", AS_IS)
+            for key, level in levels.items()
+            if side_of(key)[1] == send.name
         ):
             yield (
                 (send.name, "send"),

@@ -12,17 +12,15 @@ from netbench import api
 from netbench.base.errors import RequestError
 from netbench.cli.run import say_summary
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
+from netbench.settings.setting import AS_IS
 
 FACTOR, BEFORE, AFTER = "change", "before", "after"
-MARK = "netbench_mark={}/netbench.change-{}-$(stat -Lc %i /proc/self/ns/net)"
-"""Names the mark: a boot takes it away with a sysctl, and leaves it with files. Hosts that are
-network namespaces of one machine have one each; the first has the same number in each boot.
+PLACE = "/var/lib"  # a boot leaves what is there
+MARK = f"netbench_mark={PLACE}/netbench.change-{{}}-$(stat -Lc %i /proc/self/ns/net)"
+"""Names the mark. Hosts that are network namespaces of one machine have one each; the first has the
+same number in each boot.
 """
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
-_TAKES_ALONG = re.compile(
-    r"\bipv6[./]+conf[./]+(all[./]|.*[./](disable_ipv6|addr_gen_mode|forwarding)\Z)"
-    r"|\bipv4[./]+(ip_forward|conf[./]+all[./]+forwarding)\Z|\bvm[./]+dirty_(background_)?ratio\Z"
-)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,46 +34,31 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
-    """What the campaign gets beside what its file says: a setting of its own whose level is known
-    by a mark on the host. Errors: RequestError.
+    """What the campaign gets beside what its file says: the sysctl as a setting, or a setting of
+    its own whose level is known by a mark on the host. Errors: RequestError.
     """
-    digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
-    place = "/run" if options.undo is None else "/var/lib"
-    mark = MARK.format(place, digest)
-    save, undo, tried, held = f"echo {AFTER}", options.undo, "", "true"
-    if undo is None:
+    if options.undo is None:
         found = _SYSCTL.fullmatch(" ".join(options.change.split()))
         if not found:
             raise RequestError(
                 f"ab: nothing is known that undoes `{options.change}`; give it with --undo"
             )
-        if _TAKES_ALONG.search(found[1]):
-            raise RequestError(
-                f"ab: {found[1]} may take others, addresses or routes along, which writing it again"
-                f" does not bring back; sweep the setting sysctl.{found[1]}, which holds them too"
-            )
-        save, undo = f"sysctl -n {found[1]}", f'sysctl -w {found[1]}="$(cat "$netbench_mark")"'
-        other = f"give --undo, or sweep the setting sysctl.{found[1]}"
-        why = f'echo "{found[1]} cannot be set to $netbench_was again: {other}" >&2'
-        odd = f"{found[1]} read $netbench_was before, and reads $netbench_is"
-        held = (  # white space between numbers is of no account, as for settings
-            f"set -f; netbench_asked={found[2]}; netbench_is=$(sysctl -n {found[1]})"
-            ' && [ "$(echo $netbench_is)" = "$(echo $netbench_asked)" ]'
-            ' && [ "$(echo $netbench_is)" != "$(echo $netbench_was)" ]'
-            f' || {{ echo "{odd}: write a value that it takes and does not have" >&2; exit 1; }}'
-        )
-        tried = f'{{ sysctl -qw {found[1]}="$netbench_was" || {{ {why}; exit 1; }}; }} && '
+        key = f"{side}sysctl.{found[1]}"
+        return [
+            (f"sweep.{key}", [AS_IS, found[2].strip("'\"")]),
+            ("compare", {"factor": key, "baseline": AS_IS}),
+        ]
+    digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
+    mark = MARK.format(digest)
     written = (
-        'printf %s "$netbench_was" > "$netbench_mark.new" && sync "$netbench_mark.new"'
+        f'mkdir -p {PLACE} && echo > "$netbench_mark.new" && sync "$netbench_mark.new"'
         ' && mv "$netbench_mark.new" "$netbench_mark"'
     )
-    apply = f"netbench_was=$({save}) && {tried}mkdir -p {place} && {written}"
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     left = 'echo "(where nothing is left to undo: rm $netbench_mark)" >&2; exit 1'
-    back = (
-        f'[ ! -e "$netbench_mark" ] || {{ {{ {undo}\n}} && rm "$netbench_mark" || {{ {left}; }}; }}'
-    )
-    apply += f" && {{ ( {options.change}\n) && ( {held} ) || {{ ( {back}; ); exit 1; }}; }}"
+    undo = f'{{ {options.undo}\n}} && rm "$netbench_mark" || {{ {left}; }}'
+    back = f'[ ! -e "$netbench_mark" ] || {{ {undo}; }}'
+    apply = f"{written} && {{ ( {options.change}\n) || {{ ( {back}; ); exit 1; }}; }}"
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
     earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"

@@ -43,7 +43,7 @@ def folders(results: Path) -> list[Path]:
     """
     if results.is_file():
         raise RequestError(f"{results} is a file; name the folder that results are in")
-    paths = [path.parent for path in results.glob("*/*/plan.json")]
+    paths = [path.parent for path in results.glob("*/[!.]*/plan.json")]
     return sorted(paths, key=lambda path: (path.name, path.parent.name), reverse=True)
 
 

@@ -15,7 +15,7 @@ from netbench.run.held_settings import levels_of
 from netbench.run.own_settings import context_of
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find
-from netbench.settings.setting import Operation, Setting, SettingContext
+from netbench.settings.setting import AS_IS, Operation, Setting, SettingContext
 
 NAMED = 4  # settings; the rest are counted
 
@@ -78,13 +78,14 @@ class HostLevel:
 
 
 def host_levels(campaign: Campaign, pool: WorkerPool) -> Iterator[HostLevel]:
-    """Every level of a setting, on each host that is to hold it."""
+    """Every level of a setting that may change a host, on each that is to hold it."""
     wanted = {
         (one.host, key, level): None
         for unit in Plan(campaign).units
         for one in levels_of(campaign, unit)
         for layer in one.layers
         for key, level in layer.items()
+        if level.value != AS_IS
     }
     places: dict[str, SettingContext] = {}
     for host, key, level in wanted:

@@ -25,10 +25,10 @@ from netbench.run.own_settings import context_of, own_settings
 from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
-from netbench.settings.named import find
+from netbench.settings.named import find, side_of
 from netbench.settings.put_back import There, all_of, put_back, undone_by
-from netbench.settings.scope import HostSettings, Levels, hold_all, layers, undo_from
-from netbench.settings.setting import Operation
+from netbench.settings.scope import Held, HostSettings, Levels, hold_all, layers, undo_from
+from netbench.settings.setting import AS_IS, Operation
 
 BEGUN = 0
 """The number in the log of what was undone that says that there is one."""
@@ -64,7 +64,9 @@ def levels_of(campaign: Campaign, unit: Unit) -> list[HostLevels]:
 def _layers(campaign: Campaign, unit: Unit, side: str) -> tuple[Levels, ...]:
     def of_side(name: str, level: SettingLevel) -> SettingLevel:
         setting = find(name, campaign.commands)
-        return replace(level, value=setting[0].level_for(level.value, side)) if setting else level
+        if setting is None or level.value == AS_IS:
+            return level
+        return replace(level, value=setting[0].level_for(level.value, side))
 
     return tuple(
         {name: of_side(name, level) for name, level in layer.items()}
@@ -198,6 +200,21 @@ class HeldSettings:
             read = {key: SettingNote(asked[key].value, level) for key, level in held.levels.items()}
             notes |= dict.fromkeys(one.sides, read)
         self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
+        self._refuse_found(unit, wanted, found)
+
+    def _refuse_found(
+        self, unit: Unit, wanted: Sequence[HostLevels], found: Sequence[Held]
+    ) -> None:
+        """Errors: SettingRefused where a level is compared with what hosts have as they are, and
+        all have it so.
+        """
+        for key, level in unit.cell.settings.items():
+            cells, name = self._campaign.cells, side_of(key)[1]
+            is_beside = any(cell.settings.get(key, level).value == AS_IS for cell in cells)
+            on = {one.host: at for one, at in zip(wanted, found, strict=True) if name in at.levels}
+            if level.value != AS_IS and is_beside and all(name in at.found for at in on.values()):
+                what = f"{key}: it reads {level} as it is, so there is nothing to compare"
+                raise SettingRefused(f"{' and '.join(on)}: {what}; give another level")
 
     def _beside(self, unit: Unit, hosts: Sequence[HostSettings]) -> list[HostSettings]:
         """Other hosts of their kernels. Where pairs run there at the same time, none: what is of a

@@ -14,7 +14,7 @@ from functools import cache
 
 import netbench.settings
 from netbench.model import Command, SettingLevel
-from netbench.settings.setting import Operation, Setting, SettingContext
+from netbench.settings.setting import AS_IS, Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
 
@@ -60,7 +60,7 @@ def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> Sett
         raise ValueError(f"no setting {key!r}")
     setting, what = setting_and_name
     setting.is_whole_kernel(what)
-    return SettingLevel(setting.parse(written), written)
+    return SettingLevel(written if written == AS_IS else setting.parse(written), written)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
 from netbench.settings.put_back import all_of, undone_by
-from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
+from netbench.settings.setting import AS_IS, HOST, LINK, Operation, Setting, SettingContext
 
 BEYOND = 2**32  # all numbers of changes
 READY_SECONDS = 20.0
@@ -70,10 +70,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Held:
-    """What a host reads while it holds its settings, by setting, and what else moved with them."""
+    """What a host reads while it holds its settings, by setting, and what else moved with them.
+    `found`: the settings that it had so without a change.
+    """
 
     levels: Mapping[str, str]
     moved: Moved
+    found: frozenset[str]
 
 
 class HostSettings:
@@ -114,7 +117,9 @@ class HostSettings:
     def held(self) -> Held:
         """What is held reads now, and what moved with it. Errors: as read_again."""
         moved = {name: values for layer in self._held for name, values in layer.moved.items()}
-        return Held(self.read_again(), moved)
+        changed = {change.setting for layer in self._held for change in layer.changes}
+        read = self.read_again()
+        return Held(read, moved, frozenset(read.keys() - changed))
 
     def add_layer(self, levels: Levels) -> None:
         """Hold one layer more. Errors: SettingRefused where the host does not take a level, then
@@ -193,7 +198,8 @@ class HostSettings:
 
     def differing(self, read: Mapping[str, str]) -> dict[str, SettingLevel]:
         """Settings that do not read as they are wanted, and their levels."""
-        return {key: level for key, level in self._levels().items() if level.value != read[key]}
+        levels = self._levels().items()
+        return {key: level for key, level in levels if level.value not in (AS_IS, read[key])}
 
     def common(self, wanted: Sequence[Levels]) -> int:
         """How many layers are as they are wanted already."""
@@ -215,7 +221,8 @@ class HostSettings:
         for key, level in layer.levels.items():
             setting, what = self._setting(key)
             with _refusal(self.place, key, level):
-                operations = setting.changes(what, level.value, self.place)
+                is_asked = level.value != AS_IS
+                operations = setting.changes(what, level.value, self.place) if is_asked else []
                 for operation in operations:
                     asked |= set_by(operation)
                     for name, (was, now) in self._execute(operation, scope, key).items():
@@ -223,7 +230,7 @@ class HostSettings:
                 if operations:
                     self._wait_until_ready(setting)
                 now = setting.reading(what, level.value, self.place)
-            if now != level.value:
+            if is_asked and now != level.value:
                 why = "the host rounds it, or another program sets it"
                 raise SettingRefused(
                     f"{self.place.host}: {key} was set to {level}, but reads {now}; {why}"

@@ -54,13 +54,15 @@ def test_a_change_is_made_and_undone_in_each_block_and_judged(
     assert buffers(here) == before
     path = Path(done.stdout.splitlines()[-1])
     records = stored_records(path)
-    assert {tuple(r["factors"].values()) for r in records} == {("before",), ("after",)}
+    levels = {level for r in records for level in r["factors"].values()}
+    (after,) = levels - {"as_is", "before"}
+    assert len(levels) == 2
     assert [r["status"] for r in records] == ["ok"] * 16
-    blocks = [{r["block"] for r in records if "after" in r["factors"].values()}]
-    assert blocks == [set(range(8))]
+    blocks = {r["block"] for r in records if after in r["factors"].values()}
+    assert blocks == set(range(8))
     told = json.loads(call("report", path, "--json").stdout)
     (found,) = (c for c in told["comparisons"] if c["metric"] == "throughput")
-    assert (found["level"], found["verdict"]) == ("after", "worse")
+    assert (found["level"], found["verdict"]) == (after, "worse")
 
 
 def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> None:
@@ -73,51 +75,89 @@ def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> N
     wait_for(lambda: buffers(here) == before, seconds=RECOVERY_SECONDS)
 
 
-def test_a_sysctl_that_is_not_there_changes_nothing(here: Lab, tmp_path: Path) -> None:
+def refusals(here: Lab, tmp_path: Path, change: str) -> tuple[list[str], str]:
+    """Reasons of what was refused, the first level's first, when hosts are as they were; what was
+    printed.
+    """
+    name = change.partition("=")[0].split()[-1]
     (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
-    done = call("ab", tmp_path / "c.yaml", "--change", "sysctl -w net.a.b=0", "--results", tmp_path)
+
+    def values() -> list[str]:
+        return [inside(host, f"sysctl -n {name} 2>&1 || true") for host in here.hosts.values()]
+
+    before = values()
+    done = call("ab", tmp_path / "c.yaml", "--change", change, "--results", tmp_path)
     path = Path(done.stdout.splitlines()[-1])
-    refused = [r for r in stored_records(path) if r["status"] == "refused"]
-    assert [r["factors"]["change"] for r in refused] == ["after"]
-    assert "cannot stat /proc/sys/net/a/b" in refused[0]["reason"]
+    assert values() == before
     assert call("restore", path).stdout == "nothing is left to put back\n"
+    refused = [r for r in stored_records(path) if r["status"] == "refused"]
+    return [r["reason"] for r in sorted(refused, key=lambda r: "as_is" not in str(r))], done.stdout
+
+
+def test_a_sysctl_that_is_not_there_changes_nothing(here: Lab, tmp_path: Path) -> None:
+    reasons, _ = refusals(here, tmp_path, "sysctl -w net.a.b=0")
+    assert len(reasons) == 2
+    assert all("cannot stat /proc/sys/net/a/b" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [  # of the first sysctl(8) of Debian 12 prints an error, and exits 0
-        ("net.ipv4.tcp_available_congestion_control", "reno", "Invalid argument"),
-        ("net.ipv4.tcp_timestamps", "1", "tcp_timestamps read 1 before, and reads 1: write"),
-        ("net.ipv4.ip_local_reserved_ports", "'5,6,7'", "ports read  before, and reads 5-7: write"),
+    [
+        ("net.ipv4.tcp_available_congestion_control", "reno", "cannot open"),
+        ("net.ipv4.tcp_timestamps", "1", "it reads 1 as it is, so there is nothing to compare"),
+        ("net.ipv4.ip_local_reserved_ports", "'5,6,7'", "was set to 5,6,7, but reads 5-7"),
     ],
     ids=["it cannot be written", "it reads so already", "it reads otherwise"],
 )
 def test_a_sysctl_that_does_not_read_as_changed_is_refused(
     here: Lab, tmp_path: Path, name: str, value: str, said: str
 ) -> None:
-    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
-    before = [inside(host, f"sysctl -n {name}") for host in here.hosts.values()]
-    change = f"sysctl -w {name}={value}"
-    done = call("ab", tmp_path / "c.yaml", "--change", change, "--results", tmp_path)
-    path = Path(done.stdout.splitlines()[-1])
-    (refused,) = (r for r in stored_records(path) if r["status"] == "refused")
-    assert said in refused["reason"]
-    assert [inside(host, f"sysctl -n {name}") for host in here.hosts.values()] == before
-    assert call("restore", path).stdout == "nothing is left to put back\n"
+    (reason,), _ = refusals(here, tmp_path, f"sysctl -w {name}={value}")
+    assert said in reason
 
 
-def test_a_sysctl_that_cannot_be_set_back_is_not_changed(here: Lab, tmp_path: Path) -> None:
-    """Of dirty_bytes 0 says that dirty_ratio holds, and cannot be written."""
-    ratio = Path("/proc/sys/vm/dirty_ratio").read_text()
-    assert Path("/proc/sys/vm/dirty_bytes").read_text() == "0\n"
-    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
-    change = "sysctl -w vm.dirty_bytes=100000000"
-    done = call("ab", tmp_path / "c.yaml", "--change", change, "--results", tmp_path)
-    path = Path(done.stdout.splitlines()[-1])
-    (refused,) = (r for r in stored_records(path) if r["status"] == "refused")
-    assert "cannot be set to 0 again: give --undo" in refused["reason"]
-    assert Path("/proc/sys/vm/dirty_ratio").read_text() == ratio
-    assert call("restore", path).stdout == "nothing is left to put back\n"
+def test_a_level_that_one_host_has_as_it_is_is_compared(here: Lab, tmp_path: Path) -> None:
+    _, receiver = here.hosts.values()
+    was = inside(receiver, "sysctl -n net.ipv4.tcp_timestamps").strip()
+    inside(receiver, "sysctl -qw net.ipv4.tcp_timestamps=0")
+    try:
+        reasons, _ = refusals(here, tmp_path, "sysctl -w net.ipv4.tcp_timestamps=0")
+        assert reasons == []
+        records = stored_records(next(tmp_path.glob("ab/*/plan.json")).parent)
+        read = {
+            (
+                side,
+                *r["factors"].values(),
+                r["settings"][side]["sysctl.net.ipv4.tcp_timestamps"]["read"],
+            )
+            for r in records
+            for side in ("sender", "receiver")
+        }
+        assert read == {
+            ("sender", "as_is", "1"),
+            ("sender", "0", "0"),
+            ("receiver", "as_is", "0"),
+            ("receiver", "0", "0"),
+        }
+    finally:
+        inside(receiver, f"sysctl -qw net.ipv4.tcp_timestamps={was}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "along"),
+    [
+        ("net.ipv4.ip_forward", 1, "net.ipv4.conf.all.accept_redirects"),
+        ("vm.dirty_bytes", 100000000, "vm.dirty_ratio"),
+    ],
+)
+def test_what_a_sysctl_takes_along_is_put_back(
+    here: Lab, tmp_path: Path, name: str, value: int, along: str
+) -> None:
+    sender = next(iter(here.hosts.values()))
+    before = inside(sender, f"sysctl -n {along}")
+    reasons, _ = refusals(here, tmp_path, f"sysctl -w {name}={value}")
+    assert reasons == []
+    assert inside(sender, f"sysctl -n {along}") == before
 
 
 def test_a_change_is_made_once_a_block_and_undone_once(here: Lab, tmp_path: Path) -> None:
@@ -159,22 +199,3 @@ def test_what_nothing_undoes_is_refused(tmp_path: Path, change: str) -> None:
     assert done.returncode == 2
     assert "nothing is known that undoes" in done.stderr
     assert "--undo" in done.stderr
-
-
-@pytest.mark.parametrize("value", [0, 1])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "net.ipv6.conf.all.disable_ipv6",
-        "net/ipv6/conf/a.1/forwarding",
-        "net.ipv4.ip_forward",
-        "net.ipv4.conf.all.forwarding",
-        "vm.dirty_ratio",
-    ],
-)
-def test_a_sysctl_that_takes_others_along_is_refused(tmp_path: Path, name: str, value: int) -> None:
-    """Its setting holds them, or is refused where it cannot; this knows no host."""
-    (tmp_path / "c.yaml").write_text("netbench: 1\nname: c\n" + TEXT)
-    done = call("ab", tmp_path / "c.yaml", "--change", f"sysctl -w {name}={value}")
-    assert done.returncode == 2
-    assert f"sweep the setting sysctl.{name}, which holds them too" in done.stderr
