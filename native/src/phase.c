@@ -44,6 +44,7 @@ static void set_times(struct nb_run *run)
 int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 {
 	enum nb_phase from = run->phase;
+	uint64_t now;
 
 	if (!(successors[from] & TO(next)))
 		return -NB_ERR_PROTOCOL;
@@ -56,8 +57,9 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 	case NB_MEASURING:
 		nb_window_snapshot(&run->window, NB_EDGE_OPEN);
 		set_times(run);
-		atomic_store(&run->control.to, nb_now() + run->job.duration);
-		atomic_store(&run->control.from, run->control.to - run->job.duration);
+		now = nb_now();
+		atomic_store(&run->control.to, run->job.bytes ? UINT64_MAX : now + run->job.duration);
+		atomic_store(&run->control.from, now);
 		atomic_store_explicit(&run->control.opened, 1, memory_order_release);
 		if (from == NB_WARMUP_DRAIN) /* streams that stopped after their warm-up go on */
 			nb_run_control_move(&run->control, NB_GATE_RUN);

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from ipaddress import ip_address
+from itertools import combinations
 from typing import Any
 
 from netbench.base.names import FACTOR, METRICS, PAIRS_MAX, REQUEST_METRICS, is_taken
@@ -170,14 +171,16 @@ def _settings(file: FileKeys, reader: Reader) -> dict[str, SettingLevel]:
 def _bounds(
     base: Mapping[str, Any], factors: Mapping[str, list[Level]], problems: Problems
 ) -> None:
-    """A run is bounded by duration or by bytes, whichever is written; both at one place are an
-    error.
+    """A run is bounded by duration, bytes or requests, whichever is written; two at one place are
+    an error.
     """
-    if "duration" in base and "bytes" in base:
-        problems.add(("transfer", "bytes"), "expected duration or bytes, got both")
-    for key, other in BOUNDS.items():
-        if key in factors and other in base and key not in base:
-            problems.add(("sweep", key), f"expected duration or bytes, got transfer.{other} too")
+    for one, other in combinations(BOUNDS, 2):
+        expected = f"expected {one} or {other}"
+        if one in base and other in base:
+            problems.add(("transfer", other), f"{expected}, got both")
+        for key, written in ((one, other), (other, one)):
+            if key in factors and written in base and key not in base:
+                problems.add(("sweep", key), f"{expected}, got transfer.{written} too")
 
 
 def _auto(base: dict[str, Any], factors: Collection[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
+from netbench.campaign.edit import BOUNDS
 from netbench.campaign.matrix import NO_FACTORS, Combination
 from netbench.campaign.messages import listed
 from netbench.campaign.problems import Problems
@@ -75,8 +76,9 @@ def _complaints(
     base: Mapping[str, Any], combination: Combination, cell: Cell, context: Context
 ) -> Iterator[Complaint]:
     transfer = cell.transfer
-    if "duration" in combination and "bytes" in combination:
-        yield ("bytes", "duration"), "a run is bounded by duration or by bytes, got both"
+    for one, other in combinations(BOUNDS, 2):
+        if one in combination and other in combination:
+            yield (other, one), f"a run is bounded by {one} or by {other}, got both"
     if "socket_buffer" in combination and all(
         k in base or k in combination for k in ("send_buffer", "receive_buffer")
     ):
@@ -168,6 +170,11 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
     elif transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
+    if "requests" in written and "request_rate" in transfer.options and transfer.warmup:
+        yield ("warmup", "requests"), "an open loop of so many requests has no warm-up, expected 0"
+    if transfer.bytes and transfer.bytes % transfer.streams:
+        expected = f"expected a multiple of connections ({transfer.streams})"
+        yield ("requests",), f"each connection has as many requests, {expected}"
     if "arrivals" in transfer.options and "request_rate" not in transfer.options:
         yield ("arrivals", "rate"), "arrivals are those of an open loop, expected rate: 10000/s"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from netbench.campaign.edit import BOUNDS
 from netbench.campaign.factors import KERNEL, METERS, OWN_KEYS, Reader
 from netbench.campaign.matrix import Combination, cell_id
 from netbench.campaign.schema.transfer import REQUESTS, meaning
@@ -18,9 +19,8 @@ def build(
 ) -> Cell:
     """The cell of a combination: its levels over the one level of each key in `base`."""
     values = dict(base)
-    if "duration" in combination or "bytes" in combination:
-        values.pop("duration", None)
-        values.pop("bytes", None)
+    if combination.keys() & {*BOUNDS}:
+        values = {key: value for key, value in values.items() if key not in BOUNDS}
     values |= {key: level.value for key, level in combination.items() if reader.transfers(key)}
     if REQUESTS & values.keys() or isinstance(values.get("rate"), PerSecond):
         calls = {"send": Transfer.send, "receive": Transfer.receive}

@@ -16,7 +16,7 @@ QUICK = {
     "transfer.duration": "1s",
 }
 WHOLE_KEYS = ("settings", "sweep")  # mappings whose keys have dots of their own
-BOUNDS = {"duration": "bytes", "bytes": "duration"}
+BOUNDS = ("duration", "bytes", "requests")  # of a run, by one of them
 ORIGIN_SHOWN = 80  # characters of an option in a message
 
 
@@ -83,14 +83,12 @@ def _place(holder: Table, key: str, value: Node) -> None:
 
 
 def drop_other_bound(tree: Table, path: str) -> None:
-    """A run is bounded by duration or by bytes: setting one of them removes the other; sweeping one
-    removes both levels.
-    """
+    """Setting one of what bounds a run removes the others; sweeping one removes all levels."""
     top, _, key = path.partition(".")
     transfer = tree.entries.get("transfer")
     if key not in BOUNDS or top not in ("transfer", "sweep") or not isinstance(transfer, Table):
         return
-    for removed in (BOUNDS[key],) if top == "transfer" else BOUNDS:
+    for removed in (each for each in BOUNDS if top == "sweep" or each != key):
         transfer.entries.pop(removed, None)
         transfer.lines.pop(removed, None)
 
@@ -109,8 +107,8 @@ def apply_sets(tree: Table, sets: Sequence[str], source: str) -> list[Problem]:
 
 
 def apply_quick(tree: Table, source: str) -> None:
-    """3 runs of 1 s after 200 ms of warm-up. A swept duration or number of bytes is what the
-    campaign asks about: it stays.
+    """3 runs of 1 s after 200 ms of warm-up. A swept duration or number of bytes or
+    requests is what the campaign asks about: it stays.
     """
     sweep = tree.entries.get("sweep")
     swept = set(sweep.entries) if isinstance(sweep, Table) else set()
@@ -118,7 +116,7 @@ def apply_quick(tree: Table, source: str) -> None:
         top, _, key = path.partition(".")
         if top in tree.entries and not isinstance(tree.entries[top], Table):
             continue  # wrong: reported when the tree is read
-        if key in swept or (key == "duration" and "bytes" in swept):
+        if key in swept or (key == "duration" and swept.intersection(BOUNDS)):
             continue
         put(tree, path, Word(text, origin="--quick"), source)
         drop_other_bound(tree, path)

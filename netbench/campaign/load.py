@@ -124,7 +124,7 @@ def _argument(path: str, value: str, origin: str) -> Node:
 def _one_run(tree: Table) -> None:
     """One run after a short warm-up, unless asked otherwise."""
     transfer = tree.entries["transfer"]
-    if isinstance(transfer, Table) and "bytes" not in transfer.entries:
+    if isinstance(transfer, Table) and not {"bytes", "requests"} & {*transfer.entries}:
         transfer.entries.setdefault("warmup", Word("200ms"))
     repeat = tree.entries.setdefault("repeat", Table())
     if isinstance(repeat, Table):

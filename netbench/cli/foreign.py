@@ -129,14 +129,17 @@ def _filled(does: str, word: _Word, host: str, is_reversed: bool) -> list[str]:
 
 
 def check_keys(words: Sequence[str]) -> None:
-    """Errors: RequestError where a key is given twice, or both duration and bytes."""
+    """Errors: RequestError where a key is given twice, or two that bound a run."""
+    from netbench.campaign.edit import BOUNDS
+
     keys = [word.partition("=")[0] for word in words if "=" in word]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise RequestError(
             f"transfer: {twice[0]} is given twice; a campaign compares levels: `sweep:`"
         )
-    if {"duration", "bytes"} <= {*keys}:
-        raise RequestError("transfer: a run is bounded by duration or by bytes, got both; give one")
+    if len(given := [key for key in BOUNDS if key in keys]) > 1:
+        both = " or by ".join(given[:2])
+        raise RequestError(f"transfer: a run is bounded by {both}, got both; give one")
 
 
 def _refused(words: Sequence[str]) -> str:

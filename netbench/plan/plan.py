@@ -27,6 +27,7 @@ from netbench.plan.rounds import Rounds, campaign_rounds
 OVERHEAD_SECONDS = 0.03
 # For bytes-bounded runs, whose length is not known before: a 10 Gb/s link.
 ASSUMED_BYTES_PER_SECOND = 1.25e9
+ASSUMED_REQUESTS_PER_SECOND = 20_000
 VERIFY_SECONDS = 0.2
 PROFILE_OVERHEAD_SECONDS = 0.4  # symbols are read before, stacks after a run
 BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
@@ -377,6 +378,10 @@ class Plan:
 def run_seconds(unit: Unit) -> float:
     """Estimated time of one run of a unit."""
     transfer = unit.cell.transfer
+    if transfer.bytes is not None and transfer.asks:
+        size = transfer.options.get("request", 1) if transfer.send == "request" else 1
+        speed = transfer.options.get("request_rate", ASSUMED_REQUESTS_PER_SECOND)
+        return transfer.warmup / 1e9 + transfer.bytes / size / speed + OVERHEAD_SECONDS
     if transfer.bytes is not None:
         speed = transfer.rate / 8 if transfer.rate else ASSUMED_BYTES_PER_SECOND
         return transfer.warmup / 1e9 + transfer.bytes / speed + OVERHEAD_SECONDS

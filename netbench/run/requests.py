@@ -42,13 +42,14 @@ def measured(
     if any(read[kind] is None for kind in asked):
         raise ValueError("a number of a histogram is missing")
     found = {kind: Histogram.of(read[kind]) for kind in asked}
-    if not found or not transfer.duration or not client.time_ns:
+    if not found or not client.time_ns:
         return {}, []
     opened, closed, *_ = map(sum, proof["transactions"])
     window = (client.time_ns[1] - client.time_ns[0]) * 1e-9
     metrics = {"transactions": ((closed - opened) / window, "1/s")}
     if "lateness" in found:
-        metrics["offered"] = found["latency"].count / (transfer.duration * 1e-9), "1/s"
+        seconds = transfer.duration * 1e-9 if transfer.duration else window
+        metrics["offered"] = found["latency"].count / seconds, "1/s"
     for kind, prefix in KINDS.items():
         numbers = found[kind].numbers() if kind in found else {}
         metrics |= {

@@ -123,7 +123,8 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
 def _verify_requests(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     """The same of requests: both ends look at each byte."""
     options = {name: v for name, v in transfer.options.items() if name != "request_rate"}
-    short = replace(transfer, duration=2 * job.FETCH_NS, warmup=0, sample=0, options=options)
+    bounds: dict[str, Any] = {"duration": 2 * job.FETCH_NS, "bytes": None}
+    short = replace(transfer, **bounds, warmup=0, sample=0, options=options)
     try:
         _move(short, ends, sinks, {"verify": 1})
     except EngineError as error:

@@ -77,7 +77,7 @@ SHORT = "duration=50ms warmup=10ms".split()
         ("-H h -t TCP_RR -- -r 1,2k", ["the host: h", SIZED, "request=1 response=2KB"]),
         (
             "-t TCP_CRR -l -9",
-            ["mode=crr request=1 response=1", "nothing: no key counts requests"],
+            ["mode=crr request=1 response=1", "requests=9"],
         ),
         ("-t omni -N -s 2 -- -d RR -T tcp", [PLAIN, NONE, NONE, "request=1 response=1", PLAIN]),
         ("-t TCP_SENDFILE -F f,g", ["send=sendfile", "source=f"]),

@@ -79,6 +79,40 @@ def test_each_request_is_answered_once(
     assert found.most >= found.sum / found.count > 0
 
 
+@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize(
+    ("asking", "connections", "depth", "warmup"),
+    [(1, 1, 1, 0), (9, 3, 4, 20), (70_000, 2, 1, 20), (5, 4, 7, 0)],
+)
+def test_a_run_of_so_many_requests_has_them_all(
+    pair: Pair, asking: int, connections: int, depth: int, warmup: int, wait: str
+) -> None:
+    """Within its window, and none more; each is in the histogram."""
+    each, options = 300, {"duration": 0, "warmup": warmup * MS, "depth": depth, "verify": 1}
+    count = each * connections
+    sizes = {"request": asking, "response": 20, "streams": connections, "bytes": count * asking}
+    client, server = run(pair, **{**options, **sizes}, wait=wait)
+    for side in (client, server):
+        moved = side.moved("request", "transactions")
+        assert moved == count
+        assert warmup or side.total("request", "transactions") == count
+    assert histogram(client).count == count
+
+
+@pytest.mark.parametrize("mode", ["crr", "cc"])
+def test_so_many_connections_are_made(pair: Pair, mode: str) -> None:
+    options = {"duration": 0, "warmup": 0, "bytes": 60, "streams": 3, "mode": mode}
+    client, server = pair.run("connect", "connect", **{**WINDOW, **options})
+    assert {side.total("connect", "transactions") for side in (client, server)} == {60}
+    assert histogram(client).count == 60
+
+
+def test_an_open_loop_may_have_so_many_requests(pair: Pair) -> None:
+    options = {"duration": 0, "warmup": 0, "bytes": 400, "streams": 4, "request_rate": 4000}
+    client, _ = run(pair, **options)
+    assert [histogram(client, name).count for name in ("latency", "service", "lateness")] == [400] * 3
+
+
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("wait", ["epoll", "spin"])
 def test_large_ones_of_one_thread_wait_for_no_other(pair: Pair, wait: str, depth: int) -> None:

@@ -218,7 +218,7 @@ static ssize_t step_client(struct nb_flow *flow, size_t most)
 	if (status)
 		return -1;
 	nb_count(flow, TRANSACTIONS, 1);
-	return (ssize_t)(size_of(flow, REQUEST) + size_of(flow, RESPONSE) + 1);
+	return 1;
 }
 
 /* A port of its own for each stream, told to the sender. */
@@ -284,7 +284,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	if (status)
 		return -1;
 	nb_count(flow, TRANSACTIONS, 1);
-	return (ssize_t)(size_of(flow, REQUEST) + size_of(flow, RESPONSE) + 1);
+	return 1;
 }
 
 const struct nb_method nb_send_connect = {

@@ -81,6 +81,7 @@ struct client {
 	unsigned char *received;       /* room for responses, behind the request in the buffer */
 	size_t room;
 	size_t got;	 /* of the response that arrives */
+	size_t answered; /* bytes of requests that were, of which no step has told */
 	uint64_t due;	 /* when the next request is */
 	double interval; /* ns between two of this connection; 0: a closed loop */
 	uint64_t random;
@@ -240,6 +241,7 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 	begun->could = now - late; /* of the next one */
 	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
 	client->under_way--;
+	client->answered += size_of(flow, REQUEST);
 	nb_count(flow, TRANSACTIONS, 1);
 	if (!nb_in_window(flow, begun->intended))
 		return;
@@ -301,10 +303,12 @@ static int write_request(struct nb_flow *flow, struct client *client, size_t len
 	return 0;
 }
 
-/* Whether one more request may begin: after the stop only what was due in the window. */
+/* Whether one more request may begin: not beyond the bytes of a run that they bound, and after the
+ * stop only what was due in the window. */
 static int may_begin(const struct nb_flow *flow, const struct client *client)
 {
-	if (client->under_way == depth_of(flow))
+	if (client->under_way == depth_of(flow) ||
+	    client->answered + (client->under_way + 1) * size_of(flow, REQUEST) > flow->left)
 		return 0;
 	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
 	       (client->interval &&
@@ -343,23 +347,33 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	return sent;
 }
 
+/* What of requests was answered: as many bytes as the receiver counts. */
+static size_t told(struct client *client)
+{
+	size_t answered = client->answered;
+
+	client->answered = 0;
+	return answered;
+}
+
 static ssize_t step_client(struct nb_flow *flow, size_t most)
 {
 	struct client *client = flow->state;
-	ssize_t got = NB_NOTHING, sent;
 	uint64_t now = 0;
 
 	(void)most;
 	/* One that waits in the call sends first: it has nothing else to do before. */
-	if (client->under_way && (flow->timed || client->under_way == depth_of(flow))) {
-		got = take_responses(flow, client, &now);
-		if (got < 0 && got != NB_NOTHING)
+	do {
+		ssize_t got = 0;
+
+		if (client->under_way && (flow->timed || !may_begin(flow, client)))
+			got = take_responses(flow, client, &now);
+		if (got >= 0 || got == NB_NOTHING)
+			got = send_requests(flow, client, now ? now : nb_now());
+		if (got < 0)
 			return got;
-	}
-	sent = send_requests(flow, client, now ? now : nb_now());
-	if (sent < 0)
-		return sent;
-	return got < 0 && !sent ? NB_NOTHING : (got < 0 ? 0 : got) + sent;
+	} while (!flow->timed && client->under_way && !client->answered);
+	return client->answered ? (ssize_t)told(client) : NB_NOTHING;
 }
 
 static int owes(const struct nb_flow *flow)
@@ -382,6 +396,7 @@ static int drain_client(struct nb_flow *flow)
 		else if (got < 0)
 			return -1;
 	}
+	nb_add(&flow->bytes, told(client));
 	if (may_begin(flow, client))
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
 			       "ask for a lower rate, more connections or a greater depth",

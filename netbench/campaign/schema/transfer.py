@@ -24,7 +24,9 @@ from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
 
 STREAMS_MAX = 1024
 FSYNC = ("none", "window", "after")
-REQUESTS = frozenset(("request", "response", "mode", "depth", "arrivals", "connections"))
+REQUESTS = frozenset(
+    ("request", "response", "mode", "depth", "arrivals", "connections", "requests")
+)
 """Keys of which each makes a cell one of requests."""
 OF_BULK = ("chunk receive_chunk source sink align preamble bytes cache direct fsync").split()
 """Keys that mean nothing to requests."""
@@ -156,9 +158,14 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         "bytes": _Key(
             size("bytes", 1), "bytes to move, over all streams, instead of a duration", "16G"
         ),
+        "requests": _Key(
+            kinds.number("a number of requests", 1, 10**12),
+            "requests to be answered, over all connections, instead of a duration",
+            100000,
+        ),
         "warmup": _Key(
             time("warmup", 0),
-            "time before the measured window; 0 where bytes is written",
+            "time before the measured window; 0 where bytes or requests is written",
             "200ms",
             "1s",
         ),
@@ -298,6 +305,9 @@ def meaning(values: Values, options: Sequence[str]) -> Transfer:
         key: values.get(key, values.get("socket_buffer"))
         for key in ("send_buffer", "receive_buffer")
     }
+    if "requests" in values:  # of a connection each it is one; else the engine counts their bytes
+        is_each = values.get("mode", "rr") != "rr"
+        given["bytes"] = values["requests"] * (1 if is_each else values.get("request", 1))
     if "bytes" in given:
         given["duration"] = None
         given.setdefault(
