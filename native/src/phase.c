@@ -58,7 +58,8 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 		nb_window_snapshot(&run->window, NB_EDGE_OPEN);
 		set_times(run);
 		now = nb_now();
-		atomic_store(&run->control.to, run->job.bytes ? UINT64_MAX : now + run->job.duration);
+		atomic_store(&run->control.to,
+			     run->job.bytes ? UINT64_MAX : now + run->job.duration);
 		atomic_store(&run->control.from, now);
 		atomic_store_explicit(&run->control.opened, 1, memory_order_release);
 		if (from == NB_WARMUP_DRAIN) /* streams that stopped after their warm-up go on */

@@ -33,6 +33,7 @@ def shell_word(path: object) -> str:
 HOST = name_pattern(63)  # characters, as of a label in DNS (RFC 1035)
 CAMPAIGN_MAX = 100  # characters: with a suffix it is still the name of a folder and of a file
 FACTOR = "[A-Za-z][!-~]{0,254}"  # `sysfs.PATH` is the freest
+AS_IS = "as_is"  # the level of each setting that is what the host has without it
 LINE = r"^[^\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]*$"  # a level
 PAIRS_MAX = 100_000  # in all cells of a campaign
 RELEASE = "[A-Za-z0-9][A-Za-z0-9._+~-]*"  # as a kernel calls itself

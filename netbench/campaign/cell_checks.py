@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from itertools import combinations
 from typing import Any
 
+from netbench.base.names import AS_IS
 from netbench.campaign.edit import BOUNDS
 from netbench.campaign.matrix import NO_FACTORS, Combination
 from netbench.campaign.messages import listed
@@ -18,7 +20,6 @@ from netbench.campaign.tree import Loc
 from netbench.engine.catalogue import Catalogue, Named
 from netbench.model import WHOLE_FILE, Cell, Host, Pair, SettingLevel, Transfer
 from netbench.settings.named import side_of
-from netbench.settings.setting import AS_IS
 
 SECTOR = 512  # bytes; no disk has smaller ones
 Complaint = tuple[tuple[str, ...], str]
@@ -170,8 +171,6 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
     elif transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
-    if "requests" in written and "request_rate" in transfer.options and transfer.warmup:
-        yield ("warmup", "requests"), "an open loop of so many requests has no warm-up, expected 0"
     if transfer.bytes and transfer.bytes % transfer.streams:
         expected = f"expected a multiple of connections ({transfer.streams})"
         yield ("requests",), f"each connection has as many requests, {expected}"

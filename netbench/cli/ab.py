@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from netbench import api
 from netbench.base.errors import RequestError
+from netbench.base.names import AS_IS
 from netbench.cli.run import say_summary
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
-from netbench.settings.setting import AS_IS
 
 FACTOR, BEFORE, AFTER = "change", "before", "after"
 PLACE = "/var/lib"  # a boot leaves what is there

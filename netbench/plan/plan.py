@@ -379,9 +379,9 @@ def run_seconds(unit: Unit) -> float:
     """Estimated time of one run of a unit."""
     transfer = unit.cell.transfer
     if transfer.bytes is not None and transfer.asks:
-        size = transfer.options.get("request", 1) if transfer.send == "request" else 1
-        speed = transfer.options.get("request_rate", ASSUMED_REQUESTS_PER_SECOND)
-        return transfer.warmup / 1e9 + transfer.bytes / size / speed + OVERHEAD_SECONDS
+        size = int(transfer.options.get("request", 1)) if transfer.send == "request" else 1
+        pace = int(transfer.options.get("request_rate", ASSUMED_REQUESTS_PER_SECOND))
+        return transfer.warmup / 1e9 + transfer.bytes / size / pace + OVERHEAD_SECONDS
     if transfer.bytes is not None:
         speed = transfer.rate / 8 if transfer.rate else ASSUMED_BYTES_PER_SECOND
         return transfer.warmup / 1e9 + transfer.bytes / speed + OVERHEAD_SECONDS

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from netbench.base.errors import EngineError
+from netbench.base.names import AS_IS
 from netbench.base.units import listed
 from netbench.model import Campaign, Cell, SettingLevel
 from netbench.plan.plan import Plan
@@ -15,7 +16,7 @@ from netbench.run.held_settings import levels_of
 from netbench.run.own_settings import context_of
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find
-from netbench.settings.setting import AS_IS, Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 NAMED = 4  # settings; the rest are counted
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
+from netbench.base.names import AS_IS
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, SettingLevel
 from netbench.plan.plan import Plan, Unit
@@ -28,7 +29,7 @@ from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find, side_of
 from netbench.settings.put_back import There, all_of, put_back, undone_by
 from netbench.settings.scope import Held, HostSettings, Levels, hold_all, layers, undo_from
-from netbench.settings.setting import AS_IS, Operation
+from netbench.settings.setting import Operation
 
 BEGUN = 0
 """The number in the log of what was undone that says that there is one."""

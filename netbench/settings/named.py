@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import netbench.settings
+from netbench.base.names import AS_IS
 from netbench.model import Command, SettingLevel
-from netbench.settings.setting import AS_IS, Operation, Setting, SettingContext
+from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from netbench.base.errors import EngineError, SettingRefused
+from netbench.base.names import AS_IS
 from netbench.model import Command, SettingLevel
 from netbench.result.journal import Change, Restored
 from netbench.settings import neighbours
 from netbench.settings.named import find, side_of
 from netbench.settings.neighbours import Key, Moves, difference, parse, set_by, text_of, writable
 from netbench.settings.put_back import all_of, undone_by
-from netbench.settings.setting import AS_IS, HOST, LINK, Operation, Setting, SettingContext
+from netbench.settings.setting import HOST, LINK, Operation, Setting, SettingContext
 
 BEYOND = 2**32  # all numbers of changes
 READY_SECONDS = 20.0

@@ -14,8 +14,6 @@ from netbench.base.errors import EngineError
 
 # What a change of a setting costs: nothing much, a link that goes down, a host.
 RUN, LINK, HOST = "run", "link", "host"
-AS_IS = "as_is"
-"""The level of every setting that is what the host has without it."""
 SWITCH = {"on": "on", "true": "on", "yes": "on", "off": "off", "false": "off", "no": "off"}
 
 

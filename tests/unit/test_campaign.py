@@ -501,7 +501,7 @@ def test_the_reference_shows_the_defaults_that_hold() -> None:
         if key.path.startswith("transfer.") and key.path.count(".") == 1
     }
     assert {name for name, word in shown.items() if not word} == {
-        *("bytes", "port", "pipe", "request", "response", "arrivals")
+        *("bytes", "requests", "port", "pipe", "request", "response", "arrivals")
     }
     for name, word in shown.items():
         kind = transfer_model(catalogue()).model_validate({name: word}) if word else None

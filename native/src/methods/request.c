@@ -216,21 +216,23 @@ static double exponential(uint64_t *random)
 	return -log(((double)((*random * 0x2545f4914f6cdd1dULL) >> 11) + 0.5) / 9007199254740992.0);
 }
 
-/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
- * fixed arrivals of the connections are spread over the interval. */
+/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)). */
 static int begin_client(struct nb_flow *flow)
 {
-	struct client *client = flow->state;
-	int random = option(flow, ARRIVALS) == POISSON;
-
-	if (!client->interval)
-		return 0;
-	prctl(PR_SET_TIMERSLACK, 1);
-	client->due =
-		nb_now() + (uint64_t)(client->interval *
-				      (random ? exponential(&client->random)
-					      : (double)flow->index / (double)flow->job->streams));
+	if (option(flow, RATE))
+		prctl(PR_SET_TIMERSLACK, 1);
 	return 0;
+}
+
+/* When the next request of an open loop is due, after the one before or, without one, after now:
+ * fixed arrivals of the connections are spread over the interval. */
+static uint64_t next_due(const struct nb_flow *flow, struct client *client, uint64_t now)
+{
+	double share = client->due ? 1 : (double)flow->index / (double)flow->job->streams;
+
+	if (option(flow, ARRIVALS) == POISSON)
+		share = exponential(&client->random);
+	return (client->due ? client->due : now) + (uint64_t)(client->interval * share);
 }
 
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)
@@ -303,15 +305,15 @@ static int write_request(struct nb_flow *flow, struct client *client, size_t len
 	return 0;
 }
 
-/* Whether one more request may begin: not beyond the bytes of a run that they bound, and after the
- * stop only what was due in the window. */
+/* Whether one more request may begin: after the stop only what was due in the window, and of a run
+ * that is bounded by bytes, whose warm-up alone is stopped, what they leave. */
 static int may_begin(const struct nb_flow *flow, const struct client *client)
 {
 	if (client->under_way == depth_of(flow) ||
 	    client->answered + (client->under_way + 1) * size_of(flow, REQUEST) > flow->left)
 		return 0;
 	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
-	       (client->interval &&
+	       ((client->interval || flow->job->bytes) &&
 		client->due < atomic_load_explicit(&flow->control->to, memory_order_relaxed));
 }
 
@@ -322,6 +324,8 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	ssize_t sent = 0;
 
 	flow->wake = 0;
+	if (client->interval && !client->due)
+		client->due = next_due(flow, client, now);
 	while (may_begin(flow, client)) {
 		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
 
@@ -336,10 +340,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 			(struct begun){ client->interval ? client->due : now, now, could };
 		client->under_way++;
 		if (client->interval)
-			client->due += (uint64_t)(client->interval *
-						  (option(flow, ARRIVALS) == POISSON
-							   ? exponential(&client->random)
-							   : 1));
+			client->due = next_due(flow, client, now);
 		if (write_request(flow, client, size))
 			return -1;
 		sent += (ssize_t)size;
@@ -403,6 +404,7 @@ static int drain_client(struct nb_flow *flow)
 			       "requests that were due in the window could not be sent within %d "
 			       "s after it: the rate cannot be met",
 			       NB_OWED_SECONDS);
+	client->due = 0; /* after a warm-up it begins anew */
 	return 0;
 }
 
