@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from netbench.base.errors import EngineError, ProtocolError
 from netbench.engine.catalogue import Row
@@ -119,8 +119,7 @@ class Hello:
     engine: str
 
 
-@dataclass(frozen=True)
-class Vector:
+class Vector(NamedTuple):
     """Numbers or a text of one row at one edge; `ns` is the worker's CLOCK_MONOTONIC. A number that
     could not be read is None.
     """

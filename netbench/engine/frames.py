@@ -28,6 +28,7 @@ from netbench.engine.catalogue import Row
 Value = int | str | bytes | tuple[int, ...]
 
 HEADER_BYTES: int = ffi.sizeof("struct nb_frame")
+_VECTOR = ffi.typeof("struct nb_vector *")
 VECTOR_BYTES: int = ffi.sizeof("struct nb_vector")  # without its numbers or text
 
 
@@ -136,10 +137,11 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
     """
     at = 0
     data = ffi.from_buffer(payload)
+    words = ffi.unpack(ffi.cast("uint64_t *", data), len(payload) // 8) if payload else []
     while at < len(payload):
         if len(payload) - at < VECTOR_BYTES:
             raise ProtocolError(f"{len(payload) - at} bytes follow the last vector{SAME}")
-        head = ffi.cast("struct nb_vector *", data + at)
+        head = ffi.cast(_VECTOR, data + at)
         at += VECTOR_BYTES
         length = head.bytes + (-head.bytes % 8) if head.text else head.count * 8
         if length > len(payload) - at:
@@ -151,10 +153,9 @@ def decode_vectors(payload: bytes) -> Iterator[Vector]:
             text = bytes(payload[at : at + head.bytes]).decode("utf-8", "replace")
             yield Vector(head.row, head.edge, head.ns, (), text)
         else:
-            raw = ffi.unpack(ffi.cast("uint64_t *", data + at), head.count) if head.count else []
-            yield Vector(
-                head.row, head.edge, head.ns, tuple(None if n == MISSING else n for n in raw), None
-            )
+            raw = words[at // 8 : (at + length) // 8]
+            numbers = (None if n == MISSING else n for n in raw) if MISSING in raw else raw
+            yield Vector(head.row, head.edge, head.ns, tuple(numbers), None)
         at += length
 
 
