@@ -38,8 +38,8 @@ static inline void nb_histogram_add(struct nb_histogram *histogram, uint64_t ns)
 
 enum { NB_LATENCY, NB_SERVICE, NB_LATENESS, NB_LATENCIES };
 
-/* What a client of requests counts of each: the first member of the state of a stream whose send
- * method has NB_REQUESTS. */
+/* What a thread of clients counts of each request. The first member of the state of a stream whose
+ * send method has NB_REQUESTS is a pointer to it, which all of a thread have. */
 struct nb_latencies {
 	struct nb_histogram of[NB_LATENCIES];
 };

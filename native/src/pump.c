@@ -360,7 +360,7 @@ static int poll_busily(const struct ready_set *set, struct nb_flow *flow)
 /* The loop of several flows: those that are ready are served, over and over. */
 static void pump_ready(struct nb_flow *flows, int until)
 {
-	enum { BATCH = 32, LOOK_NS = 100000000 };
+	enum { BATCH = 64, LOOK_NS = 100000000 };
 	const _Atomic int *stop = stop_of(flows);
 	int sends = flows->job->role == NB_ROLE_SEND,
 	    unseen = stop == &flows->control->abort && flows->job->bytes;

@@ -172,16 +172,16 @@ static const int LATENCY_ROWS[] = { NB_READBACK_LATENCY, NB_READBACK_SERVICE,
 
 static const struct nb_histogram *histogram_of(const struct nb_flow *flow, int which)
 {
-	const struct nb_latencies *latencies = flow->state;
+	const struct nb_latencies *const *latencies = flow->state;
 
-	return &latencies->of[which];
+	return &(*latencies)->of[which];
 }
 
 static uint32_t add_up(const struct nb_flow *flows, size_t streams, int which, uint64_t *numbers)
 {
 	uint32_t used = 3;
 
-	for (size_t i = 0; i < streams; i++) {
+	for (size_t i = 0; i < streams; i += flows[i].thread_group) {
 		const struct nb_histogram *one = histogram_of(&flows[i], which);
 
 		numbers[0] += one->count;
@@ -191,7 +191,7 @@ static uint32_t add_up(const struct nb_flow *flows, size_t streams, int which, u
 	for (uint32_t bucket = 0; bucket < NB_BUCKETS; bucket++) {
 		uint64_t total = 0;
 
-		for (size_t i = 0; i < streams; i++)
+		for (size_t i = 0; i < streams; i += flows[i].thread_group)
 			total += histogram_of(&flows[i], which)->buckets[bucket];
 		if (total) {
 			numbers[used++] = bucket;
@@ -201,7 +201,7 @@ static uint32_t add_up(const struct nb_flow *flows, size_t streams, int which, u
 	return used;
 }
 
-/* A vector for each histogram that counted some, of all streams: count, sum and most, then the
+/* A vector for each histogram that counted some, of all threads: count, sum and most, then the
  * numbers of buckets that hold some, each with how many. */
 static void put_latencies(const struct nb_flow *flows, size_t streams, struct nb_writer *writer)
 {

@@ -91,6 +91,7 @@ def test_a_run_of_so_many_requests_has_them_all(
     each, options = 300, {"duration": 0, "warmup": warmup * MS, "depth": depth, "verify": 1}
     count = each * connections
     sizes = {"request": asking, "response": 20, "streams": connections, "bytes": count * asking}
+    options["threads"] = 2 if connections > 2 and wait != "block" else 0
     client, server = run(pair, **{**options, **sizes}, wait=wait)
     for side in (client, server):
         moved = side.moved("request", "transactions")

@@ -43,10 +43,11 @@ static const struct nb_field proofs_of_client[] = { PROOFS };
 static const struct nb_field proofs_of_server[] = { PROOFS };
 
 struct state {
-	struct nb_latencies latencies; /* first, for the result; of a client */
-	union nb_address to, from;     /* of a client */
-	int listener;		       /* of a server; -1: none */
+	struct nb_latencies *latencies; /* first, for the result */
+	union nb_address to, from;	/* of a client */
+	int listener;			/* of a server; -1: none */
 	uint64_t begun;
+	struct nb_latencies counted;
 };
 
 static size_t size_of(const struct nb_flow *flow, size_t place)
@@ -65,6 +66,7 @@ static int open_state(struct nb_flow *flow, struct nb_error *error)
 	if (!state)
 		return -NB_ERR_MEMORY;
 	state->listener = -1;
+	state->latencies = &state->counted;
 	/* What is sent, and room for what arrives. */
 	return nb_flow_buffer(flow, 2 * longest + 1, error);
 }
@@ -198,7 +200,7 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 					      receive_all(flow, fd, size_of(flow, RESPONSE))))
 		return -1;
 	if (nb_in_window(flow, state->begun))
-		nb_histogram_add(&state->latencies.of[NB_LATENCY], nb_now() - state->begun);
+		nb_histogram_add(&state->counted.of[NB_LATENCY], nb_now() - state->begun);
 	return receive_all(flow, fd, 0);
 }
 

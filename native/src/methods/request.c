@@ -77,8 +77,8 @@ struct begun {
 };
 
 struct client {
-	struct nb_latencies latencies; /* first, for the result */
-	unsigned char *received;       /* room for responses, behind the request in the buffer */
+	struct nb_latencies *latencies; /* first, for the result */
+	unsigned char *received;	/* room for responses, behind the request in the buffer */
 	size_t room;
 	size_t got;	 /* of the response that arrives */
 	size_t answered; /* bytes of requests that were, of which no step has told */
@@ -86,7 +86,7 @@ struct client {
 	double interval; /* ns between two of this connection; 0: a closed loop */
 	uint64_t random;
 	uint32_t first, under_way;
-	struct begun begun[DEPTH_MAX];
+	struct begun begun[]; /* `depth`; behind those of a thread's first, what it counts */
 };
 
 struct server {
@@ -163,13 +163,17 @@ static uint64_t scattered(uint64_t number)
 /* The pattern is the same from the start of either buffer. */
 static int open_client(struct nb_flow *flow, struct nb_error *error)
 {
-	struct client *client = nb_flow_state(flow, sizeof(*client), error);
+	size_t places = depth_of(flow) * sizeof(struct begun), is_first = flow->thread_group > 0;
+	struct client *client = nb_flow_state(
+		flow, sizeof(*client) + places + is_first * sizeof(struct nb_latencies), error);
 	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
 	size_t longest = request > response ? request : response;
 	uint64_t rate = option(flow, RATE);
 
 	if (!client)
 		return -NB_ERR_MEMORY;
+	client->latencies = is_first ? (struct nb_latencies *)(client->begun + depth_of(flow))
+				     : ((struct client *)flow[-1].state)->latencies;
 	if (rate && option(flow, WAIT) == BLOCK)
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
 			       "wait: block waits for responses, and an open loop for none");
@@ -247,10 +251,10 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 	nb_count(flow, TRANSACTIONS, 1);
 	if (!nb_in_window(flow, begun->intended))
 		return;
-	nb_histogram_add(&client->latencies.of[NB_LATENCY], now - begun->intended);
+	nb_histogram_add(&client->latencies->of[NB_LATENCY], now - begun->intended);
 	if (client->interval) {
-		nb_histogram_add(&client->latencies.of[NB_SERVICE], now - begun->actual);
-		nb_histogram_add(&client->latencies.of[NB_LATENESS], late);
+		nb_histogram_add(&client->latencies->of[NB_SERVICE], now - begun->actual);
+		nb_histogram_add(&client->latencies->of[NB_LATENESS], late);
 	}
 }
 
