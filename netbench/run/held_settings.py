@@ -194,7 +194,9 @@ class HeldSettings:
         moved: dict[str, tuple[str, str]] = {}
         wanted = levels_of(self._campaign, unit)
         hosts = [(self.of(one.host), one.layers) for one in wanted]
-        found = hold_all(hosts, self._beside(unit, [host for host, _ in hosts]))
+        cells, beside = self._campaign.cells, self._beside(unit, [host for host, _ in hosts])
+        is_any = any(level.value == AS_IS for cell in cells for level in cell.settings.values())
+        found = hold_all(hosts, beside, alone=is_any)
         for one, held in zip(wanted, found, strict=True):
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
             asked = ChainMap(*map(dict, one.layers))
@@ -213,7 +215,9 @@ class HeldSettings:
             cells, name = self._campaign.cells, side_of(key)[1]
             is_beside = any(cell.settings.get(key, level).value == AS_IS for cell in cells)
             on = {one.host: at for one, at in zip(wanted, found, strict=True) if name in at.levels}
-            if level.value != AS_IS and is_beside and all(name in at.found for at in on.values()):
+            is_found = all(name in at.found for at in on.values())
+            is_found |= self._campaign.settings.get(key) == level
+            if level.value != AS_IS and is_beside and is_found:
                 what = f"{key}: it reads {level} as it is, so there is nothing to compare"
                 raise SettingRefused(f"{' and '.join(on)}: {what}; give another level")
 

@@ -41,7 +41,8 @@ def layers(
     """What a host that has this side (`sender`, `receiver`, or "" for both) is to hold: always,
     costly ones, cheap ones.
 
-    A key of one side goes over the bare one, a cell's over the campaign's.
+    A key of one side goes over the bare one, a cell's over the campaign's, but for one that is
+    `as_is`.
     """
     always: dict[str, SettingLevel] = {}
     costly: dict[str, SettingLevel] = {}
@@ -50,6 +51,8 @@ def layers(
         for key in sorted(levels, key=lambda key: bool(side_of(key)[0])):
             mine, name = side_of(key)
             if mine and side and mine != side:
+                continue
+            if of_cell and levels[key].value == AS_IS and name in always:
                 continue
             for layer in (always, costly, cheap):
                 layer.pop(name, None)
@@ -191,7 +194,7 @@ class HostSettings:
         for key, level in self._levels().items():
             setting, what = self._setting(key)
             with _refusal(self.place, key, level):
-                read[key] = setting.reading(what, level.value, self.place)
+                read[key] = self._reading(setting, what, level)
         return read
 
     def _levels(self) -> dict[str, SettingLevel]:
@@ -215,6 +218,11 @@ class HostSettings:
             raise SettingRefused(f"{self.place.host}: no setting {key!r}")
         return setting
 
+    def _reading(self, setting: Setting, what: str, level: SettingLevel) -> str:
+        if level.value == AS_IS:
+            return setting.read(what, self.place)
+        return setting.reading(what, level.value, self.place)
+
     def _apply(self, scope: int) -> None:
         layer = self._held[scope]
         moved: dict[Key, tuple[str, str]] = {}
@@ -230,7 +238,7 @@ class HostSettings:
                         moved[name] = moved.get(name, (was, now))[0], now
                 if operations:
                     self._wait_until_ready(setting)
-                now = setting.reading(what, level.value, self.place)
+                now = self._reading(setting, what, level)
             if is_asked and now != level.value:
                 why = "the host rounds it, or another program sets it"
                 raise SettingRefused(
@@ -394,19 +402,24 @@ Wanted = Sequence[tuple[HostSettings, Sequence[Levels]]]
 """Hosts, and the layers that each is to hold."""
 
 
-def hold_all(wanted: Wanted, beside: Sequence[HostSettings] = ()) -> list[Held]:
+def hold_all(
+    wanted: Wanted, beside: Sequence[HostSettings] = (), alone: bool = False
+) -> list[Held]:
     """Bring hosts to layers, the first layer of all, then the next, so that what stays lies below
     what changes. `beside`: other hosts on their kernels: what they have changed above what is
-    undone here is undone with it.
+    undone here is undone with it, and where they are to be `alone` all that those have changed.
 
     What is held already and reads otherwise by now is applied anew. Errors: SettingRefused where a
     host does not take a level (then nothing of its layer is held), or does not have all of them
     together (then nothing is held); EngineError; those of losing a worker.
     """
-    kept = _bring(wanted, beside, [host.common(layers) for host, layers in wanted])
+    first: dict[str, int] = {}
+    for host in beside if alone else ():
+        first[host.boot_id] = min(first.get(host.boot_id, BEYOND), host.first_of(0))
+    kept = _bring(wanted, beside, [host.common(layers) for host, layers in wanted], first)
     held = [host.held() for host, _ in wanted]
     if kept and any(_differing(wanted, held)):
-        _bring(wanted, beside, [0] * len(wanted))
+        _bring(wanted, beside, [0] * len(wanted), {})
         held = [host.held() for host, _ in wanted]
     for host, key, level, read in _differing(wanted, held):
         undo_from([*(host for host, _ in wanted), *beside], dict.fromkeys(_boots(wanted), 0))
@@ -421,9 +434,12 @@ def _boots(wanted: Wanted) -> list[str]:
     return [host.boot_id for host, _ in wanted]
 
 
-def _bring(wanted: Wanted, beside: Sequence[HostSettings], same: Sequence[int]) -> bool:
-    """Hold these layers, of which so many are held already; whether some were kept."""
-    first: dict[str, int] = {}
+def _bring(
+    wanted: Wanted, beside: Sequence[HostSettings], same: Sequence[int], first: dict[str, int]
+) -> bool:
+    """Hold these layers, of which so many are held already; whether some were kept. `first`: by
+    boot id a change that goes all the same, with all above it.
+    """
     for (host, _), keep in zip(wanted, same, strict=True):
         host.place.forget()
         first[host.boot_id] = min(first.get(host.boot_id, BEYOND), host.first_of(keep))
