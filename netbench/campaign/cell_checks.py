@@ -171,6 +171,8 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
     elif transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
+    if "requests" in written and "request_rate" in transfer.options:
+        yield ("requests", "rate"), "an open loop goes on for a time, expected a duration"
     if transfer.bytes and transfer.bytes % transfer.streams:
         expected = f"expected a multiple of connections ({transfer.streams})"
         yield ("requests",), f"each connection has as many requests, {expected}"

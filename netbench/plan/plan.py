@@ -380,8 +380,8 @@ def run_seconds(unit: Unit) -> float:
     transfer = unit.cell.transfer
     if transfer.bytes is not None and transfer.asks:
         size = int(transfer.options.get("request", 1)) if transfer.send == "request" else 1
-        pace = int(transfer.options.get("request_rate", ASSUMED_REQUESTS_PER_SECOND))
-        return transfer.warmup / 1e9 + transfer.bytes / size / pace + OVERHEAD_SECONDS
+        seconds = transfer.bytes / size / ASSUMED_REQUESTS_PER_SECOND
+        return transfer.warmup / 1e9 + seconds + OVERHEAD_SECONDS
     if transfer.bytes is not None:
         speed = transfer.rate / 8 if transfer.rate else ASSUMED_BYTES_PER_SECOND
         return transfer.warmup / 1e9 + transfer.bytes / speed + OVERHEAD_SECONDS

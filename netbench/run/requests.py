@@ -47,9 +47,8 @@ def measured(
     opened, closed, *_ = map(sum, proof["transactions"])
     window = (client.time_ns[1] - client.time_ns[0]) * 1e-9
     metrics = {"transactions": ((closed - opened) / window, "1/s")}
-    if "lateness" in found:
-        seconds = transfer.duration * 1e-9 if transfer.duration else window
-        metrics["offered"] = found["latency"].count / seconds, "1/s"
+    if "lateness" in found and transfer.duration:
+        metrics["offered"] = found["latency"].count / (transfer.duration * 1e-9), "1/s"
     for kind, prefix in KINDS.items():
         numbers = found[kind].numbers() if kind in found else {}
         metrics |= {

@@ -108,21 +108,6 @@ def test_so_many_connections_are_made(pair: Pair, mode: str) -> None:
     assert histogram(client).count == 60
 
 
-@pytest.mark.parametrize("warmup", [0, 20])
-def test_an_open_loop_may_have_so_many_requests(pair: Pair, warmup: int) -> None:
-    """It begins anew after a warm-up, without what was due meanwhile."""
-    options = {
-        "duration": 0,
-        "warmup": warmup * MS,
-        "bytes": 400,
-        "streams": 4,
-        "request_rate": 4000,
-    }
-    client, _ = run(pair, **options)
-    counts = {histogram(client, name).count for name in ("latency", "service", "lateness")}
-    assert counts == {400}
-
-
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("wait", ["epoll", "spin"])
 def test_large_ones_of_one_thread_wait_for_no_other(pair: Pair, wait: str, depth: int) -> None:

@@ -220,23 +220,21 @@ static double exponential(uint64_t *random)
 	return -log(((double)((*random * 0x2545f4914f6cdd1dULL) >> 11) + 0.5) / 9007199254740992.0);
 }
 
-/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)). */
+/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
+ * fixed arrivals of the connections are spread over the interval. */
 static int begin_client(struct nb_flow *flow)
 {
-	if (option(flow, RATE))
-		prctl(PR_SET_TIMERSLACK, 1);
+	struct client *client = flow->state;
+	int random = option(flow, ARRIVALS) == POISSON;
+
+	if (!client->interval)
+		return 0;
+	prctl(PR_SET_TIMERSLACK, 1);
+	client->due =
+		nb_now() + (uint64_t)(client->interval *
+				      (random ? exponential(&client->random)
+					      : (double)flow->index / (double)flow->job->streams));
 	return 0;
-}
-
-/* When the next request of an open loop is due, after the one before or, without one, after now:
- * fixed arrivals of the connections are spread over the interval. */
-static uint64_t next_due(const struct nb_flow *flow, struct client *client, uint64_t now)
-{
-	double share = client->due ? 1 : (double)flow->index / (double)flow->job->streams;
-
-	if (option(flow, ARRIVALS) == POISSON)
-		share = exponential(&client->random);
-	return (client->due ? client->due : now) + (uint64_t)(client->interval * share);
 }
 
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)
@@ -328,8 +326,6 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	ssize_t sent = 0;
 
 	flow->wake = 0;
-	if (client->interval && !client->due)
-		client->due = next_due(flow, client, now);
 	while (may_begin(flow, client)) {
 		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
 
@@ -344,7 +340,10 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 			(struct begun){ client->interval ? client->due : now, now, could };
 		client->under_way++;
 		if (client->interval)
-			client->due = next_due(flow, client, now);
+			client->due += (uint64_t)(client->interval *
+						  (option(flow, ARRIVALS) == POISSON
+							   ? exponential(&client->random)
+							   : 1));
 		if (write_request(flow, client, size))
 			return -1;
 		sent += (ssize_t)size;
@@ -408,7 +407,6 @@ static int drain_client(struct nb_flow *flow)
 			       "requests that were due in the window could not be sent within %d "
 			       "s after it: the rate cannot be met",
 			       NB_OWED_SECONDS);
-	client->due = 0; /* after a warm-up it begins anew */
 	return 0;
 }
 
