@@ -101,6 +101,7 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
     try:
         folder = state_folder() / "campaigns" / secrets.token_hex(16)
         make_folder(folder, 0o700)
+        state = CampaignState(folder)  # refused, it holds nothing that is listed
         for name in CAMPAIGN_FILES:
             write_new(folder / name, files[name], forced=True)
         write_new(folder / RESULT, os.fsencode(result.absolute()), forced=True)
@@ -112,7 +113,7 @@ def begin(files: Mapping[str, bytes], result: Path) -> CampaignState:
             " your own"
         ) from error
     _prune()
-    return CampaignState(folder)
+    return state
 
 
 def find(result: Path) -> CampaignState | None:
