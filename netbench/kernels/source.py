@@ -15,6 +15,7 @@ from pathlib import Path
 from netbench.base.errors import RequestError
 from netbench.base.names import RELEASE
 from netbench.base.opening import open_file, read_inside, walk
+from netbench.base.ownership import own_users
 from netbench.kernels.revision import run_to_end
 from netbench.model import Kernel
 
@@ -160,15 +161,16 @@ def _regular(folder: Path) -> Iterator[Path]:
 
 
 def _output(kernel: Kernel, tree: Path) -> Path:
-    """The newest package, archive or installed folder that a build has made; of the tree's own
-    release, if one has it.
+    """The newest package, archive or installed folder that a build of this user's, root's or the
+    tree's owner has made; of the tree's own release, if one has it.
     """
     if not tree.is_dir():
         raise RequestError(
             f"kernel {kernel.name}: {tree} does not exist on this machine; correct `tree:`"
         )
     release = _tree_release(tree)
-    every = [each for each in _outputs(tree, beside=bool(release)) if _DEBUG not in each.name]
+    owners, outputs = {tree.stat().st_uid, *own_users()}, _outputs(tree, beside=bool(release))
+    every = [one for one in outputs if _DEBUG not in one.name and one.lstat().st_uid in owners]
     own = [place for place in every if not release or _is_of(place, release)]
     best = max(own, key=lambda place: place.stat().st_mtime_ns, default=None)
     if best is None:

@@ -229,7 +229,7 @@ def _every_word(value: object) -> Iterator[str]:
 
 def redacted(path: Path, into: Path) -> Path:
     """Copy a result folder into a folder that is there, without what identifies its site. The copy,
-    whose name and parent's are the original's. Errors: StoreError; PlaceError.
+    whose name is the original's. Errors: StoreError; PlaceError.
     """
     try:
         redaction = Redaction(read_keys(path / "campaign.yaml"))
@@ -238,7 +238,7 @@ def redacted(path: Path, into: Path) -> Path:
             f"{path / 'campaign.yaml'}: cannot be read, and so the names that --redact hides are"
             " not known; make the report without it"
         ) from error
-    copy = into / path.parent.resolve().name / path.resolve().name
+    copy = into / redaction.text(path.parent.resolve().name) / path.resolve().name
     left_out = {each for pattern in _FREE_TEXT for each in path.glob(pattern)}
     copy.mkdir(parents=True)
     for file in files_inside(path):

@@ -194,9 +194,8 @@ class HeldSettings:
         moved: dict[str, tuple[str, str]] = {}
         wanted = levels_of(self._campaign, unit)
         hosts = [(self.of(one.host), one.layers) for one in wanted]
-        cells, beside = self._campaign.cells, self._beside(unit, [host for host, _ in hosts])
-        is_any = any(level.value == AS_IS for cell in cells for level in cell.settings.values())
-        found = hold_all(hosts, beside, alone=is_any)
+        beside = self._beside(unit, [host for host, _ in hosts])
+        found = hold_all(hosts, beside, alone=self._looks_beside())
         for one, held in zip(wanted, found, strict=True):
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
             asked = ChainMap(*map(dict, one.layers))
@@ -205,6 +204,14 @@ class HeldSettings:
         self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
         self._refuse_found(unit, wanted, found)
 
+    def _looks_beside(self) -> bool:
+        """Whether what other hosts of a kernel hold may be taken for what a unit's hosts have:
+        where they are left as they are, or programs that nobody knows change them.
+        """
+        cells = self._campaign.cells
+        levels = (level.value for cell in cells for level in cell.settings.values())
+        return bool(self._campaign.commands) or AS_IS in levels
+
     def _refuse_found(
         self, unit: Unit, wanted: Sequence[HostLevels], found: Sequence[Held]
     ) -> None:
@@ -212,9 +219,10 @@ class HeldSettings:
         all have it so.
         """
         for key, level in unit.cell.settings.items():
-            cells, name = self._campaign.cells, side_of(key)[1]
+            cells, (side, name) = self._campaign.cells, side_of(key)
             is_beside = any(cell.settings.get(key, level).value == AS_IS for cell in cells)
-            on = {one.host: at for one, at in zip(wanted, found, strict=True) if name in at.levels}
+            both = zip(wanted, found, strict=True)
+            on = {one.host: at for one, at in both if not side or side in one.sides}
             is_found = all(name in at.found for at in on.values())
             is_found |= self._campaign.settings.get(key) == level
             if level.value != AS_IS and is_beside and is_found:

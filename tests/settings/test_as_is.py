@@ -48,6 +48,19 @@ def test_pairs_of_one_kernel_leave_it_as_it_is_to_each_other(tmp_path: Path) -> 
     assert SWAPPINESS.read_text().strip() == before
 
 
+def test_pairs_of_one_kernel_do_not_see_each_others_changes(tmp_path: Path) -> None:
+    """Of a program that nobody knows, such as the one of `ab --undo`, whose mark is of a host."""
+    did = tmp_path / "did"
+    with made_lab("nbasis", ("a", "b", "c", "d")) as lab:
+        pairs = [{"sender": "a", "receiver": "b"}, {"sender": "c", "receiver": "d"}]
+        (tmp_path / "c.yaml").write_text(head(lab, "ab") + TEXT + yaml.safe_dump({"pairs": pairs}))
+        words = ["--change", f"mkdir {did}", "--undo", f"rmdir {did}", "--side", "sender"]
+        done = call("ab", tmp_path / "c.yaml", *words, "--results", tmp_path)
+    path = Path(done.stdout.splitlines()[-1])
+    assert {r["status"] for r in stored_records(path)} == {"ok"}  # else both make the folder
+    assert not did.exists()
+
+
 @pytest.mark.parametrize(
     ("key", "level"), [("channels", "rx: 1"), ("tso", "off"), ("mtu", "1400"), ("qdisc", "pfifo")]
 )

@@ -105,6 +105,19 @@ def test_a_tree_gives_its_newest_package_but_no_debug_one_nor_that_of_another_re
     assert kernels.unpack(Kernel("k", tree=str(tree)), empty(tmp_path)).release == RELEASE
 
 
+@pytest.mark.root
+@needs_tools
+def test_what_another_account_puts_beside_a_tree_is_not_taken(tmp_path: Path) -> None:
+    tree = tmp_path / "linux"
+    (tree / "include" / "config").mkdir(parents=True)
+    (tree / "include" / "config" / "kernel.release").write_text(f"{RELEASE}\n")
+    own, theirs = package(tmp_path), package(tmp_path, f"linux-image-{RELEASE}_2_amd64.deb")
+    os.utime(own, (10_000, 10_000))
+    assert kernels.locate(Kernel("k", tree=str(tree))) == theirs
+    os.chown(theirs, 65534, 65534)
+    assert kernels.locate(Kernel("k", tree=str(tree))) == own
+
+
 @needs_tools
 @pytest.mark.parametrize("suffix", ["", ".xz"])
 def test_the_archive_of_a_tree_is_unpacked(tmp_path: Path, suffix: str) -> None:

@@ -117,6 +117,15 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
 
 
+def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path) -> None:
+    host = next(iter(yaml.safe_load((result / "campaign.yaml").read_text())["hosts"]))
+    named = result.parent.with_name(f"by_{host}") / result.name
+    named.parent.mkdir()
+    result.rename(named)
+    copy = redacted(named, tmp_path / "copies")
+    assert (copy.parent.name, copy.name) == ("by_host1", result.name)
+
+
 def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
     with (result / "records.jsonl").open("a") as records:
         records.write('{"schema": 2, "reason": "\\ud800 ä"}\n')
