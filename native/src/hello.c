@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ void nb_fill_hello(struct nb_hello *hello)
 {
 	struct timespec tick;
 	struct utsname name;
+	struct stat space;
 
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = NB_MAGIC;
@@ -41,6 +43,7 @@ void nb_fill_hello(struct nb_hello *hello)
 	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
 		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
 	hello->user = (uint32_t)geteuid();
+	hello->network = stat("/proc/self/ns/net", &space) ? 0 : space.st_ino;
 	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "ops/around.h"
 #include "ops/client.h"
 #include "test_controller.h"
 
@@ -443,6 +444,19 @@ static void a_program_that_fails_has_nothing_to_undo(void **state)
 	forget_file(log);
 }
 
+/* Nothing is written here: what is looked at is what comes before. */
+static void what_stays_until_the_next_boot_is_refused(void **state)
+{
+	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
+	struct nb_error error;
+
+	(void)state;
+	assert_int_equal(-NB_ERR_UNSUPPORTED, nb_lasting_check_file(path, "3", &error));
+	assert_int_equal(0, nb_lasting_check_file(path, "2", &error));
+	assert_int_equal(-NB_ERR_UNSUPPORTED,
+			 nb_lasting_check_file("/proc/sys/kernel/tainted", "0x200", &error));
+}
+
 static void a_program_that_hangs_is_stopped(void **state)
 {
 	char output[5]; /* what does not fit is cut */
@@ -472,6 +486,7 @@ int main(void)
 		cmocka_unit_test(wrong_requests_are_refused),
 		cmocka_unit_test(a_program_answers_with_its_output),
 		cmocka_unit_test(a_program_that_fails_has_nothing_to_undo),
+		cmocka_unit_test(what_stays_until_the_next_boot_is_refused),
 		cmocka_unit_test(a_program_that_hangs_is_stopped),
 	};
 

@@ -56,7 +56,7 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     )
     read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
     left = 'echo "(where nothing is left to undo: rm $netbench_mark)" >&2; exit 1'
-    undo = f'{{ {options.undo}\n}} && rm "$netbench_mark" || {{ {left}; }}'
+    undo = f'( {options.undo}\n) && rm "$netbench_mark" || {{ {left}; }}'
     back = f'[ ! -e "$netbench_mark" ] || {{ {undo}; }}'
     apply = f"{written} && {{ ( {options.change}\n) || {{ ( {back}; ); exit 1; }}; }}"
     acts = {"apply": apply, "read": read, "undo": back}

@@ -102,7 +102,8 @@ FLAGS = _named(
 @dataclass(frozen=True)
 class Hello:
     """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second,
-    `user`: the id that it runs as, `tick_rate`: the kernel's own ticks a second (CONFIG_HZ).
+    `user`: the id that it runs as, `tick_rate`: the kernel's own ticks a second (CONFIG_HZ),
+    `network`: the number of its network namespace.
     """
 
     version: int
@@ -113,6 +114,7 @@ class Hello:
     page_size: int
     user: int
     tick_rate: int
+    network: int
     architecture: str
     kernel: str
     boot_id: str

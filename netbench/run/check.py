@@ -4,12 +4,13 @@ Changes no setting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from netbench.base.errors import RequestError
 from netbench.base.units import listed
+from netbench.engine.binding import Hello
 from netbench.engine.catalogue import Named
 from netbench.model import Campaign
 from netbench.plan.plan import Plan, Unit
@@ -57,7 +58,7 @@ def check(
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
-        *check_overlap(campaign),
+        *check_overlap(campaign, [pool.holder(host).hello for host in campaign.roles]),
         *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
         *warnings(campaign, pool, entries, look),
     ]
@@ -161,13 +162,18 @@ def _settings(campaign: Campaign, pool: WorkerPool) -> Iterator[Finding]:
         yield Finding("ok", host, f"not known before it is tried: {', '.join(levels)}")
 
 
-def check_overlap(campaign: Campaign) -> Iterator[Finding]:
-    """An error where pairs side by side could set what is of their whole kernel: the second might
-    take what the first has set for what was there before.
+def check_overlap(campaign: Campaign, hosts: Sequence[Hello]) -> Iterator[Finding]:
+    """An error where pairs side by side could set what is of their whole kernel, or of the network
+    namespace of two of these hosts: the second might take what the first has set for what was
+    there before.
     """
-    if changes_kernel(campaign) and campaign.overlap == "kernel":
-        what = "overlap: kernel: pairs may share a kernel, and a setting of this campaign is of all"
-        yield Finding("error", "", f"{what} of it", "write `overlap: round`")
+    spaces = {(hello.boot_id, hello.network) for hello in hosts}
+    is_one = len(spaces) < len(hosts) and any(
+        [campaign.settings, *(cell.settings for cell in campaign.cells)]
+    )
+    if (changes_kernel(campaign) or is_one) and campaign.overlap == "kernel":
+        what = "pairs may share what a setting of this campaign is of: a kernel, or its network"
+        yield Finding("error", "", f"overlap: kernel: {what}", "write `overlap: round`")
 
 
 def boots_of(

@@ -18,6 +18,7 @@ from netbench.model import Command, SettingLevel
 from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
+_KEYS = ("tcp_fastopen_key", "stable_secret")  # sysctls
 
 
 @cache
@@ -61,6 +62,8 @@ def parse_level(key: str, written: str, commands: Mapping[str, Command]) -> Sett
         raise ValueError(f"no setting {key!r}")
     setting, what = setting_and_name
     setting.is_whole_kernel(what)
+    if written == AS_IS and what.endswith(_KEYS):
+        raise ValueError("a key of the campaign's own: no record holds a host's")
     return SettingLevel(written if written == AS_IS else setting.parse(written), written)
 
 

@@ -91,3 +91,13 @@ def test_beside_what_the_campaign_holds_it_is_that(tmp_path: Path) -> None:
     ok = {(r["factors"][key], read(r, key)) for r in records if r["status"] == "ok"}
     assert ok == {("as_is", "9"), ("12", "12")}
     assert {r["factors"][key] for r in records if r["status"] == "refused"} == {"9"}
+
+
+@pytest.mark.parametrize("key", ["net.ipv4.tcp_fastopen_key", "net/ipv6/conf/lo/stable_secret"])
+def test_no_record_holds_a_hosts_key(tmp_path: Path, key: str) -> None:
+    campaign = yaml.safe_dump(
+        {"netbench": 1, "name": "k", "sweep": {f"sysctl.{key}": ["as_is", 1]}}
+    )
+    (tmp_path / "c.yaml").write_text(f"hosts: {{here: local}}\n{TEXT}{campaign}")
+    done = call("plan", tmp_path / "c.yaml")
+    assert (done.returncode, "no record holds a host's" in done.stderr) == (2, True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import SimpleNamespace
@@ -277,16 +277,20 @@ def test_no_run_waits_at_the_gate_for_one_that_fails_before_it_is_there(
 
 
 @pytest.mark.parametrize(
-    ("more", "refused"),
+    ("more", "networks", "refused"),
     [
-        ("overlap: kernel\nsettings: {sysctl.kernel.nmi_watchdog: 0}\n", True),
-        ("overlap: kernel\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n", False),
-        ("settings: {sysctl.kernel.nmi_watchdog: 0}\n", False),
+        ("overlap: kernel\nsettings: {sysctl.kernel.nmi_watchdog: 0}\n", (1, 2, 3, 4), True),
+        ("overlap: kernel\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n", (1, 2, 3, 4), False),
+        ("overlap: kernel\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n", (1, 2, 3, 1), True),
+        ("overlap: kernel\nsweep: {tso: [on, off]}\n", (1, 1, 1, 1), True),
+        ("overlap: kernel\n", (1, 1, 1, 1), False),
+        ("settings: {sysctl.kernel.nmi_watchdog: 0}\n", (1, 1, 1, 1), False),
     ],
 )
 def test_pairs_side_by_side_on_one_kernel_do_not_set_what_is_of_all_of_it(
-    more: str, refused: bool
+    more: str, networks: Sequence[int], refused: bool
 ) -> None:
-    found = list(check_overlap(campaign.parse(PAIRS + more, "w.yaml")))
+    hosts: Any = [SimpleNamespace(boot_id="b", network=number) for number in networks]
+    found = list(check_overlap(campaign.parse(PAIRS + more, "w.yaml"), hosts))
     assert bool(found) == refused
     assert all(one.level == "error" for one in found)

@@ -332,12 +332,27 @@ int nb_lasting_check_mtu(const char *interface, uint32_t mtu, struct nb_error *e
 	return check(interface, 1, mtu < MTU_OF_IPV6 ? WHOLE | MTU : MTU, mtu, error);
 }
 
+/* Sysctls that keep a value until the next boot (Documentation/admin-guide/sysctl/kernel.rst). */
+static const struct {
+	const char *path;
+	unsigned long value; /* 0: each but 0 */
+} one_way[] = { { "/proc/sys/kernel/kexec_load_disabled", 1 },
+		{ "/proc/sys/kernel/modules_disabled", 1 },
+		{ "/proc/sys/kernel/unprivileged_bpf_disabled", 1 },
+		{ "/proc/sys/kernel/yama/ptrace_scope", 3 },
+		{ "/proc/sys/kernel/tainted", 0 } };
+
 int nb_lasting_check_file(const char *path, const char *value, struct nb_error *error)
 {
 	unsigned long number = strtoul(value, NULL, 0);
 	const char *name = strrchr(path, '/') + 1;
 	char interface[IFNAMSIZ];
 
+	for (size_t i = 0; i < sizeof(one_way) / sizeof(one_way[0]); i++)
+		if (!strcmp(path, one_way[i].path) && number &&
+		    (number == one_way[i].value || !one_way[i].value))
+			return nb_fail(error, NB_ERR_UNSUPPORTED, "write file",
+				       "leave this level out", "it stays until the next boot");
 	if (!nb_link_of_path(path, interface))
 		return 0;
 	if (!strncmp(path, "/sys/", 5)) {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from netbench.base.names import AS_IS
 from netbench.base.units import count
 from netbench.model import OR_DEFAULT
 from netbench.read.cautions.rule import Caution, Cautions, Evidence, caution
@@ -24,11 +25,16 @@ TCP_METRICS = {"tcp_metrics", "sysctl.net.ipv4.tcp_no_metrics_save"}
     remedy="raise net.core.wmem_max or rmem_max, or find out what else sets the option",
 )
 def read_back(evidence: Evidence) -> Cautions:
-    """A socket has another buffer size or congestion control than was asked first."""
+    """A socket has another buffer size or congestion control than was asked first; or a setting
+    that is left as it is reads otherwise in some runs of a cell.
+    """
     # a setting of a host that reads otherwise than asked is refused, and nothing is run
     by_side: dict[tuple[str, str, str], dict[str, set[str]]] = {}
+    left: dict[tuple[str, str, str], set[str]] = {}
     for r in evidence.result.readbacks:
         place = evidence.label(r.cell, r.pair)
+        if r.asked == AS_IS:
+            left.setdefault((r.side, r.name, place), set()).add(r.read)
         if r.name in OPTIONS and r.asked and r.read and not _as_asked(r):
             places = by_side.setdefault((r.name, r.asked, r.read), {})
             places.setdefault(r.side, set()).add(place)
@@ -54,6 +60,15 @@ def read_back(evidence: Evidence) -> Cautions:
                 where,
                 f"read {read}",
                 "`check` says what the host supports, and what this user may choose",
+                kind="setting",
+            )
+    for (side, name, place), found in left.items():
+        if len(found) > 1:
+            yield Caution(
+                f"The {side}'s {name} was left as it is, which was not the same in all runs.",
+                (place,),
+                f"read {' and '.join(sorted(found))}",
+                "find out what sets it, and run the campaign anew",
                 kind="setting",
             )
 

@@ -20,6 +20,7 @@ from netbench.read.shown_levels import NO_TOOL
 from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
+BRIEF = 0.025  # seconds: opening and closing a window takes up to 0.25 ms
 BURST = 64 << 20  # bytes of a stream: ten times what tcp_rmem lets a buffer hold
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
@@ -126,19 +127,23 @@ def backlog(evidence: Evidence) -> Cautions:
 
 
 @caution(
-    191, remedy="move more, or bound the run by `duration`, whose window does not wait for data"
+    191,
+    remedy="move or ask more, or bound the run by `duration`, whose window does not wait for data",
 )
 def burst(evidence: Evidence) -> Cautions:
     """A run bounded by bytes moved few: its window begins when the first read has returned, and
-    what was read, and what had come meanwhile, counts in full.
+    what was read, and what had come meanwhile, counts in full. Or one bounded by requests asked
+    few: to open and close its window takes part of it.
     """
-    result, short = evidence.result, dict[str, str]()
+    result, short, brief = evidence.result, dict[str, str](), dict[str, int]()
     for cell in result.cells:
         known = {f"transfer.{key}": level for key, level in cell.factors.items()}
         known = {key: str(level) for key, level in {**(result.asked or {}), **known}.items()}
         if known.get("transfer.tool", NO_TOOL) != NO_TOOL:  # it times its bytes itself
             continue
         with suppress(ValueError):
+            if requests := known.get("transfer.requests"):
+                brief[cell.cell] = int(requests)
             streams = int(known.get("transfer.streams", "1"))
             if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:
                 short[cell.cell] = known["transfer.bytes"]
@@ -148,6 +153,17 @@ def burst(evidence: Evidence) -> Cautions:
         yield Caution(
             f"{count(len(runs), 'run')} moved {sizes} alone, less than a receiver may find in its"
             " buffer: the throughput is too high.",
+            evidence.labels_of(runs),
+            f"of {count(len(result.ok), 'ok run')}",
+        )
+    runs = result.ok[result.ok["cell"].isin(list(brief))]
+    if brief and "transactions" in runs:
+        seconds = runs["cell"].astype(str).map(brief).astype(float) / runs["transactions"]
+        runs, seconds = runs[seconds < BRIEF], seconds[seconds < BRIEF]
+    if len(runs):
+        yield Caution(
+            f"{count(len(runs), 'run')} had all requests answered within {seconds.min():.2g} s, of"
+            " which opening and closing the window are a part: the transactions are too few.",
             evidence.labels_of(runs),
             f"of {count(len(result.ok), 'ok run')}",
         )

@@ -88,15 +88,26 @@ def bare(record: Record) -> Record:
     return record
 
 
+def asking(record: Record) -> Record:
+    """Of requests, 1,000 a second."""
+    told = {"text": "", "value": 1000.0, "unit": "1/s"}
+    return record | {"captures": {"transactions": told}}
+
+
+def left_alone(record: Record) -> Record:
+    """As somebody else changes it in the middle."""
+    return change(record, settings__sender__mtu={"asked": "as_is", "read": "19"[record["run"] > 9]})
+
+
 BUFFER = {"asked": 4194304, "read": 425984}
 RENO, DEFAULT = congestion("reno", "cubic"), congestion("cubic or default", "bbr")
 CUT = {"cut": {"sender": 5.1, "receiver": 9.0}}
-PLACES = {
+PLACES: dict[str, str | tuple[str, ...]] = {
     "drift": "snd>rcv",
     "congestion": "",
     "no_cpu": "",
     "shared": "here>here",
-    "burst": "bytes=1M",
+    "burst": ("bytes=1M", "requests=10"),
 }
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
@@ -121,6 +132,8 @@ FAULTS = [
     ("missing", "1 of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "?"}))),
     ("no_demand", "of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "8Gb/s"}))),
     ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
+    ("burst", "of 20", Synth({"requests": ("10", "9000")}, pairs=TWO, edit=asking)),
+    ("setting", "read 1 and 9", Synth(pairs=TWO, edit=left_alone)),
     ("shared", "boot id", Synth()),
     ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),
     ("dependence", "rises over time", Synth(pairs=TWO, runs=20, drift=0.01, spread=0.001)),
