@@ -34,7 +34,7 @@ def parts(interval: Interval) -> tuple[str, str]:
     if not interval.known:
         runs = ", ".join(number(each) for each in interval.runs)
         return number(interval.mean), f"({runs})" if runs else ""
-    if interval.half_width == 0:
+    if interval.half_width <= abs(interval.mean) * 1e-12:  # what doubles round
         return number(interval.mean), "0"
     return _parts(interval, decimals(interval.half_width))
 

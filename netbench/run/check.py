@@ -58,7 +58,7 @@ def check(
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),
         *_settings(campaign, pool),
-        *check_overlap(campaign, [pool.holder(host).hello for host in campaign.roles]),
+        *check_overlap(campaign, [pool.host_worker(host).hello for host in campaign.roles]),
         *(boots.check() if boots and not pool.refused.keys() & pool.needing else ()),
         *warnings(campaign, pool, entries, look),
     ]

@@ -20,6 +20,9 @@ from netbench.tables.table_frames import units_of
 UNITS = "netbench.base.units"
 """The key in a file's metadata under which the units of metrics are, as JSON."""
 FORMULA = r"^\s*[=+\-@]"
+CONTROL = (  # as base.control_characters has it
+    r"[\x01-\x08\x0b-\x1f\x7f-\x{9f}\x{61c}\x{200e}\x{200f}\x{2028}-\x{202e}\x{2066}-\x{2069}]"
+)
 
 
 def write_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
@@ -48,11 +51,11 @@ def write_table(paths: Sequence[Path], table: str, file: Path) -> list[str]:
 
 
 def _for_spreadsheets(table: duckdb.DuckDBPyRelation) -> str:
-    """The columns of a table such that no text is taken for a formula."""
+    """The columns of a table such that no text is taken for a formula, or moves a terminal."""
     return ", ".join(
         f"CASE WHEN regexp_matches({name(column)}, '{FORMULA}') AND"
-        f" try_cast({name(column)} AS DOUBLE) IS NULL THEN '''' || {name(column)}"
-        f" ELSE {name(column)} END AS {alias}"
+        f" try_cast({name(column)} AS DOUBLE) IS NULL THEN '''' ELSE '' END"
+        f" || regexp_replace({name(column)}, '{CONTROL}', '\ufffd', 'g') AS {alias}"
         if str(kind) == "VARCHAR"
         else f"{name(column)} AS {alias}"
         for column, kind in zip(table.columns, table.types, strict=True)

@@ -34,7 +34,10 @@ def fails_once(record: dict[str, Any]) -> dict[str, Any]:
     if (record["cell"], record["pair"], record["block"]) != FAILED:
         return record
     kept = {"run", "cell", "pair", "block", "boot", "factors", "started", "schema", "control"}
-    return {k: v for k, v in record.items() if k in kept} | {"status": "failed", "reason": "=cut"}
+    return {k: v for k, v in record.items() if k in kept} | {
+        "status": "failed",
+        "reason": "=cut \x1b]52;c\x07",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +171,7 @@ def test_csv_holds_the_table_and_no_formula(made: Path, tmp_path: Path) -> None:
     assert [row["throughput"] for row in rows] == [
         "" if pd.isna(x) else repr(x) for x in expected["throughput"]
     ]
-    assert {row["reason"] for row in rows} == {"", "'=cut"}
+    assert {row["reason"] for row in rows} == {"", "'=cut \ufffd]52;c\ufffd"}
 
 
 def test_benchstat_s_lines_hold_each_run_that_counts(made: Path) -> None:

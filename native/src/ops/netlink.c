@@ -55,11 +55,11 @@ void nb_netlink_free(struct nb_netlink *netlink)
 	nb_writer_free(&netlink->answers);
 }
 
-static int open_socket(void)
+static int open_socket(int protocol)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 
 	if (fd < 0)
 		return -1;
@@ -161,7 +161,7 @@ static int take_messages(struct nb_netlink *netlink, const unsigned char *data, 
 
 static int ask_once(struct nb_netlink *netlink, unsigned char *data)
 {
-	int fd = open_socket(), more = -1, interrupted = 0, number;
+	int fd = open_socket(netlink->protocol), more = -1, interrupted = 0, number;
 
 	if (fd < 0)
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces by name, and requests to the kernel by rtnetlink(7): one request, all its answers,
+/* Interfaces by name, and requests to the kernel by netlink(7): one request, all its answers,
  * every length checked. */
 #ifndef NB_NETLINK_H
 #define NB_NETLINK_H
@@ -15,6 +15,7 @@ struct nb_netlink {
 	struct nb_writer request;
 	struct nb_writer answers; /* whole messages, each at a multiple of 4 */
 	char why[128];		  /* the kernel's own words on a request that failed, or "" */
+	int protocol;		  /* NETLINK_ROUTE, unless set after the request is begun */
 };
 
 /* Begin a request of that type; `head` is its fixed part. */

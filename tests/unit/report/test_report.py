@@ -228,6 +228,10 @@ def test_a_column_has_equally_many_digits_and_no_half_width_of_0(
     assert column_parts([Interval(5, mean, 0, 0, 0, half) for half in halves]) == told
 
 
+def test_what_doubles_round_is_no_half_width() -> None:
+    assert parts(Interval(5, 0.8, 0.8, 0.8, 3e-16, 3e-16)) == ("0.8000", "0")
+
+
 names = st.text("abcdefgh._ ", min_size=1, max_size=40).map(str.strip).filter(bool)
 
 
