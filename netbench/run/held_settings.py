@@ -224,7 +224,7 @@ class HeldSettings:
             both = zip(wanted, found, strict=True)
             on = {one.host: at for one, at in both if not side or side in one.sides}
             is_found = all(name in at.found for at in on.values())
-            is_found |= self._campaign.settings.get(key) == level
+            is_found |= level in map(self._campaign.settings.get, (key, name))
             if level.value != AS_IS and is_beside and is_found:
                 what = f"{key}: it reads {level} as it is, so there is nothing to compare"
                 raise SettingRefused(f"{' and '.join(on)}: {what}; give another level")

@@ -79,18 +79,22 @@ def test_each_setting_has_it(tmp_path: Path, key: str, level: str) -> None:
         assert {read(r, key) for r in changed} == {level} != as_is
 
 
-def test_beside_what_the_campaign_holds_it_is_that(tmp_path: Path) -> None:
+@pytest.mark.parametrize("side", ["", "sender."])
+def test_beside_what_the_campaign_holds_it_is_that(tmp_path: Path, side: str) -> None:
     key = "sysctl.net.ipv4.tcp_retries2"
     with made_lab("nbasis") as lab:
-        campaign = yaml.safe_dump({"settings": {key: 9}, "sweep": {key: ["as_is", 9, 12]}})
+        campaign = yaml.safe_dump(
+            {"settings": {key: 9}, "sweep": {f"{side}{key}": ["as_is", 9, 12]}}
+        )
         (tmp_path / "c.yaml").write_text(head(lab, "held") + TEXT + campaign)
         done = call("run", tmp_path / "c.yaml", "--results", tmp_path)
         sender = next(iter(lab.hosts.values()))
         assert inside(sender, "sysctl -n net.ipv4.tcp_retries2") == "15\n"
     records = stored_records(Path(done.stdout.splitlines()[-1]))
-    ok = {(r["factors"][key], read(r, key)) for r in records if r["status"] == "ok"}
+    levels = [(r["status"], r["factors"][f"{side}{key}"], r) for r in records]
+    ok = {(level, read(r, key)) for status, level, r in levels if status == "ok"}
     assert ok == {("as_is", "9"), ("12", "12")}
-    assert {r["factors"][key] for r in records if r["status"] == "refused"} == {"9"}
+    assert {level for status, level, _ in levels if status == "refused"} == {"9"}
 
 
 @pytest.mark.parametrize("key", ["net.ipv4.tcp_fastopen_key", "net/ipv6/conf/lo/stable_secret"])
