@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -21,6 +22,7 @@ from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
 BRIEF = 0.025  # seconds: opening and closing a window takes up to 0.25 ms
+BUSY = 0.5  # of the requests that may be under way: those that are, on average
 BURST = 64 << 20  # bytes of a stream: ten times what tcp_rmem lets a buffer hold
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {
@@ -133,9 +135,10 @@ def backlog(evidence: Evidence) -> Cautions:
 def burst(evidence: Evidence) -> Cautions:
     """A run bounded by bytes moved few: its window begins when the first read has returned, and
     what was read, and what had come meanwhile, counts in full. Or one bounded by requests asked
-    few: to open and close its window takes part of it.
+    few: its window is brief, or most of it has connections that begin or have ended.
     """
-    result, short, brief = evidence.result, dict[str, str](), dict[str, int]()
+    result, short = evidence.result, dict[str, str]()
+    asked, places = dict[str, int](), dict[str, int]()
     for cell in result.cells:
         known = {f"transfer.{key}": level for key, level in cell.factors.items()}
         known = {key: str(level) for key, level in {**(result.asked or {}), **known}.items()}
@@ -143,7 +146,9 @@ def burst(evidence: Evidence) -> Cautions:
             continue
         with suppress(ValueError):
             if requests := known.get("transfer.requests"):
-                brief[cell.cell] = int(requests)
+                asked[cell.cell] = int(requests)
+                each = (known.get(f"transfer.{key}", "1") for key in ("connections", "depth"))
+                places[cell.cell] = math.prod(map(int, each))
             streams = int(known.get("transfer.streams", "1"))
             if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:
                 short[cell.cell] = known["transfer.bytes"]
@@ -156,14 +161,17 @@ def burst(evidence: Evidence) -> Cautions:
             evidence.labels_of(runs),
             f"of {count(len(result.ok), 'ok run')}",
         )
-    runs = result.ok[result.ok["cell"].isin(list(brief))]
-    if brief and "transactions" in runs:
-        seconds = runs["cell"].astype(str).map(brief).astype(float) / runs["transactions"]
-        runs, seconds = runs[seconds < BRIEF], seconds[seconds < BRIEF]
+    runs = result.ok[result.ok["cell"].isin(list(asked))]
+    if asked and {"transactions", "latency"} <= {*runs}:
+        cells = runs["cell"].astype(str)
+        seconds = cells.map(asked).astype(float) / runs["transactions"]
+        under_way = runs["transactions"] * runs["latency"] * 1e-6  # Little's law
+        few = (seconds < BRIEF) | (under_way < cells.map(places).astype(float) * BUSY)
+        runs, seconds = runs[few], seconds[few]
     if len(runs):
         yield Caution(
-            f"{count(len(runs), 'run')} had all requests answered within {seconds.min():.2g} s, of"
-            " which opening and closing the window are a part: the transactions are too few.",
+            f"{count(len(runs), 'run')} asked few requests, within {seconds.min():.2g} s: opening"
+            " and closing the window, or connections that begin and end, are much of it.",
             evidence.labels_of(runs),
             f"of {count(len(result.ok), 'ok run')}",
         )

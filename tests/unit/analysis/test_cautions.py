@@ -90,8 +90,9 @@ def bare(record: Record) -> Record:
 
 def asking(record: Record) -> Record:
     """Of requests, 1,000 a second."""
-    told = {"text": "", "value": 1000.0, "unit": "1/s"}
-    return record | {"captures": {"transactions": told}}
+    values = {"transactions": (1000.0, "1/s"), "latency": (900.0, "µs")}
+    told = {name: {"text": "", "value": v, "unit": unit} for name, (v, unit) in values.items()}
+    return record | {"captures": told}
 
 
 def left_alone(record: Record) -> Record:
@@ -107,8 +108,9 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "congestion": "",
     "no_cpu": "",
     "shared": "here>here",
-    "burst": ("bytes=1M", "requests=10"),
+    "burst": ("bytes=1M", "requests=10", "connections=2"),
 }
+MANY = {"requests": ("9000",)}
 FAULTS = [
     ("outlier", "run 6: ", Synth(pairs=TWO, edit=slow)),
     ("drift", "Kendall", Synth(pairs=TWO, runs=20, drift=0.1)),
@@ -133,6 +135,7 @@ FAULTS = [
     ("no_demand", "of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "8Gb/s"}))),
     ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
     ("burst", "of 20", Synth({"requests": ("10", "9000")}, pairs=TWO, edit=asking)),
+    ("burst", "of 20", Synth({"connections": ("1", "2")} | MANY, pairs=TWO, edit=asking)),
     ("setting", "read 1 and 9", Synth(pairs=TWO, edit=left_alone)),
     ("shared", "boot id", Synth()),
     ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),
