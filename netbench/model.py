@@ -226,6 +226,16 @@ class Transfer:
         """Whether it is of requests, not of bulk."""
         return self.send in ("request", "connect")
 
+    @property
+    def requests(self) -> int | None:
+        """How many bound a run of requests, where they do: of connections that stay the engine
+        counts their bytes.
+        """
+        if self.bytes is None or not self.asks:
+            return None
+        size = int(self.options.get("request", 1)) if self.send == "request" else 1
+        return self.bytes // size
+
 
 @dataclass(frozen=True)
 class Factor:

@@ -173,8 +173,7 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate",), "expected a rate of requests such as 10000/s"
     if "requests" in written and "request_rate" in transfer.options:
         yield ("requests", "rate"), "an open loop goes on for a time, expected a duration"
-    size = int(transfer.options.get("request", 1)) if transfer.send == "request" else 1
-    if transfer.bytes and transfer.bytes // size % transfer.streams:
+    if (transfer.requests or 0) % transfer.streams:
         expected = f"expected a multiple of connections ({transfer.streams})"
         yield ("requests",), f"each connection has as many requests, {expected}"
     if "arrivals" in transfer.options and "request_rate" not in transfer.options:

@@ -378,9 +378,8 @@ class Plan:
 def run_seconds(unit: Unit) -> float:
     """Estimated time of one run of a unit."""
     transfer = unit.cell.transfer
-    if transfer.bytes is not None and transfer.asks:
-        size = int(transfer.options.get("request", 1)) if transfer.send == "request" else 1
-        seconds = transfer.bytes / size / ASSUMED_REQUESTS_PER_SECOND
+    if transfer.requests is not None:
+        seconds = transfer.requests / ASSUMED_REQUESTS_PER_SECOND
         return transfer.warmup / 1e9 + seconds + OVERHEAD_SECONDS
     if transfer.bytes is not None:
         speed = transfer.rate / 8 if transfer.rate else ASSUMED_BYTES_PER_SECOND

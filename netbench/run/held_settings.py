@@ -108,6 +108,12 @@ class HeldSettings:
         self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
         self._learnt: dict[str, dict[Operation, str]] = {}  # by host
         self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
+        self._as_is = {  # keys of which some cell leaves a host as it is
+            key
+            for cell in campaign.cells
+            for key, level in cell.settings.items()
+            if level.value == AS_IS
+        }
         self._number_lock, self._taking = threading.Lock(), threading.Lock()
         self._last_change = journal.last_number(Change)
 
@@ -195,37 +201,30 @@ class HeldSettings:
         wanted = levels_of(self._campaign, unit)
         hosts = [(self.of(one.host), one.layers) for one in wanted]
         beside = self._beside(unit, [host for host, _ in hosts])
-        found = hold_all(hosts, beside, alone=self._looks_beside())
+        # What others hold would be taken for what these have, or a program's mark not be seen.
+        alone = bool(self._as_is or self._campaign.commands)
+        found = hold_all(hosts, beside, alone)
         for one, held in zip(wanted, found, strict=True):
             moved |= {f"{one.host}.{name}": values for name, values in held.moved.items()}
             asked = ChainMap(*map(dict, one.layers))
             read = {key: SettingNote(asked[key].value, level) for key, level in held.levels.items()}
             notes |= dict.fromkeys(one.sides, read)
         self._applied[unit.pair.name] = Settings(notes["sender"], notes["receiver"], moved)
-        self._refuse_found(unit, wanted, found)
+        self._refuse_equal(unit, wanted, found)
 
-    def _looks_beside(self) -> bool:
-        """Whether what other hosts of a kernel hold may be taken for what a unit's hosts have:
-        where they are left as they are, or programs that nobody knows change them.
-        """
-        cells = self._campaign.cells
-        levels = (level.value for cell in cells for level in cell.settings.values())
-        return bool(self._campaign.commands) or AS_IS in levels
-
-    def _refuse_found(
+    def _refuse_equal(
         self, unit: Unit, wanted: Sequence[HostLevels], found: Sequence[Held]
     ) -> None:
         """Errors: SettingRefused where a level is compared with what hosts have as they are, and
         all have it so.
         """
         for key, level in unit.cell.settings.items():
-            cells, (side, name) = self._campaign.cells, side_of(key)
-            is_beside = any(cell.settings.get(key, level).value == AS_IS for cell in cells)
+            side, name = side_of(key)
             both = zip(wanted, found, strict=True)
             on = {one.host: at for one, at in both if not side or side in one.sides}
-            is_found = all(name in at.found for at in on.values())
-            is_found |= level in map(self._campaign.settings.get, (key, name))
-            if level.value != AS_IS and is_beside and is_found:
+            is_equal = all(name in at.unchanged for at in on.values())
+            is_equal |= level in map(self._campaign.settings.get, (key, name))
+            if level.value != AS_IS and key in self._as_is and is_equal:
                 what = f"{key}: it reads {level} as it is, so there is nothing to compare"
                 raise SettingRefused(f"{' and '.join(on)}: {what}; give another level")
 

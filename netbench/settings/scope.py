@@ -75,12 +75,12 @@ class Layer:
 @dataclass(frozen=True)
 class Held:
     """What a host reads while it holds its settings, by setting, and what else moved with them.
-    `found`: the settings that it had so without a change.
+    `unchanged`: the settings that it had so already.
     """
 
     levels: Mapping[str, str]
     moved: Moved
-    found: frozenset[str]
+    unchanged: frozenset[str]
 
 
 class HostSettings:

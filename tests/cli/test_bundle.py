@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -132,3 +133,10 @@ def test_a_form_s_option_may_be_anywhere(
     done = call("export", *(places.get(word, word) for word in words))
     assert (done.returncode, done.stderr) == (0, "")
     assert file.read_text().count("BenchmarkRun") == 6
+
+
+def test_a_draft_that_a_kill_left_is_no_result(tmp_path: Path) -> None:
+    result = made(tmp_path)
+    shutil.copytree(result, result.with_name(f".{result.name}.new"))
+    listed = json.loads(call("list", "results", "--results", tmp_path, "--json").stdout)
+    assert len(listed) == 1

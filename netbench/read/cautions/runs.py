@@ -22,7 +22,7 @@ from netbench.read.stack import Runs
 from netbench.stats.series import outliers
 
 BRIEF = 0.025  # seconds: opening and closing a window takes up to 0.25 ms
-BUSY = 0.5  # of the requests that may be under way: those that are, on average
+BUSY = 0.3  # of the requests that may be under way: those that are, on average
 BURST = 64 << 20  # bytes of a stream: ten times what tcp_rmem lets a buffer hold
 NEAR = 0.01  # a run that is as near to the median matters to nobody
 REMEDIES = {

@@ -108,7 +108,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "congestion": "",
     "no_cpu": "",
     "shared": "here>here",
-    "burst": ("bytes=1M", "requests=10", "connections=2"),
+    "burst": ("bytes=1M", "requests=10", "connections=4"),
 }
 MANY = {"requests": ("9000",)}
 FAULTS = [
@@ -135,7 +135,7 @@ FAULTS = [
     ("no_demand", "of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "8Gb/s"}))),
     ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
     ("burst", "of 20", Synth({"requests": ("10", "9000")}, pairs=TWO, edit=asking)),
-    ("burst", "of 20", Synth({"connections": ("1", "2")} | MANY, pairs=TWO, edit=asking)),
+    ("burst", "of 20", Synth({"connections": ("1", "4")} | MANY, pairs=TWO, edit=asking)),
     ("setting", "read 1 and 9", Synth(pairs=TWO, edit=left_alone)),
     ("shared", "boot id", Synth()),
     ("no_cpu", "no CPU metric", Synth(pairs=TWO, edit=bare)),
