@@ -229,6 +229,10 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 		nb_phase_enter(run, NB_CLOSED);
 		return NB_EVENT_CLOSE;
 	}
+	if (run->second_at && now >= run->second_at) {
+		run->second_at += NB_SECOND;
+		nb_run_second(run, now);
+	}
 	if (run->sample_at && now >= run->sample_at) {
 		run->sample_at = now + run->job.sample;
 		nb_window_sample(&run->window, now);
@@ -271,6 +275,7 @@ uint64_t nb_run_due(const struct nb_run *run)
 	due = sooner(due, run->warm_at);
 	due = sooner(due, run->close_at);
 	due = sooner(due, run->sample_at);
+	due = sooner(due, run->second_at);
 	due = sooner(due, run->kill_at);
 	if (run->phase == NB_WAITING && run->job.await_port) /* no event tells that it listens */
 		due = sooner(due, nb_now() + 2000000);

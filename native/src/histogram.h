@@ -7,7 +7,7 @@
 #ifndef NB_HISTOGRAM_H
 #define NB_HISTOGRAM_H
 
-#include <stdint.h>
+#include "flow.h"
 
 enum { NB_BUCKET_BITS = 7, NB_BUCKETS_EACH = 1 << NB_BUCKET_BITS };
 enum {
@@ -16,8 +16,8 @@ enum {
 enum { NB_BUCKETS = NB_BUCKET_POWERS * NB_BUCKETS_EACH };
 
 struct nb_histogram {
-	uint64_t count, sum, most; /* of all that was added, exactly */
-	uint64_t buckets[NB_BUCKETS];
+	_Atomic uint64_t count, sum, most; /* of all that was added, exactly */
+	_Atomic uint64_t buckets[NB_BUCKETS];
 };
 
 static inline uint32_t nb_bucket(uint64_t ns)
@@ -30,10 +30,11 @@ static inline uint32_t nb_bucket(uint64_t ns)
 
 static inline void nb_histogram_add(struct nb_histogram *histogram, uint64_t ns)
 {
-	histogram->count++;
-	histogram->sum += ns;
-	histogram->most = ns > histogram->most ? ns : histogram->most;
-	histogram->buckets[nb_bucket(ns)]++;
+	nb_add(&histogram->count, 1);
+	nb_add(&histogram->sum, ns);
+	if (ns > atomic_load_explicit(&histogram->most, memory_order_relaxed))
+		atomic_store_explicit(&histogram->most, ns, memory_order_relaxed);
+	nb_add(&histogram->buckets[nb_bucket(ns)], 1);
 }
 
 enum { NB_LATENCY, NB_SERVICE, NB_LATENESS, NB_LATENCIES };

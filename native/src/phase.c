@@ -37,6 +37,7 @@ static void set_times(struct nb_run *run)
 		run->close_at = opened + run->job.duration;
 	if (run->window.samples_room)
 		run->sample_at = opened + run->job.sample;
+	run->second_at = nb_run_asks(run) ? opened + NB_SECOND : 0;
 	if (run->sample_at && run->job.report)
 		run->report_at = opened + run->job.report;
 }
@@ -70,7 +71,7 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next)
 		break;
 	case NB_CLOSED:
 		nb_window_snapshot(&run->window, NB_EDGE_CLOSE);
-		run->sample_at = 0;
+		run->sample_at = run->second_at = 0;
 		nb_run_control_move(&run->control, NB_GATE_DRAIN);
 		break;
 	case NB_DONE:

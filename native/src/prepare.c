@@ -164,6 +164,7 @@ int nb_run_free(struct nb_run *run)
 	for (size_t i = 0; i < run->flows_count; i++)
 		nb_flow_close(&run->flows[i]);
 	nb_tool_free(&run->tool);
+	nb_writer_free(&run->seconds);
 	nb_run_control_close(&run->control);
 	free(run->flows);
 	free(run);

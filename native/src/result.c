@@ -201,19 +201,31 @@ static uint32_t add_up(const struct nb_flow *flows, size_t streams, int which, u
 	return used;
 }
 
-/* A vector for each histogram that counted some, of all threads: count, sum and most, then the
- * numbers of buckets that hold some, each with how many. */
-static void put_latencies(const struct nb_flow *flows, size_t streams, struct nb_writer *writer)
+/* A vector for a histogram of all threads: count, sum and most, then the numbers of buckets that
+ * hold some, each with how many. */
+static void put_histogram(const struct nb_run *run, int which, int readback, uint64_t ns,
+			  struct nb_writer *writer)
 {
-	for (int which = 0; which < NB_LATENCIES; which++) {
-		uint64_t *numbers = calloc(3 + 2 * NB_BUCKETS, sizeof(*numbers));
-		uint32_t used = numbers ? add_up(flows, streams, which, numbers) : 0;
+	uint64_t *numbers = calloc(3 + 2 * NB_BUCKETS, sizeof(*numbers));
+	uint32_t used = numbers ? add_up(run->flows, run->flows_count, which, numbers) : 0;
 
-		if (numbers && (numbers[0] || which == NB_LATENCY))
-			nb_put_numbers(writer, nb_row_of(&nb_readbacks[LATENCY_ROWS[which]]),
-				       NB_EDGE_DRAINED, 0, numbers, used);
-		free(numbers);
-	}
+	if (numbers && (numbers[0] || which == NB_LATENCY))
+		nb_put_numbers(writer, nb_row_of(&nb_readbacks[readback]), NB_EDGE_DRAINED, ns,
+			       numbers, used);
+	free(numbers);
+}
+
+int nb_run_asks(const struct nb_run *run)
+{
+	return run->job.role == NB_ROLE_SEND && run->job.method->flags & NB_REQUESTS;
+}
+
+void nb_run_second(struct nb_run *run, uint64_t now)
+{
+	if (run->seconds.used < NB_SECONDS_BYTES)
+		put_histogram(run, NB_LATENCY, NB_READBACK_SECOND, now, &run->seconds);
+	else
+		run->second_at = 0;
 }
 
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)
@@ -231,8 +243,10 @@ int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error 
 		/* a connection that is still pending has sent no token */
 		put_number(writer, NB_READBACK_REJECTED, NB_EDGE_DRAINED,
 			   run->listener.rejected_connections + run->listener.pending_count);
-	if (run->job.role == NB_ROLE_SEND && run->job.method->flags & NB_REQUESTS)
-		put_latencies(run->flows, run->flows_count, writer);
+	if (nb_run_asks(run))
+		for (int which = 0; which < NB_LATENCIES; which++)
+			put_histogram(run, which, LATENCY_ROWS[which], 0, writer);
+	nb_put(writer, run->seconds.data, run->seconds.used);
 	put_number(writer, NB_READBACK_LOST, NB_EDGE_DRAINED, run->window.samples_lost);
 	put_number(writer, NB_READBACK_SILENCE, NB_EDGE_DRAINED, run->silence);
 	if (run->tool.pid)

@@ -51,6 +51,7 @@ const struct nb_field nb_readbacks[] = {
 	AT(SERVICE) = { "service", "likewise, from the actual start", HISTOGRAM },
 	AT(LATENESS) = { "lateness", "likewise, how much later than it could a request began",
 		HISTOGRAM },
+	AT(SECOND) = { "latency_second", "likewise, after each second of the window", HISTOGRAM },
 	AT(SINK_DEVICE) = { "sink_device", "device of the file that is written", STREAM },
 	AT(SINK_INODE) = { "sink_inode", "inode of the file that is written", STREAM },
 	AT(STATUS) = { "tool_status",

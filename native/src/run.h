@@ -17,7 +17,8 @@
 #include "tool.h"
 #include "wire.h"
 
-enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
+enum { NB_RUN_FDS = NB_PENDING_MAX + 8, NB_SECOND = 1000000000 };
+enum { NB_SECONDS_BYTES = 3 * 1024 * 1024 }; /* of latencies by second: some 300 of these */
 
 enum nb_phase {
 	NB_PREPARED = 0, /* before GO */
@@ -48,7 +49,9 @@ struct nb_run {
 	uint64_t sample_at;
 	uint64_t report_at; /* when samples are sent next; 0: with the result */
 	size_t samples_sent;
-	uint64_t silence; /* the longest time in which the controller sent nothing, in ns */
+	uint64_t second_at;	  /* when latencies are told next, 0: at no time */
+	struct nb_writer seconds; /* what was told of them, for the result */
+	uint64_t silence;	  /* the longest time in which the controller sent nothing, in ns */
 	struct nb_residence residence;
 	/* of each stream: so many must have arrived before the window opens */
 	uint64_t warmup_bytes[NB_STREAMS_MAX];
@@ -104,6 +107,9 @@ int nb_phase_enter(struct nb_run *run, enum nb_phase next);
 void nb_run_readbacks(const struct nb_run *run, struct nb_writer *writer);
 /* What EDGE(WARM) carries besides the edge: bytes of each stream. */
 void nb_run_warmup_bytes(const struct nb_run *run, struct nb_writer *writer);
+/* Whether requests are sent; their latencies until now are kept for the result. */
+int nb_run_asks(const struct nb_run *run);
+void nb_run_second(struct nb_run *run, uint64_t now);
 /* The result of a finished run. */
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error);
 /* Write samples that were not sent until the payload is large enough; returns whether there are

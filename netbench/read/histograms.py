@@ -31,6 +31,28 @@ def latencies(result: Result, rows: Rows) -> tuple[Histogram | None, int]:
     return Histogram.merged(parts) if parts else None, len(found) - len(parts)
 
 
+def by_second(result: Result, rows: Rows) -> list[list[float]]:
+    """Of each second of the windows of some runs the p99 in µs of what was answered in it, of each
+    run in which it has one; nothing where windows are no longer than that. Errors: StoreError.
+    """
+    found: list[list[float]] = []
+    for run in counting(result.runs)["run"].iloc[rows]:
+        file = result.path / "samples" / f"{run:06.0f}.jsonl"
+        lines = JsonLines(file, 2) if file.exists() else ()
+        seconds = (numbered for numbered in lines if b'"second"' in numbered[1])
+        for second, (number, line) in enumerate(seconds):
+            try:
+                kept = json.loads(line)["requests"]
+                buckets = sorted(zip(kept["bucket"], kept["count"], strict=True))
+                whole = sum(kept["count"]), 0, round(sum(bounds(buckets[-1][0]))) if buckets else 0
+                p99 = Histogram(*whole, buckets).quantile(0.99)
+            except (ValueError, TypeError, KeyError, OverflowError) as error:
+                raise flawed(f"{file}:{number}", "a histogram", error) from error
+            found += [[] for _ in range(second + 1 - len(found))]
+            found[second] += [] if p99 is None else [p99 / 1e3]
+    return found
+
+
 def _of_run(file: Path, mean: float, most: float) -> Histogram | None:
     """The histogram of a run in its file of samples, with its mean and longest in µs."""
     for number, line in JsonLines(file, 2) if file.exists() else ():

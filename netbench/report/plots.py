@@ -32,7 +32,7 @@ from netbench.report.label import label_of
 from netbench.report.numbers import share
 from netbench.report.phrases import in_short_of
 from netbench.report.source import Source
-from netbench.stats.intervals import Interval
+from netbench.stats.intervals import Interval, mean_interval
 from netbench.stats.words import percent
 
 # Importing reads the `matplotlibrc` of the working directory, which may be anybody's, or a pipe.
@@ -42,6 +42,7 @@ with chdir("/") if os.path.lexists("matplotlibrc") else nullcontext():
     from matplotlib.axes import Axes as Axes  # others name the type through this file
     from matplotlib.figure import Figure
     from matplotlib.text import Text
+    from matplotlib.ticker import LogLocator, MaxNLocator
 
 Make = Callable[[float], Axes]
 LABELLED = (
@@ -206,6 +207,20 @@ def quantiles(source: Source, make: Make = new_axes) -> Axes:
     return _of_latency(source, axes, "share of requests")
 
 
+def seconds(source: Source, make: Make = new_axes) -> Axes:
+    """A curve a cell: the p99 of what was answered in each second of the window, means over runs,
+    with the intervals of these as a band.
+    """
+    axes, level = make(2 * FLAT), source.result.repeat.confidence
+    for cell, found in source.by_second[:CURVES]:
+        known = [(second, of) for second, of in enumerate(found, 1) if of]
+        intervals = [mean_interval(np.array(of), level) for _, of in known]
+        label = f"{' · '.join(source.key(cell)) or cell.cell}, n={cell.n}"
+        _banded(axes, [second for second, _ in known], intervals, label=label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return _of_latency(source, axes, "second of the window")
+
+
 def load(source: Source, make: Make = new_axes) -> Axes:
     """A curve for each combination of other levels: p50 (dashed) and p99 by the requests that were
     due in a second, means over runs, with their intervals as bands; a ring is around the knee.
@@ -238,7 +253,9 @@ def _banded(axes: Axes, at: Sequence[float], intervals: Sequence[Interval], **lo
 def _of_latency(source: Source, axes: Axes, across: str) -> Axes:
     """The axes with latencies upwards, on a logarithmic scale."""
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.12g}")
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        formatted(lambda value, _: f"{value:.12g}")
     level = share(source.result.repeat.confidence)
     axes.set_xlabel(f"{across}; bands are {level} intervals")
     axes.set_ylabel("latency [µs]")
@@ -323,6 +340,7 @@ _KINDS: Mapping[str, Callable[[Source, Plot], Axes]] = {
     "means": lambda source, plot: means(source, plot.metric),
     "order": lambda source, plot: order(source, plot.metric),
     "quantiles": lambda source, plot: quantiles(source),
+    "seconds": lambda source, plot: seconds(source),
     "load": lambda source, plot: load(source),
     "ratios": _ratios,
     "fleet": lambda source, plot: source.add_on.spread(source.fleets[plot.metric][plot.number]),
@@ -352,6 +370,12 @@ class Plots:
         """Latencies of each cell by the share of requests. Errors: ReportError without any."""
         self._known("p50")
         return self._titled(quantiles(self._source, _on(ax)))
+
+    def seconds(self, ax: Axes | None = None) -> Axes:
+        """p99 by second of the window. Errors: ReportError where no window is longer than one."""
+        if not self._source.by_second:
+            raise ReportError("no run has requests in several seconds: `duration: 10s`")
+        return self._titled(seconds(self._source, _on(ax)))
 
     def load(self, ax: Axes | None = None) -> Axes:
         """p50 and p99 by the requests offered, with the knee. Errors: ReportError where no rate of

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from netbench.read import offered
 from netbench.read.cautions.rule import Caution, Seen, cautions, observe
-from netbench.read.cells import CellResult, cells_of
+from netbench.read.cells import CellResult, cells_of, rows_by_cell
 from netbench.read.compare import in_result
 from netbench.read.control import controls, in_places_of, marked
 from netbench.read.grounds import grounded, with_processes
+from netbench.read.histograms import by_second
 from netbench.read.load import load
 from netbench.read.load_curves import LoadCurve, load_curves
 from netbench.read.metrics import METRICS
@@ -151,6 +152,18 @@ class Source:
             if kept := {name: family for name, family in families.items() if family}:
                 found[factor] = kept
         return found
+
+    @cached_property
+    def by_second(self) -> list[tuple[CellResult, list[list[float]]]]:
+        """The cells whose runs have requests in several seconds, and of each second the p99 of each
+        run that has one. Errors: StoreError.
+        """
+        if "p99" not in self.result.metrics:
+            return []
+        rows = rows_by_cell(self.result.ok)
+        asked = [cell for cell in self.cells if "p99" in cell.intervals]
+        found = [(cell, by_second(self.result, rows[cell.place])) for cell in asked]
+        return [(cell, seconds) for cell, seconds in found if any(seconds[1:])]
 
     @property
     def several(self) -> bool:

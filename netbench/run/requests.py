@@ -4,17 +4,20 @@ themselves, which are kept beside the record.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from netbench.base.errors import EngineError
-from netbench.engine.binding import Code
+from netbench.engine.binding import Code, Vector
 from netbench.model import Transfer
 from netbench.result.record import Capture, Proof, ProofCounters, SideCounters
 from netbench.stats.histogram import Histogram
 
 KINDS = {"latency": "", "service": "service_", "lateness": "lateness_"}
 """Histograms as a worker calls them -> how the names of their metrics begin."""
+LONGEST = 2 * 10**9
+"""ns from the last second that was told to the end of a window, where all were told."""
 OF_SERVICE = ("p50", "p99", "latency")
 """Of the service time of an open loop fewer numbers are told; the lateness judges each latency."""
 
@@ -33,10 +36,15 @@ def check_counts(transfer: Transfer, proof: Proof) -> None:
 
 
 def measured(
-    transfer: Transfer, read: Mapping[str, Any], client: SideCounters, proof: ProofCounters
+    transfer: Transfer,
+    read: Mapping[str, Any],
+    client: SideCounters,
+    proof: ProofCounters,
+    seconds: Sequence[Vector] = (),
 ) -> tuple[dict[str, Capture], list[Mapping[str, Any]]]:
     """Metrics, and lines of samples, of what a client has read back. Nothing of bulk. Transactions
     are what was answered within the window; of an open loop `offered` is what was due in it.
+    `seconds`: histograms as they were after each second of the window.
     """
     asked = [kind for kind in KINDS if transfer.asks and kind in read]
     if any(read[kind] is None for kind in asked):
@@ -65,4 +73,23 @@ def measured(
             ("count", [number for _, number in of.buckets]),
         )
     }
-    return {name: Capture("", value, unit) for name, (value, unit) in metrics.items()}, [line]
+    counted = [(second.ns, second.numbers) for second in seconds]
+    if counted and line["ns"] - counted[-1][0] < LONGEST:
+        counted.append((line["ns"], read["latency"]))
+    captures = {name: Capture("", value, unit) for name, (value, unit) in metrics.items()}
+    return captures, [line, *_by_second(counted)]
+
+
+def _by_second(counted: Sequence[tuple[int, Sequence[int | None]]]) -> Iterator[Mapping[str, Any]]:
+    """A line for each second of a window, of what was answered in it; what is answered when the
+    window has closed is of the last.
+    """
+    buckets = [Counter(dict(zip(of[3::2], of[4::2], strict=True))) for _, of in counted]
+    for (ns, _), before, after in zip(counted, [Counter(), *buckets], buckets, strict=False):
+        answered = after - before
+        yield {
+            "side": "sender",
+            "edge": "second",
+            "ns": ns,
+            "requests": {"bucket": [*answered], "count": [*answered.values()]},
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -320,6 +321,23 @@ def test_its_report_averages_none_of_it(result: Path) -> None:
     assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
     told = " ".join(call("report", "--full", result).stdout.split())
     assert "12 runs and 3 of the baseline again (1 control)" in told
+
+
+def test_each_second_of_a_window_has_its_histogram(tmp_path: Path) -> None:
+    """Which together are that of the run."""
+    asked = "transfer: {request: 9, response: 9, connections: 4, duration: 2200ms}\n"
+    ended, _ = run(f"{BASE}{asked}", tmp_path)
+    lines = (ended.path / "samples/000001.jsonl").read_text().splitlines()
+    kept = [json.loads(line) for line in lines if '"requests"' in line]
+    (whole,) = (line["requests"] for line in kept if line["edge"] == "drained")
+    seconds = [line for line in kept if line["edge"] == "second"]
+    assert len({line["ns"] for line in seconds}) == 3
+    total = Counter[int]()
+    for of in (line["requests"] for line in seconds):
+        assert of["count"]
+        total.update(dict(zip(of["bucket"], of["count"], strict=True)))
+    assert total == dict(zip(whole["latency_bucket"], whole["latency_count"], strict=True))
+    assert build(ended.path).source.by_second
 
 
 def test_an_open_loop_has_a_curve_and_its_histograms_are_exported(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ def cells(source: Source) -> Section:
     if "p50" in source.result.metrics and any("p90" in c.intervals for c in source.cells):
         curves = "Latency by the share of requests: means over runs, intervals as bands"
         blocks.append(Plot("quantiles", "p50", curves))
+    if source.by_second:
+        what = "p99 of what was answered in each second of the window: means over runs, intervals"
+        blocks.append(Plot("seconds", "p99", f"{what} as bands"))
     drawn = [source.result.describe(name) for name in _telling(source, source.result.units)]
     for metric in drawn:
         caption = f"{metric.title}: every run (dots), mean and interval"

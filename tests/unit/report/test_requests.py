@@ -126,6 +126,24 @@ def test_the_drawing_has_the_frames_numbers(tmp_path: Path) -> None:
         netbench.load(made(tmp_path / "closed", wait=("epoll",))[1]).plot.load()
 
 
+def test_each_second_has_the_p99_of_its_requests(tmp_path: Path) -> None:
+    """Means over runs; none where too few requests have one."""
+    asked, folder = made(tmp_path / "r", rate=("1000/s",))
+    with pytest.raises(ReportError, match="no run has requests in several seconds"):
+        netbench.load(folder).plot.seconds()
+    parts = {run: np.split(values, [500, 1500]) for run, values in asked.values.items()}
+    for run, seconds in parts.items():
+        with (folder / f"samples/{run:06}.jsonl").open("a") as file:
+            for values in seconds:
+                bucket, count = zip(*counted(values).buckets[::-1], strict=True)
+                requests = {"bucket": bucket, "count": count}
+                file.write(json.dumps({"edge": "second", "ns": 1, "requests": requests}) + "\n")
+    (line,) = netbench.load(folder).plot.seconds().lines
+    known = [np.quantile(each[1], 0.99, method="median_unbiased") for each in parts.values()]
+    assert line.get_xydata() == pytest.approx(np.array([[2, np.mean(known) / 1e3]]), rel=8e-3)
+    assert 'class="seconds"' in html.render(build(folder))
+
+
 def test_the_table_has_the_frames_numbers(tmp_path: Path) -> None:
     _, folder = made(tmp_path / "r")
     report, cells = build(folder), netbench.load(folder).cells.set_index(["metric", "rate"])
