@@ -394,6 +394,8 @@ def _transfer_cell(words: Sequence[str]) -> Iterator[tuple[Campaign, ChannelFact
             f" {' and '.join(destinations)}"
         )
     name = _SCHEME_OR_PORT.sub("", destinations[0]).rpartition("@")[2]
+    if ":" in name:  # an IPv6 address
+        name = "there"
     hosts = {"here": "local", name: {"ssh": destinations[0]}}
     keys.insert(0, f"hosts={json.dumps(hosts)}")
     cell = campaign.transfer_cell(keys)

@@ -50,13 +50,18 @@ class Future(Protocol):
     def done(self) -> bool:
         """Whether it is over."""
 
+    def cancel(self) -> object:
+        """See that it is not begun, where it waits for a place."""
+
     def result(self, timeout: float) -> int:
         """The exit status of the part's controller. Errors: whatever became of it."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where tasks run: how many at once, how one is begun, and whether it can still be told of."""
+    """Where tasks run: how many at once (0: they wait for some), how one is begun, and whether it
+    can still be told of.
+    """
 
     number: int
     submit: Callable[[PartTask], Future]
@@ -112,8 +117,9 @@ def run(
     most = parts or most_parts(campaign)
     with _on_dask(scheduler, insecure) if scheduler is not None else _here(most) as places:
         folder = _prepared(final, campaign)
-        parts = parts or min(most, places.number)
-        progress.say(f"{parts} parts below {folder}")
+        parts = parts or min(most, places.number or most)
+        wait = "" if places.number else f", which wait for a worker to join {scheduler}"
+        progress.say(f"{count(parts, 'part')} below {folder}{wait}")
         engine = _Engine(places, folder, parts, progress)
         is_interrupted = not engine.run()
     return _joined(engine.parts, final, is_interrupted)
@@ -160,8 +166,8 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
         raise RequestError(
-            f"no Dask scheduler answers at {scheduler}: {error}; start one with `dask scheduler`,"
-            " and give its address, such as tls://HOST:8786"
+            f"no Dask scheduler answers at {scheduler}: {error}; see that one runs there (`dask"
+            " scheduler`), and, for tls://, that each file that Dask's configuration names is there"
         ) from error
 
     def submit(task: PartTask) -> Future:
@@ -171,7 +177,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
 
     try:
         threads: Mapping[str, int] = client.nthreads()
-        yield Places(sum(threads.values()) or 1, submit, lambda: client.status == "running")
+        yield Places(sum(threads.values()), submit, lambda: client.status == "running")
     finally:
         client.close(timeout=5)
 
@@ -284,6 +290,9 @@ class _Engine:
         no lease.
         """
         write_state(self._folder, STOP)
+        for part in self.parts:
+            if part.future:
+                part.future.cancel()
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline and any(self._lives(part) for part in self.parts):
             time.sleep(LOOK_SECONDS)

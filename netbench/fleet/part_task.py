@@ -26,6 +26,7 @@ from pathlib import Path
 
 from netbench.base.errors import RequestError, StoreError
 from netbench.base.opening import make_folder, open_inside, write_new
+from netbench.base.ownership import refuse_exchangeable, refuse_foreign
 
 CAMPAIGN, STATE, LEASE, PROGRESS = "campaign.yaml", "state", "lease", "progress.txt"
 RUN, STOP = "run\n", "stop\n"
@@ -84,6 +85,14 @@ def run_part(task: PartTask) -> int:
             f"part {task.label}: netbench is {mine} here and {task.version} where"
             " the campaign was started; install the same version"
         )
+    try:
+        refuse_exchangeable(Path(task.folder))  # a campaign is code
+        refuse_foreign(Path(task.folder) / CAMPAIGN)
+    except (OSError, StoreError) as error:
+        raise RequestError(
+            f"part {task.label}: {error}; on {socket.gethostname()} its folder is not what it is"
+            " where the campaign was started: name one that all see with --results"
+        ) from error
     make_folder(task.own, 0o755)
     try:
         made = task.own / f"attempt-{task.attempt}"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from netbench.base.names import AS_IS
 from netbench.base.units import listed
 from netbench.facts import comparison
 from netbench.read.compare import Place
@@ -46,7 +47,7 @@ class Matching:
 class Difference:
     """A fact that must match, or a key of the campaign, and what it is in each result."""
 
-    where: str  # hosts, or `campaign`
+    where: str  # hosts, a side, or `campaign`
     what: str
     a: str
     b: str
@@ -138,7 +139,7 @@ def differences(a: Result, b: Result) -> list[Difference]:
         Difference(", ".join(hosts), name, *comparison.shortened(x, y))
         for (name, x, y), hosts in hosts_of.items()
     ]
-    return [*of_facts, *_words(a, b)]
+    return [*of_facts, *_found(a, b), *_words(a, b)]
 
 
 def _hosts(a: Result, b: Result) -> Collection[tuple[str, str]]:
@@ -154,6 +155,20 @@ def _known(result: Result, host: str) -> dict[str, str]:
         for name, value in entry.known.items():
             values.setdefault(name, set()).add(value)
     return {name: " or ".join(sorted(each)) for name, each in values.items()}
+
+
+def _found(a: Result, b: Result) -> Iterator[Difference]:
+    """Settings that both leave as they are, and which read otherwise."""
+    reads: tuple[dict[str, set[str]], ...] = ({}, {})
+    for result, of in zip((a, b), reads, strict=True):
+        for r in result.readbacks:
+            if r.asked == AS_IS:
+                of.setdefault(f"{r.side}.{r.name}", set()).add(r.read)
+    for key in (key for key in reads[0] if key in reads[1]):
+        one, two = (" or ".join(sorted(of[key])) for of in reads)
+        if one != two:
+            side, _, name = key.partition(".")
+            yield Difference(side, f"{name} {AS_IS}", one, two)
 
 
 def _words(a: Result, b: Result) -> Iterator[Difference]:

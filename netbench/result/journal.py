@@ -12,6 +12,8 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
+import socket
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -180,6 +182,7 @@ ENTRIES: Mapping[str, type[Entry]] = {
 }
 """The types of entries by their `kind`."""
 E = TypeVar("E", bound=Entry)
+SO_NETNS_COOKIE = 71  # include/uapi/asm-generic/socket.h
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
@@ -191,7 +194,7 @@ class _Head:
     time: Annotated[str, "when it was written: UTC in ISO 8601"]
     kind: Annotated[str, "what the entry says: one of ENTRIES"]
     machine: Annotated[str, "which machine the controller was on"] = ""
-    netns: Annotated[Integer, "the inode of the network namespace that it was in"] = 0
+    netns: Annotated[Integer, "the cookie of the network namespace that it was in"] = 0
 
 
 @cache
@@ -204,7 +207,13 @@ def own_machine() -> str:
 
 
 def own_netns() -> int:
-    """The inode of this process's network namespace."""
+    """The cookie of this process's network namespace, which no other of a boot has; before Linux
+    5.14 its inode, which the kernel gives out again.
+    """
+    with suppress(OSError), socket.socket() as asked:
+        return int.from_bytes(
+            asked.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder
+        )
     return os.stat("/proc/self/ns/net").st_ino
 
 
@@ -325,7 +334,7 @@ class Journal:
             if change.boot_id != boot_id and head.machine not in ("", own_machine()):
                 where = f"on the machine {head.machine}"
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
-                where = f"in the network namespace {head.netns}"
+                where = f"in another network namespace (cookie {head.netns})"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
             else:

@@ -36,6 +36,7 @@ _LOGIN = re.compile(
     r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
+_OWN_NAME = re.compile(r"[0-9a-fTZ-]+")  # of a result: its time and id
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""
 _STANDS = re.compile(r"(?:user|host)\d+")  # for a name already
@@ -229,16 +230,17 @@ def _every_word(value: object) -> Iterator[str]:
 
 def redacted(path: Path, into: Path) -> Path:
     """Copy a result folder into a folder that is there, without what identifies its site. The copy,
-    whose name is the original's. Errors: StoreError; PlaceError.
+    as NAME/TIME-ID whatever folder the original was moved into. Errors: StoreError; PlaceError.
     """
     try:
-        redaction = Redaction(read_keys(path / "campaign.yaml"))
+        redaction = Redaction(keys := read_keys(path / "campaign.yaml"))
     except StoreError as error:
         raise StoreError(
             f"{path / 'campaign.yaml'}: cannot be read, and so the names that --redact hides are"
             " not known; make the report without it"
         ) from error
-    copy = into / redaction.text(path.parent.resolve().name) / path.resolve().name
+    name = path.resolve().name if _OWN_NAME.fullmatch(path.resolve().name) else "result"
+    copy = into / redaction.text(str(keys.get("name", "campaign"))) / redaction.text(name)
     left_out = {each for pattern in _FREE_TEXT for each in path.glob(pattern)}
     copy.mkdir(parents=True)
     for file in files_inside(path):

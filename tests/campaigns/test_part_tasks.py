@@ -136,6 +136,21 @@ def test_another_version_of_netbench_is_refused(task: PartTask) -> None:
         run_part(replace(task, version="0.0.0"))
 
 
+def test_a_folder_that_is_not_seen_there_is_refused_at_once(task: PartTask) -> None:
+    """That of a share which is not mounted, or in whose place another account has made one."""
+    (Path(task.folder) / CAMPAIGN).rename(kept := Path(task.folder) / "kept")
+    with pytest.raises(RequestError, match=r"No such file .* its folder is not what it is where"):
+        run_part(task)
+    os.chown(kept, 65534, 65534)
+    kept.rename(Path(task.folder) / CAMPAIGN)
+    with pytest.raises(RequestError, match=r"part 1/2: .*/campaign.yaml belongs to nobody"):
+        run_part(task)
+    os.chown(task.folder, 65534, 65534)
+    with pytest.raises(RequestError, match=r"part 1/2: .* belongs to nobody, who may exchange it"):
+        run_part(task)
+    assert not task.own.exists()
+
+
 # Nobody but whoever runs a campaign in parts runs code by it
 
 
@@ -204,6 +219,9 @@ class Future:
 
     def done(self) -> bool:
         return self.over
+
+    def cancel(self) -> None:
+        """Dask's ends no task that was begun."""
 
     def result(self, timeout: float) -> object:
         if isinstance(self._outcome, BaseException):

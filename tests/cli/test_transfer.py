@@ -137,6 +137,14 @@ def test_a_host_gets_data_where_its_connection_goes(bed: Bed) -> None:
     assert (done.returncode, "expected one host" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("address", ["fd00::1", "x@::1"])
+def test_a_host_may_be_an_address(tmp_path: Path, address: str) -> None:
+    """Here one where no SSH server is."""
+    (config := tmp_path / "config").write_text("Port 9\n")
+    done = call("transfer", address, f"ssh_config={config}", *SHORT)
+    assert (done.returncode, done.stderr.startswith("netbench: there")) == (1, True), done.stderr
+
+
 @pytest.mark.parametrize(("more", "what"), [([], "GB"), (["request=1"], "requests")])
 def test_an_interrupt_ends_with_what_was_moved(tmp_path: Path, more: list[str], what: str) -> None:
     argv = netbench_argv(["transfer", "duration=60s", "warmup=10ms", *more])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from netbench.result.journal import (
     Restored,
     Why,
     entry_json,
+    own_netns,
     parse_entry,
 )
 from netbench.run.restore import restore_plan
@@ -189,7 +192,7 @@ def test_a_copy_is_brought_up_to_date_or_is_another_journals(
         ("later", True, None, 1, ""),  # booted since
         ("later", False, "other", None, "on the machine other"),
         ("later", True, "other", None, "on the machine other"),
-        ("b", True, None, 1, "in the network namespace 1"),
+        ("b", True, None, 1 << 40, "in another network namespace (cookie 1099511627776)"),
         ("later", True, "", 0, ""),  # of an older netbench
     ],
 )
@@ -211,6 +214,14 @@ def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
     assert (changes, bool(lines)) == ([] if elsewhere else [change], bool(elsewhere))
     assert all(elsewhere in line for line in lines)
     assert journal.left()
+
+
+def test_no_namespace_is_taken_for_one_that_is_gone() -> None:
+    """Whose inode the kernel gives out again."""
+    code = "from netbench.result.journal import own_netns; print(own_netns())"
+    argv = ["unshare", "--net", sys.executable, "-c", code]
+    seen = [subprocess.run(argv, check=True, capture_output=True).stdout for _ in range(3)]
+    assert len({*seen, f"{own_netns()}\n".encode()}) == 4
 
 
 def test_the_machine_is_told_without_its_id() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -189,6 +189,23 @@ def test_facts_that_must_match_and_words_of_the_campaign_are_told(tmp_path: Path
         "transfer.source": ("campaign", "differs", "differs"),
         "settings.mtu": ("campaign", "not written", "9000"),
     }
+
+
+def test_what_a_host_had_as_it_is_may_differ(tmp_path: Path) -> None:
+    def reading(value: str) -> Callable[[Record], Record]:
+        def edit(record: Record) -> Record:
+            for side in ("sender", "receiver"):
+                if (note := record["settings"][side]["mtu"])["asked"] == "as_is":
+                    note["read"] = value
+            return record
+
+        return edit
+
+    mtu = {"factors": {"mtu": ("as_is", "9000")}}
+    a, b = (made(tmp_path / v, edit=reading(v), **mtu) for v in ("1500", "1400"))
+    wanted = {("sender", "mtu as_is", "1500", "1400"), ("receiver", "mtu as_is", "1500", "1400")}
+    assert {(d.where, d.what, d.a, d.b) for d in differences(a, b)} == wanted
+    assert differences(a, made(tmp_path / "c", edit=reading("1500"), **mtu)) == []
 
 
 def test_swept_kernels_that_are_the_same_are_no_difference(tmp_path: Path) -> None:

@@ -117,13 +117,14 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
 
 
-def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path) -> None:
-    host = next(iter(yaml.safe_load((result / "campaign.yaml").read_text())["hosts"]))
-    named = result.parent.with_name(f"by_{host}") / result.name
-    named.parent.mkdir()
+@pytest.mark.parametrize("name", ["20261128T000000Z-4c7522", "dtn01_merged", "before dtn01"])
+def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path, name: str) -> None:
+    """Nor by an account, in whose home a merged result may lie."""
+    (named := tmp_path / "kim" / name).parent.mkdir()
     result.rename(named)
     copy = redacted(named, tmp_path / "copies")
-    assert (copy.parent.name, copy.name) == ("by_host1", result.name)
+    own = yaml.safe_load((copy / "campaign.yaml").read_text())["name"]
+    assert (copy.parent.name, copy.name) == (own, name if name[0] == "2" else "result")
 
 
 def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
