@@ -8,6 +8,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -199,6 +200,19 @@ def test_kexec_of_an_image_and_of_a_package_in_several_boots(guests: Booted) -> 
         assert held == {"asked": "0", "read": "0"}, "anew in every boot"
     assert guests.ssh("a", "cat /proc/sys/net/ipv4/tcp_sack") == "1"
     assert guests.ssh("a", "ls -A /boot /boot/netbench | sort") == before, "nothing is put there"
+
+
+@pytest.mark.slow
+def test_a_host_that_fell_back_to_a_kernel_of_that_release_is_seen(guests: Booted) -> None:
+    """As where the new kernel dies early and the board resets."""
+    release = guests.lab.kernels[OLD].release
+    image = {"image": f"/boot/vmlinuz-{release}", "initrd": f"/boot/initrd.img-{release}"}
+    real = "/usr/sbin/kexec"
+    falls = f'#!/bin/sh\n[ "$1" = -e ] && exec reboot -f\nexec {real}.real "$@"\n'
+    guests.ssh("a", f"cp -p {real} {real}.real; echo {shlex.quote(falls)} >{real}")
+    done = guests.run(guests.write({"patched": image}, "kexec"))  # the root has the real one again
+    assert (done.code, statuses(guests.records())) == (0, [("patched", "ok")]), done.err
+    assert f"boot 1, once more: a: it booted {release} with the command line" in done.err
 
 
 @pytest.mark.slow

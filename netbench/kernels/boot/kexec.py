@@ -12,6 +12,10 @@ from netbench.kernels.boot.state import State
 from netbench.model import Kernel
 
 LOAD_SECONDS = 120.0
+BY_KEXEC = "netbench.kexec=1"
+"""Is on the command line of what kexec has booted, and not on that of a kernel of the same release
+to which the firmware fell back. A parameter of no module: the kernel ignores it.
+"""
 # The session must end before its host goes down. The words are constant: they hold no value.
 _JUMP = ("sh", "-c", "sync; (sleep 0.5; exec kexec -e) >/dev/null 2>&1 </dev/null &")
 _REBOOT = ("sh", "-c", "sync; (sleep 0.5; exec reboot) >/dev/null 2>&1 </dev/null &")
@@ -58,7 +62,7 @@ class Kexec(BootMethod):
             )
         else:
             chosen = copied.bring(machine, kernel, original_kernel)
-        line = f"{original_kernel.words} {kernel.append}".strip()
+        line = " ".join(f"{original_kernel.words} {kernel.append} {BY_KEXEC}".split())
         target = Target(kernel.name, chosen.release, chosen.image, chosen.initrd, line)
         self._load(machine, target)
         return target
