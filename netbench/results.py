@@ -157,6 +157,8 @@ class Results:
             raise ReportError(
                 f"{factor} has no level {baseline!r}; its levels: {', '.join(levels)}"
             )
+        if not (margin is None or 0 <= margin < 1):
+            raise ReportError(f"expected a margin as a share from 0 on, below 1, got {margin}")
         family = self.source.compare(factor, baseline or levels[0], metric, margin)
         frame = pd.DataFrame(
             [{"pair": c.pair, **c.context, **{n: getattr(c, n) for n in COMPARED}} for c in family]

@@ -30,7 +30,8 @@ def run(options: argparse.Namespace) -> int:
     about = campaign.about or f"Before and after `{options.change}`."
     conclusion = api.start(replace(campaign, about=about), options.results, plain=options.plain)
     say_summary(conclusion.path)
-    return conclusion.exit_code
+    refused = "refused" in set(api.load(conclusion.path).cells["status"])  # nothing to compare
+    return conclusion.exit_code or int(refused)
 
 
 def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:

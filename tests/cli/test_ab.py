@@ -88,7 +88,9 @@ def refusals(here: Lab, tmp_path: Path, change: str) -> list[str]:
     path = Path(done.stdout.splitlines()[-1])
     assert values() == before
     assert call("restore", path).stdout == "nothing is left to put back\n"
-    return [r["reason"] for r in stored_records(path) if r["status"] == "refused"]
+    reasons = [r["reason"] for r in stored_records(path) if r["status"] == "refused"]
+    assert done.returncode == bool(reasons), "what is not compared is told by the exit status too"
+    return reasons
 
 
 def test_a_sysctl_that_is_not_there_is_refused_before_anything(here: Lab, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ umask 022
 
 release=$1
 machine=$(uname -m)
-wheel=$(ls dist/netbench-*-manylinux_*_"$machine".whl)
+wheels=$(ls -t dist/netbench-*-manylinux_*_"$machine".whl)
+wheel=$(echo "$wheels" | head -n 1) # the newest, where there are several versions
 version=$(echo "$wheel" | cut -d - -f 2)
 export SOURCE_DATE_EPOCH=$(git log -1 --format=%ct HEAD)
 by="${DEBFULLNAME:-netbench developers} <${DEBEMAIL:-netbench@netbench.invalid}>"

@@ -62,15 +62,20 @@ def read_back(evidence: Evidence) -> Cautions:
                 "`check` says what the host supports, and what this user may choose",
                 kind="setting",
             )
+    moved: dict[tuple[str, tuple[str, ...]], dict[str, set[str]]] = {}
     for (side, name, place), found in left.items():
         if len(found) > 1:
-            yield Caution(
-                f"The {side}'s {name} was left as it is, which was not the same in all runs.",
-                (place,),
-                f"read {' and '.join(sorted(found))}",
-                "find out what sets it, and run the campaign anew",
-                kind="setting",
-            )
+            sides = moved.setdefault((name, tuple(sorted(found))), {})
+            sides.setdefault(side, set()).add(place)
+    for (name, reads), sides in moved.items():
+        yield Caution(
+            f"The {' and '.join(sides)}'s {name} was left as it is, which was not the same in all"
+            " runs.",
+            tuple(sorted(set().union(*sides.values()))),
+            f"read {' and '.join(reads)}",
+            "find out what sets it, and run the campaign anew",
+            kind="setting",
+        )
 
 
 @caution(80, remedy="set transfer.congestion, or sweep it")

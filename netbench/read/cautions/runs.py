@@ -138,17 +138,17 @@ def burst(evidence: Evidence) -> Cautions:
     few: its window is brief, or most of it has connections that begin or have ended.
     """
     result, short = evidence.result, dict[str, str]()
-    asked, places = dict[str, int](), dict[str, int]()
+    asked, places = dict[str, float](), dict[str, float]()
     for cell in result.cells:
         known = {f"transfer.{key}": level for key, level in cell.factors.items()}
         known = {key: str(level) for key, level in {**(result.asked or {}), **known}.items()}
         if known.get("transfer.tool", NO_TOOL) != NO_TOOL:  # it times its bytes itself
             continue
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):  # no number, or none that can be
             if requests := known.get("transfer.requests"):
-                asked[cell.cell] = int(requests)
                 each = (known.get(f"transfer.{key}", "1") for key in ("connections", "depth"))
-                places[cell.cell] = math.prod(map(int, each))
+                places[cell.cell] = float(math.prod(map(int, each)))
+                asked[cell.cell] = float(int(requests))
             streams = int(known.get("transfer.streams", "1"))
             if 0 < parse_size(known.get("transfer.bytes", "0")) < BURST * streams:
                 short[cell.cell] = known["transfer.bytes"]
@@ -164,9 +164,9 @@ def burst(evidence: Evidence) -> Cautions:
     runs = result.ok[result.ok["cell"].isin(list(asked))]
     if asked and {"transactions", "latency"} <= {*runs}:
         cells = runs["cell"].astype(str)
-        seconds = cells.map(asked).astype(float) / runs["transactions"]
+        seconds = cells.map(asked) / runs["transactions"]
         under_way = runs["transactions"] * runs["latency"] * 1e-6  # Little's law
-        few = (seconds < BRIEF) | (under_way < cells.map(places).astype(float) * BUSY)
+        few = (seconds < BRIEF) | (under_way < cells.map(places) * BUSY)
         runs, seconds = runs[few], seconds[few]
     if len(runs):
         yield Caution(

@@ -97,7 +97,8 @@ def asking(record: Record) -> Record:
 
 def left_alone(record: Record) -> Record:
     """As somebody else changes it in the middle."""
-    return change(record, settings__sender__mtu={"asked": "as_is", "read": "19"[record["run"] > 9]})
+    note = {"asked": "as_is", "read": "19"[record["run"] > 9]}
+    return change(record, settings__sender__mtu=note, settings__receiver__mtu=note)
 
 
 BUFFER = {"asked": 4194304, "read": 425984}
@@ -135,6 +136,7 @@ FAULTS = [
     ("no_demand", "of 40", one_of([3], lambda r: change(r, receiver__tool={"rate": "8Gb/s"}))),
     ("burst", "of 20", Synth({"bytes": ("1M", "1G")}, pairs=TWO)),
     ("burst", "of 20", Synth({"requests": ("10", "9000")}, pairs=TWO, edit=asking)),
+    ("burst", "of 20", Synth({"requests": ("10", "9" * 401)}, pairs=TWO, edit=asking)),
     ("burst", "of 20", Synth({"connections": ("1", "4")} | MANY, pairs=TWO, edit=asking)),
     ("setting", "read 1 and 9", Synth(pairs=TWO, edit=left_alone)),
     ("shared", "boot id", Synth()),
@@ -151,6 +153,14 @@ def test_each_fault_is_found(tmp_path: Path, kind: str, evidence: str, synth: Sy
     assert evidence in caution.evidence
     assert caution.what.endswith(".")
     assert caution.remedy
+
+
+def test_what_was_left_alone_is_one_caution(tmp_path: Path) -> None:
+    """Of all cells and both sides."""
+    cautions = Source.of(Synth(pairs=TWO, edit=left_alone).write(tmp_path / "r")).cautions
+    (told,) = (c for c in cautions if c.kind == "setting")
+    assert told.what.startswith("The sender and receiver's mtu was left as it is")
+    assert len(told.where) == 4, "each cell once"
 
 
 def test_a_tool_that_times_its_few_bytes_itself_is_no_burst(tmp_path: Path) -> None:

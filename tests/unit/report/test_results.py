@@ -132,6 +132,8 @@ def test_compare_is_the_reports(result: netbench.Results) -> None:
         {"factor": "tso"},
         {"factor": "send", "baseline": "writev"},
         {"factor": "send", "metric": "speed"},
+        {"factor": "send", "margin": -1.0},
+        {"factor": "send", "margin": math.nan},
     ):
         with pytest.raises(ReportError):
             result.compare(**bad)
