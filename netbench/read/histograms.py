@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from netbench.base.json_lines import JsonLines
@@ -14,6 +15,7 @@ from netbench.result.codec import flawed
 from netbench.stats.histogram import BITS, BUCKETS, bounds
 from netbench.stats.histogram import Histogram as Histogram  # others name it through this file
 
+MOST = 1 << 42  # ns, above what buckets tell apart
 TICKS = 5  # shares that are told for each halving of what is above them, as HdrHistogram does
 
 
@@ -44,12 +46,14 @@ def by_second(result: Result, rows: Rows) -> list[list[float]]:
             try:
                 kept = json.loads(line)["requests"]
                 buckets = sorted(zip(kept["bucket"], kept["count"], strict=True))
-                whole = sum(kept["count"]), 0, round(sum(bounds(buckets[-1][0]))) if buckets else 0
-                p99 = Histogram(*whole, buckets).quantile(0.99)
+                whole = sum(kept["count"]), 0, MOST  # the longest of a second is not told
+                p99 = Histogram.of([*whole, *chain.from_iterable(buckets)]).quantile(0.99)
             except (ValueError, TypeError, KeyError, OverflowError) as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
             found += [[] for _ in range(second + 1 - len(found))]
             found[second] += [] if p99 is None else [p99 / 1e3]
+        if not found:  # nor has any other
+            break
     return found
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from netbench.base.errors import StoreError
 from netbench.read.cells import CellResult
 from netbench.read.load_curves import KNEE
 from netbench.read.pivot import Pivot, pivots
-from netbench.report.blocks import Block, Column, Plot, Section, Table, Value, keyed, tabled
+from netbench.report.blocks import Block, Column, Plot, Prose, Section, Table, Value, keyed, tabled
 from netbench.report.numbers import count, share
 from netbench.report.phrases import title
 from netbench.report.source import Source
@@ -37,9 +38,12 @@ def cells(source: Source) -> Section:
     if "p50" in source.result.metrics and any("p90" in c.intervals for c in source.cells):
         curves = "Latency by the share of requests: means over runs, intervals as bands"
         blocks.append(Plot("quantiles", "p50", curves))
-    if source.by_second:
-        what = "p99 of what was answered in each second of the window: means over runs, intervals"
-        blocks.append(Plot("seconds", "p99", f"{what} as bands"))
+    try:
+        if source.by_second:
+            what = "p99 of what was answered in each second of the window: means over runs"
+            blocks.append(Plot("seconds", "p99", f"{what}, intervals as bands"))
+    except StoreError as error:  # samples are not needed for what else is told
+        blocks.append(Prose((f"No p99 of each second: {error}.",)))
     drawn = [source.result.describe(name) for name in _telling(source, source.result.units)]
     for metric in drawn:
         caption = f"{metric.title}: every run (dots), mean and interval"
