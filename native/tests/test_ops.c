@@ -455,6 +455,9 @@ static void what_stays_until_the_next_boot_is_refused(void **state)
 	assert_int_equal(0, nb_lasting_check_file(path, "2", &error));
 	assert_int_equal(-NB_ERR_UNSUPPORTED,
 			 nb_lasting_check_file("/proc/sys/kernel/tainted", "0x200", &error));
+	assert_int_equal(
+		-NB_ERR_UNSUPPORTED,
+		nb_lasting_check_file("/proc/sys/kernel/kexec_load_limit_panic", "0", &error));
 }
 
 static void a_program_that_hangs_is_stopped(void **state)

@@ -335,12 +335,15 @@ int nb_lasting_check_mtu(const char *interface, uint32_t mtu, struct nb_error *e
 /* Sysctls that keep a value until the next boot (Documentation/admin-guide/sysctl/kernel.rst). */
 static const struct {
 	const char *path;
-	unsigned long value; /* 0: each but 0 */
+	unsigned long value; /* 0: each */
 } one_way[] = { { "/proc/sys/kernel/kexec_load_disabled", 1 },
+		{ "/proc/sys/kernel/kexec_load_limit_panic", 0 },
+		{ "/proc/sys/kernel/kexec_load_limit_reboot", 0 },
 		{ "/proc/sys/kernel/modules_disabled", 1 },
 		{ "/proc/sys/kernel/unprivileged_bpf_disabled", 1 },
 		{ "/proc/sys/kernel/yama/ptrace_scope", 3 },
-		{ "/proc/sys/kernel/tainted", 0 } };
+		{ "/proc/sys/kernel/tainted", 0 },
+		{ "/sys/kernel/security/lockdown", 0 } };
 
 int nb_lasting_check_file(const char *path, const char *value, struct nb_error *error)
 {
@@ -349,7 +352,7 @@ int nb_lasting_check_file(const char *path, const char *value, struct nb_error *
 	char interface[IFNAMSIZ];
 
 	for (size_t i = 0; i < sizeof(one_way) / sizeof(one_way[0]); i++)
-		if (!strcmp(path, one_way[i].path) && number &&
+		if (!strcmp(path, one_way[i].path) &&
 		    (number == one_way[i].value || !one_way[i].value))
 			return nb_fail(error, NB_ERR_UNSUPPORTED, "write file",
 				       "leave this level out", "it stays until the next boot");
