@@ -36,7 +36,8 @@ _LOGIN = re.compile(
     r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
-_OWN_NAME = re.compile(r"[0-9a-fTZ-]+")  # of a result: its time and id
+_TIME_AND_ID = re.compile(r"[0-9a-fTZ-]+")  # what a result is called, in a folder of
+_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""
 _STANDS = re.compile(r"(?:user|host)\d+")  # for a name already
@@ -239,8 +240,9 @@ def redacted(path: Path, into: Path) -> Path:
             f"{path / 'campaign.yaml'}: cannot be read, and so the names that --redact hides are"
             " not known; make the report without it"
         ) from error
-    name = path.resolve().name if _OWN_NAME.fullmatch(path.resolve().name) else "result"
-    copy = into / redaction.text(str(keys.get("name", "campaign"))) / redaction.text(name)
+    own, of = path.resolve().name, redaction.text(str(keys.get("name")))
+    name = redaction.text(own) if _TIME_AND_ID.fullmatch(own) else "result"
+    copy = into / (of if _CAMPAIGN.fullmatch(of) else "campaign") / name
     left_out = {each for pattern in _FREE_TEXT for each in path.glob(pattern)}
     copy.mkdir(parents=True)
     for file in files_inside(path):

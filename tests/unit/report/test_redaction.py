@@ -127,6 +127,14 @@ def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path, name: str
     assert (copy.parent.name, copy.name) == (own, name if name[0] == "2" else "result")
 
 
+@pytest.mark.parametrize("name", ["/tmp/x", "../../x", "..", ".x", "a/b", "", "[1]"])
+def test_a_name_leads_nowhere_else(result: Path, tmp_path: Path, name: str) -> None:
+    file = result / "campaign.yaml"
+    file.write_text(re.sub("^name: .*$", f"name: {name}", file.read_text(), flags=re.M))
+    copy = redacted(result, tmp_path / "copies")
+    assert copy.parent == tmp_path / "copies" / "campaign"
+
+
 def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
     with (result / "records.jsonl").open("a") as records:
         records.write('{"schema": 2, "reason": "\\ud800 ä"}\n')
