@@ -10,6 +10,7 @@ where a new campaign has no place.
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import secrets
@@ -131,13 +132,16 @@ def named(identity: str) -> CampaignState | None:
     return next((CampaignState(folder) for folder in folders() if folder.name == identity), None)
 
 
-def folders() -> list[Path]:
-    """Where the state of each campaign of this account is, the oldest first."""
+def folders(before: float = math.inf) -> list[Path]:
+    """Where the state of each campaign of this account is that was begun before, the oldest
+    first.
+    """
     try:
-        found = sorted((state_folder() / "campaigns").iterdir(), key=os.path.getmtime)
+        begun = {each: each.stat().st_mtime for each in (state_folder() / "campaigns").iterdir()}
     except (OSError, RuntimeError):
         return []
-    return [folder for folder in found if _is_whole(folder)]
+    found = (folder for folder, when in begun.items() if when < before)
+    return [folder for folder in sorted(found, key=begun.__getitem__) if _is_whole(folder)]
 
 
 def _is_whole(folder: Path) -> bool:
@@ -151,9 +155,9 @@ def _prune() -> None:
     """Forget campaigns that no controller has acted on for long, where nothing is left to be put
     back.
     """
-    for folder in folders():
+    old = time.time() - _KEPT_SECONDS
+    for folder in folders(old):
         with suppress(StoreError, OSError):
             state = CampaignState(folder)
-            is_old = time.time() - state.journal.stat().st_mtime > _KEPT_SECONDS
-            if is_old and not Journal(state.journal).left():
+            if state.journal.stat().st_mtime < old and not Journal(state.journal).left():
                 state.forget()

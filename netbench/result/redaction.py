@@ -37,7 +37,7 @@ _LOGIN = re.compile(
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 _TIME_AND_ID = re.compile(r"[0-9a-fTZ-]+")  # what a result is called, in a folder of
-_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""
 _STANDS = re.compile(r"(?:user|host)\d+")  # for a name already

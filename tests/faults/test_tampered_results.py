@@ -331,6 +331,7 @@ def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Pa
     old = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
     for state in (old, dead.state):
         os.utime(state.journal, (0, 0))
+        os.utime(state.path, (0, 0))
     shutil.rmtree(dead.folder)
     kept = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
     left = {folder.name for folder in campaign_state.folders()}

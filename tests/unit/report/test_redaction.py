@@ -127,7 +127,7 @@ def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path, name: str
     assert (copy.parent.name, copy.name) == (own, name if name[0] == "2" else "result")
 
 
-@pytest.mark.parametrize("name", ["/tmp/x", "../../x", "..", ".x", "a/b", "", "[1]"])
+@pytest.mark.parametrize("name", ["/tmp/x", "../../x", "..", ".x", "a/b", "", "[1]", "a" * 300])
 def test_a_name_leads_nowhere_else(result: Path, tmp_path: Path, name: str) -> None:
     file = result / "campaign.yaml"
     file.write_text(re.sub("^name: .*$", f"name: {name}", file.read_text(), flags=re.M))
