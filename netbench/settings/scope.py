@@ -48,18 +48,18 @@ def layers(
     costly: dict[str, SettingLevel] = {}
     cheap: dict[str, SettingLevel] = {}
     for levels, of_cell in ((campaign, False), (cell, True)):
+        campaigns = dict(always)
         for key in sorted(levels, key=lambda key: bool(side_of(key)[0])):
             mine, name = side_of(key)
             if mine and side and mine != side:
                 continue
-            if of_cell and levels[key].value == AS_IS and name in always:
-                continue
+            is_held = levels[key].value == AS_IS and name in campaigns
             for layer in (always, costly, cheap):
                 layer.pop(name, None)
             setting = find(name, commands)
             resets = setting is not None and setting[0].cost in (LINK, HOST)
-            layer = always if not of_cell else costly if resets else cheap
-            layer[name] = levels[key]
+            layer = always if not of_cell or is_held else costly if resets else cheap
+            layer[name] = campaigns[name] if is_held else levels[key]
     return [always, costly, cheap]
 
 

@@ -424,6 +424,9 @@ def test_layers_of_a_pair() -> None:
         ("receiver", [{}, {"mtu": "1500"}, {"tso": "on", "gro": "off"}]),
     ):
         assert layers(always, cell, {}, side) == parsed(wanted)
+    always, cell = parsed([{"mtu": "9000"}, {"mtu": "1500", "sender.mtu": "as_is"}])
+    assert layers(always, cell, {}, "sender") == parsed([{"mtu": "9000"}, {}, {}])
+    assert layers(always, cell, {}, "receiver") == parsed([{}, {"mtu": "1500"}, {}])
 
 
 SWEEP = """\
