@@ -2,7 +2,7 @@
 `time` and `kind`, forced to the disk before what it announces is done.
 
 The journal that is acted on is in the account's state (campaign_state.py); that of a result is a
-copy. Keys that say where the controller was, `machine` and `netns`, are of both.
+copy. Keys that say where the controller was, `machine`, `netns` and `netns_cookie`, are of both.
 
 Every key of an entry is the name of a field here, and every kind is in ENTRIES.
 """
@@ -45,7 +45,10 @@ class Entry(JsonObject):
     """What has the keys of `_Head` on disk beside its fields."""
 
     head: ClassVar = {"time": str, "kind": str}
-    optional: ClassVar = {"machine": str, "netns": Integer, "mac": str}  # mac: of older results
+    optional: ClassVar = {
+        **{"machine": str, "netns": Integer, "netns_cookie": Integer},
+        "mac": str,  # of older results
+    }
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,8 @@ class _Head:
     time: Annotated[str, "when it was written: UTC in ISO 8601"]
     kind: Annotated[str, "what the entry says: one of ENTRIES"]
     machine: Annotated[str, "which machine the controller was on"] = ""
-    netns: Annotated[Integer, "the cookie of the network namespace that it was in"] = 0
+    netns: Annotated[Integer, "the inode of the network namespace that it was in"] = 0
+    netns_cookie: Annotated[Integer, "its cookie (SO_NETNS_COOKIE); 0: it has none"] = 0
 
 
 @cache
@@ -207,19 +211,24 @@ def own_machine() -> str:
 
 
 def own_netns() -> int:
-    """The cookie of this process's network namespace, which no other of a boot has; before Linux
-    5.14 its inode, which the kernel gives out again.
+    """The inode of this process's network namespace."""
+    return os.stat("/proc/self/ns/net").st_ino
+
+
+def own_netns_cookie() -> int:
+    """Its cookie, which no other namespace of a boot has, while the kernel gives inodes out again;
+    0 before Linux 5.14.
     """
     with suppress(OSError), socket.socket() as asked:
-        return int.from_bytes(
-            asked.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder
-        )
-    return os.stat("/proc/self/ns/net").st_ino
+        cookie = asked.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
+        return int.from_bytes(cookie, sys.byteorder)
+    return 0
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:
     """An entry as the JSON object of its line, as this process writes it now."""
-    head = _Head(now(), _KINDS[type(entry)], own_machine(), own_netns())
+    here = own_machine(), own_netns(), own_netns_cookie()
+    head = _Head(now(), _KINDS[type(entry)], *here)
     return {**codec.to_json(head), **codec.to_json(entry)}
 
 
@@ -333,8 +342,11 @@ class Journal:
             where = ""
             if change.boot_id != boot_id and head.machine not in ("", own_machine()):
                 where = f"on the machine {head.machine}"
-            if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
-                where = f"in another network namespace (cookie {head.netns})"
+            if change.boot_id == boot_id and is_local:
+                if head.netns not in (0, own_netns()):
+                    where = f"in the network namespace {head.netns}"
+                elif head.netns_cookie not in (0, own_netns_cookie()):
+                    where = "in a network namespace that had this one's number before"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
             else:

@@ -34,7 +34,7 @@ from netbench.result.journal import (
     Restored,
     Why,
     entry_json,
-    own_netns,
+    own_netns_cookie,
     parse_entry,
 )
 from netbench.run.restore import restore_plan
@@ -86,7 +86,7 @@ def test_every_kind_is_on_disk_with_its_keys(tmp_path: Path) -> None:
     assert [line["kind"] for line in lines] == list(ENTRIES)
     for line, entry in zip(lines, EXAMPLES.values(), strict=True):
         own = [each.name for each in fields(entry)]
-        assert list(line) == ["time", "kind", "machine", "netns", *own]
+        assert list(line) == ["time", "kind", "machine", "netns", "netns_cookie", *own]
 
 
 @given(st.sampled_from(sorted(RAW)).flatmap(lambda kind: damage.damaged(RAW[kind])))
@@ -192,7 +192,7 @@ def test_a_copy_is_brought_up_to_date_or_is_another_journals(
         ("later", True, None, 1, ""),  # booted since
         ("later", False, "other", None, "on the machine other"),
         ("later", True, "other", None, "on the machine other"),
-        ("b", True, None, 1 << 40, "in another network namespace (cookie 1099511627776)"),
+        ("b", True, None, 1, "in the network namespace 1"),
         ("later", True, "", 0, ""),  # of an older netbench
     ],
 )
@@ -216,12 +216,17 @@ def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
     assert journal.left()
 
 
-def test_no_namespace_is_taken_for_one_that_is_gone() -> None:
+def test_no_namespace_is_taken_for_one_that_is_gone(tmp_path: Path) -> None:
     """Whose inode the kernel gives out again."""
-    code = "from netbench.result.journal import own_netns; print(own_netns())"
+    code = "from netbench.result.journal import own_netns_cookie as own; print(own())"
     argv = ["unshare", "--net", sys.executable, "-c", code]
     seen = [subprocess.run(argv, check=True, capture_output=True).stdout for _ in range(3)]
-    assert len({*seen, f"{own_netns()}\n".encode()}) == 4
+    assert len({*seen, f"{own_netns_cookie()}\n".encode()}) == 4
+    change = Change(1, "h", "b", "tso", "features", ("eth0",), "on", "off")
+    for cookie, told in ((0, False), (own_netns_cookie(), False), (1 << 40, True)):
+        file = tmp_path / f"{cookie}.jsonl"
+        file.write_bytes(to_line({**entry_json(change), "netns_cookie": cookie}))
+        assert bool(Journal(file).here("h", "b", True)[1]) is told
 
 
 def test_the_machine_is_told_without_its_id() -> None:
