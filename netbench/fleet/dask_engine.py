@@ -41,6 +41,7 @@ from netbench.result.store import count_records, new_place
 FRUITLESS = 3  # attempts in a row that add no record: then a part is given up
 END_SECONDS = 60.0  # in which parts end that were told to
 INTERRUPTED = 130
+GONE = "the Dask scheduler is gone"
 OVER = ("done", "limit")
 
 
@@ -161,7 +162,8 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
         ) from error
     if not insecure:
         _require_tls(distributed, scheduler)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost, the engine says
+    for name in ("distributed", "distributed.client"):  # what is lost, the engine says
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
@@ -233,10 +235,10 @@ class _Engine:
     def _look(self) -> None:
         self._relay()
         if not self._places.is_alive():
-            self._say("the Dask scheduler is gone: all parts end")
+            self._say(f"{GONE}: all parts end")
             for part in self.parts:
                 if part.future:
-                    part.future, part.code = None, 1
+                    part.future, part.code, part.why = None, 1, GONE
             return
         for part in self.parts:
             if part.future and part.future.done():

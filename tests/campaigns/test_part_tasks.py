@@ -323,7 +323,7 @@ def test_a_scheduler_that_is_gone_ends_all_parts(tmp_path: Path) -> None:
     client.alive = False
     run = engine(tmp_path, client, told)
     assert run.run()
-    assert [part.code for part in run.parts] == [1, 1]
+    assert [(part.code, part.why) for part in run.parts] == [(1, dask_engine.GONE)] * 2
     assert told.lines[-1] == "the Dask scheduler is gone: all parts end"
 
 
