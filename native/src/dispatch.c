@@ -229,10 +229,8 @@ static int dispatch_timers(struct nb_run *run, uint64_t now)
 		nb_phase_enter(run, NB_CLOSED);
 		return NB_EVENT_CLOSE;
 	}
-	if (run->second_at && now >= run->second_at) {
-		run->second_at += NB_SECOND;
+	if (run->second_at && now >= run->second_at)
 		nb_run_second(run, now);
-	}
 	if (run->sample_at && now >= run->sample_at) {
 		run->sample_at = now + run->job.sample;
 		nb_window_sample(&run->window, now);

@@ -10,9 +10,7 @@
 #include "flow.h"
 
 enum { NB_BUCKET_BITS = 7, NB_BUCKETS_EACH = 1 << NB_BUCKET_BITS };
-enum {
-	NB_BUCKET_POWERS = 36
-}; /* up to 2^42 ns, more than an hour: what is longer is in the last */
+enum { NB_BUCKET_POWERS = 36 }; /* up to 2^42 ns, an hour: what is longer is in the last */
 enum { NB_BUCKETS = NB_BUCKET_POWERS * NB_BUCKETS_EACH };
 
 struct nb_histogram {

@@ -222,10 +222,9 @@ int nb_run_asks(const struct nb_run *run)
 
 void nb_run_second(struct nb_run *run, uint64_t now)
 {
+	run->second_at += NB_SECOND;
 	if (run->seconds.used < NB_SECONDS_BYTES)
 		put_histogram(run, NB_LATENCY, NB_READBACK_SECOND, now, &run->seconds);
-	else
-		run->second_at = 0;
 }
 
 int nb_run_result(struct nb_run *run, struct nb_writer *writer, struct nb_error *error)

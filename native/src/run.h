@@ -17,8 +17,8 @@
 #include "tool.h"
 #include "wire.h"
 
-enum { NB_RUN_FDS = NB_PENDING_MAX + 8, NB_SECOND = 1000000000 };
-enum { NB_SECONDS_BYTES = 3 * 1024 * 1024 }; /* of latencies by second: some 300 of these */
+enum { NB_RUN_FDS = NB_PENDING_MAX + 8 };
+enum { NB_SECOND = 1000000000, NB_SECONDS_BYTES = 3 * 1024 * 1024 };
 
 enum nb_phase {
 	NB_PREPARED = 0, /* before GO */

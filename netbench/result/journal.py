@@ -67,6 +67,7 @@ class Change(Entry):
     look: Annotated[
         tuple[str, ...], "of a command: the program and arguments that print `before`"
     ] = ()
+    interface: Annotated[str, "of an interface: its index and name"] = ""
 
     def __str__(self) -> str:
         if self.op == "neighbours":

@@ -27,7 +27,7 @@ from netbench.run.worker_pool import ATTEMPTS, WorkerPool
 from netbench.settings import neighbours
 from netbench.settings.files import NO_SAVE, SAVED
 from netbench.settings.named import find, side_of
-from netbench.settings.put_back import There, all_of, put_back, undone_by
+from netbench.settings.put_back import There, all_of, gone_of, gone_with, put_back, undone_by
 from netbench.settings.scope import Held, HostSettings, Levels, hold_all, layers, undo_from
 from netbench.settings.setting import Operation
 
@@ -290,6 +290,7 @@ class HeldSettings:
         for host, worker in workers.items():
             self._locks.lock(host)
             changes, elsewhere = self._left(host, worker)
+            self._say_gone(host, worker)
             left += changes
             for line in elsewhere:
                 self._locks.say(line)
@@ -301,6 +302,13 @@ class HeldSettings:
         for host, worker in workers.items():
             self._find(host, worker)
             self._hosts[host] = self._new(host, worker)
+
+    def _say_gone(self, host: str, worker: Worker) -> None:
+        """Say what of a host's changes has gone with its interface."""
+        changes = self._left(host, worker)[0]
+        for gone in gone_of(There(worker, worker.hello.boot_id), changes):
+            names = dict.fromkeys(each.setting for each in changes if each.interface == gone)
+            self._say(f"{host}: {', '.join(names)}: {gone_with(gone)}")
 
     def _undo_above(self, there: Mapping[str, There], left: Sequence[Change]) -> None:
         """Undo what living workers hold above changes of lost ones on their kernel."""
@@ -419,6 +427,8 @@ class HeldSettings:
         held = [self._hosts[h] for h in hosts if self._pool.is_current(h, self._hosts[h].worker)]
         failed: list[EngineError] = []
         try:
+            for each in held:
+                self._say_gone(each.own.place.host, each.worker)
             for settings in ([each.named for each in held], [each.own for each in held]):
                 try:
                     undo_from(settings, dict.fromkeys((each.boot_id for each in settings), 0))

@@ -70,10 +70,13 @@ def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     with something new.
     """
     there = {section for section, _ in after}
+    links = {section for section, _ in before if section.startswith("link ")}
+    gone = {section.partition(" ")[2] for section in links - there}
     return {
         key: (value, after.get(key, NONE))
         for key, value in before.items()
-        if after.get(key) != value and (key[0] in there or key[0].startswith("file /s"))
+        if after.get(key) != value and gone.isdisjoint(key[0].split("/"))
+        if key[0] in there or key[0].startswith("file /s")
     }
 
 

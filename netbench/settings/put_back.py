@@ -51,6 +51,10 @@ def put_back(
     undone = [change for change in pending if change.number in said[change.host]]
     left = {change.number: _reads(hosts[change.host].worker, change) for change in undone}
     programs = {change.number for change in pending if change.undo}
+    gone = {
+        name: gone_of(there, [e for e in pending if e.host == name])
+        for name, there in hosts.items()
+    }
     told: dict[int, str] = {}
     failed: dict[int, EngineError] = {}
 
@@ -64,11 +68,11 @@ def put_back(
         for change in list(pending):
             number, (worker, boot_id) = change.number, hosts[change.host]
             try:
-                if number in left:
+                if number in left and change.interface not in gone[change.host]:
                     what = _keep(worker, change, left[number])
                 else:
                     below = any(each < number for each in left.keys() & programs)
-                    what = _put_back(worker, boot_id, change, below)
+                    what = _put_back(worker, boot_id, change, below, gone[change.host])
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
                 if left.pop(number, None) is not None:  # so by now it is not undone
@@ -117,6 +121,17 @@ def undone_by(worker: Worker, campaign: str, numbers: Sequence[int]) -> set[int]
     return {number for number in numbers if any(low <= number <= high for low, high in runs)}
 
 
+def gone_of(there: There, changes: Sequence[Change]) -> set[str]:
+    """Interfaces of changes of this boot, as they have them, that are there no more."""
+    named = {each.interface for each in changes if each.boot_id == there.boot_id} - {""}
+    return {each for each in named if not there.worker.operate("index", each)[0]}
+
+
+def gone_with(interface: str) -> str:
+    """What became of a change of an interface that is there no more."""
+    return f"gone with {interface.partition(' ')[2]}"
+
+
 def all_of(errors: Sequence[EngineError]) -> EngineError:
     """Errors as one."""
     first = errors[0]
@@ -153,12 +168,17 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
     return "put back again"
 
 
-def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
+def _put_back(
+    worker: Worker, boot_id: str, change: Change, below: bool, gone: Collection[str]
+) -> str:
     """Undo one change; what was done. `below`: a program below it, which may have moved it, is
-    undone already, so that what it read then is of nobody any more.
+    undone already, so that what it read then is of nobody any more. `gone`: as of gone_of.
     """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
+    if change.interface in gone:
+        return gone_with(change.interface)
+    _check_name(worker, change)
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
     if now is not None and not _is_as_set(change, now):  # it is not there any more
@@ -174,17 +194,25 @@ def _put_back(worker: Worker, boot_id: str, change: Change, below: bool) -> str:
             what = f"{change}: {' '.join(change.undo)} leaves it changed"
             raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {' '.join(change.undo)}"
-    left = _left(change, now)
+    left = _left(change, now, gone)
     if change.op == "mount":  # its folder may be there without it
         left = (change.before,)
     if not left:
         return "is as it was"
     for _ in range(ROUNDS):  # what is written may move others
         _, now = worker.operate(change.op, change.target, left[0], restore=True)
-        if not (left := _left(change, now)):
+        if not (left := _left(change, now, gone)):
             return "put back"
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
+
+
+def _check_name(worker: Worker, change: Change) -> None:
+    """Errors: EngineError where its interface has another name, as another may have that."""
+    called = change.interface and worker.operate("index", change.interface)[0].strip()
+    if called != change.interface:
+        what = f"{change}: the interface {change.interface} is {called} now"
+        raise EngineError(0, 0, "restore", what, "give it its name back, then `restore`")
 
 
 def _shown(text: str) -> str:
@@ -201,9 +229,9 @@ def _is_as_set(change: Change, now: str) -> bool:
     return now.split() == value or f"[{' '.join(value)}]" in now
 
 
-def _left(change: Change, now: str | None) -> tuple[str] | None:
+def _left(change: Change, now: str | None, gone: Collection[str]) -> tuple[str] | None:
     """What of a text is to be written again: of several values those that differ, as the host may
-    allow no others.
+    allow no others, and none of an interface that has gone.
     """
     text = change.before
     if now == text or now is None:
@@ -211,6 +239,8 @@ def _left(change: Change, now: str | None) -> tuple[str] | None:
     if change.op == OP:
         before, there = parse(text), parse(now)
         keys = [key for key in writable(before) if there.get(key, before[key]) != before[key]]
+        names = {interface.partition(" ")[2] for interface in gone}
+        keys = [key for key in keys if names.isdisjoint(key[0].replace("/", " ").split())]
         return (text_of(keys, before),) if keys else None
     if change.op == "features":
         lines = now.splitlines(True)

@@ -360,6 +360,9 @@ class HostSettings:
             before=before,
             undo=tuple(operation.undo),
             look=tuple(operation.look) if operation.undo else (),
+            interface=""
+            if operation.undo
+            else self.place.read("index", operation.target[0]).strip(),
         )
 
     def _journal(self, change: Change, scope: int) -> None:

@@ -52,7 +52,9 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     for kind in ENTRIES.values()
 )
 EXAMPLES: dict[str, Entry] = {
-    "change": Change(7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m")),
+    "change": Change(
+        7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m"), "2 eth0"
+    ),
     "restored": Restored((7, 8), "snd"),
     "left_changed": LeftChanged("snd", {"net.ipv4.tcp_dsack": ("1", "0")}),
     "made_sink": MadeSink("/data/out", "rcv", "b", 65024, 131),

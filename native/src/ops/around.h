@@ -27,6 +27,8 @@ struct nb_link *nb_links(const char *interface, size_t *count);
 /* Whether a path is below an interface's folder of /sys, conf/ or neigh/, whose *name may be "all"
  * or "default" too. */
 int nb_link_of_path(const char *path, char name[IFNAMSIZ]);
+/* The index of the interface with that name, or that a path names; 0: there is none. */
+unsigned int nb_link_index(const char *of);
 
 /*
  * A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each

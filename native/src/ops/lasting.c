@@ -102,6 +102,13 @@ int nb_link_of_path(const char *path, char name[IFNAMSIZ])
 	       sscanf(path, "/proc/sys/net/%*[^/]/neigh/%15[^/]", name) == 1;
 }
 
+unsigned int nb_link_index(const char *of)
+{
+	char name[IFNAMSIZ];
+
+	return if_nametoindex(nb_link_of_path(of, name) ? name : of);
+}
+
 /* Whether the kernel makes an address anew by itself, at once. */
 static int comes_back(const struct ifaddrmsg *head, const void *address, const void *attributes,
 		      size_t length)

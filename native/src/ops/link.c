@@ -144,6 +144,25 @@ static int set_link(const struct nb_target *target, const char *value, struct nb
 	return status ? status : restore_link(target, value, error);
 }
 
+static int get_index(const struct nb_target *target, FILE *text, struct nb_error *error)
+{
+	const char *of = target->words;
+	unsigned int index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
+	char name[IFNAMSIZ];
+
+	(void)error;
+	if (index && if_indextoname(index, name))
+		fprintf(text, "%u %s\n", index, name);
+	return 0;
+}
+
+const struct nb_op nb_op_index = {
+	.name = "index",
+	.about = "index and name of the interface of a name, a path, or such a text",
+	.words = 1,
+	.get = get_index,
+};
+
 const struct nb_op nb_op_link = {
 	.name = "link",
 	.about = "a number of an interface (mtu, txqueuelen, gso_max_size, gro_max_size and those "

@@ -18,6 +18,7 @@
 	row(driver) \
 	row(statistics) \
 	row(interface) \
+	row(index) \
 	row(route) \
 	row(lock) \
 	row(undone) \

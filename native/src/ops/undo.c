@@ -9,6 +9,7 @@
 #include "../clock.h"
 #include "../proc_text.h"
 #include "../wire.h"
+#include "around.h"
 
 struct nb_undo_entry {
 	struct nb_undo_entry *before;
@@ -19,6 +20,7 @@ struct nb_undo_entry {
 	char *after;		 /* of what is held beside a change: what it read after that */
 	int armed;		 /* `value` is what of it the change has moved, or its undo may */
 	uint32_t scope;
+	unsigned int index;	/* of the interface that it is of, or 0 */
 	struct nb_error failed; /* why it could not be undone */
 	size_t number;		/* of the entries up to this one, */
 	size_t bytes;		/* and of their texts */
@@ -66,6 +68,7 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 			entry->look = (struct nb_target){ nb_text_copy(look->words, look->length),
 							  look->length };
 		entry->value = nb_text_copy(value, strlen(value));
+		entry->index = op->words ? nb_link_index(target->words) : 0;
 		entry->before = *stack;
 	}
 	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
@@ -345,9 +348,9 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	    struct nb_error *error)
 {
 	struct nb_undo_entry *entry, *again = NULL, **last = &again;
-	int tries = scope ? 0 : TURN_TRIES, status, code = 0;
+	int tries = scope ? 0 : TURN_TRIES, gone, status, code = 0;
 	size_t failures = 0;
-	char *changed;
+	char *changed, name[IFNAMSIZ];
 
 	for (entry = scope ? NULL : *stack; entry; entry = entry->before)
 		nb_note_leaving(entry->scope);
@@ -355,8 +358,10 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 		if (!scope && !nb_await_turn(entry->scope, &tries))
 			break;
 		*stack = entry->before;
-		changed = arm(entry);
-		status = undo_one(entry, client, &entry->failed);
+		gone = entry->index && !if_indextoname(entry->index, name);
+		/* Another that has its name by now did not move along. */
+		changed = gone && nb_link_index(entry->target.words) ? NULL : arm(entry);
+		status = gone ? 0 : undo_one(entry, client, &entry->failed);
 		if (changed)
 			status = repeat(entry, changed, status, client);
 		free(changed);

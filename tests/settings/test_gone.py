@@ -1,0 +1,185 @@
+"""Interfaces that go while their settings are changed, and others that are made under their names:
+what was held of one is gone with it, whoever undoes. Seen by other means than netbench's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any
+
+import pytest
+
+from netbench.base.errors import EngineError
+from netbench.engine.worker import Worker
+from netbench.result.journal import Change
+from netbench.settings.put_back import There, put_back
+from tests.settings.test_neighbours import helper, holding, loses_its_controller
+from tests.settings.test_settings import NAME, OFFLOADS, ethtool, parsed
+from tests.support.local import call, out
+from tests.support.running import Running
+from tests.support.unfinished import outstanding
+
+pytestmark = [pytest.mark.root, pytest.mark.netns, pytest.mark.usefixtures("whole_kernel", "v0")]
+
+IPV4 = Path("/proc/sys/net/ipv4")
+FILE, SACK = IPV4 / "conf/v0/rp_filter", IPV4 / "tcp_sack"
+FILTER = "sysctl.net.ipv4.conf.v0.rp_filter"
+LEVELS = {
+    "sysctl.net.ipv4.tcp_sack": "0",
+    "mtu": "1400",
+    "sg": "off",
+    "qdisc": "pfifo_fast",
+    FILTER: "1",
+    "rps": "0",
+}
+CAMPAIGN = """\
+netbench: 1
+name: gone
+hosts: {a: {address: 127.0.0.1, interface: v0}}
+transfer: {duration: 100ms, warmup: 10ms, congestion: cubic}
+settings: {mtu: 1400, tso: off}
+verify: off
+repeat: {min: 40, max: 40}
+"""
+
+
+def make(peer: str = "v1") -> None:
+    out("ip", *f"link add v0 type veth peer name {peer}".split())
+    for name in ("v0", peer):
+        out("ip", "link", "set", name, "up")
+
+
+@pytest.fixture
+def v0() -> Iterator[None]:
+    make()
+    yield
+    for name in ("v0", "w0"):
+        with suppress(CalledProcessError):
+            out("ip", "link", "delete", name)
+
+
+def goes() -> None:
+    out("ip", "link", "delete", "v0")
+
+
+def rename(name: str, new: str) -> None:
+    out("ip", "link", "set", name, "down")
+    out("ip", "link", "set", name, "name", new, "up")
+
+
+def is_made_anew() -> None:
+    """It reads as the old one did, also what had moved along there."""
+    goes()
+    make()
+    out("ip", "link", "set", "v0", "mtu", "1400")
+    out("ethtool", "-K", "v0", "sg", "off")
+
+
+def seen() -> list[str]:
+    """What independent tools say of interfaces."""
+    there = [ethtool("v0", OFFLOADS[name]) for name in ("sg", "tso")] if FILE.exists() else []
+    return [*there, out("ip", "-o", "link")]
+
+
+def dies(held: Any, worker: Worker, journal: list[Any]) -> None:
+    os.kill(worker.hello.pid, signal.SIGKILL)
+    worker.abandon()
+
+
+def by_journal(journal: list[Any], left: list[Change]) -> list[str]:
+    """What a new helper did with what is left, as `restore` tells it."""
+    worker = helper()
+    try:
+        there = {"here": There(worker, worker.hello.boot_id)}
+        lines = put_back(there, left, journal.append, NAME)
+        return [line.removeprefix("here: ") for line in lines]
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("becomes", [goes, is_made_anew])
+@pytest.mark.parametrize("end", [loses_its_controller, dies])
+def test_what_an_interface_held_is_gone_with_it(
+    becomes: Callable[[], None], end: Callable[..., None]
+) -> None:
+    with holding("v0") as (held, worker, journal):
+        held.hold(parsed([{}, LEVELS, {}]))
+        assert SACK.read_text() == "0\n"
+        becomes()
+        before = seen()
+        end(held, worker, journal)
+        lines = by_journal(journal, outstanding(journal, "here"))
+        gone = [line.split()[0] for line in lines if line.endswith(": gone with v0")]
+        assert gone == ["rps", FILTER, "qdisc", "sg", "mtu"], lines
+        assert outstanding(journal, "here") == []
+        assert (seen(), SACK.read_text()) == (before, "1\n")
+
+
+@pytest.mark.parametrize("becomes", [goes, is_made_anew])
+def test_a_campaign_undoes_what_is_left_of_one(becomes: Callable[[], None]) -> None:
+    with holding("v0") as (held, _, journal):
+        held.hold(parsed([{}, LEVELS, {}]))
+        becomes()
+        before = seen()
+        held.undo()
+        assert outstanding(journal, "here") == []
+        assert (seen(), SACK.read_text()) == (before, "1\n")
+
+
+def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left() -> None:
+    with holding("v0") as (held, worker, journal):
+        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
+        dies(held, worker, journal)
+        rename("v0", "w0")
+        make("w1")
+        out("ip", "link", "set", "v0", "mtu", "1350")
+        before = seen()
+        with pytest.raises(EngineError, match=r"the interface \d+ v0 is \d+ w0 now"):
+            by_journal(journal, outstanding(journal, "here"))
+        assert seen() == before
+        out("ip", "link", "delete", "v0")
+        rename("w0", "v0")
+        lines = by_journal(journal, outstanding(journal, "here"))
+        assert lines[0] == "mtu (link v0 mtu): put back"
+        assert "mtu 1500" in out("ip", "link", "show", "v0")
+
+
+def test_a_journal_that_tells_no_index_is_put_back_by_the_name() -> None:
+    """As of versions before 0.2.1."""
+    with holding("v0") as (held, worker, journal):
+        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
+        dies(held, worker, journal)
+        old = [replace(change, interface="") for change in outstanding(journal, "here")]
+        goes()
+        with pytest.raises(EngineError, match="no interface 'v0' on this host"):
+            by_journal(journal, old)
+        make()
+        out("ip", "link", "set", "v0", "mtu", "1350")
+        assert by_journal(journal, old)[0] == "mtu (link v0 mtu): put back"
+
+
+def test_the_end_of_a_campaign_and_restore_say_so(tmp_path: Path) -> None:
+    running = Running(tmp_path, tmp_path / "r", CAMPAIGN)
+    running.await_records(2)
+    goes()
+    _, said = running.end()
+    assert "a: tso, mtu: gone with v0" in said
+    assert "no setting accounts" not in said
+    assert call("restore", running.folder).stdout == "nothing is left to put back\n"
+    make()
+    running = Running(tmp_path, tmp_path / "s", CAMPAIGN)
+    running.await_records(2)
+    helpers = running.workers("helper")
+    for pid in (running.process.pid, *helpers):
+        os.kill(pid, signal.SIGKILL)
+    running.end()
+    goes()
+    done = call("restore", running.folder)
+    assert (done.returncode, done.stdout.count(": gone with v0\n")) == (0, 2), done
+    assert call("restore", running.folder).stdout == "nothing is left to put back\n"
