@@ -365,10 +365,9 @@ class Conductor:
                 errors.append(str(error))
         if not errors:
             return ""
-        return (
-            f"not everything was put back: {'; '.join(errors)};"
-            f" `restore {shell_word(self._store.path)}` tries again"
-        )
+        guests = self._campaign.lab and self._campaign.lab.kind == "qemu"  # removed at the end
+        again = "" if guests else f"; `restore {shell_word(self._store.path)}` tries again"
+        return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
         self._store.journal.write(Ended(why))

@@ -211,10 +211,9 @@ class WorkerPool:
         before = self._boot_ids.setdefault(host, now)
         if before != now:
             worker.abandon()
-            raise HostGone(
-                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why"
-                " (its console, `last -x`), then resume"
-            )
+            see = "" if self._campaign.lab else "; see why (its console, `last -x`)"
+            what = f"it was rebooted, not by this campaign (boot {before}, now {now})"
+            raise HostGone(f"{host}: {what}{see}")
 
     def start_all(self, changes: bool = True) -> None:
         """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
