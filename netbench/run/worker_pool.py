@@ -316,6 +316,7 @@ class WorkerPool:
         self._boot_ids.pop(host, None)
         self._rootless.pop(host, None)
         self._lost.discard(host)
+        self._gone.discard(host)
 
     def disconnect(self, host: str) -> None:
         """Close the channel to a host; the next call opens another."""
