@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,12 @@ from pathlib import Path
 from netbench.base.errors import (
     BootError,
     EngineError,
+    HostGone,
     LimitReached,
     Lost,
     RequestError,
     StoreError,
+    WorkerLost,
 )
 from netbench.base.names import shell_word
 from netbench.engine.catalogue import Row
@@ -264,7 +266,7 @@ class Conductor:
                     of_block = ledger.block, ledger.is_open, keys, self._recorder.boot, ledger.joins
                     for steps in self._plan.block(*of_block):
                         self._refuse_late()
-                        self._runner.execute(steps)
+                        self._on_kernel(partial(self._runner.execute, steps), self._wanted)
                     self._runner.end_block()
             ledger.next_block()
 
@@ -279,16 +281,16 @@ class Conductor:
             kernels = sorted(self._plan.kernels, key=lambda kernel: kernel != here)
         for kernel in kernels if due else ():
             steps = list(self._plan.profiles(due, kernel, 0))
+            why = ""
             if steps and kernel not in (None, here):
                 self._refuse_late()
-                if why := self._boot(self._plan.boot_on(kernel or "")):
-                    for step in steps:
-                        if isinstance(step, ProfileRun):
-                            self._recorder.keep_unprofiled(step, why)
-                    continue
+                why = self._boot(self._plan.boot_on(kernel or ""))
             for step in self._plan.profiles(due, kernel, self._recorder.boot):
-                self._refuse_late()
-                self._runner.execute([step])
+                if not why:
+                    self._refuse_late()
+                    why = self._on_kernel(partial(self._runner.execute, [step]))
+                if why and isinstance(step, ProfileRun):
+                    self._recorder.keep_unprofiled(step, why)
         self._runner.end_block()
 
     def _wanted(self) -> list[Unit]:
@@ -324,8 +326,8 @@ class Conductor:
         """
         boots = self._boots
         assert boots, "a plan with boots has a campaign that boots hosts"
+        self._on_kernel(self._held.restore)
         self._booted = None
-        self._held.restore()
         self._noise.forget()
 
         def accept(number: int) -> str:
@@ -346,29 +348,62 @@ class Conductor:
             boots.bring_up(step.kernel, accept, step.build)
         except BootError as error:
             self._pool.start_all()
-            reason = f"boot: {step.kernel or 'original kernel'}: {error}"
-            for unit in self._wanted():
-                self._recorder.keep_unmeasured(unit, "failed", reason)
-            return reason
+            return self._fail(step, str(error), self._wanted())
         self._booted = step
+        return ""
+
+    def _fail(self, step: Boot, why: str, units: Iterable[Unit]) -> str:
+        """What is left of a boot has failed; the reason."""
+        reason = f"boot: {step.kernel or 'original kernel'}: {why}"
+        for unit in units:
+            self._recorder.keep_unmeasured(unit, "failed", reason)
+        return reason
+
+    def _on_kernel(
+        self, act: Callable[[], object], wanted: Callable[[], Iterable[Unit]] = tuple
+    ) -> str:
+        """Do something on the hosts. Where the kernel dies that they were booted on, and with it
+        all that was held there, they go back, and what was `wanted` of it has failed. The reason
+        then, or "". Errors: those of `act`; HostError when a host is not back.
+        """
+        try:
+            act()
+        except (HostGone, WorkerLost) as error:
+            if not (self._boots and (step := self._booted)):
+                raise
+            self._booted = None
+            with suppress(EngineError, Lost, TimeoutError):
+                self._held.restore()  # what the other hosts hold
+            why = self._boots.why_gone(error)
+            for host in self._campaign.roles:
+                self._pool.release(host)
+            self._noise.forget()
+            try:
+                self._boots.give_up(step.kernel, why)
+            finally:  # where none is back it may be the controller that is cut off
+                if self._store.journal.original_kernels().keys() < self._campaign.roles.keys():
+                    why = self._fail(step, why, wanted())
+            self._pool.start_all()
+            self._pool.reached()
+            self._held.restore()
+            return why
         return ""
 
     def _restore(self) -> str:
         """Put every setting and kernel back; what could not be, and what to do, or ""."""
         errors: list[str] = []
         self._pool.clear_interrupt()
-        boots_back = [self._boots.back] if self._boots else []
-        for put_back in (self._held.restore, *boots_back):
+        acts: list[Callable[[], object]] = [partial(self._on_kernel, self._held.restore)]
+        for put_back in (*acts, self._boots.back) if self._boots else acts:
             try:
                 put_back()
             except (EngineError, Lost, StoreError, TimeoutError) as error:
                 errors.append(str(error))
         if not errors:
             return ""
-        return (
-            f"not everything was put back: {'; '.join(errors)};"
-            f" `restore {shell_word(self._store.path)}` tries again"
-        )
+        guests = self._campaign.lab and self._campaign.lab.kind == "qemu"  # removed at the end
+        again = "" if guests else f"; `restore {shell_word(self._store.path)}` tries again"
+        return f"not everything was put back: {'; '.join(errors)}{again}"
 
     def _end(self, why: Why, reason: str) -> Conclusion:
         self._store.journal.write(Ended(why))

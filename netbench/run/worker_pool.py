@@ -211,10 +211,9 @@ class WorkerPool:
         before = self._boot_ids.setdefault(host, now)
         if before != now:
             worker.abandon()
-            raise HostGone(
-                f"{host}: it was rebooted, not by this campaign (boot {before}, now {now}); see why"
-                " (its console, `last -x`), then resume"
-            )
+            see = "" if self._campaign.lab else "; see why (its console, `last -x`)"
+            what = f"it was rebooted, not by this campaign (boot {before}, now {now})"
+            raise HostGone(f"{host}: {what}{see}")
 
     def start_all(self, changes: bool = True) -> None:
         """Start every worker, all hosts at the same time; hosts that give no root are `refused`.
@@ -317,6 +316,7 @@ class WorkerPool:
         self._boot_ids.pop(host, None)
         self._rootless.pop(host, None)
         self._lost.discard(host)
+        self._gone.discard(host)
 
     def disconnect(self, host: str) -> None:
         """Close the channel to a host; the next call opens another."""

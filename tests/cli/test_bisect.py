@@ -18,7 +18,7 @@ from netbench.kernels.compile import BuildFailed
 from netbench.model import Campaign, Kernel
 from tests.support.kernel_repository import Repository
 from tests.support.local import call
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Record, Synth, failed
 
 TEXT = """\
 netbench: 1
@@ -115,8 +115,13 @@ class Conclusion:
     reason: str = ""
 
 
-def result(folder: Path, ratio: float, spread: float) -> Conclusion:
-    """A result in which the patched kernel moves `ratio` of what the base does."""
+def result(folder: Path, ratio: float, spread: float, dies: str = "") -> Conclusion:
+    """A result in which the patched kernel moves `ratio` of what the base does, or `dies` of."""
+
+    def edit(record: Record) -> Record:
+        is_dead = dies and record["factors"]["kernel"] == "patched"
+        return failed(record, "failed", dies) if is_dead else record
+
     made = Synth(
         factors={"kernel": ("base", "patched")},
         boots=4,
@@ -124,6 +129,7 @@ def result(folder: Path, ratio: float, spread: float) -> Conclusion:
         spread=spread,
         truth=lambda f: (20.0 * (ratio if f["kernel"] == "patched" else 1), 0.5, 0.5),
         compare={"factor": "kernel", "baseline": "base"},
+        edit=edit,
     )
     return Conclusion(made.write(folder))
 
@@ -133,10 +139,14 @@ def result(folder: Path, ratio: float, spread: float) -> Conclusion:
     [
         (lambda at: result(at, 1.0, 0.005), "master is not seen to be worse than c0: throughput"),
         (lambda at: result(at, 0.9, 0.05), "master is not seen to be worse than c0: throughput"),
+        (
+            lambda at: result(at, 1.0, 0.005, "boot: patched: snd: it was rebooted"),
+            "master is not seen to be worse than c0: nothing could be compared (`report",
+        ),
         (BuildFailed("kernel patched: the build failed"), "kernel patched: the build failed"),
         (lambda at: Conclusion(at, "lost", "snd is gone"), "bisect: snd is gone; run it again"),
     ],
-    ids=["good", "too wide", "no build", "lost at the end"],
+    ids=["good", "too wide", "dies under load", "no build", "lost at the end"],
 )
 def test_a_bad_revision_that_is_not_seen_to_be_bad_and_a_lost_host_end_the_search(
     repository: Repository,

@@ -311,6 +311,36 @@ def test_a_kernel_that_never_answers(guests: Booted, append: str, told: str) -> 
     assert told in failed["reason"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["qemu", "kexec"])
+def test_a_kernel_that_dies_while_it_is_measured(guests: Booted, method: str) -> None:
+    """Its cells have failed, what was held in it is gone, and the other kernel is measured. Of a
+    guest that boots by kexec no console is known, and it is back by itself.
+    """
+    kernels = {"bad": {"release": NEW}, OLD: {"release": OLD}}
+    held = "settings: {sysctl.net.ipv4.tcp_sack: 0}\n"
+    how = {"qemu": NAME} if method == "qemu" else method
+    file = guests.write(kernels, how, held, guests=("a", "b"), blocks=2)
+    file.write_text(file.read_text().replace("200ms", "3s"))
+    process = guests.begin_run(file)
+    wait_for(lambda: bool(guests.journal()) and guests.records() != [])
+    guests.ssh("b", "echo c > /proc/sysrq-trigger", check=False)
+    done = guests.end(process)
+    assert done.code == 1, done.err
+    assert statuses(guests.records()) == [
+        *(("bad", status) for status in ("ok", "interrupted", "failed")),
+        *((OLD, "ok"), (OLD, "ok")),
+    ]
+    reason, *console = guests.on("bad")[-1]["reason"].splitlines()
+    assert reason.startswith("boot: bad: b: it was rebooted, not by this campaign (boot ")
+    told = any("Kernel panic - not syncing: sysrq" in line for line in console)
+    assert told == (method == "qemu")
+    assert all(line.startswith("  console of b: ") for line in console)
+    assert done.err.count("kernel bad, going back: b: it was rebooted") == 1
+    again = guests.netbench("restore", guests.result)
+    assert (again.code, again.out.strip()) == (0, "nothing is left to put back"), again.err
+
+
 # Controllers that end
 
 

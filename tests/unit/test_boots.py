@@ -8,15 +8,17 @@ import struct
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netbench import campaign
-from netbench.base.errors import BootError, CampaignError, HostError
+from netbench.base.errors import BootError, CampaignError, HostError, HostGone
 from netbench.engine.worker import Worker
 from netbench.hosts.host_channel import Channel, Result
 from netbench.hosts.local import LocalChannel
@@ -35,6 +37,7 @@ from netbench.plan.plan import BOOT_SECONDS, Boot, Plan, Verify
 from netbench.plan.plan_json import plan_json
 from netbench.result.files import HostEntry
 from netbench.result.journal import Back, BootBegun, Booted, Journal, OriginalKernel
+from netbench.run.conductor import Conductor
 from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.engine_pair import WORKER
@@ -523,6 +526,38 @@ def test_a_silent_host_that_is_booted_back_after_a_crash_is_told_of(tmp_path: Pa
     again = lab.anew()
     assert again.finish_boots() == ["h: back on 6.1"]
     assert again.back() == []
+
+
+@pytest.mark.parametrize(
+    ("stays", "failed"),
+    [("false", True), ("[ $1 = g ]", True), ("true", False)],
+    ids=["all are back", "one is not", "none is: it may be the controller that is cut off"],
+)
+def test_a_kernel_that_dies_has_failed_once_a_host_is_back(
+    tmp_path: Path, stays: str, failed: bool
+) -> None:
+    lab = Simulated(tmp_path, f"original) {stays} && exit 3; up 6.1 quiet;; {UP}", hosts=("h", "g"))
+    lab.boots.bring_up("a", lambda number: "")
+    (tmp_path / "g" / "state").unlink()
+    kept, nothing = list[str](), SimpleNamespace(restore=int, forget=int)
+    conductor: Any = SimpleNamespace(
+        _boots=lab.boots, _booted=Boot(1, "a"), _held=nothing, _noise=nothing,
+        _campaign=SimpleNamespace(roles={"h": "sender", "g": "receiver"}),
+        _pool=SimpleNamespace(release=lab.release, start_all=int, reached=int),
+        _store=SimpleNamespace(journal=lab.journal),
+        _recorder=SimpleNamespace(keep_unmeasured=lambda *of_unit: kept.append(of_unit[-1])),
+    )  # fmt: skip
+    conductor._fail = partial(Conductor._fail, conductor)
+
+    def die() -> None:
+        raise HostGone("g: it is gone")
+
+    units = booted(1, 1, ("a", "b")).units
+    with nullcontext() if stays == "false" else pytest.raises(HostError, match="g: not restored"):
+        Conductor._on_kernel(conductor, die, lambda: units[:1])
+    assert kept == ["boot: a: g: it is gone"] * failed
+    with pytest.raises(HostGone):  # no kernel is booted any more
+        Conductor._on_kernel(conductor, die)
 
 
 # This machine

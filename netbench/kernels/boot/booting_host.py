@@ -278,6 +278,11 @@ class BootingHost:
         deadline = self.host.boot.deadline
         return deadline / 1e9 if deadline else self.method.seconds
 
+    def last_words(self) -> str:
+        """What its console ended with, where it is not in the boot any more that it was seen in."""
+        state = self._look()
+        return "" if state and state.boot_id == self._seen_boot_id() else self._console()
+
     def _console(self) -> str:
         lines = excerpt([line for line in self.method.console(self.host) if line.strip()])
         return "".join(f"\n  console of {self.name}: {line}" for line in lines)
@@ -300,7 +305,9 @@ class BootingHost:
         state = self._look()
         if state or not self.can_boot or self.method.remote:
             return state
-        return self._wait_for_boot("")
+        state = self._wait_for_boot("")
+        self._gone = state is None
+        return state
 
 
 def _other(state: State, release: str, words: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NoReturn
 
 from netbench.base.cancel import side_by_side
 from netbench.base.errors import BootError, EngineError, HostError, Lost
@@ -102,7 +101,8 @@ class Boots:
         if not why and (rejected := self._ask(accept)):
             why = self._boot_again(wanted, accept, rejected)
         if why:
-            self._give_up(kernel or "original kernel", why)
+            self.give_up(kernel, why)
+            raise BootError(why)
         return self.number
 
     def wait_until_ready(self, step: Boot, stored: Hosts) -> tuple[dict[str, HostEntry], str]:
@@ -119,16 +119,22 @@ class Boots:
         except BootError as error:
             return f"{why}; it could not be booted once more: {error}"
 
-    def _give_up(self, kernel: str, why: str) -> NoReturn:
-        """Every host back, after a boot that did not work. Errors: BootError with the reason;
-        HostError when a host is not back.
+    def why_gone(self, error: Lost) -> str:
+        """Why hosts are lost on the kernel that they were booted on, with the ends of their
+        consoles.
         """
+        return "".join([str(error), *(host.last_words() for host in self._hosts)])
+
+    def give_up(self, kernel: str, why: str) -> None:
+        """Every host back, after a boot that did not work, or a kernel that died. Errors: HostError
+        when a host is not back.
+        """
+        kernel = kernel or "original kernel"
         self._say(f"kernel {kernel}, going back: {why.partition(chr(10))[0]}")
         try:
             self.back()
         except HostError as error:
             raise HostError(joined((str(error), f"before, on kernel {kernel}: {why}"))) from error
-        raise BootError(why)
 
     def _ask(self, accept: Callable[[int], str]) -> str:
         try:
