@@ -16,10 +16,19 @@ from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaig
 
 FACTOR, BEFORE, AFTER = "change", "before", "after"
 PLACE = "/var/lib"  # a boot leaves what is there
-MARK = f"netbench_mark={PLACE}/netbench.change-{{}}-$(stat -Lc %i /proc/self/ns/net)"
-"""Names the mark. Hosts that are network namespaces of one machine have one each; the first has the
-same number in each boot.
+TAG = "/proc/sys/net/ipv4/conf/lo/tag"
+"""A number without any meaning to the kernel (Documentation/networking/ip-sysctl.rst): the mark of
+a network namespace beside that of the machine, with which it goes.
 """
+MARK = f"""\
+if [ /proc/self/ns/net -ef /proc/1/ns/net ]; then
+netbench_mark={PLACE}/netbench.change-{{0}} netbench_none="rm $netbench_mark"
+netbench_write="mkdir -p {PLACE} && echo {{0}} > $netbench_mark.new && sync $netbench_mark.new"
+netbench_write="$netbench_write && mv $netbench_mark.new $netbench_mark"
+else
+netbench_mark={TAG} netbench_none="echo 0 > {TAG}" netbench_write="echo {{0}} > {TAG}"
+fi"""
+"""Names the mark, which holds a number of the change, and how it is made and removed."""
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 
 
@@ -49,21 +58,18 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
             (f"sweep.{key}", [AS_IS, found[2].strip("'\"")]),
             ("compare", {"factor": key, "baseline": AS_IS}),
         ]
-    digest = hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:16]
-    mark = MARK.format(digest)
-    written = (
-        f'mkdir -p {PLACE} && echo > "$netbench_mark.new" && sync "$netbench_mark.new"'
-        ' && mv "$netbench_mark.new" "$netbench_mark"'
-    )
-    read = f'if [ -e "$netbench_mark" ]; then echo {AFTER}; else echo {BEFORE}; fi'
-    left = 'echo "(where nothing is left to undo: rm $netbench_mark)" >&2; exit 1'
-    undo = f'( {options.undo}\n) && rm "$netbench_mark" || {{ {left}; }}'
-    back = f'[ ! -e "$netbench_mark" ] || {{ {undo}; }}'
-    apply = f"{written} && {{ ( {options.change}\n) || {{ ( {back}; ); exit 1; }}; }}"
+    number = int(hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:7], 16)
+    mark, is_there = MARK.format(number), f'grep -qsx {number} "$netbench_mark"'
+    read = f"if {is_there}; then echo {AFTER}; else echo {BEFORE}; fi"
+    left = 'echo "(where nothing is left to undo: $netbench_none)" >&2; exit 1'
+    undo = f'( {options.undo}\n) && eval "$netbench_none" || {{ {left}; }}'
+    back = f"! {is_there} || {{ {undo}; }}"
+    made = f"( {options.change}\n) || {{ ( {back}; ); exit 1; }}"
+    apply = f'eval "$netbench_write" && {{ {made}; }}'
     acts = {"apply": apply, "read": read, "undo": back}
-    command = {act: ["sh", "-c", f"{mark}; {line}"] for act, line in acts.items()}
+    command = {act: ["sh", "-c", f"{mark}\n{line}"] for act, line in acts.items()}
     earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"
-    command["apply"] = ["sh", "-c", f'[ "$0" = {AFTER} ] || {{ {earlier}; }}; {mark}; {apply}']
+    command["apply"] = ["sh", "-c", f'[ "$0" = {AFTER} ] || {{ {earlier}; }}; {mark}\n{apply}']
     command["apply"].append("{level}")
     return [
         (f"command.{FACTOR}", command),
