@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from netbench.base.json_lines import JsonLines
@@ -16,6 +16,8 @@ from netbench.stats.histogram import BITS, BUCKETS, bounds
 from netbench.stats.histogram import Histogram as Histogram  # others name it through this file
 
 MOST = 1 << 42  # ns, above what buckets tell apart
+NONE = ValueError, TypeError, KeyError, OverflowError, RecursionError  # it is no histogram
+SECONDS = 1000  # that are drawn; the engine tells fewer
 TICKS = 5  # shares that are told for each halving of what is above them, as HdrHistogram does
 
 
@@ -42,13 +44,13 @@ def by_second(result: Result, rows: Rows) -> list[list[float]]:
         file = result.path / "samples" / f"{run:06.0f}.jsonl"
         lines = JsonLines(file, 2) if file.exists() else ()
         seconds = (numbered for numbered in lines if b'"second"' in numbered[1])
-        for second, (number, line) in enumerate(seconds):
+        for second, (number, line) in enumerate(islice(seconds, SECONDS)):
             try:
                 kept = json.loads(line)["requests"]
                 buckets = sorted(zip(kept["bucket"], kept["count"], strict=True))
                 whole = sum(kept["count"]), 0, MOST  # the longest of a second is not told
                 p99 = Histogram.of([*whole, *chain.from_iterable(buckets)]).quantile(0.99)
-            except (ValueError, TypeError, KeyError, OverflowError) as error:
+            except NONE as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
             found += [[] for _ in range(second + 1 - len(found))]
             found[second] += [] if p99 is None else [p99 / 1e3]
@@ -67,7 +69,7 @@ def _of_run(file: Path, mean: float, most: float) -> Histogram | None:
                 both = zip(map(int, kept["latency_bucket"]), counts, strict=True)
                 whole = sum(counts), round(mean * sum(counts) * 1e3), round(most * 1e3)
                 return Histogram.of([*whole, *(each for pair in both for each in pair)])
-            except (ValueError, TypeError, KeyError, OverflowError) as error:
+            except NONE as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
     return None
 

@@ -35,8 +35,8 @@ class Histogram:
         """
         count, total, most, *rest = numbers
         buckets = list(zip(rest[::2], rest[1::2], strict=True))
-        places = [bucket for bucket, _ in buckets]
-        if places != sorted(set(places)) or not all(0 <= place < BUCKETS for place in places):
+        places = [bucket for bucket, number in buckets if number > 0 <= bucket < BUCKETS]
+        if places != sorted(set(places)) or len(places) < len(buckets):
             raise ValueError("buckets of a histogram are out of order, or are none")
         if sum(number for _, number in buckets) != count:
             raise ValueError("a histogram's buckets hold another number than it counted")

@@ -142,10 +142,12 @@ def test_each_second_has_the_p99_of_its_requests(tmp_path: Path) -> None:
     known = [np.quantile(each[1], 0.99, method="median_unbiased") for each in parts.values()]
     assert line.get_xydata() == pytest.approx(np.array([[2, np.mean(known) / 1e3]]), rel=8e-3)
     assert 'class="seconds"' in html.render(build(folder))
-    with (folder / "samples/000002.jsonl").open("a") as file:
-        file.write('{"edge":"second","requests":{"bucket":[-1],"count":[2]}}\n')
-    (said,) = re.findall("No p99 of each second: .*", " ".join(text.render(build(folder)).split()))
-    assert "samples/000002.jsonl:5: not a histogram" in said
+    good = (file := folder / "samples/000002.jsonl").read_text()
+    for bad in ("[-1],[2]", "[1],[-2]", "[99999999999999],[2]", "[2,2],[1,1]", "[" * 100_000):
+        told = '{"edge":"second","requests":{"bucket":' + bad.replace("],", '],"count":') + "}}\n"
+        file.write_text(good + told)
+        said = " ".join(text.render(build(folder)).split())
+        assert re.search(r"No p99 of each second: \S+/000002.jsonl:5: not", said)
 
 
 def test_the_table_has_the_frames_numbers(tmp_path: Path) -> None:
