@@ -42,7 +42,7 @@ def measure(
     report: int = 0,
     start: Callable[[], None] = lambda: None,
 ) -> Measurement:
-    """Move data once. `watch`: what else is done then; `report`: how often, in ns, the workers send
+    """Move data once. `watch`: what else is done then; `report`: how often, in ns, the sender sends
     samples meanwhile, 0: after it; `start` returns when data may move. Errors: EngineError;
     TimeoutError; Lost.
     """
@@ -145,8 +145,9 @@ def _move(
     watch: Watch | None = None,
     start: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Outcome]:
-    """What both ends answer to their jobs, with `more` options. Files of the sink are journalled as
-    soon as the receiver has made them, whatever becomes of the run.
+    """What both ends answer to their jobs, with `more` options of the sender, who alone is listened
+    to while the window is open. Files of the sink are journalled as soon as the receiver has made
+    them, whatever becomes of the run.
     """
     sender, receiver = ends
     near, far = sender.worker, receiver.worker
@@ -168,8 +169,8 @@ def _move(
         made = read.get("sink_device"), read.get("sink_inode")
         sinks.add(far, job.sink_paths(transfer), *made)
 
-    both: job.Options = {"address": receiver.address, **more}
-    send, receive = send | both | sender.metering, receive | both | receiver.metering
+    both: job.Options = {"address": receiver.address}
+    send, receive = send | both | more | sender.metering, receive | both | receiver.metering
     return exchange(near, far, send, receive, journal_sinks, watch, start)
 
 

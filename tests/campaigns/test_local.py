@@ -15,6 +15,7 @@ import pytest
 
 import netbench
 from netbench import campaign, load
+from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
 from netbench.report.build import build
@@ -321,6 +322,22 @@ def test_its_report_averages_none_of_it(result: Path) -> None:
     assert (len(found.runs), len(found.control_runs), set(found.cells["n"])) == (12, 3, {3})
     told = " ".join(call("report", "--full", result).stdout.split())
     assert "12 runs and 3 of the baseline again (1 control)" in told
+
+
+def test_the_sender_alone_is_asked_to_tell_each_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody reads what a receiver would say before the run ends, so its pipe would be full."""
+    asked, prepare = dict[str, bool](), Worker.prepare
+
+    def seen(self: Worker, options: dict[str, Any]) -> Any:
+        asked[options["role"]] = "report" in options
+        return prepare(self, options)
+
+    monkeypatch.setattr(Worker, "prepare", seen)
+    found = campaign.parse(f"{BASE}verify: off\ntransfer: {{{SHORT}}}\n", "c.yaml")
+    conductor.start(found, tmp_path, seconds=lambda second: None)
+    assert (asked["send"], asked["receive"]) == (True, False)
 
 
 def test_each_second_of_a_window_has_its_histogram(tmp_path: Path) -> None:
