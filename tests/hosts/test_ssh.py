@@ -398,11 +398,14 @@ def test_jump_hosts_are_gone_through_in_a_row(bed: Bed) -> None:
 def test_jump_hosts_are_left_to_ssh(tmp_path: Path) -> None:
     config, asks = tmp_path / "config", "-o BatchMode=yes -o StrictHostKeyChecking=yes"
     for jumps, through in (
-        ("me@[::1]:33", f"{asks} -W '[far]:22' -- 'ssh://me@[::1]:33'"),
+        ("me@[::1]:33", f"{asks} -W '[far]:22' -p 33 -- me@::1"),
         ("a,b:1,relay", f"-J a,b:1 {asks} -W '[far]:22' -- ssh://relay"),
     ):
         config.write_text(f"Host far\n ProxyJump {jumps}\n")
         assert destination.resolve("far", config).proxy == f"ssh -F {config} {through}"
+    for six in ("ssh://x@[fd00::2]:2222", "x@[fd00::2]:2222", "[fd00::2]:2222"):
+        found = destination.resolve(six, config)
+        assert (found.hostname, found.port) == ("fd00::2", 2222)
 
 
 def test_trouble_at_a_jump_host_is_quoted_with_the_command(bed: Bed) -> None:

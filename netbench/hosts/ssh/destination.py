@@ -25,6 +25,9 @@ RESOLVE_SECONDS = 20.0
 # ProxyCommand and `Match exec` pass host and user to a shell of this machine, so they must not hold
 # characters that a shell interprets.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
+_IN_BRACKETS = re.compile(
+    r"(?:ssh://)?(?P<user>[^@]*@)?\[(?P<host>[0-9a-fA-F:.]+)\](?::(?P<port>[0-9]{1,5}))?"
+)
 _TOKEN = re.compile(r"%(.?)")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
@@ -73,9 +76,18 @@ def check_destination(destination: str) -> None:
         )
 
 
+def _as_words(destination: str) -> list[str]:
+    """A destination as arguments of ssh, which takes no IPv6 address in a URI (misc.c)."""
+    found = _IN_BRACKETS.fullmatch(destination)
+    if not found:
+        return ["--", destination]
+    port = ["-p", found["port"]] if found["port"] else []
+    return [*port, "--", f"{found['user'] or ''}{found['host']}"]
+
+
 def _ask_ssh(destination: str, config: Path | None) -> dict[str, list[str]]:
     """`ssh -G`: every keyword with its values."""
-    argv = ["ssh", *(["-F", str(config)] if config else []), "-G", "--", destination]
+    argv = ["ssh", *(["-F", str(config)] if config else []), "-G", *_as_words(destination)]
     try:
         done = subprocess.run(
             argv,
@@ -165,7 +177,7 @@ def _through(jumps: str, hostname: str, port: str, config: Path | None) -> str:
     argv += ["-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"]
     # a URI is the only form of a destination that holds a port
     target = last if last.startswith("ssh://") else f"ssh://{last}"
-    return shlex.join([*argv, "-W", f"[{hostname}]:{port}", "--", target])
+    return shlex.join([*argv, "-W", f"[{hostname}]:{port}", *_as_words(target)])
 
 
 def resolve(destination: str, config: Path | None = None) -> Destination:
