@@ -145,9 +145,8 @@ def _move(
     watch: Watch | None = None,
     start: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Outcome]:
-    """What both ends answer to their jobs, with `more` options of the sender, who alone is listened
-    to while the window is open. Files of the sink are journalled as soon as the receiver has made
-    them, whatever becomes of the run.
+    """What both ends answer to their jobs, with `more` options. Files of the sink are journalled as
+    soon as the receiver has made them, whatever becomes of the run.
     """
     sender, receiver = ends
     near, far = sender.worker, receiver.worker
@@ -169,8 +168,9 @@ def _move(
         made = read.get("sink_device"), read.get("sink_inode")
         sinks.add(far, job.sink_paths(transfer), *made)
 
-    both: job.Options = {"address": receiver.address}
-    send, receive = send | both | more | sender.metering, receive | both | receiver.metering
+    both: job.Options = {"address": receiver.address, **more}
+    send, receive = send | both | sender.metering, receive | both | receiver.metering
+    receive["report"] = 0  # nobody reads what it says before the window is closed
     return exchange(near, far, send, receive, journal_sinks, watch, start)
 
 

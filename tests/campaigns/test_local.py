@@ -331,7 +331,7 @@ def test_the_sender_alone_is_asked_to_tell_each_second(
     asked, prepare = dict[str, bool](), Worker.prepare
 
     def seen(self: Worker, options: dict[str, Any]) -> Any:
-        asked[options["role"]] = "report" in options
+        asked[options["role"]] = bool(options.get("report"))
         return prepare(self, options)
 
     monkeypatch.setattr(Worker, "prepare", seen)
