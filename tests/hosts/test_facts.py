@@ -512,15 +512,10 @@ TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
 
 def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[str | None, str]:
     """The fact, and why it is missing, on a host that gives these answers (None: it has none)."""
-    asked = (source.target[0] for source in EMULATED.sources)
-    answers = dict(zip(asked, (cpu, virt, clocks), strict=True))
-    none = EngineError(1, 2, "read", "No such file or directory")
-
-    def ask(questions: Sequence[Question]) -> list[str | EngineError]:
-        found = (answers[target[0]] for _, target in questions)
-        return [none if answer is None else answer for answer in found]
-
-    known, missing = read_facts(ask, {}, [EMULATED])
+    asked = ((source.op, source.target) for source in EMULATED.sources)
+    said = zip(asked, (cpu, virt, clocks), strict=True)
+    answers = {question: answer for question, answer in said if answer is not None}
+    known, missing = read_facts(Told(answers), {}, [EMULATED])
     return known["emulated"], missing.get("emulated", "")
 
 

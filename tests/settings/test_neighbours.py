@@ -30,7 +30,7 @@ from netbench.run.worker_pool import open_channel
 from netbench.settings.put_back import There, put_back
 from netbench.settings.scope import HostSettings
 from netbench.settings.setting import SettingContext
-from tests.settings.test_settings import NAME, holder, parsed
+from tests.settings.test_settings import NAME, holder, leaves, parsed
 from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, NEAR, call, out
 from tests.support.unfinished import outstanding
@@ -182,9 +182,7 @@ MOVED = {
 
 
 def loses_its_controller(held: Any, worker: Worker, journal: list[Any]) -> None:
-    worker.abandon()
-    with suppress(ChildProcessError):
-        os.waitpid(worker.hello.pid, 0)
+    leaves(worker)
 
 
 def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
