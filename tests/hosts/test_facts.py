@@ -188,9 +188,7 @@ def test_mounts_are_what_findmnt_says(path: str) -> None:
     assert set(said.partition(": ")[2].split(",")) == set(options.split(","))
 
 
-def test_what_a_host_has_is_known_or_missing_with_its_reason(
-    entries: dict[str, HostEntry],
-) -> None:
+def test_what_a_host_has_is_known_or_why_not(entries: dict[str, HostEntry]) -> None:
     """Source and sink are facts of who has them; the engine is known by its content."""
     sender, receiver = entries["snd"], entries["rcv"]
     assert {"source_mount", "sink_mount"} & set(sender.facts) == {"source_mount"}

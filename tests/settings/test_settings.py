@@ -286,10 +286,8 @@ def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
     journal = []
     held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
     held.hold(parsed([{}, {}, {"mine": "three"}]))
-    with pytest.raises(
-        EngineError,
-        match="reads 'three' after the undo, but was 'one'; what undoes it leaves it changed",
-    ):
+    said = "reads 'three' after the undo, but was 'one'; what undoes it leaves it changed"
+    with pytest.raises(EngineError, match=said):
         held.undo()
     assert asked(outstanding(journal, "here")) == ["mine"]
     with pytest.raises(EngineError, match="true leaves it changed"):
@@ -561,12 +559,8 @@ class Files:
         also = f"[ $0 = fast ] && echo always > {self.moved} || echo madvise > {self.moved}"
         self.commands = {}
         for name, file, more in (("tuned", self.tuned, f"; {also}"), ("moved", self.moved, "")):
-            write = (
-                "sh",
-                "-c",
-                f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}",
-                "{level}",
-            )
+            script = f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}"
+            write = ("sh", "-c", script, "{level}")
             self.commands[name] = Command(write, ("cat", str(file)), write)
 
     def text(self) -> str:
@@ -730,19 +724,11 @@ def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_p
 
 
 UPPERS = {
-    "another level": ("30 > tcp_fin_timeout", "60 > tcp_fin_timeout", "tcp_fin_timeout: 15"),
-    "as it was before both": (
-        "30 > tcp_fin_timeout",
-        "60 > tcp_fin_timeout",
-        "tcp_fin_timeout: 60",
-    ),
-    "what moves along": (
-        "0 > conf/all/accept_redirects",
-        "1 > conf/all/accept_redirects",
-        "ip_forward: 1",
-    ),
+    "another level": ("tcp_fin_timeout", "30", "tcp_fin_timeout: 15"),
+    "as it was before both": ("tcp_fin_timeout", "30", "tcp_fin_timeout: 60"),
+    "what moves along": ("conf/all/accept_redirects", "0", "ip_forward: 1"),
 }
-"""What a program below does and undoes, in net/ipv4, and the sysctl above it."""
+"""What a program below writes, in net/ipv4, and the sysctl above it."""
 
 
 @pytest.mark.usefixtures("whole_kernel", "interface")
@@ -752,7 +738,7 @@ def test_what_lies_below_a_killed_helper_is_left_to_restore(
 ) -> None:
     """What the upper one read, before it changed it, was what the lower one had set."""
     ipv4, journal = Path("/proc/sys/net/ipv4"), list[Any]()
-    begin, undo, above = row
+    below, set_to, above = row
     key, level = above.split(": ")
     files = (ipv4 / "tcp_fin_timeout", ipv4 / "ip_forward", ipv4 / "conf/all/accept_redirects")
     ours = {files[0]: "60\n", files[1]: "0\n", files[2]: "1\n"}
@@ -762,7 +748,9 @@ def test_what_lies_below_a_killed_helper_is_left_to_restore(
             file.write_text(text)
         profile = tmp_path / "profile"
         profile.write_text("balanced\n")
-        both = f"echo $0 > {profile}; cd {ipv4}; [ $0 = fast ] && echo {begin} || echo {undo}"
+        was = ours[ipv4 / below].strip()
+        moved = f"{{ [ $0 = fast ] && echo {set_to} || echo {was}; }} > {ipv4 / below}"
+        both = f"echo $0 > {profile}; {moved}"
         tuned = ("sh", "-c", both, "{level}")
         commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
         pair = helpers("lower", "upper")
