@@ -92,7 +92,8 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     repeat = _repeat(file.repeat, numbers, problems, default)
     meters = _meters(file, built, catalogue, problems)
     compare = _compare(file, factors, problems)
-    _check_until(repeat, compare, problems)
+    if repeat.until == "verdict" and compare is None and problems.clean("compare"):
+        problems.add(("repeat", "until"), "expected compare beside until: verdict, got none")
     profile = _profile(file, problems)
     kernels = kernels_of(file, built, repeat, problems)
     problems.stop()
@@ -257,11 +258,6 @@ def _repeat(
     written = default and "metrics" not in keys.model_fields_set
     metrics = (default,) if written else tuple(keys.metrics)
     return Repeat(low, high, keys.confidence, keys.precision, metrics, keys.boots, keys.until)
-
-
-def _check_until(repeat: Repeat, compare: Compare | None, problems: Problems) -> None:
-    if repeat.until == "verdict" and compare is None and problems.clean("compare"):
-        problems.add(("repeat", "until"), "expected compare beside until: verdict, got none")
 
 
 def readable(catalogue: Catalogue) -> list[str]:

@@ -18,6 +18,7 @@ from netbench.tools.tool import THROUGHPUT
 def own_tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:
     """The campaign's own tools, whether a cell uses them or not."""
     tools = {name: keys.tool(name) for name, keys in file.tools.items()}
+    factors = {*file.sweep, *(key for row in file.include for key in row)}
     for name, tool in tools.items():
         if is_ready_unseen(tool):
             message = (
@@ -25,14 +26,10 @@ def own_tools(file: FileKeys, problems: Problems) -> dict[str, Tool]:
                 " be connected to"
             )
             problems.add(("tools", name, "server"), message)
-        for metric in {each for each, _ in tool.captures} & {*file.sweep, *_included(file)}:
+        for metric in {each for each, _ in tool.captures} & factors:
             message = f"{metric} is a factor of this campaign, expected another name"
             problems.add(("tools", name, "captures", metric), message)
     return tools
-
-
-def _included(file: FileKeys) -> set[str]:
-    return {key for row in file.include for key in row}
 
 
 def captured_by(tools: Mapping[str, Tool]) -> list[str]:

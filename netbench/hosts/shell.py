@@ -202,10 +202,6 @@ def _argv(argv: Sequence[str]) -> bytes:
     return b"%d\n%b" % (len(argv), b"".join(map(_value, argv)))
 
 
-def _absolute(path: str) -> str:
-    return path if path.startswith("/") else f"./{path}"
-
-
 def start(shell: Shell, argv: Sequence[str]) -> Session:
     """Start a program in place of the shell: only its output is read from then on. Errors:
     HostError.
@@ -234,7 +230,8 @@ def run(shell: Shell, argv: Sequence[str]) -> Result:
 
 def put(shell: Shell, data: bytes, target: str, mode: int) -> None:
     """Write a file, whole or not at all. Errors: HostError."""
-    shell.begin(_PUT, _value(_absolute(target)) + b"%d %o\n" % (len(data), mode))
+    place = target if target.startswith("/") else f"./{target}"
+    shell.begin(_PUT, _value(place) + b"%d %o\n" % (len(data), mode))
     if shell.hear() == ["send"]:
         shell.tell(data)
         if shell.hear() == ["done"]:

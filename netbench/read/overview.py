@@ -49,7 +49,8 @@ def folders(results: Path) -> list[Path]:
 
 def overview(folder: Path) -> Overview:
     """What is known of a result folder; what cannot be read is said, and raises nothing."""
-    date, size = _date(folder.name), _size(folder)
+    begun, size = _UTC.match(folder.name), _size(folder)
+    date = "{}-{}-{} {}:{}".format(*begun.groups()[:5]) if begun else ""
     with unreadable(folder) as why:
         plan, hosts = read_plan(folder / "plan.json"), read_facts(folder / "facts.json")
         journal = folder / "journal.jsonl"
@@ -67,11 +68,6 @@ def overview(folder: Path) -> Overview:
     if runs is None:
         status, unread = "unreadable", f"{folder / 'records.jsonl'} cannot be read"
     return Overview(folder, plan.name, status, date, ", ".join(releases), runs, size, unread)
-
-
-def _date(name: str) -> str:
-    found = _UTC.match(name)
-    return "{}-{}-{} {}:{}".format(*found.groups()[:5]) if found else ""
 
 
 def _size(folder: Path) -> int:

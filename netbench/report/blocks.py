@@ -76,10 +76,6 @@ class Table:
         return {(row, last) for row in self.marked} | self.marked_values
 
 
-def _is_key(head: Head) -> bool:
-    return isinstance(head, Column) and head.kind == "key"
-
-
 def tabled(
     title: str,
     rows: Iterable[Row],
@@ -92,7 +88,7 @@ def tabled(
     """
     rows = list(rows)
     every = dict.fromkeys(head for row in rows for head in row)
-    heads = [h for h in every if not _is_key(h) or any(row.get(h) != "" for row in rows)]
+    heads = [h for h in every if column(h).kind != "key" or any(row.get(h) != "" for row in rows)]
     return Table(
         title,
         tuple(map(column, heads)),

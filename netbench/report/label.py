@@ -35,11 +35,8 @@ def explained(label: str) -> list[str]:
 
 def labelled(section: Section, label: str) -> Section:
     """The section with the label at each of its tables and drawings."""
-    return (
-        replace(section, blocks=tuple(_labelled(block, label) for block in section.blocks))
-        if label
-        else section
-    )
+    blocks = (_labelled(block, label) for block in section.blocks)
+    return replace(section, blocks=tuple(blocks)) if label else section
 
 
 def _labelled(block: Block, label: str) -> Block:

@@ -25,7 +25,6 @@ from netbench.base.errors import ReportError
 from netbench.base.names import QUANTILES
 from netbench.read.cells import metric_order, rows_by_cell
 from netbench.read.load_curves import OFFERED
-from netbench.read.metrics import Metric
 from netbench.read.offered import KEY, word
 from netbench.report.blocks import Plot
 from netbench.report.label import label_of
@@ -163,7 +162,9 @@ def means(source: Source, metric: str, make: Make = new_axes) -> Axes:
     axes.errorbar(middle, rows, xerr=bars, fmt="|", color=INK, ecolor=INK, zorder=3, **look)
     _rows_axis(axes, [f"{' · '.join(source.key(c))}  n={c.n}" for c in cells])
     level = share(source.result.repeat.confidence)
-    axes.set_xlabel(f"{_with_unit(source.result.describe(metric))}, mean and {level} interval")
+    described = source.result.describe(metric)
+    unit = f" [{described.unit}]" if described.unit else ""
+    axes.set_xlabel(f"{described.title}{unit}, mean and {level} interval")
     return axes
 
 
@@ -303,10 +304,6 @@ def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
     """Means, and how far their bars go to both sides; one run has a mean and no bar."""
     bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
     return [i.mean for i in intervals], np.maximum(bars, 0)
-
-
-def _with_unit(metric: Metric) -> str:
-    return f"{metric.title} [{metric.unit}]" if metric.unit else metric.title
 
 
 def titled(axes: Axes, label: str) -> Axes:

@@ -107,7 +107,8 @@ class Nfs(Setting):
             operations.append(Operation("export", self._export(place), "exported"))
         for sender in place.peers.senders:
             if place.read("mount", _mount(sender)).strip() == "none":
-                source = f"{_bracketed(sender)}:{self._folder(place)}"
+                bracketed = f"[{sender}]" if ":" in sender else sender
+                source = f"{bracketed}:{self._folder(place)}"
                 value = f"{source}\n{_options(level, sender, place)}"
                 operations.append(Operation("mount", (_mount(sender),), value))
         return operations
@@ -147,10 +148,6 @@ class Nfs(Setting):
 def _as_shown(name: str, value: str) -> str:
     """An option's value as the kernel shows it. Errors: ValueError."""
     return str(parse_size(value)) if name in SIZES else value
-
-
-def _bracketed(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def _options(level: str, sender: str, place: SettingContext) -> str:

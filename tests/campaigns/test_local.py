@@ -115,9 +115,7 @@ def test_a_bytes_bounded_run_counts_exactly_what_was_asked(kinds: Path) -> None:
         assert (sum(opening) > 0) == (record["factors"]["warmup"] != "0s")
 
 
-def test_null_counts_steps_and_has_no_throughput_and_rate_holds_the_offered_load(
-    kinds: Path,
-) -> None:
+def test_null_counts_steps_alone_and_rate_holds_the_offered_load(kinds: Path) -> None:
     (record,) = with_level(kinds, "send")
     assert "bytes" not in record["sender"]["flow"]
     assert record["sender"]["flow"]["steps"][1][0] > 1000

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -136,16 +137,19 @@ def test_each_connection_is_for_one_request_or_none(
     assert client.numbers("tcp", "retransmits") == [], "of the connection that stays, idle"
 
 
-@pytest.mark.parametrize("mode", ["crr", "cc"])
-def test_a_server_of_connections_that_dies_is_an_error(mode: str) -> None:
+@contextmanager
+def under_way(method: str, **options: Any) -> Iterator[Pair]:
+    """A pair whose window is open, and stays so for long."""
     with open_pair() as pair:
-        pair.prepare("connect", "connect", mode=mode, **{**WINDOW, "duration": 30_000 * MS})
-        pair.start(bounded=False)
-        for worker in (pair.sender, pair.receiver):
-            worker.await_edge(Edge.OPEN, 10)
-        os.kill(pair.receiver.hello.pid, signal.SIGKILL)
-        with pytest.raises((EngineError, Lost), match="connection"):
-            pair.sender.await_edge(Edge.CLOSE, 10)
+        pair.prepare(method, method, **{**WINDOW, "duration": 30_000 * MS, **options})
+        await_opening(pair)
+        yield pair
+
+
+def await_opening(pair: Pair) -> None:
+    pair.start(bounded=False)
+    for worker in (pair.sender, pair.receiver):
+        worker.await_edge(Edge.OPEN, 10)
 
 
 def test_a_server_without_a_port_for_connections_says_so() -> None:
@@ -162,11 +166,7 @@ def test_a_server_without_a_port_for_connections_says_so() -> None:
 
 
 def test_a_server_that_cannot_accept_is_an_error() -> None:
-    with open_pair() as pair:
-        pair.prepare("connect", "connect", mode="cc", **{**WINDOW, "duration": 30_000 * MS})
-        pair.start(bounded=False)
-        for worker in (pair.sender, pair.receiver):
-            worker.await_edge(Edge.OPEN, 10)
+    with under_way("connect", mode="cc") as pair:
         pid, files = pair.receiver.hello.pid, resource.RLIMIT_NOFILE
         found = resource.prlimit(pid, files)
         resource.prlimit(pid, files, (0, found[1]))
@@ -175,18 +175,14 @@ def test_a_server_that_cannot_accept_is_an_error() -> None:
         resource.prlimit(pid, files, found)
 
 
-def test_connections_can_be_given_up(pair: Pair) -> None:
+def test_connections_can_be_given_up() -> None:
     """While the other side has stopped, and answers nothing."""
-    with open_pair() as other:
-        other.prepare("connect", "connect", **{**WINDOW, "duration": 30_000 * MS})
-        other.start(bounded=False)
-        for worker in (other.sender, other.receiver):
-            worker.await_edge(Edge.OPEN, 10)
-        os.kill(other.receiver.hello.pid, signal.SIGSTOP)
-        other.sender.abort()
-        other.sender.await_idle()
-        os.kill(other.receiver.hello.pid, signal.SIGCONT)
-        assert not other.sender.lost
+    with under_way("connect") as pair:
+        os.kill(pair.receiver.hello.pid, signal.SIGSTOP)
+        pair.sender.abort()
+        pair.sender.await_idle()
+        os.kill(pair.receiver.hello.pid, signal.SIGCONT)
+        assert not pair.sender.lost
 
 
 def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
@@ -194,9 +190,7 @@ def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
     transfer, counts = Transfer(send="connect", receive="connect"), []
     for others in (0, 3):
         pair.prepare("connect", "connect", request=8, response=8, **WINDOW)
-        pair.start(bounded=False)
-        for worker in (pair.sender, pair.receiver):
-            worker.await_edge(Edge.OPEN, 10)
+        await_opening(pair)
         lines = out("ss", "-Htlnp").splitlines()
         mine = [line for line in lines if f"pid={pair.receiver.hello.pid}," in line]
         ports = [int(line.split()[3].rpartition(":")[2]) for line in mine]
@@ -337,49 +331,42 @@ def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
     assert medians[1] - medians[0] == pytest.approx(delays[1] - delays[0], rel=0.02)
 
 
-def test_bytes_that_are_not_those_of_the_other_side_are_seen() -> None:
-    with (
-        open_pair() as pair,
-        pytest.raises(EngineError, match="byte 0 of a response arrived otherwise"),
-    ):
-        run(pair, through={"spoil": True}, response=64, verify=1)
+SPOILED = {"through": {"spoil": True}, "response": 64, "verify": 1}
 
 
-def test_a_rate_that_cannot_be_met_is_an_error() -> None:
-    with (
-        open_pair() as pair,
-        pytest.raises(EngineError, match="the rate cannot be met; ask for a lower rate"),
-    ):
-        run(pair, request_rate=100_000_000, duration=200 * MS)
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (SPOILED, "byte 0 of a response arrived otherwise"),
+        ({"request_rate": 10**8, "duration": 200 * MS}, "cannot be met; ask for a lower rate"),
+        ({"wait": "busy_poll"}, "as over lo and veth; use wait"),  # no device has a queue
+        ({"request_rate": 100, "wait": "block"}, "use wait: epoll or spin"),
+        # else both sides would wait for the other to read
+        ({"depth": 2, "request": 2**20, "wait": "block"}, "use wait: epoll or spin"),
+    ],
+)
+def test_what_cannot_be_asked_or_arrives_otherwise_is_an_error(
+    options: dict[str, Any], why: str
+) -> None:
+    with open_pair() as pair, pytest.raises(EngineError, match=why):
+        run(pair, **options)
 
 
-def test_without_a_queue_of_a_device_nothing_is_polled_busily() -> None:
-    with open_pair() as pair, pytest.raises(EngineError, match="as over lo and veth; use wait"):
-        run(pair, wait="busy_poll")
-
-
-def test_waiting_in_the_call_has_no_open_loop() -> None:
-    with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
-        run(pair, request_rate=100, wait="block")
-
-
-def test_waiting_in_the_call_has_few_requests_of_any_size() -> None:
-    """Else both sides would wait for the other to read."""
-    with open_pair() as pair, pytest.raises(EngineError, match="use wait: epoll or spin"):
-        run(pair, depth=2, request=2**20, wait="block")
-
-
-@pytest.mark.parametrize("wait", WAITS)
-@pytest.mark.parametrize("how", ["dies", "closes"])
-def test_a_server_that_goes_is_an_error_of_the_run(how: str, wait: str) -> None:
-    with open_pair() as pair:
-        pair.prepare("request", "request", wait=wait, **{**WINDOW, "duration": 30_000 * MS})
-        pair.start(bounded=False)
-        for worker in (pair.sender, pair.receiver):
-            worker.await_edge(Edge.OPEN, 10)
+@pytest.mark.parametrize(
+    ("method", "options", "how"),
+    [
+        *(("request", {"wait": wait}, how) for wait in WAITS for how in ("dies", "closes")),
+        *(("connect", {"mode": mode}, "dies") for mode in ("crr", "cc")),
+    ],
+)
+def test_a_server_that_goes_is_an_error_of_the_run(
+    method: str, options: dict[str, str], how: str
+) -> None:
+    why = "connection" if method == "connect" else "requests under way|connection"
+    with under_way(method, **options) as pair:
         if how == "dies":
             os.kill(pair.receiver.hello.pid, signal.SIGKILL)
         else:
             pair.receiver.abort()
-        with pytest.raises((EngineError, Lost), match=r"requests under way|connection"):
+        with pytest.raises((EngineError, Lost), match=why):
             pair.sender.await_edge(Edge.CLOSE, 10)

@@ -202,6 +202,24 @@ def rows(names: Iterable[str], quick: Collection[str]) -> list[Any]:
     return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
 
 
+def check_end(ended: Ended, says: str, honest_memory: int, codes: Collection[int] = (1,)) -> None:
+    """It ended with the right code and words, as no defect, and in bounded memory."""
+    assert ended.code in codes, ended.errors
+    assert re.search(says, ended.errors), ended.errors
+    assert "defect" not in ended.errors
+    assert ended.memory < honest_memory + SPARE_KB
+
+
+def ended_at(place: Bed, port: int, known: Path, folder: Path) -> Ended:
+    """How a campaign ended whose host is this port of loopback."""
+    config = folder / "config"
+    config.write_text(
+        f"Host box\n  HostName 127.0.0.1\n  Port {port}\n  UserKnownHostsFile {known}\n"
+        f"  IdentityFile {place.identity}\n  IdentityAgent none\n"
+    )
+    return Controller(folder / "controller", config, hostile_worker.REAL.parent).end()
+
+
 @pytest.mark.parametrize("name", rows(BEHAVIOURS, QUICK))
 def test_a_hostile_worker_ends_its_campaign(place: Bed, honest_memory: int, name: str) -> None:
     folder, marker = package(place, name)
@@ -209,12 +227,8 @@ def test_a_hostile_worker_ends_its_campaign(place: Bed, honest_memory: int, name
         folder / "controller", place.config, folder, not name.startswith(RECEIVES)
     ).end()
     assert marker.exists(), f"it never turned hostile: {ended.errors}"
-    codes = CODES.get(name.rpartition(" ")[2], (1,))
-    assert ended.code in codes, ended.errors
-    assert re.search(SAYS[name], ended.errors), ended.errors
+    check_end(ended, SAYS[name], honest_memory, CODES.get(name.rpartition(" ")[2], (1,)))
     assert len(ended.errors) < 10_000
-    assert "defect" not in ended.errors
-    assert ended.memory < honest_memory + SPARE_KB
     assert ended.seconds < SECONDS
 
 
@@ -269,10 +283,7 @@ def test_a_hostile_login_shell_ends_its_campaign(place: Bed, honest_memory: int,
         place.config.read_text().replace("Host box", "Host x").replace("Host forced", "Host box")
     )
     ended = Controller(folder / "controller", config, hostile_worker.REAL.parent).end()
-    assert ended.code == 1, ended.errors
-    assert re.search(says, ended.errors), ended.errors
-    assert "defect" not in ended.errors
-    assert ended.memory < honest_memory + SPARE_KB
+    check_end(ended, says, honest_memory)
 
 
 BANNER = b"SSH-2.0-OpenSSH_9.2\r\n"
@@ -291,17 +302,8 @@ def test_a_hostile_ssh_server_ends_its_campaign(
     data, repeated, says = SERVERS[name]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve, args=(listener, data, repeated), daemon=True).start()
-        config = tmp_path / "config"
-        config.write_text(
-            f"Host box\n  HostName 127.0.0.1\n  Port {listener.getsockname()[1]}\n"
-            f"  IdentityFile {place.identity}\n  IdentityAgent none\n"
-            f"  UserKnownHostsFile {place.known}\n"
-        )
-        ended = Controller(tmp_path / "controller", config, hostile_worker.REAL.parent).end()
-    assert ended.code == 1, ended.errors
-    assert re.search(says, ended.errors), ended.errors
-    assert "defect" not in ended.errors
-    assert ended.memory < honest_memory + SPARE_KB
+        ended = ended_at(place, listener.getsockname()[1], place.known, tmp_path)
+    check_end(ended, says, honest_memory)
 
 
 class Flood(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no types
@@ -346,16 +348,10 @@ def test_a_host_is_held_to_the_window_that_it_was_given(
                     Flood(listener.accept()[0], key)
 
         threading.Thread(target=accept, daemon=True).start()
-        known, config = tmp_path / "known", tmp_path / "config"
+        known = tmp_path / "known"
         known.write_text(f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n")
-        config.write_text(
-            f"Host box\n  HostName 127.0.0.1\n  Port {port}\n  UserKnownHostsFile {known}\n"
-            f"  IdentityFile {place.identity}\n  IdentityAgent none\n"
-        )
-        ended = Controller(tmp_path / "controller", config, hostile_worker.REAL.parent).end()
-    assert ended.code == 1, ended.errors
-    assert "defect" not in ended.errors
-    assert ended.memory < honest_memory + SPARE_KB
+        ended = ended_at(place, port, known, tmp_path)
+    check_end(ended, "", honest_memory)
 
 
 def serve(listener: socket.socket, data: bytes, repeated: bool) -> None:

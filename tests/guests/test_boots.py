@@ -470,30 +470,7 @@ _PROGRAMS = {
 _LIBRARY = "usr/share/grub/grub-mkconfig_lib"
 _ENVIRONMENT = b"# GRUB Environment Block\n".ljust(1024, b"#")
 # As update-grub of Debian 12 writes it, but for graphics, and a console on the serial line.
-_HEAD = """\
-if [ -s $prefix/grubenv ]; then
-  set have_grubenv=true
-  load_env
-fi
-if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-   set next_entry=
-   save_env next_entry
-   set boot_once=true
-else
-   set default="0"
-fi
-if [ x"${feature_menuentry_id}" = xy ]; then
-  menuentry_id_option="--id"
-else
-  menuentry_id_option=""
-fi
-export menuentry_id_option
-serial --unit=0 --speed=115200
-terminal_input serial
-terminal_output serial
-set timeout=0
-"""
+_HEAD = Path(__file__).with_name("grub_head.txt").read_text()
 _SIMPLE = """\
 menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-test' {{
 	echo	'Loading Linux {release} ...'

@@ -17,10 +17,8 @@ import pytest
 
 from netbench.base.errors import EngineError
 from netbench.engine.worker import Worker
-from netbench.result.journal import Change
-from netbench.settings.put_back import There, put_back
-from tests.settings.test_neighbours import helper, holding, loses_its_controller
-from tests.settings.test_settings import NAME, OFFLOADS, ethtool, parsed
+from tests.settings.test_neighbours import by_journal, holding, loses_its_controller
+from tests.settings.test_settings import OFFLOADS, ethtool, parsed
 from tests.support.local import call, out
 from tests.support.running import Running
 from tests.support.unfinished import outstanding
@@ -92,19 +90,14 @@ def dies(held: Any, worker: Worker, journal: list[Any]) -> None:
     worker.abandon()
 
 
-def by_journal(journal: list[Any], left: list[Change]) -> list[str]:
-    """What a new helper did with what is left, as `restore` tells it."""
-    worker = helper()
-    try:
-        there = {"here": There(worker, worker.hello.boot_id)}
-        lines = put_back(there, left, journal.append, NAME)
-        return [line.removeprefix("here: ") for line in lines]
-    finally:
-        worker.close()
+def undoes(held: Any, worker: Worker, journal: list[Any]) -> None:
+    """As a campaign does that goes on."""
+    held.undo()
+    assert outstanding(journal, "here") == []
 
 
 @pytest.mark.parametrize("becomes", [goes, is_made_anew])
-@pytest.mark.parametrize("end", [loses_its_controller, dies])
+@pytest.mark.parametrize("end", [loses_its_controller, dies, undoes])
 def test_what_an_interface_held_is_gone_with_it(
     becomes: Callable[[], None], end: Callable[..., None]
 ) -> None:
@@ -116,18 +109,7 @@ def test_what_an_interface_held_is_gone_with_it(
         end(held, worker, journal)
         lines = by_journal(journal, outstanding(journal, "here"))
         gone = [line.split()[0] for line in lines if line.endswith(": gone with v0")]
-        assert gone == ["rps", FILTER, "qdisc", "sg", "mtu"], lines
-        assert outstanding(journal, "here") == []
-        assert (seen(), SACK.read_text()) == (before, "1\n")
-
-
-@pytest.mark.parametrize("becomes", [goes, is_made_anew])
-def test_a_campaign_undoes_what_is_left_of_one(becomes: Callable[[], None]) -> None:
-    with holding("v0") as (held, _, journal):
-        held.hold(parsed([{}, LEVELS, {}]))
-        becomes()
-        before = seen()
-        held.undo()
+        assert gone == ([] if end is undoes else ["rps", FILTER, "qdisc", "sg", "mtu"]), lines
         assert outstanding(journal, "here") == []
         assert (seen(), SACK.read_text()) == (before, "1\n")
 

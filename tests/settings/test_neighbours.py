@@ -25,11 +25,12 @@ from netbench.base.errors import EngineError, SettingRefused
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalProcess
 from netbench.model import Host
+from netbench.result.journal import Change
 from netbench.run.worker_pool import open_channel
 from netbench.settings.put_back import There, put_back
 from netbench.settings.scope import HostSettings
 from netbench.settings.setting import SettingContext
-from tests.settings.test_settings import holder, parsed
+from tests.settings.test_settings import NAME, holder, leaves, parsed
 from tests.support.engine_pair import HELPER
 from tests.support.local import ADDRESS, NEAR, call, out
 from tests.support.unfinished import outstanding
@@ -181,25 +182,24 @@ MOVED = {
 
 
 def loses_its_controller(held: Any, worker: Worker, journal: list[Any]) -> None:
-    worker.abandon()
-    with suppress(ChildProcessError):
-        os.waitpid(worker.hello.pid, 0)
+    leaves(worker)
 
 
 def is_killed(held: Any, worker: Worker, journal: list[Any]) -> None:
     os.kill(worker.hello.pid, signal.SIGKILL)
     worker.abandon()
-    second = helper()
+    by_journal(journal, outstanding(journal, "here"))
+
+
+def by_journal(journal: list[Any], left: list[Change]) -> list[str]:
+    """What a new helper did with what is left, as `restore` tells it."""
+    worker = helper()
     try:
-        list(
-            put_back(
-                {"here": There(second, second.hello.boot_id)},
-                outstanding(journal, "here"),
-                journal.append,
-            )
-        )
+        there = {"here": There(worker, worker.hello.boot_id)}
+        lines = put_back(there, left, journal.append, NAME)
+        return [line.removeprefix("here: ") for line in lines]
     finally:
-        second.close()
+        worker.close()
 
 
 @pytest.mark.parametrize("end", [loses_its_controller, is_killed])

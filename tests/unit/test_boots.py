@@ -104,22 +104,13 @@ def test_each_boot_has_blocks_of_its_kernel_alone_and_all_give_the_runs_asked_fo
     assert boots * blocks >= low
 
 
-def test_without_kernels_boots_are_booted_for_their_own_sake_and_take_no_time_where_none_are() -> (
-    None
-):
+def test_boots_without_kernels_are_for_their_own_sake_and_none_take_no_time() -> None:
     alone = make({"x": ["1"]})
-    assert (Plan(alone).all_boots(), Plan(alone).boot(0), Plan(alone).seconds_of_boots(0)) == (
-        [],
-        None,
-        0,
-    )
-    assert Plan(replace(alone, repeat=Repeat(min=4, max=4, boots=2))).all_boots() == [
-        Boot(1, ""),
-        Boot(2, ""),
-    ]
-    plan = booted(
-        2, 4, ("k1", "k2")
-    )  # two blocks a boot, four boots, of which the last is the way back
+    plan = Plan(alone)
+    assert (plan.all_boots(), plan.boot(0), plan.seconds_of_boots(0)) == ([], None, 0)
+    plan = Plan(replace(alone, repeat=Repeat(min=4, max=4, boots=2)))
+    assert plan.all_boots() == [Boot(1, ""), Boot(2, "")]
+    plan = booted(2, 4, ("k1", "k2"))  # two blocks a boot; of four boots the last is the way back
     left = [plan.seconds_of_boots(block) / BOOT_SECONDS for block in range(8)]
     assert left == [4, 4, 3, 3, 2, 2, 1, 1]
 
@@ -250,54 +241,7 @@ def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
 
 # GRUB's menu, as update-grub of Debian 12 writes it
 
-MENU = """\
-set timeout=5
-if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-else
-   set default="0"
-fi
-function load_video {
-  if [ x$feature_all_video_module = xy ]; then
-    insmod all_video
-  fi
-}
-menuentry 'Debian GNU/Linux' --class debian --class os $menuentry_id_option 'gnulinux-simple-6c5e' {
-\tinsmod gzio
-\tif [ x$grub_platform = xxen ]; then insmod xzio; insmod lzopio; fi
-\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
-\tinitrd\t/boot/initrd.img-6.12.3-amd64
-}
-submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-6c5e' {
-\tmenuentry 'Debian GNU/Linux, with Linux 6.12.3-amd64' --class debian $menuentry_id_option 'gnulinux-6.12.3-amd64-advanced-6c5e' {
-\t\tlinux\t/boot/vmlinuz-6.12.3-amd64 root=UUID=6c5e ro quiet
-\t}
-\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64 (recovery mode)' $menuentry_id_option 'gnulinux-6.1.0-9-amd64-recovery-6c5e' {
-\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro single
-\t}
-\tmenuentry 'Debian GNU/Linux, with Linux 6.1.0-9-amd64' --class debian $menuentry_id_option 'gnulinux-6.1.0-9-amd64-advanced-6c5e' {
-\t\tlinux\t/boot/vmlinuz-6.1.0-9-amd64 root=UUID=6c5e ro quiet
-\t}
-}
-# menuentry 'commented out' { linux /boot/vmlinuz-5.0 }
-menuentry "Mine" --id mine {
-\tlinux /vmlinuz-6.6.1-mine root=/dev/sda1
-}
-menuentry '6.7 of mine' {
-\tlinux /vmlinuz-6.7.1-mine root=/dev/sda1
-}
-menuentry 'Patched' --id 6.8-patched {
-\tlinuxefi /vmlinuz-6.8.1-mine root=/dev/sda1
-}
-submenu '2nd' {
-menuentry 'x' {
-	linux /vmlinuz-6.5.1-mine root=/dev/sda1
-}
-}
-menuentry 'UEFI Firmware Settings' $menuentry_id_option 'uefi-firmware' {
-\tfwsetup
-}
-"""
+MENU = Path(__file__).with_name("grub_menu.txt").read_text()
 
 
 @pytest.mark.parametrize(

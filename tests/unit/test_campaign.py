@@ -40,49 +40,7 @@ from tests.support.hand_catalogue import catalogue
 from tools.docs.campaign_keys import campaign_keys
 
 H = "netbench: 1\nname: x\n"
-FULL = """
-netbench: 1
-name: sosend                      # [A-Za-z0-9][A-Za-z0-9._-]*
-about: Is the new sosend cheaper, with and without TSO?
-hosts:
-  snd: {ssh: root@snd.example, address: 192.168.2.1, interface: eth1}
-  rcv: {ssh: rcv, address: 192.168.2.2}
-lab: netns
-pairs: [{sender: snd, receiver: rcv}]
-transfer:
-  send: sendfile
-  receive: read
-  source: {file: /srv/image.iso}
-  sink: discard
-  chunk: 64K
-  receive_chunk: 64K
-  align: 0
-  preamble: 0
-  socket_buffer: 128K
-  streams: 1
-  pin: none
-  congestion: cubic
-  rate: none
-  ip: 4
-  duration: 10s
-  warmup: 1s
-  cache: warm
-  tool: none
-verify: true
-settings: {mtu: 9000, sysctl.net.ipv4.tcp_sack: 1}
-sweep:
-  socket_buffer: [32K, 64K, 128K]
-  tso: [on, off]
-  sender.gro: [on, off]
-  kernel: [vanilla, patched]
-kernels: {vanilla: {image: /boot/vmlinuz-a, initrd: /boot/initrd-a}, patched: {image: /boot/vmlinuz-b}}
-repeat: {min: 10, max: 30, confidence: 95%, precision: 2.5%, metrics: [throughput, sender_cpu], boots: 4}
-order: {seed: 7}
-meters: [rusage, procstat, soak, perf]
-profile: {cells: changed, seconds: 5}
-compare: {factor: kernel, baseline: vanilla, margin: 1%}
-limit: 2h
-"""
+FULL = Path(__file__).with_name("whole_campaign.txt").read_text()
 
 
 def read(text: str, *sets: str, quick: bool = False) -> Campaign:

@@ -188,39 +188,15 @@ def test_every_field_says_what_it_is() -> None:
 # plan.json, facts.json and noise.jsonl
 
 
-PLAN: dict[str, Any] = {
-    "schema": SCHEMA,
-    "name": "loopback",
-    "seed": 7,
-    "pairs": ["here>here"],
-    "seconds": 96.0,
-    "swept": ["send"],
-    "held": {"mtu": "1500"},
-    "cells": [{"cell": "send=sendfile", "factors": {"send": "sendfile"}}],
-    "order": ["send=sendfile"],
-    "boots": [{"boot": 1, "kernel": "6.12", "blocks": 3}],
-    "repeat": {"min": 3, "max": 3, "confidence": 0.95, "precision": 0.025, "metrics": ["x"]},
-    "compare": {"factor": "send", "baseline": "sendfile", "margin": None},
-    "rows": [{"kind": "counter", "owner": "rusage", "name": "cpu_ns", "flags": ["cpu_time"]}],
-}
-ENTRY = {
-    **{"boot": 0, "boot_id": "b", "clock_ticks": 100, "cpus": 2, "from_run": 1},
-    "facts": {"kernel": "6.18.1", "turbo": None},
-    "missing": {"turbo": "No such file or directory"},
-}
-FACTS: dict[str, Any] = {"schema": SCHEMA, "hosts": {"here": [ENTRY]}}
-NOISE: dict[str, Any] = {
-    "time": "2026-03-01T12:00:07.1Z",
-    "block": 3,
-    "host": "snd",
-    "ns": [16, 17],
-    "counters": {"Tcp.RetransSegs": [0, 741]},
-    "kernel": ["snd"],
-    "cpu": {"user": [1, 2]},
-    "own": [113, 251],
-    "gauges": {"load": [0.5, 0.9], "mhz": [[3600], [3590]]},
-    "missing": {"x": "y"},
-}
+def example(heading: str) -> str:
+    """The first block of JSON below a heading of docs/records.md."""
+    _, _, rest = (ROOT / "docs" / "records.md").read_text().partition(f"\n## {heading}\n")
+    return rest.partition("```json\n")[2].partition("```")[0]
+
+
+PLAN, FACTS = json.loads(example("plan.json")), json.loads(example("facts.json"))
+GAUGES = {"load": [0.5, 0.9], "mhz": [[3600], [3590]]}
+NOISE = json.loads(example("samples/noise.jsonl")) | {"gauges": GAUGES}
 FILES: Mapping[str, tuple[Callable[[Path], object], dict[str, Any]]] = {
     "plan.json": (read_plan, PLAN),
     "facts.json": (read_facts, FACTS),
@@ -257,12 +233,6 @@ def test_what_is_damaged_is_an_error_that_names_the_file_or_is_read_still(
 # The examples of docs/records.md are what netbench reads
 
 
-def example(heading: str) -> str:
-    """The first block of JSON below a heading."""
-    _, _, rest = (ROOT / "docs" / "records.md").read_text().partition(f"\n## {heading}\n")
-    return rest.partition("```json\n")[2].partition("```")[0]
-
-
 def test_the_record() -> None:
     record = parse_record(example("records.jsonl").encode(), "docs/records.md")
     assert (record.run, record.status, record.settings.moved) == (17, "ok", {})
@@ -272,12 +242,6 @@ def test_the_journal_has_every_kind() -> None:
     lines = example("journal.jsonl").replace("\n ", " ").splitlines()  # folded for the page
     entries = [parse_entry(line.encode(), "docs/records.md") for line in lines]
     assert [type(entry) for entry in entries] == list(ENTRIES.values())
-
-
-@pytest.mark.parametrize(("name", "read"), [("plan.json", read_plan), ("facts.json", read_facts)])
-def test_other_files(tmp_path: Path, name: str, read: Callable[[Path], object]) -> None:
-    (tmp_path / name).write_text(example(name))
-    assert read(tmp_path / name)
 
 
 def test_the_readings_of_noise_and_profile_runs(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ _ENTRY = re.compile(
     r"""(?:.*?(?:\$menuentry_id_option|--id)[ =]+(?:'([^']*)'|"?([^\s"]+)"?))?"""
 )
 _LINUX = re.compile(r"\s*linux(?:16|efi)?\s+(\S+)(.*)")
+_RESCUE = {"single", "recovery", "nomodeset", "rescue"}  # words of arguments
 
 
 class Grub(BootMethod):
@@ -88,7 +89,7 @@ def entry_of(text: str, release: str) -> str:
     paths = [
         path
         for path, image, arguments in _entries(text)
-        if _boots(image, release) and not _is_rescue(arguments)
+        if _boots(image, release) and not _RESCUE & {*arguments.split()}
     ]
     return next(
         (path for path in paths if not any(name[:1].isdigit() for name in path.split(">"))), ""
@@ -97,10 +98,6 @@ def entry_of(text: str, release: str) -> str:
 
 def _boots(image: str, release: str) -> bool:
     return image.rpartition("/")[2].partition("-")[2] == release
-
-
-def _is_rescue(arguments: str) -> bool:
-    return bool({"single", "recovery", "nomodeset", "rescue"} & set(arguments.split()))
 
 
 def _entries(text: str) -> Iterator[tuple[str, str, str]]:

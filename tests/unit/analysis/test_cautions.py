@@ -180,21 +180,14 @@ def test_the_width_is_that_of_what_closes_a_cell(tmp_path: Path) -> None:
     assert width in next(each.evidence for each in source.cautions if each.kind == "max")
 
 
-@pytest.mark.parametrize(
-    ("boots", "at", "told", "what", "evidence"),
-    [(2, 0, {"facts": {"kernel": "6.18.0"}}, "are excluded", "snd: kernel was 6.18.0")],
-)
-def test_hosts_that_differ_are_named(
-    tmp_path: Path, boots: int, at: int, told: dict[str, Any], what: str, evidence: str
-) -> None:
-    folder = Synth(pairs=TWO, boots=boots).write(tmp_path / "r")
+def test_hosts_that_differ_are_named(tmp_path: Path) -> None:
+    folder = Synth(pairs=TWO, boots=2).write(tmp_path / "r")
     facts = json.loads((folder / "facts.json").read_text())
-    entry = facts["hosts"]["snd"][at]
-    entry |= told | {"facts": entry["facts"] | told.get("facts", {})}
+    facts["hosts"]["snd"][0]["facts"]["kernel"] = "6.18.0"
     (folder / "facts.json").write_text(json.dumps(facts))
     caution = found(folder)["facts"]
-    assert what in caution.what
-    assert evidence in caution.evidence
+    assert "are excluded" in caution.what
+    assert "snd: kernel was 6.18.0" in caution.evidence
     assert "snd" in caution.where
 
 

@@ -12,25 +12,15 @@ from netbench.read.shown_levels import shown
 from netbench.report import csv, json, text
 from netbench.report.blocks import Prose, Table
 from netbench.report.build import Report, build
-from tests.support.synthetic import Synth
+from tests.support.synthetic import Synth, copying
 
 SENDS, RECEIVES = ("readwrite", "splice", "zerocopy"), ("read", "mmap", "vmsplice")
-
-
-def edited(record: dict[str, Any]) -> dict[str, Any]:
-    """What a kernel copied although it should not, and what could not run."""
-    factors = record["factors"]
-    if factors["send"] == "zerocopy" and factors["receive"] == "read":
-        record["proof"]["sender"]["copied"] = [[0], [5], [5]]
-    if factors["receive"] == "vmsplice" and factors["send"] == "splice":
-        return record | {"status": "unsupported", "reason": "no", "sender": None, "receiver": None}
-    return record
 
 
 def written(folder: Path, **more: Any) -> Report:
     factors = {"send": SENDS, "receive": RECEIVES, **more.pop("factors", {})}
     return build(
-        Synth(factors=factors, runs=5, pairs=("snd>rcv",), edit=edited, **more).write(folder)
+        Synth(factors=factors, runs=5, pairs=("snd>rcv",), edit=copying, **more).write(folder)
     )
 
 

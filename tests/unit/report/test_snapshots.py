@@ -24,7 +24,7 @@ from netbench.report import csv, html, json, markdown, text
 from netbench.report.blocks import Plot, Table
 from netbench.report.build import Report, build
 from tests.support.fleets import MadeFleet, bisection, names, ring
-from tests.support.synthetic import Record, Synth, failed
+from tests.support.synthetic import Record, Synth, copying, failed
 from tests.unit.report.test_profile_section import NO_SG, SG, more, stacks_of, store
 from tests.unit.report.test_requests import made
 
@@ -86,16 +86,6 @@ def shifted(record: Record) -> Record:
     """A control that moves a third less than its baseline."""
     if record.get("control"):
         record["receiver"]["flow"]["bytes"][1][0] //= 3
-    return record
-
-
-def copying(record: Record) -> Record:
-    """What a kernel copied although it should not, and what could not run."""
-    factors = record["factors"]
-    if factors["send"] == "zerocopy" and factors["receive"] == "read":
-        record["proof"]["sender"]["copied"] = [[0], [5], [5]]
-    if factors["receive"] == "vmsplice" and factors["send"] == "splice":
-        return record | {"status": "unsupported", "reason": "no", "sender": None, "receiver": None}
     return record
 
 
