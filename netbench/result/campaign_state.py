@@ -133,9 +133,7 @@ def named(identity: str) -> CampaignState | None:
 
 
 def folders(before: float = math.inf) -> list[Path]:
-    """Where the state of each campaign of this account is that was begun before, the oldest
-    first.
-    """
+    """Where the state of each campaign is that this account began before, the oldest first."""
     try:
         begun = {each: each.stat().st_mtime for each in (state_folder() / "campaigns").iterdir()}
     except (OSError, RuntimeError):

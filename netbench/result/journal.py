@@ -42,13 +42,10 @@ _RELEASE = "the kernel's release, as `uname -r` prints it"
 
 
 class Entry(JsonObject):
-    """What has the keys of `_Head` on disk beside its fields."""
+    """What has the keys of `_Head` on disk beside its fields; `mac`: of older results."""
 
     head: ClassVar = {"time": str, "kind": str}
-    optional: ClassVar = {
-        **{"machine": str, "netns": Integer, "netns_cookie": Integer},
-        "mac": str,  # of older results
-    }
+    optional: ClassVar = {"machine": str, "netns": Integer, "netns_cookie": Integer, "mac": str}
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,7 @@ def measure(
     requests.check_counts(transfer, proof)
     rows = ends.sender.worker.catalogue.rows
     seconds = [each for each in done[0].result if rows[each.row].name == "latency_second"]
-    asked = requests.measured(transfer, read[0], counters[0], proof.sender, seconds)
-    captures, histograms = asked
+    captures, histograms = requests.measured(transfer, read[0], counters[0], proof.sender, seconds)
     return Measurement(
         *counters,
         Settings(
