@@ -67,7 +67,7 @@ def test_a_redacted_bundle_can_be_unpacked_and_reported_and_a_file_need_be_no_ut
     with zipfile.ZipFile(file) as archive:
         assert b"who it is" not in b"".join(map(archive.read, archive.namelist()))
         archive.extractall(tmp_path / "unpacked")
-    unpacked = tmp_path / "unpacked" / "bulk" / result.name
+    unpacked = tmp_path / "unpacked" / "synthetic" / result.name
     assert call("report", unpacked).stdout == call("report", result).stdout
     with (result / "campaign.yaml").open("ab") as campaign:
         campaign.write(b"# caf\xe9\n")
