@@ -16,8 +16,8 @@ from netbench.stats.histogram import BITS, BUCKETS, bounds
 from netbench.stats.histogram import Histogram as Histogram  # others name it through this file
 
 MOST = 1 << 42  # ns, above what buckets tell apart
-NONE = ValueError, TypeError, KeyError, OverflowError, RecursionError  # it is no histogram
-SECONDS = 1000  # that are drawn; the engine tells fewer
+NO_HISTOGRAM = ValueError, TypeError, KeyError, OverflowError, RecursionError
+SECONDS = (3 << 20) // 64  # of a run: the engine keeps 3 MiB of them, each of 64 bytes or more
 TICKS = 5  # shares that are told for each halving of what is above them, as HdrHistogram does
 
 
@@ -50,7 +50,7 @@ def by_second(result: Result, rows: Rows) -> list[list[float]]:
                 buckets = sorted(zip(kept["bucket"], kept["count"], strict=True))
                 whole = sum(kept["count"]), 0, MOST  # the longest of a second is not told
                 p99 = Histogram.of([*whole, *chain.from_iterable(buckets)]).quantile(0.99)
-            except NONE as error:
+            except NO_HISTOGRAM as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
             found += [[] for _ in range(second + 1 - len(found))]
             found[second] += [] if p99 is None else [p99 / 1e3]
@@ -69,7 +69,7 @@ def _of_run(file: Path, mean: float, most: float) -> Histogram | None:
                 both = zip(map(int, kept["latency_bucket"]), counts, strict=True)
                 whole = sum(counts), round(mean * sum(counts) * 1e3), round(most * 1e3)
                 return Histogram.of([*whole, *(each for pair in both for each in pair)])
-            except NONE as error:
+            except NO_HISTOGRAM as error:
                 raise flawed(f"{file}:{number}", "a histogram", error) from error
     return None
 
