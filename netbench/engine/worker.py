@@ -28,6 +28,7 @@ LOOK_SECONDS = 2.0  # how often it is looked whether the worker beside lives
 ABANDON_SECONDS = 1.0
 ASKED_AT_ONCE = 64  # questions in one write: together they fit in a pipe
 LAST_TAG = 65535
+Argument = str | int | Iterable[str] | None
 _COUNTED = ("counter", "proof", "readback")
 _DECODING = threading.Lock()  # hosts that are reached together would all decode the same rows
 
@@ -276,8 +277,7 @@ class Worker:
     def await_idle(self) -> None:
         """Wait until the worker has given up its run. Errors: TimeoutError when it still works."""
         # An operation that only reads is answered after the abort, with or without a run.
-        arguments = {"op": "file", "target": "/proc/sys/kernel/random/boot_id"}
-        self._request(Frame.OP, self._operation(arguments))
+        self._operation("file", "/proc/sys/kernel/random/boot_id")
         with contextlib.suppress(EngineError):
             self._await(Frame.OP_DONE, IDLE_SECONDS)
 
@@ -290,8 +290,17 @@ class Worker:
             if row.kind == "option" and row.owner in self.catalogue.ops
         }
 
-    def _operation(self, arguments: Mapping[str, Value]) -> bytes:
-        return frames.encode_values({self._arguments[n]: v for n, v in arguments.items()})
+    def _operation(self, op: str, target: Argument, **more: Argument) -> None:
+        self._request(Frame.OP, self._encoded(op=op, target=target, **more))
+
+    def _encoded(self, **given: Argument) -> bytes:
+        """An operation's arguments. Lists are argv; what is None is left out."""
+        values = {
+            self._arguments[name]: value if isinstance(value, str | int) else "\0".join(value)
+            for name, value in given.items()
+            if value is not None
+        }
+        return frames.encode_values(values)
 
     def _texts(self, seconds: float = 0.0) -> list[str]:
         """The texts that answer an operation. A worker that gives none in `seconds`, or in
@@ -332,21 +341,17 @@ class Worker:
         scopes above it; `look` prints the same after an `undo` as before. `seconds`: how long the
         answer may take; 0: ANSWER_SECONDS.
         """
-        arguments = _arguments_of(op, target)
-        if value is not None:
-            arguments["value"] = value
-        if hold:
-            arguments["hold"] = 1
-        if restore:
-            arguments["restore"] = 1
-        if undo:
-            arguments["undo"] = "\0".join(undo)
-            if look:
-                arguments["look"] = "\0".join(look)
-        if scope:
-            arguments["scope"] = scope
         self._holds = self._holds or hold or bool(undo)
-        self._request(Frame.OP, self._operation(arguments))
+        self._operation(
+            op,
+            target,
+            value=value,
+            hold=hold,
+            restore=restore,
+            undo=undo or None,
+            look=look or None if undo else None,
+            scope=scope,
+        )
         before, *after = self._texts(seconds)
         return before, after[0] if after else None
 
@@ -364,12 +369,7 @@ class Worker:
         """Ask whether the host allows an operation; nothing is done. Errors: EngineError where it
         does not.
         """
-        arguments = _arguments_of(op, target) | {"ask": 1}
-        if value is not None:
-            arguments["value"] = value
-        if undo:
-            arguments["undo"] = "\0".join(undo)
-        self._request(Frame.OP, self._operation(arguments))
+        self._operation(op, target, value=value, undo=undo or None, ask=True)
         self._texts()
 
     def ask(self, questions: Sequence[tuple[str, tuple[str, ...]]]) -> list[str | EngineError]:
@@ -387,9 +387,7 @@ class Worker:
         self, questions: Sequence[tuple[str, tuple[str, ...]]]
     ) -> Iterator[str | EngineError]:
         tags = [(self._tag + i) % LAST_TAG + 1 for i in range(len(questions))]
-        payloads = (
-            self._operation({"op": op, "target": "\0".join(target)}) for op, target in questions
-        )
+        payloads = (self._encoded(op=op, target=target) for op, target in questions)
         requests = (frames.frame(Frame.OP, *pair) for pair in zip(tags, payloads, strict=True))
         self.connection.write(b"".join(requests))
         try:
@@ -445,8 +443,3 @@ class Worker:
 def _catalogue(rows: tuple[Row, ...]) -> Catalogue:
     """What these rows of a hello describe."""
     return Catalogue.of(rows)
-
-
-def _arguments_of(op: str, target: str | Iterable[str]) -> dict[str, Value]:
-    """An operation and what it acts on. Lists are argv."""
-    return {"op": op, "target": target if isinstance(target, str) else "\0".join(target)}

@@ -125,13 +125,9 @@ def described(kind: type) -> dict[str, tuple[str, ...]]:
 
 
 def _field_schema(field: Field[Any], schema: CoreSchema) -> core_schema.ModelField:
-    if _has_default(field):
-        schema = core_schema.with_default_schema(schema, default=_default(field))
+    if (default := _default(field)) is not MISSING:
+        schema = core_schema.with_default_schema(schema, default=default)
     return core_schema.model_field(schema)
-
-
-def _has_default(field: Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 def _default(field: Field[Any]) -> Any:
@@ -139,7 +135,14 @@ def _default(field: Field[Any]) -> Any:
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _defaults(kind: Any) -> dict[str, Any]:
+    """By the name of a field what it is by default; MISSING where it has none."""
+    return {each.name: _default(each) for each in fields(kind)}
+
+
+@cache
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """What reads a kind; its making takes some 50 ms for a record."""
     return TypeAdapter(kind)
 
 
@@ -148,7 +151,7 @@ def read(kind: Callable[..., T], data: bytes, where: object, what: str) -> T:
     Errors: StoreError with both, and the path of the first wrong value.
     """
     try:
-        return _adapter(kind).validate_json(data)  # type: ignore[no-any-return]
+        return adapter(kind).validate_json(data)  # type: ignore[no-any-return]
     except ValidationError as error:
         wrong = error.errors(include_url=False)
     for each in wrong:
@@ -166,7 +169,7 @@ def of_json(kind: Callable[..., T], value: Mapping[str, object]) -> T:
     """A JSON object, of this schema but without `schema`, as a frozen dataclass. Errors:
     ValidationError.
     """
-    return _adapter(kind).validate_json(  # type: ignore[no-any-return]
+    return adapter(kind).validate_json(  # type: ignore[no-any-return]
         json.dumps({"schema": SCHEMA, **value})
     )
 
@@ -177,7 +180,7 @@ def line_of(kind: Any, value: Mapping[str, Any], what: str) -> bytes:
     """
     try:
         line = to_line(value)
-        _adapter(kind).validate_json(line)
+        adapter(kind).validate_json(line)
     except ValueError as error:  # of a whole number of thousands of digits too
         wrong = error.errors(include_url=False) if isinstance(error, ValidationError) else []
         why = _describe(wrong[0]) if wrong else error
@@ -195,12 +198,12 @@ def to_json(value: Any) -> Any:
         raw: dict[str, Any] = {}
         kind: Any = type(value)
         rest = _rest(kind)
-        for each in fields(value):
-            item = getattr(value, each.name)
-            if each.name == rest:
-                raw |= to_json(item)
-            elif not _has_default(each) or item != _default(each):
-                raw[each.name] = to_json(item)
+        for name, default in _defaults(kind).items():
+            item = getattr(value, name)
+            if name == rest:
+                raw |= item  # as JSON has it
+            elif item != default:
+                raw[name] = to_json(item)
         return raw
     if isinstance(value, Mapping):
         return {name: to_json(item) for name, item in value.items()}
