@@ -42,7 +42,8 @@ struct nb_field {
 #define NB_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 /* In an initialiser: a table of fields of that name, and how many it has. */
-#define NB_TABLE(table) .table = table, .table##_count = NB_LENGTH(table)
+#define NB_TABLE_OF(field, table) .field = table, .field##_count = NB_LENGTH(table)
+#define NB_TABLE(table) NB_TABLE_OF(table, table)
 
 /* A number that could not be read: the controller leaves it out. */
 #define NB_MISSING UINT64_MAX

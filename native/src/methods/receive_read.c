@@ -69,8 +69,7 @@ const struct nb_method nb_receive_trunc = {
 	.about = "recv(2) with MSG_TRUNC: dropped in the kernel",
 	.flags = NB_TO_DISCARD,
 	NB_TABLE(options),
-	.proofs = proofs_of_trunc,
-	.proofs_count = NB_LENGTH(proofs_of_trunc),
+	NB_TABLE_OF(proofs, proofs_of_trunc),
 	.connected = nb_socket_options_set_wait,
 	.step = step_trunc,
 };
