@@ -7,6 +7,7 @@
 #include "netbench.h"
 
 enum { NB_METHOD_OPTIONS = 12, NB_METERS_MAX = 16, NB_CPUS_MAX = NB_STREAMS_MAX };
+enum { NB_SIZES_MAX = 16 };
 
 enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
 enum nb_source_kind { NB_SOURCE_MEMORY, NB_SOURCE_ZERO, NB_SOURCE_FILE, NB_SOURCE_FILES };
@@ -78,6 +79,9 @@ struct nb_job {
 	uint64_t await_port;		   /* a tool is ready once it listens there; 0: not asked */
 	uint64_t ask;			   /* only whether it would be refused */
 	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */
+	uint64_t seed;
+	uint64_t requests[NB_SIZES_MAX + 1]; /* how many, and sizes as nb_size_of() takes them */
+	uint64_t responses[NB_SIZES_MAX + 1];
 	uint64_t extra[NB_METHOD_OPTIONS]; /* the method's own options */
 };
 

@@ -90,14 +90,18 @@ static void put_edge(struct nb_run *run, int edge, struct nb_writer *writer)
 	struct nb_snapshot *snapshot = &run->window.edges[edge];
 	uint64_t first = atomic_load(&run->control.first_data);
 	const uint64_t *at = snapshot->numbers;
+	const struct nb_method *method = run->flows_count ? run->flows[0].method : NULL;
 
 	if (edge == NB_EDGE_OPEN && first) /* read while nothing moved: the time begins later */
 		snapshot->ns = first;
 	for (size_t i = 0; i < run->window.readings_count; i++)
 		at = put_counters(&run->window.readings[i], edge, snapshot->ns, at, writer);
-	for (size_t p = 0; run->flows_count && p < run->flows[0].method->proofs_count; p++) {
-		nb_put_numbers(writer, nb_row_of(&run->flows[0].method->proofs[p]), edge,
-			       snapshot->ns, at, (uint32_t)run->flows_count);
+	/* a method's proofs follow its options, and these its row */
+	for (size_t p = 0; method && p < method->proofs_count; p++) {
+		size_t row = nb_row_of(method) + 1 + method->options_count + p;
+
+		nb_put_numbers(writer, (uint32_t)row, edge, snapshot->ns, at,
+			       (uint32_t)run->flows_count);
 		at += run->flows_count;
 	}
 }

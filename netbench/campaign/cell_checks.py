@@ -173,7 +173,12 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate",), "expected a rate of requests such as 10000/s"
     if "requests" in written and "request_rate" in transfer.options:
         yield ("requests", "rate"), "an open loop goes on for a time, expected a duration"
-    if (transfer.requests or 0) % transfer.streams:
+    if transfer.bytes is not None and isinstance(transfer.options.get("request"), str):
+        yield (
+            ("requests", "request"),
+            "sizes are drawn for as long as it takes, expected a duration",
+        )
+    elif (transfer.requests or 0) % transfer.streams:
         expected = f"expected a multiple of connections ({transfer.streams})"
         yield ("requests",), f"each connection has as many requests, {expected}"
     if "arrivals" in transfer.options and "request_rate" not in transfer.options:

@@ -8,7 +8,7 @@ from typing import Any
 from netbench.campaign.edit import BOUNDS
 from netbench.campaign.factors import KERNEL, METERS, OWN_KEYS, Reader
 from netbench.campaign.matrix import Combination, cell_id
-from netbench.campaign.schema.transfer import REQUESTS, meaning
+from netbench.campaign.schema.transfer import REQUESTS, SIZES, meaning
 from netbench.campaign.schema.transfer_values import PerSecond
 from netbench.engine.catalogue import Catalogue
 from netbench.model import Cell, Transfer
@@ -31,6 +31,7 @@ def build(
         catalogue.receive.get(values.get("receive", Transfer.receive)),
     )
     options = [row.name for method in methods if method for row in method.options]
+    options += [name for name in SIZES if methods[0] and methods[0].has("requests")]
     kernel = combination.get(KERNEL)
     return Cell(
         id=cell_id(combination),

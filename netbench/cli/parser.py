@@ -21,57 +21,26 @@ from netbench.cli.output import say
 VERBS = {
     "demo": ("cli.demo", "a campaign of half a minute on this machine, and its report"),
     "init": ("cli.init", "a commented campaign to begin with; lists them, fills in hosts"),
-    "check": (
-        "cli.check",
-        "whether a campaign can run here, and what will disturb it; changes no setting",
-    ),
+    "check": ("cli.check", "whether a campaign can run, and what will disturb it; sets nothing"),
     "plan": ("cli.plan", "cells, order and estimated time; touches no host"),
     "run": ("cli.run", "run a campaign; prints its summary and last the result folder"),
-    "ab": (
-        "cli.ab",
-        "before and after a change: every block has runs of both, with the change made and undone"
-        " between them",
-    ),
+    "ab": ("cli.ab", "before and after a change, which is made and undone in every block"),
     "resume": ("cli.resume", "continue a campaign where it stopped, in the same order"),
-    "merge": (
-        "fleet.merge_verb",
-        "join the parts of a campaign into one result; exit 1 where a part is missing or not"
-        " finished",
-    ),
+    "merge": ("fleet.merge_verb", "join the parts of a campaign; exit 1 where one is missing"),
     "watch": ("cli.watch", "watch a campaign while it runs: reads its result, changes nothing"),
     "report": ("cli.report", "the report of a result"),
-    "compare": (
-        "cli.compare",
-        "two results, or the levels of a factor of one: intervals and verdicts",
-    ),
-    "bundle": (
-        "cli.bundle",
-        "one archive of a result, with its reports; unpacked, it is a result again",
-    ),
+    "compare": ("cli.compare", "two results, or the levels of a factor: intervals and verdicts"),
+    "bundle": ("cli.bundle", "one archive of a result, with its reports; unpacked, it is a result"),
     "export": ("cli.export", "results as Parquet, CSV, or for other programs"),
     "query": ("cli.query", "SQL over the tables of results"),
-    "list": (
-        "cli.choices",
-        "methods, meters, settings, tools, facts, metrics, cautions or results, with the reason"
-        " where one cannot run here",
-    ),
+    "list": ("cli.choices", "methods, meters, settings, tools, facts, metrics, cautions, results"),
     "transfer": ("cli.transfer", "one cell without a campaign file, as one would use iperf3"),
     "meter": ("cli.meter", "one meter alone on this machine: what each CPU did"),
-    "restore": (
-        "cli.restore",
-        "put back what a dead campaign left changed; alone: list what this account's campaigns"
-        " have",
-    ),
+    "restore": ("cli.restore", "put back what a dead campaign left changed; alone: list it"),
     "lab": ("lab.lab_verb", "hosts made on this machine, as root: up KIND, down, status"),
     "schema": ("cli.schema", "JSON Schema of the campaign file, for editors"),
-    "judge": (
-        "kernels.judge_verb",
-        "build two revisions of a kernel, boot and measure them, print a letter",
-    ),
-    "bisect": (
-        "kernels.bisect_verb",
-        "find the commit that made a kernel worse, each step measured against the good one",
-    ),
+    "judge": ("kernels.judge_verb", "build, boot and measure two revisions of a kernel; a letter"),
+    "bisect": ("kernels.bisect_verb", "the commit that made a kernel worse, each step measured"),
 }
 """Of each verb its module, which has `add_arguments` and `run`, and a line of help."""
 

@@ -75,22 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write a page of all results below DIR instead, as DIR/index.html or to --html F",
     )
+    parser.add_argument("--full", action="store_true", help="print all, not the first screen alone")
     parser.add_argument(
-        "--full", action="store_true", help="print all of it, not the first screen alone"
+        "--cells", action="store_true", help="with the tables of cells, and all hosts of many"
     )
     parser.add_argument(
-        "--cells",
-        action="store_true",
-        help="with the tables of cells, and all hosts, also where a campaign has more than 8 pairs",
+        "--letter", action="store_true", help="print text for a cover letter instead"
     )
     parser.add_argument(
-        "--letter",
-        action="store_true",
-        help="print the comparison as text for a cover letter instead",
-    )
-    parser.add_argument(
-        "--ktap",
-        action="store_true",
-        help="print the comparison as KTAP instead: `not ok` is worse, SKIP inconclusive",
+        "--ktap", action="store_true", help="print KTAP instead; SKIP: inconclusive"
     )
     add_redact(parser)

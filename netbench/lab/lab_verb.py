@@ -109,9 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delay", metavar="T", help="delay of the data link each way, such as 5ms")
     parser.add_argument("--name", metavar="NAME", help="the lab's name, where there are several")
     parser.add_argument(
-        "--all",
-        action="store_true",
-        help="`down`: remove all labs, of other users too, but not those of running campaigns",
+        "--all", action="store_true", help="`down`: all labs, others' too, not of running campaigns"
     )
     parser.add_argument(
         "--kernels",

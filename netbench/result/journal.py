@@ -230,12 +230,8 @@ def entry_json(entry: Entry) -> dict[str, Any]:
     return {**codec.to_json(head), **codec.to_json(entry)}
 
 
-def parse_entry(line: bytes, where: object) -> Entry:
+def parse_entry(line: bytes, where: object) -> tuple[_Head, Entry]:
     """A line of a journal. Errors: StoreError with `where` (`FILE:LINE`)."""
-    return _parse(line, where)[1]
-
-
-def _parse(line: bytes, where: object) -> tuple[_Head, Entry]:
     what = "an entry of the journal"
     head = codec.read(_Head, line, where, what)
     if head.kind not in ENTRIES:
@@ -247,7 +243,7 @@ def entry_end(line: bytes, where: object) -> tuple[str, str] | None:
     """How and when a controller ended, of a line that says so; None for others. Errors: as of
     parse_entry.
     """
-    head, entry = _parse(line, where)
+    head, entry = parse_entry(line, where)
     return (entry.why, head.time) if isinstance(entry, Ended) else None
 
 
@@ -301,7 +297,7 @@ class Journal:
                     self._copy.append(line)
             except StoreError as error:
                 self._copy, self._lost = None, error
-            known.append(_parse(line, self._path))
+            known.append(parse_entry(line, self._path))
         if self._lost and isinstance(entry, Ended):
             raise self._lost
 
@@ -309,7 +305,7 @@ class Journal:
         """All whole entries; read once, since all hosts of a fleet are asked about."""
         if self._read is None:
             lines = self._lines or ()
-            self._read = [_parse(line, f"{self._path}:{number}") for number, line in lines]
+            self._read = [parse_entry(line, f"{self._path}:{number}") for number, line in lines]
         return self._read
 
     def entries(self) -> list[Entry]:

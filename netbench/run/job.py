@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from netbench.engine.catalogue import Named
 from netbench.engine.frames import Value
@@ -22,7 +23,7 @@ def _common(
     """What both sides are told; of the options that the campaign writes, those that this side's
     method declares.
     """
-    declared = {option.name for option in method.options} if method else set()
+    declared = {"seed", *(option.name for option in (method.options if method else ()))}
     options: Options = {"token": token, "streams": transfer.streams, "warmup": transfer.warmup}
     options |= {"sample": transfer.sample, "direct": int(transfer.direct)}
     if transfer.bytes is not None:
@@ -36,7 +37,20 @@ def _common(
         options["threads"] = transfer.threads
     if cpus:
         options["cpu"] = cpus
-    return options | {name: v for name, v in transfer.options.items() if name in declared}
+    own = transfer.options.items()
+    sizes = {f"{name}s": _sizes(v) for name, v in own if name in ("request", "response")}
+    return options | sizes | {name: v for name, v in own if name in declared}
+
+
+def _sizes(sizes: int | str) -> Value:
+    """A size; or those that are drawn, each with the sum of shares up to its own (request.h)."""
+    if isinstance(sizes, int):
+        return sizes
+    pairs = sorted(
+        (int(size), float(share)) for size, share in (each.split(":") for each in sizes.split(","))
+    )
+    sums = accumulate(share for _, share in pairs)
+    return tuple(round(of * 2**32) << 25 | size for of, (size, _) in zip(sums, pairs, strict=True))
 
 
 def sink_paths(transfer: Transfer) -> list[str]:

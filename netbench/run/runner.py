@@ -240,7 +240,7 @@ class Runner:
         self, unit: Unit, ends: Ends, number: int, start: Callable[[], None]
     ) -> Measurement:
         cell = unit.cell.transfer
-        if "arrivals" in cell.options:  # at random, but the same again from the same seed
+        if cell.asks:  # drawn at random, but the same again from the same seed
             what = f"{self._campaign.seed} {unit.pair.name} {number}"
             seed = int.from_bytes(sha256(what.encode()).digest()[:6])
             cell = replace(cell, options={**cell.options, "seed": seed})

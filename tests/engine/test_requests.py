@@ -20,6 +20,7 @@ from netbench.base.errors import EngineError, Lost
 from netbench.engine.binding import Edge
 from netbench.model import Transfer
 from netbench.result.record import Proof, SideCounters
+from netbench.run.job import _sizes
 from netbench.run.requests import check_counts, measured
 from netbench.stats.histogram import Histogram
 from tests.support.engine_pair import ADDRESS, MS, Pair, Side, open_pair
@@ -28,6 +29,7 @@ from tests.support.proxy import proxy
 
 WINDOW = {"duration": 100 * MS, "warmup": 20 * MS, "sample": 0}
 WAITS = ["epoll", "block", "spin"]
+DRAWN = {"requests": _sizes("64:0.7,16384:0.3"), "responses": _sizes("5000:0.5,1:0.5")}
 
 
 def histogram(side: Side, name: str = "latency") -> Histogram:
@@ -59,18 +61,15 @@ def run(pair: Pair, through: dict[str, Any] | None = None, **options: Any) -> tu
 @pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize(
     ("asking", "answering", "connections", "depth", "threads"),
-    [(1, 1, 1, 1, 0), (9, 70_000, 3, 1, 0), (300_000, 1, 2, 4, 2), (16, 4096, 8, 16, 2)],
+    [(*DRAWN.values(), 3, 4, 2), (9, 70_000, 3, 1, 0), (300_000, 1, 2, 4, 2), (16, 4096, 8, 16, 2)],
 )
 def test_each_request_is_answered_once(
     pair: Pair, asking: int, answering: int, connections: int, depth: int, threads: int, wait: str
 ) -> None:
-    """As both sides count; those of the window are in the histogram, and all that were read are
-    verified.
-    """
-    sizes = {"request": asking, "response": answering, "depth": depth, "streams": connections}
+    """As both sides count; those of the window are in the histogram, and all are verified."""
     if wait == "block":  # a thread a connection, which has few large ones under way
-        threads, depth = 0, 1 if asking > 65536 else depth
-        sizes["depth"] = depth
+        threads, depth = 0, 1 if asking == 300_000 else depth
+    sizes = {"requests": asking, "responses": answering, "depth": depth, "streams": connections}
     client, server = run(pair, **sizes, threads=threads, wait=wait, verify=1)
     asked, answered = (side.total("request", "transactions") for side in (client, server))
     assert asked == answered
@@ -91,7 +90,7 @@ def test_a_run_of_so_many_requests_has_them_all(
     """Within its window, and none more; each is in the histogram."""
     each, options = 300, {"duration": 0, "warmup": warmup * MS, "depth": depth, "verify": 1}
     count = each * connections
-    sizes = {"request": asking, "response": 20, "streams": connections, "bytes": count * asking}
+    sizes = {"requests": asking, "responses": 20, "streams": connections, "bytes": count * asking}
     options["threads"] = 2 if connections > 2 and wait != "block" else 0
     client, server = run(pair, **{**options, **sizes}, wait=wait)
     for side in (client, server):
@@ -99,6 +98,13 @@ def test_a_run_of_so_many_requests_has_them_all(
         assert moved == count
         assert warmup or side.total("request", "transactions") == count
     assert histogram(client).count == count
+
+
+def test_sizes_are_drawn_in_their_shares(pair: Pair) -> None:
+    """By what IP received, headers too."""
+    _, server = run(pair, **DRAWN, streams=3, meters="softirq")
+    each = server.moved("softirq", "ip_in_octets") / server.moved("request", "transactions")
+    assert each == pytest.approx(0.7 * 64 + 0.3 * 16384 + 0.5 * 5001, rel=0.1)
 
 
 @pytest.mark.parametrize("mode", ["crr", "cc"])
@@ -115,20 +121,20 @@ def test_large_ones_of_one_thread_wait_for_no_other(pair: Pair, wait: str, depth
     """A receiver that waited until one connection has room would not read the other, for which the
     sender waits.
     """
-    sizes = {"request": 9 << 20, "response": 9 << 20, "streams": 2, "depth": depth}
+    sizes = {"requests": 9 << 20, "responses": 9 << 20, "streams": 2, "depth": depth}
     client, server = run(pair, **sizes, threads=1, wait=wait, verify=1)
     asked, answered = (side.total("request", "transactions") for side in (client, server))
     assert asked == answered > 0
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-@pytest.mark.parametrize(("asking", "answering"), [(1, 1), (70_000, 5), (16, 300_000)])
+@pytest.mark.parametrize(("asking", "answering"), [(*DRAWN.values(),), (70_000, 5), (16, 300_000)])
 @pytest.mark.parametrize("mode", ["crr", "cc"])
 def test_each_connection_is_for_one_request_or_none(
     pair: Pair, mode: str, asking: int, answering: int, connections: int
 ) -> None:
     """As both sides count; the receiver's ports take no one else's."""
-    sizes = {"request": asking, "response": answering, "streams": connections, "mode": mode}
+    sizes = {"requests": asking, "responses": answering, "streams": connections, "mode": mode}
     client, server = pair.run("connect", "connect", **{**WINDOW, **sizes, "verify": 1})
     asked, answered = (side.total("connect", "transactions") for side in (client, server))
     assert asked == answered
@@ -189,7 +195,7 @@ def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
     """They send no token: the counts of both sides tell that they were there."""
     transfer, counts = Transfer(send="connect", receive="connect"), []
     for others in (0, 3):
-        pair.prepare("connect", "connect", request=8, response=8, **WINDOW)
+        pair.prepare("connect", "connect", requests=8, responses=8, **WINDOW)
         await_opening(pair)
         lines = out("ss", "-Htlnp").splitlines()
         mine = [line for line in lines if f"pid={pair.receiver.hello.pid}," in line]
@@ -331,7 +337,7 @@ def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
     assert medians[1] - medians[0] == pytest.approx(delays[1] - delays[0], rel=0.02)
 
 
-SPOILED = {"through": {"spoil": True}, "response": 64, "verify": 1}
+SPOILED = {"through": {"spoil": True}, "responses": 64, "verify": 1}
 
 
 @pytest.mark.parametrize(
@@ -342,7 +348,7 @@ SPOILED = {"through": {"spoil": True}, "response": 64, "verify": 1}
         ({"wait": "busy_poll"}, "as over lo and veth; use wait"),  # no device has a queue
         ({"request_rate": 100, "wait": "block"}, "use wait: epoll or spin"),
         # else both sides would wait for the other to read
-        ({"depth": 2, "request": 2**20, "wait": "block"}, "use wait: epoll or spin"),
+        ({"depth": 2, "requests": 2**20, "wait": "block"}, "use wait: epoll or spin"),
     ],
 )
 def test_what_cannot_be_asked_or_arrives_otherwise_is_an_error(

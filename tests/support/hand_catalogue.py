@@ -32,8 +32,6 @@ METHODS = {
 }
 OPTIONS = {
     "pipe": ("size", 4096, 2**20),
-    "request": ("size", 1, 2**24),
-    "response": ("size", 1, 2**24),
     "arrivals": ("count", 0, 1),
     "request_rate": ("count", 1, 10**9),
     "align": ("size", 0, 4095),
@@ -62,7 +60,7 @@ def catalogue() -> Catalogue:
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
             if (kind, name) == ("send", "request"):
-                for option in ("request", "response", "arrivals", "request_rate"):
+                for option in ("arrivals", "request_rate"):
                     add("option", option, "user" * (option != "request_rate"), row)
             if name in ("rusage", "procstat"):
                 add("counter", "time", "cpu_time", row)

@@ -114,7 +114,7 @@ def by_engine(pair: Pair, asked: Question, folder: Path) -> Moved:
     }
     method = asked.send.removesuffix("s")
     if asked.asks:
-        common |= {"request": asked.chunk, "response": asked.chunk}
+        common |= {"requests": asked.chunk, "responses": asked.chunk}
     if method == "request":
         common |= {"wait": "block" if asked.streams == 1 else "epoll"}
     names = (method, method) if asked.asks else (asked.send, asked.receive)

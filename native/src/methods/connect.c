@@ -16,7 +16,7 @@
 #include "../direct.h"
 #include "request.h"
 
-enum { REQUEST, RESPONSE, MODE };
+enum { REQUEST, RESPONSE, MODE = 0 };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
@@ -25,22 +25,17 @@ enum { TRANSACTIONS, SENDS, RECEIVES };
 static const struct timeval LOOK = { .tv_usec = 10000 };
 static const uint64_t PATIENCE_NS = 10000000000; /* for one connection */
 
-#define OPTIONS                                                                                    \
-	[REQUEST] = NB_REQUEST_SIZE("request", "bytes of a request"),                              \
-	[RESPONSE] = NB_REQUEST_SIZE("response", "bytes of a response"),                           \
-	[MODE] = { "mode", "a request over a connection each (crr), or none (cc)",                 \
-		   .flags = NB_USER, .type = NB_WORD, .words = "crr cc" }
-#define PROOFS                                                                                     \
-	[TRANSACTIONS] = { "transactions", "connections that did what they should",                \
-			   .flags = NB_MUST_MOVE },                                                \
-	[SENDS] = NB_CALLS("send_calls", "send(2) calls", 0),                                      \
-	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", 0)
+static const struct nb_field options[] = {
+	[MODE] = { "mode", "a request over a connection each (crr), or none (cc)", .flags = NB_USER,
+		   .type = NB_WORD, .words = "crr cc" },
+};
 
-/* A row is found by the place of its field: each method has its own. */
-static const struct nb_field options_of_client[] = { OPTIONS };
-static const struct nb_field options_of_server[] = { OPTIONS };
-static const struct nb_field proofs_of_client[] = { PROOFS };
-static const struct nb_field proofs_of_server[] = { PROOFS };
+static const struct nb_field proofs[] = {
+	[TRANSACTIONS] = { "transactions", "connections that did what they should",
+			   .flags = NB_MUST_MOVE },
+	[SENDS] = NB_CALLS("send_calls", "send(2) calls", 0),
+	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", 0),
+};
 
 struct state {
 	struct nb_latencies *latencies; /* first, for the result */
@@ -50,25 +45,15 @@ struct state {
 	struct nb_latencies counted;
 };
 
-static size_t size_of(const struct nb_flow *flow, size_t place)
-{
-	size_t size = (size_t)flow->job->extra[place];
-
-	return flow->job->extra[MODE] == CC ? 0 : size ? size : 1;
-}
-
 static int open_state(struct nb_flow *flow, struct nb_error *error)
 {
 	struct state *state = nb_flow_state(flow, sizeof(*state), error);
-	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
-	size_t longest = request > response ? request : response;
 
 	if (!state)
 		return -NB_ERR_MEMORY;
 	state->listener = -1;
 	state->latencies = &state->counted;
-	/* What is sent, and room for what arrives. */
-	return nb_flow_buffer(flow, 2 * longest + 1, error);
+	return nb_flow_buffer(flow, 2 * nb_longest(flow) + 1, error);
 }
 
 static void close_state(struct nb_flow *flow)
@@ -77,13 +62,6 @@ static void close_state(struct nb_flow *flow)
 
 	if (state && state->listener >= 0)
 		close(state->listener);
-}
-
-static unsigned char *room_of(const struct nb_flow *flow)
-{
-	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
-
-	return flow->buffer + (request > response ? request : response);
 }
 
 /* After a call that failed: whether to make it again. */
@@ -139,11 +117,11 @@ static ssize_t send_all(struct nb_flow *flow, int fd, size_t size)
 /* All of it, and no byte more: `size` 0 waits for the other side to close. */
 static ssize_t receive_all(struct nb_flow *flow, int fd, size_t size)
 {
-	unsigned char *room = room_of(flow);
+	unsigned char *room = flow->buffer + nb_longest(flow);
 	size_t done = 0;
-	int ended = 0;
+	int whole = 0;
 
-	do {
+	while (!whole) {
 		ssize_t got = nb_recv(fd, room, size ? size - done : 1, 0);
 
 		nb_count(flow, RECEIVES, 1);
@@ -156,11 +134,10 @@ static ssize_t receive_all(struct nb_flow *flow, int fd, size_t size)
 				       "look at the other side's error", "the other side %s",
 				       size ? "closed it before it had sent all"
 					    : "sent more than was asked for");
-		if (nb_check_bytes(flow, room, (size_t)got, done, size ? size : 1))
+		if (nb_take_message(flow, room, (size_t)got, &done, size) < 0)
 			return -1;
-		done += (size_t)got;
-		ended = got == 0;
-	} while (done < size || (!size && !ended));
+		whole = !done;
+	}
 	return 0;
 }
 
@@ -196,8 +173,8 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 	while (connect(fd, &state->to.any, length) && errno != EISCONN)
 		if (!is_again(flow))
 			return fail(flow, "connecting");
-	if (flow->job->extra[MODE] == CRR && (send_all(flow, fd, size_of(flow, REQUEST)) ||
-					      receive_all(flow, fd, size_of(flow, RESPONSE))))
+	if (flow->job->extra[MODE] == CRR && (send_all(flow, fd, nb_size_of(flow, REQUEST, 0)) ||
+					      receive_all(flow, fd, nb_size_of(flow, RESPONSE, 0))))
 		return -1;
 	if (nb_in_window(flow, state->begun))
 		nb_histogram_add(&state->counted.of[NB_LATENCY], nb_now() - state->begun);
@@ -279,9 +256,9 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 		return flow->error.code ? -1 : 0;
 	state->begun = nb_now();
 	if (flow->job->extra[MODE] == CRR)
-		status = receive_all(flow, fd, size_of(flow, REQUEST))
+		status = receive_all(flow, fd, nb_size_of(flow, REQUEST, 0))
 				 ? -1
-				 : send_all(flow, fd, size_of(flow, RESPONSE));
+				 : send_all(flow, fd, nb_size_of(flow, RESPONSE, 0));
 	close(fd);
 	if (status)
 		return -1;
@@ -293,8 +270,8 @@ const struct nb_method nb_send_connect = {
 	.name = "connect",
 	.about = "connect(2), a request or none, and close(2), over and over",
 	.flags = NB_REQUESTS | NB_ALONE | NB_FROM_MEMORY | NB_FROM_ZERO,
-	NB_TABLE_OF(options, options_of_client),
-	NB_TABLE_OF(proofs, proofs_of_client),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_state,
 	.begin = begin_client,
 	.step = step_client,
@@ -305,8 +282,8 @@ const struct nb_method nb_receive_connect = {
 	.name = "connect",
 	.about = "accept(2), a response or none, and close(2), over and over",
 	.flags = NB_REQUESTS | NB_ALONE | NB_TO_DISCARD,
-	NB_TABLE_OF(options, options_of_server),
-	NB_TABLE_OF(proofs, proofs_of_server),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_state,
 	.begin = begin_server,
 	.step = step_server,

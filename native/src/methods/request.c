@@ -25,48 +25,35 @@
 #include "socket_options.h"
 
 enum { DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
-enum { WAIT = NB_BUSY_POLL + 1, REQUEST, RESPONSE, DEPTH, MODE, RATE, ARRIVALS, SEED };
+enum { WAIT = NB_BUSY_POLL + 1, DEPTH, MODE, RATE, ARRIVALS };
+enum { REQUEST, RESPONSE };
 enum { EPOLL, BLOCK, SPIN, BUSY_POLL, BUSY_POLL_US = 50 };
 enum { FIXED, POISSON };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
-#define WAIT_OPTION                                                                                \
-	{ "wait",                                                                                  \
-	  "how a thread waits: epoll(7), in the call (block), looking all the time (spin), or "    \
-	  "looking at the device's queue too (busy_poll)",                                         \
-	  .words = "epoll block spin busy_poll", .flags = NB_USER, .type = NB_WORD }
-#define MODE_OPTION                                                                                \
-	{ "mode",                                                                                  \
-	  "requests over connections that stay (rr), one over a connection each (crr), or "        \
-	  "connections alone (cc)",                                                                \
-	  .words = "rr", .flags = NB_USER, .type = NB_WORD }
-
-#define OPTIONS                                                                                    \
-	NB_RECEIVER_OPTIONS, [WAIT] = WAIT_OPTION,                                                 \
-			     [REQUEST] = NB_REQUEST_SIZE("request", "bytes of a request"),         \
-			     [RESPONSE] = NB_REQUEST_SIZE("response", "bytes of a response"),      \
-			     [DEPTH] = { "depth", "requests at a time on a connection",            \
-					 .flags = NB_USER, .minimum = 1, .maximum = DEPTH_MAX },   \
-			     [MODE] = MODE_OPTION
-
-static const struct nb_field options_of_client[] = {
-	OPTIONS,
+static const struct nb_field options[] = {
+	NB_RECEIVER_OPTIONS,
+	[WAIT] = { "wait",
+		   "how a thread waits: epoll(7), in the call (block), looking all the time "
+		   "(spin), or looking at the device's queue too (busy_poll)",
+		   .words = "epoll block spin busy_poll", .flags = NB_USER, .type = NB_WORD },
+	[DEPTH] = { "depth", "requests at a time on a connection", .flags = NB_USER, .minimum = 1,
+		    .maximum = DEPTH_MAX },
+	[MODE] = { "mode",
+		   "requests over connections that stay (rr), one over a connection each (crr), "
+		   "or connections alone (cc)",
+		   .words = "rr", .flags = NB_USER, .type = NB_WORD },
 	[RATE] = { "request_rate", "requests a second over all connections: an open loop",
 		   .minimum = 1, .maximum = 1000000000 },
 	[ARRIVALS] = { "arrivals", "when requests of an open loop are due: evenly, or at random",
 		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD },
-	[SEED] = { "seed", "of random arrivals" },
 };
-static const struct nb_field options_of_server[] = { OPTIONS };
 
-#define PROOFS                                                                                     \
-	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE }, \
-	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),                         \
-	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE)
-
-/* A row is found by the place of its field: each method has its own. */
-static const struct nb_field proofs_of_client[] = { PROOFS };
-static const struct nb_field proofs_of_server[] = { PROOFS };
+static const struct nb_field proofs[] = {
+	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE },
+	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
+	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE),
+};
 
 /* A request in a place of its connection: when it was to begin, when it did, and when it could
  * have: as soon as it was due and the place free. That a client which had begun the one before it
@@ -81,6 +68,7 @@ struct client {
 	unsigned char *received;	/* room for responses, behind the request in the buffer */
 	size_t room;
 	size_t got;	 /* of the response that arrives */
+	size_t awaited;	 /* bytes that responses to what is under way still have */
 	size_t answered; /* bytes of requests that were, of which no step has told */
 	uint64_t due;	 /* when the next request is */
 	double interval; /* ns between two of this connection; 0: a closed loop */
@@ -91,8 +79,9 @@ struct client {
 
 struct server {
 	size_t got;		  /* of the request that arrives */
-	size_t owed;		  /* bytes of responses that are not written yet */
-	unsigned char *responses; /* as many as BATCH_BYTES hold, or one */
+	size_t written;		  /* of the first response that is owed */
+	uint64_t owed;		  /* responses that are not written yet */
+	unsigned char *responses; /* several, or one */
 	size_t batch;
 };
 
@@ -104,11 +93,6 @@ static uint64_t option(const struct nb_flow *flow, size_t place)
 static uint32_t depth_of(const struct nb_flow *flow)
 {
 	return option(flow, DEPTH) ? (uint32_t)option(flow, DEPTH) : 1;
-}
-
-static size_t size_of(const struct nb_flow *flow, size_t place)
-{
-	return option(flow, place) ? (size_t)option(flow, place) : 1;
 }
 
 static int waits_in_calls(const struct nb_job *job)
@@ -149,25 +133,13 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 	return 0;
 }
 
-/* splitmix64: numbers that follow each other begin sequences that have nothing in common. Source:
- * G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators". Not 0. */
-static uint64_t scattered(uint64_t number)
-{
-	number += 0x9e3779b97f4a7c15ULL;
-	number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	number = (number ^ (number >> 27)) * 0x94d049bb133111ebULL;
-	number ^= number >> 31;
-	return number ? number : 1;
-}
-
 /* The pattern is the same from the start of either buffer. */
 static int open_client(struct nb_flow *flow, struct nb_error *error)
 {
 	size_t places = depth_of(flow) * sizeof(struct begun), is_first = flow->thread_group > 0;
 	struct client *client = nb_flow_state(
 		flow, sizeof(*client) + places + is_first * sizeof(struct nb_latencies), error);
-	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
-	size_t longest = request > response ? request : response;
+	size_t longest = nb_longest(flow), response = nb_largest(flow->job->responses);
 	uint64_t rate = option(flow, RATE);
 
 	if (!client)
@@ -188,20 +160,20 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 		return -(int)error->code;
 	client->received = flow->buffer + longest;
 	client->interval = rate ? (double)flow->job->streams * 1e9 / (double)rate : 0;
-	client->random = scattered(option(flow, SEED) * NB_STREAMS_MAX + flow->index);
+	client->random = nb_scattered(flow->job->seed * NB_STREAMS_MAX + flow->index);
 	return 0;
 }
 
 static int open_server(struct nb_flow *flow, struct nb_error *error)
 {
 	struct server *server = nb_flow_state(flow, sizeof(*server), error);
-	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE);
-	size_t longest = request > response ? request : response;
+	size_t longest = nb_longest(flow), response = nb_largest(flow->job->responses);
 
 	if (!server)
 		return -NB_ERR_MEMORY;
 	server->batch = response < BATCH_BYTES ? BATCH_BYTES / response : 1;
 	server->batch = server->batch < depth_of(flow) ? server->batch : depth_of(flow);
+	server->batch = flow->job->responses[0] > 1 ? 1 : server->batch;
 	if (nb_flow_buffer(flow, longest + server->batch * response + BATCH_BYTES, error))
 		return -(int)error->code;
 	server->responses = flow->buffer + longest;
@@ -245,7 +217,7 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 	begun->could = now - late; /* of the next one */
 	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
 	client->under_way--;
-	client->answered += size_of(flow, REQUEST);
+	client->answered += nb_size_of(flow, REQUEST, 0);
 	nb_count(flow, TRANSACTIONS, 1);
 	if (!nb_in_window(flow, begun->intended))
 		return;
@@ -259,12 +231,11 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 /* What of responses is there, or comes: bytes, NB_NOTHING, or <0. *now: when they had arrived. */
 static ssize_t take_responses(struct nb_flow *flow, struct client *client, uint64_t *now)
 {
-	size_t size = size_of(flow, RESPONSE), wanted = client->under_way * size - client->got;
-	ssize_t got;
+	ssize_t got, took;
 
 	do {
 		got = nb_recv(flow->socket, client->received,
-			      wanted < client->room ? wanted : client->room, 0);
+			      client->awaited < client->room ? client->awaited : client->room, 0);
 		nb_count(flow, RECEIVES, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got == 0) {
@@ -277,11 +248,16 @@ static ssize_t take_responses(struct nb_flow *flow, struct client *client, uint6
 					   : nb_flow_fail(flow, "receive a response",
 							  "look at the receiver's error",
 							  "from the connection");
-	if (nb_check_bytes(flow, client->received, (size_t)got, client->got, size))
-		return -1;
 	*now = nb_now();
-	for (client->got += (size_t)got; client->got >= size; client->got -= size)
-		count(flow, client, *now);
+	client->awaited -= (size_t)got;
+	for (ssize_t at = 0; at < got; at += took) {
+		took = nb_take_message(flow, client->received + at, (size_t)(got - at),
+				       &client->got, nb_size_of(flow, RESPONSE, 0));
+		if (took < 0)
+			return -1;
+		if (!client->got)
+			count(flow, client, *now);
+	}
 	return got;
 }
 
@@ -312,7 +288,7 @@ static int write_request(struct nb_flow *flow, struct client *client, size_t len
 static int may_begin(const struct nb_flow *flow, const struct client *client)
 {
 	if (client->under_way == depth_of(flow) ||
-	    client->answered + (client->under_way + 1) * size_of(flow, REQUEST) > flow->left)
+	    client->answered + (client->under_way + 1) * nb_size_of(flow, REQUEST, 0) > flow->left)
 		return 0;
 	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
 	       ((client->interval || flow->job->bytes) &&
@@ -322,12 +298,12 @@ static int may_begin(const struct nb_flow *flow, const struct client *client)
 /* Requests that are due: their bytes, or <0. */
 static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64_t now)
 {
-	size_t size = size_of(flow, REQUEST);
 	ssize_t sent = 0;
 
 	flow->wake = 0;
 	while (may_begin(flow, client)) {
 		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
+		size_t size = nb_size_of(flow, REQUEST, client->under_way);
 
 		now = sent ? nb_now() : now;
 		if (client->interval && client->due > now) {
@@ -338,7 +314,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 		could = !client->interval ? now : could > client->due ? could : client->due;
 		client->begun[place] =
 			(struct begun){ client->interval ? client->due : now, now, could };
-		client->under_way++;
+		client->awaited += nb_size_of(flow, RESPONSE, client->under_way++);
 		if (client->interval)
 			client->due += (uint64_t)(client->interval *
 						  (option(flow, ARRIVALS) == POISSON
@@ -414,15 +390,15 @@ static int drain_client(struct nb_flow *flow)
 static ssize_t answer(struct nb_flow *flow, const unsigned char *from, size_t length)
 {
 	struct server *server = flow->state;
-	size_t response = size_of(flow, RESPONSE), moved = 0;
+	size_t moved = 0;
 
 	(void)from;
 	(void)length;
 	while (server->owed) {
-		size_t at = (response - server->owed % response) % response;
-		size_t room = server->batch * response - at;
-		ssize_t sent = nb_write(flow->socket, server->responses + at,
-					server->owed < room ? server->owed : room);
+		size_t size = nb_size_of(flow, RESPONSE, -(int64_t)server->owed);
+		size_t many = server->owed < server->batch ? (size_t)server->owed : server->batch;
+		ssize_t sent = nb_write(flow->socket, server->responses + server->written,
+					many * size - server->written);
 
 		nb_count(flow, SENDS, 1);
 		if (sent < 0 && errno == EINTR)
@@ -431,8 +407,9 @@ static ssize_t answer(struct nb_flow *flow, const unsigned char *from, size_t le
 			return nb_flow_leave(flow, server->responses, 1, moved);
 		if (sent < 0)
 			return nb_flow_fail_write(flow);
-		server->owed -= (size_t)sent;
 		moved += (size_t)sent;
+		for (server->written += (size_t)sent; server->written >= size; server->owed--)
+			server->written -= size;
 	}
 	return (ssize_t)moved;
 }
@@ -440,9 +417,8 @@ static ssize_t answer(struct nb_flow *flow, const unsigned char *from, size_t le
 static ssize_t step_server(struct nb_flow *flow, size_t most)
 {
 	struct server *server = flow->state;
-	size_t request = size_of(flow, REQUEST), response = size_of(flow, RESPONSE), whole;
-	unsigned char *bytes = server->responses + server->batch * response;
-	ssize_t got, sent;
+	unsigned char *bytes = server->responses + server->batch * nb_largest(flow->job->responses);
+	ssize_t got, took, sent;
 
 	(void)most;
 	do {
@@ -451,13 +427,14 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_receive(flow, "recv");
-	if (nb_check_bytes(flow, bytes, (size_t)got, server->got, request))
-		return -1;
-	server->got += (size_t)got;
-	whole = server->got / request;
-	server->got %= request;
-	nb_count(flow, TRANSACTIONS, whole);
-	server->owed = whole * response;
+	for (ssize_t at = 0; at < got; at += took) {
+		took = nb_take_message(flow, bytes + at, (size_t)(got - at), &server->got,
+				       nb_size_of(flow, REQUEST, 0));
+		if (took < 0)
+			return -1;
+		server->owed += !server->got;
+		nb_count(flow, TRANSACTIONS, !server->got);
+	}
 	sent = answer(flow, NULL, 0);
 	return sent < 0 && sent != NB_NOTHING ? sent : got;
 }
@@ -466,8 +443,8 @@ const struct nb_method nb_send_request = {
 	.name = "request",
 	.about = "write(2) of requests, recv(2) of the responses: transactions, not bulk",
 	.flags = NB_REQUESTS | NB_FROM_MEMORY | NB_FROM_ZERO,
-	NB_TABLE_OF(options, options_of_client),
-	NB_TABLE_OF(proofs, proofs_of_client),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_client,
 	.connected = connected,
 	.begin = begin_client,
@@ -481,8 +458,8 @@ const struct nb_method nb_receive_request = {
 	.name = "request",
 	.about = "recv(2) of requests, write(2) of a response to each",
 	.flags = NB_REQUESTS | NB_TO_DISCARD,
-	NB_TABLE_OF(options, options_of_server),
-	NB_TABLE_OF(proofs, proofs_of_server),
+	NB_TABLE(options),
+	NB_TABLE(proofs),
 	.open = open_server,
 	.connected = connected,
 	.step = step_server,

@@ -28,6 +28,7 @@ REQUESTS = frozenset(
     ("request", "response", "mode", "depth", "arrivals", "connections", "requests")
 )
 """Keys of which each makes a cell one of requests."""
+SIZES = ("request", "response")
 OF_BULK = ("chunk receive_chunk source sink align preamble bytes cache direct fsync").split()
 """Keys that mean nothing to requests."""
 AUTO = 0  # a duration that a pilot finds
@@ -125,6 +126,15 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
             "default",
         ),
         "streams": _Key(streams, "connections at the same time", 8, "1"),
+        **{
+            name: _Key(
+                transfer_values.size_or_drawn(kinds.size(1, 16 << 20)),
+                f"bytes of a {name}, or sizes that are drawn by the seed: {{64: 70%, 16K: 30%}}",
+                1,
+                "1",
+            )
+            for name in SIZES
+        },
         "connections": _Key(streams, "connections of requests at the same time", 64, "1"),
         "threads": _Key(
             kinds.keyword({"default": None}, threads),
@@ -307,7 +317,8 @@ def meaning(values: Values, options: Sequence[str]) -> Transfer:
     }
     if "requests" in values:  # of a connection each it is one; else the engine counts their bytes
         is_each = values.get("mode", "rr") != "rr"
-        given["bytes"] = values["requests"] * (1 if is_each else values.get("request", 1))
+        size = 1 if is_each else values.get("request", 1)
+        given["bytes"] = values["requests"] * (size if isinstance(size, int) else 1)
     if "bytes" in given:
         given["duration"] = None
         given.setdefault(

@@ -4,6 +4,7 @@ of ports.
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import PurePosixPath
 from typing import Annotated, Any
@@ -149,6 +150,26 @@ def _seconds(value: Plain) -> int:
     if isinstance(value, str) and re.fullmatch("[1-9][0-9]{0,5}", value):
         return parse_time(f"{value}s")
     return int(kinds.time(1).parse(value))
+
+
+SIZES_MAX = 16
+
+
+def size_or_drawn(size: Kind) -> Kind:
+    """A size; or those that are drawn, with their shares, as a text: 64:0.7,16384:0.3."""
+    share = kinds.share("a share", "70%", 0, 1)
+
+    def parse(value: Plain) -> Any:
+        if not isinstance(value, dict) or not value:
+            return size.parse(value)
+        shares = {size.parse(each): share.parse(part) for each, part in value.items()}
+        if len(shares) > SIZES_MAX or not math.isclose(sum(shares.values()), 1):
+            together = f"{len(shares)} of {100 * sum(shares.values()):.6g}%"
+            raise wrong(f"expected 1 to {SIZES_MAX} sizes of 100% together, got {together}")
+        return ",".join(f"{each}:{part:.12g}" for each, part in shares.items())
+
+    drawn = {"type": "object", "additionalProperties": share.schema, "minProperties": 1}
+    return Kind(parse, {"anyOf": [size.schema, drawn]})
 
 
 class PerSecond(int):

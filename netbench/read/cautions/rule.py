@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from netbench.base.units import count
 from netbench.read.cells import CellResult, Rows, rows_by_cell
 from netbench.read.result import Result
 from netbench.read.stack import Runs
@@ -74,6 +75,11 @@ class Evidence:
     def labels_of(self, runs: pd.DataFrame) -> tuple[str, ...]:
         """The labels of the cells that some rows of the frame of runs are of."""
         return self.labels(zip(runs["cell"].astype(str), runs["pair"].astype(str), strict=True))
+
+    def of_ok(self, runs: pd.DataFrame, what: str, more: str = "") -> Caution:
+        """A caution of some of the ok runs."""
+        evidence = f"{len(runs)} of {count(len(self.result.ok), 'ok run')}{more}"
+        return Caution(what, self.labels_of(runs), evidence)
 
 
 @dataclass(frozen=True)

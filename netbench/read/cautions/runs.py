@@ -76,11 +76,10 @@ def mechanism(evidence: Evidence) -> Cautions:
     # how far a counter moved differs from run to run
     alike = marked["engaged"].astype(str).str.replace(r" counted \d+", " moved", regex=True)
     for reason, group in marked.groupby(alike, sort=True):
-        yield Caution(
+        yield evidence.of_ok(
+            group,
             f"The mechanism did not engage in {count(len(group), 'run')} ({reason}). These runs"
             " count; their cells are marked.",
-            evidence.labels_of(group),
-            f"{len(group)} of {count(len(runs), 'ok run')}",
         )
 
 
@@ -98,11 +97,11 @@ def client_limit(evidence: Evidence) -> Cautions:
         has_p99 = "p99" in late and late["p99"].notna().all()
         names = ("p99", "p99", "lateness_p99"), ("mean", "latency", "lateness")
         name, of, own = names[0 if has_p99 else 1]
-        yield Caution(
+        yield evidence.of_ok(
+            late,
             f"The client was late in {count(len(late), 'run')}: its requests began up to"
             f" {late[own].max():.3g} µs ({name}) after they could.",
-            evidence.labels_of(late),
-            f"of {count(len(runs), 'ok run')}; {name} of their latency {late[of].median():.3g} µs",
+            f"; {name} of their latency {late[of].median():.3g} µs",
         )
 
 
@@ -120,11 +119,10 @@ def backlog(evidence: Evidence) -> Cautions:
     behind = runs[runs["transactions"] < (1 - TOLERANCE) * runs["offered"]]
     if len(behind):
         share = (behind["transactions"] / behind["offered"]).min()
-        yield Caution(
+        yield evidence.of_ok(
+            behind,
             f"The rate was not kept in {count(len(behind), 'run')}: as little as {share:.0%} of"
             " what was due in the window was answered within it.",
-            evidence.labels_of(behind),
-            f"of {count(len(runs), 'ok run')}",
         )
 
 
@@ -155,11 +153,10 @@ def burst(evidence: Evidence) -> Cautions:
     runs = result.ok[result.ok["cell"].isin(list(short))]
     if "throughput" in runs and len(runs := runs[runs["throughput"].notna()]):
         sizes = listed(list(dict.fromkeys(short.values())), NAMED)
-        yield Caution(
+        yield evidence.of_ok(
+            runs,
             f"{count(len(runs), 'run')} moved {sizes} alone, less than a receiver may find in its"
             " buffer: the throughput is too high.",
-            evidence.labels_of(runs),
-            f"of {count(len(result.ok), 'ok run')}",
         )
     runs = result.ok[result.ok["cell"].isin(list(asked))]
     if asked and {"transactions", "latency"} <= {*runs}:
@@ -169,11 +166,10 @@ def burst(evidence: Evidence) -> Cautions:
         few = (seconds < BRIEF) | (under_way < cells.map(places) * BUSY)
         runs, seconds = runs[few], seconds[few]
     if len(runs):
-        yield Caution(
+        yield evidence.of_ok(
+            runs,
             f"{count(len(runs), 'run')} asked few requests, within {seconds.min():.2g} s: opening"
             " and closing the window, or connections that begin and end, are much of it.",
-            evidence.labels_of(runs),
-            f"of {count(len(result.ok), 'ok run')}",
         )
 
 
@@ -190,10 +186,9 @@ def few_requests(evidence: Evidence) -> Cautions:
             lacking[name] = some
     if lacking:
         each = ", ".join(f"{name} ({count(len(some), 'run')})" for name, some in lacking.items())
-        yield Caution(
+        yield evidence.of_ok(
+            pd.concat(lacking.values()),
             f"Too few requests for {each}, which other runs of the same cells have.",
-            evidence.labels_of(pd.concat(lacking.values())),
-            f"of {count(len(runs), 'ok run')}",
         )
 
 
@@ -221,11 +216,7 @@ def missing(evidence: Evidence) -> Cautions:
     lacking = runs[runs[["throughput", *others]].isna().all(axis=1)]
     if len(lacking):
         no_number = "have no throughput: their counters, or a tool's output, could not be read."
-        yield Caution(
-            said_of(len(lacking), "ok run", no_number),
-            evidence.labels_of(lacking),
-            f"{len(lacking)} of {count(len(runs), 'ok run')}",
-        )
+        yield evidence.of_ok(lacking, said_of(len(lacking), "ok run", no_number))
 
 
 @caution(189, remedy="let the tool's pattern have the groups bytes and seconds in place of rate")
@@ -241,11 +232,10 @@ def no_demand(evidence: Evidence) -> Cautions:
     )
     known = runs["throughput"].gt(0) & runs[cpu].notna().any(axis=1)
     if len(lacking := runs[known & runs[demand].isna().all(axis=1)]):
-        yield Caution(
+        yield evidence.of_ok(
+            lacking,
             f"CPU time a byte of {count(len(lacking), 'run')} is not known: their tool told a rate"
             " alone, and ran for longer than it moved data.",
-            evidence.labels_of(lacking),
-            f"of {count(len(runs), 'ok run')}",
         )
 
 
