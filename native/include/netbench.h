@@ -176,7 +176,7 @@ struct nb_hello {
 	uint32_t page_size;
 	uint32_t user;	       /* id that it runs as */
 	uint32_t tick_rate;    /* of the kernel, a second (CONFIG_HZ) */
-	uint64_t network;      /* inode of its network namespace, network_namespaces(7) */
+	uint64_t network;      /* its network namespace: the cookie, or the inode */
 	char architecture[32]; /* uname -m */
 	char kernel[96];       /* uname -r */
 	char boot_id[48];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -16,11 +17,27 @@
 #endif
 #define NB_ENGINE "0.2.0"
 
+enum { NETNS_COOKIE = 71 }; /* SO_NETNS_COOKIE */
+
+/* The cookie of its network namespace (Linux 5.14), given out once a boot; else its inode. */
+static uint64_t network(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint64_t cookie = 0;
+	socklen_t length = sizeof(cookie);
+	struct stat space;
+
+	if (fd >= 0) {
+		getsockopt(fd, SOL_SOCKET, NETNS_COOKIE, &cookie, &length);
+		close(fd);
+	}
+	return cookie || stat("/proc/self/ns/net", &space) ? cookie : space.st_ino;
+}
+
 void nb_fill_hello(struct nb_hello *hello)
 {
 	struct timespec tick;
 	struct utsname name;
-	struct stat space;
 
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = NB_MAGIC;
@@ -32,10 +49,8 @@ void nb_fill_hello(struct nb_hello *hello)
 	hello->cpus = (uint32_t)sysconf(_SC_NPROCESSORS_CONF);
 	hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	if (!uname(&name)) {
-		snprintf(hello->architecture, sizeof(hello->architecture), "%.*s",
-			 (int)sizeof(hello->architecture) - 1, name.machine);
-		snprintf(hello->kernel, sizeof(hello->kernel), "%.*s",
-			 (int)sizeof(hello->kernel) - 1, name.release);
+		snprintf(hello->architecture, sizeof(hello->architecture), "%.31s", name.machine);
+		snprintf(hello->kernel, sizeof(hello->kernel), "%.95s", name.release);
 	}
 	nb_read_file("/proc/sys/kernel/random/boot_id", hello->boot_id, sizeof(hello->boot_id));
 	hello->boot_id[strcspn(hello->boot_id, "\n")] = 0;
@@ -43,7 +58,7 @@ void nb_fill_hello(struct nb_hello *hello)
 	if (!clock_getres(CLOCK_MONOTONIC_COARSE, &tick) && tick.tv_nsec > 0)
 		hello->tick_rate = (uint32_t)((1000000000 + tick.tv_nsec / 2) / tick.tv_nsec);
 	hello->user = (uint32_t)geteuid();
-	hello->network = stat("/proc/self/ns/net", &space) ? 0 : space.st_ino;
+	hello->network = network();
 	snprintf(hello->engine, sizeof(hello->engine), "%s", NB_ENGINE);
 }
 

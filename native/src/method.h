@@ -43,8 +43,7 @@ struct nb_method {
 	/* Send what a step has left of its chunk: flow->rest was `from`. As a step. Optional. */
 	ssize_t (*resume)(struct nb_flow *flow, const unsigned char *from, size_t length);
 	/* Read all notices from the connection's error queue, without waiting: while it holds any,
-	 * poll(2) reports the connection as ready. 0, or negative with flow->error filled.
-	 * Optional. */
+	 * poll(2) reports the connection as ready. Negative: flow->error is filled. Optional. */
 	int (*reap)(struct nb_flow *flow);
 	/*
 	 * Wait for what is still under way: before the connection closes, and where nothing may be

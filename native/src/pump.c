@@ -175,14 +175,6 @@ static void pump_one(struct nb_flow *flow, int until)
 		take_steps(flow, stop, until, 0);
 }
 
-static void fail_thread_group(struct nb_flow *flows, const char *what)
-{
-	for (uint32_t i = 0; i < flows->thread_group; i++)
-		flows[i].moved =
-			nb_flow_fail(&flows[i], what, "raise the limit on open files (ulimit -n)",
-				     "for its streams");
-}
-
 /* What a thread of several flows waits with. */
 struct ready_set {
 	int epoll;
@@ -370,7 +362,10 @@ static void pump_ready(struct nb_flow *flows, int until)
 	uint64_t stopped = 0;
 
 	if (set.epoll < 0) {
-		fail_thread_group(flows, "epoll_create1");
+		for (uint32_t i = 0; i < flows->thread_group; i++)
+			flows[i].moved = nb_flow_fail(&flows[i], "epoll_create1",
+						      "raise the limit on open files (ulimit -n)",
+						      "for its streams");
 		return;
 	}
 	if (poll_busily(&set, flows)) {

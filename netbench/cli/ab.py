@@ -14,8 +14,8 @@ from netbench.base.names import AS_IS
 from netbench.cli.run import say_summary
 from netbench.cli.verb import add_campaign, add_plain, add_results, load_campaign
 
-FACTOR, BEFORE, AFTER = "change", "before", "after"
-PLACE = "/var/lib"  # a boot leaves what is there
+FACTOR, BEFORE, AFTER, LEFT = "change", "before", "after", "left by an earlier boot"
+PLACE, BOOT = "/var/lib", "/proc/sys/kernel/random/boot_id"  # what may outlive a boot; which it is
 TAG = "/proc/sys/net/ipv4/conf/lo/tag"
 """A number without any meaning to the kernel (Documentation/networking/ip-sysctl.rst): the mark of
 a network namespace beside that of the machine, with which it goes.
@@ -23,12 +23,16 @@ a network namespace beside that of the machine, with which it goes.
 MARK = f"""\
 if [ /proc/self/ns/net -ef /proc/1/ns/net ]; then
 netbench_mark={PLACE}/netbench.change-{{0}} netbench_none="rm $netbench_mark"
-netbench_write="mkdir -p {PLACE} && echo {{0}} > $netbench_mark.new && sync $netbench_mark.new"
-netbench_write="$netbench_write && mv $netbench_mark.new $netbench_mark"
+netbench_free="[ ! -e $netbench_mark ]" netbench_now="grep -qsxFf {BOOT} $netbench_mark"
+netbench_write="mkdir -p {PLACE} && (echo {{0}}; cat {BOOT}) > $netbench_mark.new"
+netbench_write="$netbench_write && sync $netbench_mark.new && mv $netbench_mark.new $netbench_mark"
 else
 netbench_mark={TAG} netbench_none="echo 0 > {TAG}" netbench_write="echo {{0}} > {TAG}"
+netbench_free="grep -qx 0 {TAG}" netbench_now=true
 fi"""
-"""Names the mark, which holds a number of the change, and how it is made and removed."""
+"""Names the mark, which holds a number of the change and the boot that it is of, and how it is made
+and removed; whether there is none, of any change, and whether it is of this boot.
+"""
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 
 
@@ -60,7 +64,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
         ]
     number = int(hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:7], 16)
     mark, is_there = MARK.format(number), f'grep -qsx {number} "$netbench_mark"'
-    read = f"if {is_there}; then echo {AFTER}; else echo {BEFORE}; fi"
+    read = f'{is_there} || {{ echo {BEFORE}; exit; }}; eval "$netbench_now" && echo {AFTER}'
+    read += f" || echo {LEFT}"
     left = 'echo "(where nothing is left to undo: $netbench_none)" >&2; exit 1'
     undo = f'( {options.undo}\n) && eval "$netbench_none" || {{ {left}; }}'
     back = f"! {is_there} || {{ {undo}; }}"
@@ -68,9 +73,9 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     apply = f'eval "$netbench_write" && {{ {made}; }}'
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}\n{line}"] for act, line in acts.items()}
-    earlier = "echo 'an earlier ab has left its change: restore it first' >&2; exit 1"
-    command["apply"] = ["sh", "-c", f'[ "$0" = {AFTER} ] || {{ {earlier}; }}; {mark}\n{apply}']
-    command["apply"].append("{level}")
+    earlier = 'echo "an earlier ab has left its change: restore it ($netbench_mark)" >&2; exit 1'
+    may = f'[ "$0" = {AFTER} ] && eval "$netbench_free" || {{ {earlier}; }}'
+    command["apply"] = ["sh", "-c", f"{mark}\n{may}; {apply}", "{level}"]
     return [
         (f"command.{FACTOR}", command),
         (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),
@@ -81,15 +86,10 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_campaign(parser)
     parser.add_argument(
-        "--change",
-        required=True,
-        metavar="CMD",
-        help="a line of the shell that makes the change, as root on the hosts",
+        "--change", required=True, metavar="CMD", help="a line of the shell, as root on the hosts"
     )
     parser.add_argument(
-        "--undo",
-        metavar="CMD",
-        help="the one that takes it back; not needed for `sysctl -w NAME=VALUE`",
+        "--undo", metavar="CMD", help="takes it back; not needed for `sysctl -w NAME=VALUE`"
     )
     parser.add_argument(
         "--side", choices=("sender", "receiver"), help="on this host alone (default: on both)"

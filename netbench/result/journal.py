@@ -2,7 +2,7 @@
 `time` and `kind`, forced to the disk before what it announces is done.
 
 The journal that is acted on is in the account's state (campaign_state.py); that of a result is a
-copy. Keys that say where the controller was, `machine`, `netns` and `netns_cookie`, are of both.
+copy. Keys that say where the controller was, `machine` and `netns`, are of both.
 
 Every key of an entry is the name of a field here, and every kind is in ENTRIES.
 """
@@ -12,8 +12,6 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
-import socket
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class Entry(JsonObject):
     """What has the keys of `_Head` on disk beside its fields; `mac`: of older results."""
 
     head: ClassVar = {"time": str, "kind": str}
-    optional: ClassVar = {"machine": str, "netns": Integer, "netns_cookie": Integer, "mac": str}
+    optional: ClassVar = {"machine": str, "netns": Integer, "mac": str}
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,12 @@ class Change(Entry):
         tuple[str, ...], "of a command: the program and arguments that print `before`"
     ] = ()
     interface: Annotated[str, "of an interface: its index and name"] = ""
+    network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether it is of all network namespaces."""
+        return self.op == "file" and not self.target[0].startswith(("/proc/sys/net", "/sys/class"))
 
     def __str__(self) -> str:
         if self.op == "neighbours":
@@ -183,7 +187,6 @@ ENTRIES: Mapping[str, type[Entry]] = {
 }
 """The types of entries by their `kind`."""
 E = TypeVar("E", bound=Entry)
-SO_NETNS_COOKIE = 71  # include/uapi/asm-generic/socket.h
 _KINDS = {entry: kind for kind, entry in ENTRIES.items()}
 
 
@@ -196,7 +199,6 @@ class _Head:
     kind: Annotated[str, "what the entry says: one of ENTRIES"]
     machine: Annotated[str, "which machine the controller was on"] = ""
     netns: Annotated[Integer, "the inode of the network namespace that it was in"] = 0
-    netns_cookie: Annotated[Integer, "its cookie (SO_NETNS_COOKIE); 0: it has none"] = 0
 
 
 @cache
@@ -213,19 +215,9 @@ def own_netns() -> int:
     return os.stat("/proc/self/ns/net").st_ino
 
 
-def own_netns_cookie() -> int:
-    """Its cookie, which no other namespace of a boot has, while the kernel gives inodes out again;
-    0 before Linux 5.14.
-    """
-    with suppress(OSError), socket.socket() as asked:
-        cookie = asked.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8)
-        return int.from_bytes(cookie, sys.byteorder)
-    return 0
-
-
 def entry_json(entry: Entry) -> dict[str, Any]:
     """An entry as the JSON object of its line, as this process writes it now."""
-    here = own_machine(), own_netns(), own_netns_cookie()
+    here = own_machine(), own_netns()
     head = _Head(now(), _KINDS[type(entry)], *here)
     return {**codec.to_json(head), **codec.to_json(entry)}
 
@@ -324,9 +316,12 @@ class Journal:
             self.outstanding(host) or self.modules_shown(host) for host in hosts
         )
 
-    def here(self, host: str, boot_id: str, is_local: bool) -> tuple[list[Change], list[str]]:
-        """Changes of a host, present in this boot, that are put back from here, the last first; and
-        why not the others: those of a controller elsewhere may be of another host of that name.
+    def here(
+        self, host: str, boot_id: str, is_local: bool, network: int = 0
+    ) -> tuple[list[Change], list[str]]:
+        """Changes of a host, present in this boot and network namespace, that are put back from
+        here, the last first; and why not the others: those of a controller elsewhere may be of
+        another host of that name.
         """
         with self._lock:
             heads = {e.number: head for head, e in self._known() if type(e) is Change}
@@ -336,11 +331,11 @@ class Journal:
             where = ""
             if change.boot_id != boot_id and head.machine not in ("", own_machine()):
                 where = f"on the machine {head.machine}"
-            if change.boot_id == boot_id and is_local:
-                if head.netns not in (0, own_netns()):
-                    where = f"in the network namespace {head.netns}"
-                elif head.netns_cookie not in (0, own_netns_cookie()):
-                    where = "in a network namespace that had this one's number before"
+            if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
+                where = f"in the network namespace {head.netns}"
+            is_here = 0 in (network, change.network) or change.network == network
+            if change.boot_id == boot_id and not is_here and not change.of_kernel:
+                where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")
             else:

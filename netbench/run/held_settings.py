@@ -454,7 +454,7 @@ class HeldSettings:
 
     def _left(self, host: str, worker: Worker) -> tuple[list[Change], list[str]]:
         is_local = self._campaign.hosts[host].ssh is None
-        return self._journal.here(host, worker.hello.boot_id, is_local)
+        return self._journal.here(host, worker.hello.boot_id, is_local, worker.hello.network)
 
     def _next_change(self) -> int:
         """The number of the next change: hosts of several pairs change at the same time."""

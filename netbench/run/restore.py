@@ -144,7 +144,7 @@ def _put_settings_back(
         locks.lock(host)
         worker = pool.helper(host)
         boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
-        here, elsewhere = journal.here(host, boot_id, is_local)
+        here, elsewhere = journal.here(host, boot_id, is_local, worker.hello.network)
         there[host] = There(worker, boot_id)
         changes.extend(here)
         if elsewhere:

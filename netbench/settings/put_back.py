@@ -129,7 +129,7 @@ def gone_of(there: There, changes: Sequence[Change]) -> set[str]:
 
 def gone_with(interface: str) -> str:
     """What became of a change of an interface that is there no more."""
-    return f"gone with {interface.partition(' ')[2]}"
+    return f"gone with {interface.partition(' ')[2]}, deleted or moved to another namespace"
 
 
 def all_of(errors: Sequence[EngineError]) -> EngineError:

@@ -353,6 +353,7 @@ class HostSettings:
             number=self._number(),
             host=self.place.host,
             boot_id=self.boot_id,
+            network=self.place.worker.hello.network,
             setting=key,
             op=operation.op,
             target=tuple(operation.target),

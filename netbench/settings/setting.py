@@ -8,7 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from netbench.base.errors import EngineError
 
@@ -21,6 +21,8 @@ class Worker(Protocol):
     """Who executes operations on a host (engine.worker.Worker). Errors: EngineError; those of
     losing it.
     """
+
+    hello: Any
 
     def operate(
         self,

@@ -452,6 +452,10 @@ CASES = {
         (*PLAN, "--set", "sweep.chunk=[4K]"),
     ),
     "a transfer with a setting": Bad("did you mean 'settings.mtu'?", "", ("transfer", "mtu=9000")),
+    **{
+        change: Bad("nothing is known that undoes", "", ("ab", "c.yaml", "--change", change))
+        for change in ("ethtool -K eth0 tso off", "sysctl -w a.b=1 c.d=2", "sysctl -w a.b=1; true")
+    },
     "the latest of no results": Bad("no results below results", "", ("report", "latest")),
 }
 

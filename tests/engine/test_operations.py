@@ -86,7 +86,7 @@ def namespace() -> Iterator[Namespace]:
         here = Namespace(name)
         queues = ("numtxqueues", "2", "numrxqueues", "2")
         here.run("ip", "link", "add", "dev", DATA, *queues, "type", "veth", "peer", "name", PEER)
-        here.run("ip", "address", "add", f"{ADDRESS}/24", "dev", DATA)
+        here.run(*f"ip address add {ADDRESS}/24 dev {DATA} label {DATA}:1".split())
         for interface in ("lo", DATA, PEER):
             here.run("ip", "link", "set", "dev", interface, "up")
         yield here

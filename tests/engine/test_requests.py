@@ -101,7 +101,6 @@ def test_a_run_of_so_many_requests_has_them_all(
 
 
 def test_sizes_are_drawn_in_their_shares(pair: Pair) -> None:
-    """By what IP received, headers too."""
     _, server = run(pair, **DRAWN, streams=3, meters="softirq")
     each = server.moved("softirq", "ip_in_octets") / server.moved("request", "transactions")
     assert each == pytest.approx(0.7 * 64 + 0.3 * 16384 + 0.5 * 5001, rel=0.1)

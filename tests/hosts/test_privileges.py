@@ -421,7 +421,7 @@ RULES: Mapping[str, Rule] = {
                     sysctl(f"ipv6/neigh/{OTHER}/mcast_solicit"), OF_OTHER),
     "what moved along": (BOUND, moved(f"link {LINK}\n mtu 1400\nqdisc {OTHER}\n x y\n"),
                          moved(f"link {LINK}\n mtu 1400\nlink {OTHER}\n mtu 1400\n"), OF_OTHER),
-    "not all of them": (BOUND, sysctl("ipv4/ip_forward"), sysctl("ipv4/conf/all/forwarding"),
+    "not all of them": (BOUND, sysctl("ipv4/ip_nonlocal_bind"), sysctl("ipv4/ip_forward"),
                         "`interface all`"),
     "its interrupts": (BOUND, irq(24), irq(25), "`interface that has /proc/irq/25/"),
     "those of its device": (BOUND.replace(LINK, OTHER), irq(25), irq(24), "`interface that has"),

@@ -32,8 +32,6 @@ METHODS = {
 }
 OPTIONS = {
     "pipe": ("size", 4096, 2**20),
-    "arrivals": ("count", 0, 1),
-    "request_rate": ("count", 1, 10**9),
     "align": ("size", 0, 4095),
     "send_buffer": ("size", 0, 2**30),
     "receive_buffer": ("size", 0, 2**28),
@@ -59,9 +57,6 @@ def catalogue() -> Catalogue:
             row = add(kind, name, flags)
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
-            if (kind, name) == ("send", "request"):
-                for option in ("arrivals", "request_rate"):
-                    add("option", option, "user" * (option != "request_rate"), row)
             if name in ("rusage", "procstat"):
                 add("counter", "time", "cpu_time", row)
     for name in ("align", "send_buffer", "receive_buffer"):

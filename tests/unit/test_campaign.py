@@ -458,7 +458,7 @@ def test_the_reference_shows_the_defaults_that_hold() -> None:
         for key in keys.values()
         if key.path.startswith("transfer.") and key.path.count(".") == 1
     }
-    lacking = {"bytes", "requests", "port", "pipe", "arrivals"}
+    lacking = {"bytes", "requests", "port", "pipe"}
     assert {name for name, word in shown.items() if not word} == lacking
     for name, word in shown.items():
         kind = transfer_model(catalogue()).model_validate({name: word}) if word else None

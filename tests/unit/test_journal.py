@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ from netbench.result.journal import (
     Restored,
     Why,
     entry_json,
-    own_netns_cookie,
     parse_entry,
 )
 from netbench.run.restore import restore_plan
@@ -53,7 +50,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
 )
 EXAMPLES: dict[str, Entry] = {
     "change": Change(
-        7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m"), "2 eth0"
+        7, "snd", "b1", "tso", "features", ("eth0",), "off", "on", ("u",), ("l", "m"), "2 eth0", 5
     ),
     "restored": Restored((7, 8), "snd"),
     "left_changed": LeftChanged("snd", {"net.ipv4.tcp_dsack": ("1", "0")}),
@@ -88,7 +85,7 @@ def test_every_kind_is_on_disk_with_its_keys(tmp_path: Path) -> None:
     assert [line["kind"] for line in lines] == list(ENTRIES)
     for line, entry in zip(lines, EXAMPLES.values(), strict=True):
         own = [each.name for each in fields(entry)]
-        assert list(line) == ["time", "kind", "machine", "netns", "netns_cookie", *own]
+        assert list(line) == ["time", "kind", "machine", "netns", *own]
 
 
 @given(st.sampled_from(sorted(RAW)).flatmap(lambda kind: damage.damaged(RAW[kind])))
@@ -218,17 +215,14 @@ def test_what_a_controller_elsewhere_changed_is_named_and_not_put_back(
     assert journal.left()
 
 
-def test_no_namespace_is_taken_for_one_that_is_gone(tmp_path: Path) -> None:
-    """Whose inode the kernel gives out again."""
-    code = "from netbench.result.journal import own_netns_cookie as own; print(own())"
-    argv = ["unshare", "--net", sys.executable, "-c", code]
-    seen = [subprocess.run(argv, check=True, capture_output=True).stdout for _ in range(3)]
-    assert len({*seen, f"{own_netns_cookie()}\n".encode()}) == 4
-    change = Change(1, "h", "b", "tso", "features", ("eth0",), "on", "off")
-    for cookie, told in ((0, False), (own_netns_cookie(), False), (1 << 40, True)):
-        file = tmp_path / f"{cookie}.jsonl"
-        file.write_bytes(to_line({**entry_json(change), "netns_cookie": cookie}))
-        assert bool(Journal(file).here("h", "b", True)[1]) is told
+@pytest.mark.parametrize(("op", "target"), [("features", "eth0"), ("file", "/proc/sys/vm/a")])
+def test_no_namespace_is_taken_for_one_that_is_gone(tmp_path: Path, op: str, target: str) -> None:
+    """But for what is of the whole kernel."""
+    change = Change(1, "h", "b", "tso", op, (target,), "on", "off", network=7)
+    (tmp_path / "journal.jsonl").write_bytes(to_line(entry_json(change)))
+    journal = Journal(tmp_path / "journal.jsonl")
+    told = [bool(journal.here("h", "b", False, network)[1]) for network in (0, 7, 8)]
+    assert told == [False, False, op == "features"]
 
 
 def test_the_machine_is_told_without_its_id() -> None:

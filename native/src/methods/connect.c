@@ -181,23 +181,26 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 	return receive_all(flow, fd, 0);
 }
 
+static ssize_t finish(struct nb_flow *flow, int fd, ssize_t status)
+{
+	close(fd);
+	if (status)
+		return -1;
+	nb_count(flow, TRANSACTIONS, 1);
+	return 1;
+}
+
 static ssize_t step_client(struct nb_flow *flow, size_t most)
 {
 	struct state *state = flow->state;
 	int fd;
-	ssize_t status;
 
 	(void)most;
 	state->begun = nb_now();
 	fd = socket(state->to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(flow, "a socket for it");
-	status = transact(flow, fd);
-	close(fd);
-	if (status)
-		return -1;
-	nb_count(flow, TRANSACTIONS, 1);
-	return 1;
+	return finish(flow, fd, transact(flow, fd));
 }
 
 /* A port of its own for each stream, told to the sender. */
@@ -259,11 +262,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 		status = receive_all(flow, fd, nb_size_of(flow, REQUEST, 0))
 				 ? -1
 				 : send_all(flow, fd, nb_size_of(flow, RESPONSE, 0));
-	close(fd);
-	if (status)
-		return -1;
-	nb_count(flow, TRANSACTIONS, 1);
-	return 1;
+	return finish(flow, fd, status);
 }
 
 const struct nb_method nb_send_connect = {

@@ -141,13 +141,6 @@ static int take_notices(struct nb_flow *flow)
 	return status < 0 ? status : some;
 }
 
-static int reap(struct nb_flow *flow)
-{
-	int status = take_notices(flow);
-
-	return status < 0 ? status : 0;
-}
-
 /* Until there is a completion, or some time has passed. */
 static int await_notice(struct nb_flow *flow, uint64_t ms)
 {
@@ -263,6 +256,6 @@ const struct nb_method nb_send_zerocopy = {
 	.connected = connected,
 	.step = step,
 	.resume = send_all,
-	.reap = reap,
+	.reap = take_notices,
 	.drain = drain,
 };

@@ -2,7 +2,6 @@
 /* Where an IP address is: the interface that has it, and the way to it. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -44,55 +43,41 @@ static int parse(const struct nb_target *target, struct address *address, const 
 		       text);
 }
 
-static const void *bytes_of(const struct sockaddr *socket)
-{
-	if (socket->sa_family == AF_INET)
-		return &((const struct sockaddr_in *)socket)->sin_addr;
-	return &((const struct sockaddr_in6 *)socket)->sin6_addr;
-}
-
-static int is_same_net(const unsigned char *one, const unsigned char *other,
-		       const unsigned char *mask, size_t length)
-{
-	size_t i = 0;
-
-	while (i < length && (one[i] & mask[i]) == (other[i] & mask[i]))
-		i++;
-	return i == length;
-}
-
-/* Of a loopback interface the host has every address in its net: 127.0.0.2 too. */
-static int has_address(const struct ifaddrs *one, const struct address *address)
-{
-	if (!one->ifa_addr || one->ifa_addr->sa_family != address->family)
-		return 0;
-	if (address->interface[0] && strcmp(address->interface, one->ifa_name) != 0)
-		return 0;
-	if (one->ifa_flags & IFF_LOOPBACK && one->ifa_netmask)
-		return is_same_net(bytes_of(one->ifa_addr), address->bytes,
-				   bytes_of(one->ifa_netmask), address->length);
-	return !memcmp(bytes_of(one->ifa_addr), address->bytes, address->length);
-}
-
+/* By index, not label. Of loopback, the first, the host has every address in its net. */
 static int get_interface(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
-	struct ifaddrs *all = NULL;
+	struct nb_netlink netlink = { 0 };
 	struct address address;
+	struct ifaddrmsg head = { 0 };
+	const void *attributes, *bytes;
+	char name[IFNAMSIZ];
+	size_t at = 0, length, size;
 	int status = parse(target, &address, "interface", error);
 
 	if (status)
 		return status;
-	if (getifaddrs(&all))
-		return nb_fail_errno(error, "interface", "look at `dmesg` on that host",
-				     "reading the host's addresses");
-	for (struct ifaddrs *one = all; one && !ftell(text); one = one->ifa_next)
-		if (has_address(one, &address))
-			fprintf(text, "%s\n", one->ifa_name);
-	freeifaddrs(all);
-	return ftell(text) ? 0
-			   : nb_fail(error, NB_ERR_SYSTEM, "interface",
-				     "see `ip address` there, and correct the host's address",
-				     "no interface of this host has the address %s", address.text);
+	nb_netlink_begin(&netlink, RTM_GETADDR, NLM_F_DUMP, &head, sizeof(head));
+	if (nb_netlink_ask(&netlink))
+		status = nb_fail_errno(error, "interface", "look at `dmesg` on that host",
+				       "reading the host's addresses");
+	while (!status && !ftell(text) &&
+	       nb_netlink_next(&netlink, &at, RTM_NEWADDR, &head, sizeof(head), &attributes,
+			       &length)) {
+		bytes = nb_attribute(attributes, length, IFA_LOCAL, &size);
+		bytes = bytes ? bytes : nb_attribute(attributes, length, IFA_ADDRESS, &size);
+		if (head.ifa_family == address.family && bytes &&
+		    !memcmp(bytes, address.bytes,
+			    head.ifa_index == 1 ? (head.ifa_prefixlen + 7U) / 8 : size) &&
+		    if_indextoname(head.ifa_index, name) &&
+		    (!address.interface[0] || !strcmp(address.interface, name)))
+			fprintf(text, "%s\n", name);
+	}
+	nb_netlink_free(&netlink);
+	return status || ftell(text)
+		       ? status
+		       : nb_fail(error, NB_ERR_SYSTEM, "interface",
+				 "see `ip address` there, and correct the host's address",
+				 "no interface of this host has the address %s", address.text);
 }
 
 static void add_address(FILE *text, const char *key, int family, const void *attributes,

@@ -98,6 +98,7 @@ int nb_link_of_path(const char *path, char name[IFNAMSIZ])
 	const char *net = strncmp(path, "/sys/", 5) != 0 ? NULL : strstr(path, "/net/");
 
 	return (net && sscanf(net, "/net/%15[^/]", name) == 1) ||
+	       (!strcmp(path, "/proc/sys/net/ipv4/ip_forward") && strcpy(name, "all")) ||
 	       sscanf(path, "/proc/sys/net/%*[^/]/conf/%15[^/]", name) == 1 ||
 	       sscanf(path, "/proc/sys/net/%*[^/]/neigh/%15[^/]", name) == 1;
 }

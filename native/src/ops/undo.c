@@ -344,13 +344,27 @@ static int look_again(const struct nb_undo_entry *entry)
 	return same ? 0 : -(int)entry->failed.code;
 }
 
+/* Of its link: 1: it has gone; <0: it has another name, and another link may have its own. */
+static int find_link(const struct nb_undo_entry *entry, struct nb_error *error)
+{
+	char name[IFNAMSIZ];
+
+	if (!entry->index || nb_link_index(entry->target.words) == entry->index)
+		return 0;
+	if (!if_indextoname(entry->index, name))
+		return 1;
+	return nb_fail(error, NB_ERR_SYSTEM, "undo", "give it its name back, then `restore`",
+		       "%s %s: its interface is called %s now", entry->op->name,
+		       entry->target.words, name);
+}
+
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
 	    struct nb_error *error)
 {
 	struct nb_undo_entry *entry, *again = NULL, **last = &again;
 	int tries = scope ? 0 : TURN_TRIES, gone, status, code = 0;
 	size_t failures = 0;
-	char *changed, name[IFNAMSIZ];
+	char *changed;
 
 	for (entry = scope ? NULL : *stack; entry; entry = entry->before)
 		nb_note_leaving(entry->scope);
@@ -358,11 +372,11 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 		if (!scope && !nb_await_turn(entry->scope, &tries))
 			break;
 		*stack = entry->before;
-		gone = entry->index && !if_indextoname(entry->index, name);
+		gone = find_link(entry, &entry->failed);
 		/* Another that has its name by now did not move along. */
 		changed = gone && nb_link_index(entry->target.words) ? NULL : arm(entry);
-		status = gone ? 0 : undo_one(entry, client, &entry->failed);
-		if (changed)
+		status = gone < 0 ? gone : gone ? 0 : undo_one(entry, client, &entry->failed);
+		if (changed && gone >= 0)
 			status = repeat(entry, changed, status, client);
 		free(changed);
 		if (status) {
@@ -377,7 +391,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	}
 	while ((entry = again)) {
 		again = entry->before;
-		status = !entry->op->words || look_again(entry);
+		status = !entry->op->words || find_link(entry, &entry->failed) < 0 ||
+			 look_again(entry);
 		nb_note_undone(entry->scope, status);
 		if (status) {
 			failures++;
