@@ -30,9 +30,7 @@ else
 netbench_mark={TAG} netbench_none="echo 0 > {TAG}" netbench_write="echo {{0}} > {TAG}"
 netbench_free="grep -qx 0 {TAG}" netbench_now=true
 fi"""
-"""Names the mark, which holds a number of the change and the boot that it is of, and how it is made
-and removed; whether there is none, of any change, and whether it is of this boot.
-"""
+"""Names the mark, which holds a number of the change, and its boot; and what is done with it."""
 _SYSCTL = re.compile(r"sysctl(?: -[wq]+)* ([\w./-]+)=([\w.-]+|'[^']*'|\"[\w. -]*\")", re.ASCII)
 
 

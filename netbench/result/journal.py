@@ -65,11 +65,6 @@ class Change(Entry):
     interface: Annotated[str, "of an interface: its index and name"] = ""
     network: Annotated[Integer, "the host's network namespace: its cookie, or its inode"] = 0
 
-    @property
-    def of_kernel(self) -> bool:
-        """Whether it is of all network namespaces."""
-        return self.op == "file" and not self.target[0].startswith(("/proc/sys/net", "/sys/class"))
-
     def __str__(self) -> str:
         if self.op == "neighbours":
             return f"{self.setting} (what moved along)"
@@ -210,6 +205,9 @@ def own_machine() -> str:
     return os.uname().nodename
 
 
+_OF_NAMESPACE = "/proc/sys/net", "/sys/class"
+
+
 def own_netns() -> int:
     """The inode of this process's network namespace."""
     return os.stat("/proc/self/ns/net").st_ino
@@ -319,9 +317,8 @@ class Journal:
     def here(
         self, host: str, boot_id: str, is_local: bool, network: int = 0
     ) -> tuple[list[Change], list[str]]:
-        """Changes of a host, present in this boot and network namespace, that are put back from
-        here, the last first; and why not the others: those of a controller elsewhere may be of
-        another host of that name.
+        """Changes of a host, as it is now, that are put back from here, the last first; and why not
+        the others: those of a controller elsewhere may be of another host of that name.
         """
         with self._lock:
             heads = {e.number: head for head, e in self._known() if type(e) is Change}
@@ -334,7 +331,8 @@ class Journal:
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
             is_here = 0 in (network, change.network) or change.network == network
-            if change.boot_id == boot_id and not is_here and not change.of_kernel:
+            of_net = change.op != "file" or change.target[0].startswith(_OF_NAMESPACE)
+            if change.boot_id == boot_id and of_net and not is_here:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")

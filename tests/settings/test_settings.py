@@ -335,7 +335,7 @@ class Driver:
     """
 
     def __init__(self) -> None:
-        self.mtu, self.tso = "1500", "on"
+        self.hello, self.mtu, self.tso = type("", (), {"network": 0}), "1500", "on"
         self.held: list[tuple[int, str, str]] = []
 
     def operate(

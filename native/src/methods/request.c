@@ -327,18 +327,10 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	return sent;
 }
 
-/* What of requests was answered: as many bytes as the receiver counts. */
-static size_t told(struct client *client)
-{
-	size_t answered = client->answered;
-
-	client->answered = 0;
-	return answered;
-}
-
 static ssize_t step_client(struct nb_flow *flow, size_t most)
 {
 	struct client *client = flow->state;
+	ssize_t answered;
 	uint64_t now = 0;
 
 	(void)most;
@@ -353,7 +345,9 @@ static ssize_t step_client(struct nb_flow *flow, size_t most)
 		if (got < 0)
 			return got;
 	} while (!flow->timed && client->under_way && !client->answered);
-	return client->answered ? (ssize_t)told(client) : NB_NOTHING;
+	answered = (ssize_t)client->answered; /* as many bytes as the receiver counts */
+	client->answered = 0;
+	return answered ? answered : NB_NOTHING;
 }
 
 static int owes(const struct nb_flow *flow)
@@ -376,7 +370,8 @@ static int drain_client(struct nb_flow *flow)
 		else if (got < 0)
 			return -1;
 	}
-	nb_add(&flow->bytes, told(client));
+	nb_add(&flow->bytes, client->answered);
+	client->answered = 0;
 	if (may_begin(flow, client))
 		return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
 			       "ask for a lower rate, more connections or a greater depth",

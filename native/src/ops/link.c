@@ -150,9 +150,10 @@ static int get_index(const struct nb_target *target, FILE *text, struct nb_error
 	unsigned int index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
 	char name[IFNAMSIZ];
 
-	(void)error;
 	if (index && if_indextoname(index, name))
 		fprintf(text, "%u %s\n", index, name);
+	else if (errno != ENXIO && errno != ENODEV)
+		return nb_fail_errno(error, "index", "look at `dmesg` there", "of %s", of);
 	return 0;
 }
 

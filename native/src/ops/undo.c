@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "client.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,7 +353,9 @@ static int find_link(const struct nb_undo_entry *entry, struct nb_error *error)
 	if (!entry->index || nb_link_index(entry->target.words) == entry->index)
 		return 0;
 	if (!if_indextoname(entry->index, name))
-		return 1;
+		return errno == ENXIO ? 1
+				      : nb_fail_errno(error, "undo", "run `netbench restore`",
+						      "the interface of %s", entry->target.words);
 	return nb_fail(error, NB_ERR_SYSTEM, "undo", "give it its name back, then `restore`",
 		       "%s %s: its interface is called %s now", entry->op->name,
 		       entry->target.words, name);

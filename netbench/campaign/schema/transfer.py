@@ -73,6 +73,10 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
     def method(side: str, built: Mapping[str, object]) -> Kind:
         return kinds.choice(f"a {side} method", list(built))
 
+    def drawn(of: str) -> _Key:
+        about = f"bytes of a {of}, or sizes that are drawn by the seed: {{64: 70%, 16K: 30%}}"
+        return _Key(transfer_values.size_or_drawn(kinds.size(1, 16 << 20)), about, 1, "1")
+
     streams = kinds.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
     threads = kinds.number("a number of threads", *_bounds(catalogue, "threads", 1, STREAMS_MAX))
     cubic = kinds.matching(
@@ -126,15 +130,7 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
             "default",
         ),
         "streams": _Key(streams, "connections at the same time", 8, "1"),
-        **{
-            name: _Key(
-                transfer_values.size_or_drawn(kinds.size(1, 16 << 20)),
-                f"bytes of a {name}, or sizes that are drawn by the seed: {{64: 70%, 16K: 30%}}",
-                1,
-                "1",
-            )
-            for name in SIZES
-        },
+        **{name: drawn(name) for name in SIZES},
         "connections": _Key(streams, "connections of requests at the same time", 64, "1"),
         "threads": _Key(
             kinds.keyword({"default": None}, threads),

@@ -29,6 +29,15 @@ def left_changed(evidence: Evidence) -> Cautions:
         )
 
 
+@caution(208, remedy="write the other as its `interface:`, or correct the route")
+def other_way(evidence: Evidence) -> Cautions:
+    """Data leave a host by another interface than that of its address, which settings are of."""
+    for host, entries in evidence.result.hosts.items():
+        by, of = (str(entries[-1].known.get(name, "")) for name in ("route", "interface"))
+        if by and of and by.split()[0] != of:
+            yield Caution(f"Data leave {host} by {by}, and its settings are of {of}.", (host,))
+
+
 @caution(110, kinds=("facts",), remedy="keep these facts equal, or sweep what changes them")
 def changed_facts(evidence: Evidence) -> Cautions:
     """A fact that does not decide about pooling changed during the campaign."""
