@@ -289,8 +289,7 @@ size_t nb_run_fds(const struct nb_run *run, struct pollfd *fds)
 	size_t count = 0;
 
 	fds[count++] = (struct pollfd){ .fd = run->control.notify, .events = POLLIN };
-	if (run->listener.socket >= 0 &&
-	    run->listener.pending_count < NB_PENDING_MAX) /* else they stay in the kernel's queue */
+	if (run->listener.socket >= 0)
 		fds[count++] = (struct pollfd){ .fd = run->listener.socket, .events = POLLIN };
 	for (size_t i = 0; i < run->listener.pending_count; i++)
 		fds[count++] =

@@ -72,11 +72,24 @@ int nb_is_sender(const union nb_address *from, const struct nb_job *job)
 	return !memcmp(&from->v6.sin6_addr, &sender.v6.sin6_addr, sizeof(sender.v6.sin6_addr));
 }
 
+static void remove_pending(struct nb_listener *listener, size_t pending)
+{
+	struct nb_pending *at = &listener->pending[pending]; /* the oldest stays the first */
+
+	memmove(at, at + 1, (--listener->pending_count - pending) * sizeof(*at));
+}
+
+static void reject(struct nb_listener *listener, size_t pending)
+{
+	close(listener->pending[pending].socket);
+	listener->rejected_connections++;
+	remove_pending(listener, pending);
+}
+
 void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
 {
 	/* A flood of connections that are rejected does not keep the run from its other events. */
-	for (int i = 0; i < NB_PENDING_MAX && listener->pending_count < NB_PENDING_MAX; i++) {
-		struct nb_pending *pending = &listener->pending[listener->pending_count];
+	for (int i = 0; i < NB_PENDING_MAX; i++) {
 		union nb_address from = { 0 };
 		socklen_t length = sizeof(from);
 		int fd =
@@ -89,21 +102,11 @@ void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
 			listener->rejected_connections++;
 			continue;
 		}
-		*pending = (struct nb_pending){ .socket = fd, .deadline = nb_now() + HANDSHAKE_NS };
-		listener->pending_count++;
+		if (listener->pending_count == NB_PENDING_MAX)
+			reject(listener, 0); /* ours sends its token at once */
+		listener->pending[listener->pending_count++] =
+			(struct nb_pending){ .socket = fd, .deadline = nb_now() + HANDSHAKE_NS };
 	}
-}
-
-static void remove_pending(struct nb_listener *listener, size_t pending)
-{
-	listener->pending[pending] = listener->pending[--listener->pending_count];
-}
-
-static void reject(struct nb_listener *listener, size_t pending)
-{
-	close(listener->pending[pending].socket);
-	listener->rejected_connections++;
-	remove_pending(listener, pending);
 }
 
 int nb_listener_read(struct nb_listener *listener, size_t index, const struct nb_job *job,

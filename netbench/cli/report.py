@@ -79,9 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cells", action="store_true", help="with the tables of cells, and all hosts of many"
     )
-    parser.add_argument(
-        "--letter", action="store_true", help="print text for a cover letter instead"
-    )
+    parser.add_argument("--letter", action="store_true", help="print text for a cover letter")
     parser.add_argument(
         "--ktap", action="store_true", help="print KTAP instead; SKIP: inconclusive"
     )

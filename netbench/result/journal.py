@@ -205,9 +205,6 @@ def own_machine() -> str:
     return os.uname().nodename
 
 
-_OF_NAMESPACE = "/proc/sys/net", "/sys/class"
-
-
 def own_netns() -> int:
     """The inode of this process's network namespace."""
     return os.stat("/proc/self/ns/net").st_ino
@@ -331,8 +328,10 @@ class Journal:
             if change.boot_id == boot_id and is_local and head.netns not in (0, own_netns()):
                 where = f"in the network namespace {head.netns}"
             is_here = 0 in (network, change.network) or change.network == network
-            of_net = change.op != "file" or change.target[0].startswith(_OF_NAMESPACE)
-            if change.boot_id == boot_id and of_net and not is_here:
+            net = change.op != "file" or change.target[0].startswith(
+                ("/proc/sys/net", "/sys/class")
+            )
+            if change.boot_id == boot_id and net and not is_here:
                 where = "in a network namespace that may have gone"
             if where:
                 elsewhere.append(f"{host}: {change} was changed {where}: put it back there")

@@ -34,8 +34,10 @@ _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is non
 # of an SSH alias: what it stands for is in no campaign
 _LOGIN = re.compile(
     r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
-    r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w))"
+    r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
+    r"|[^\s()@:/'`]+\.[^\s()@:/'`]+(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
+_KEY = re.compile(r"-R [^\s`]+|[^\s']+ (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:[\w+/=]+")  # of SSH
 _TIME_AND_ID = re.compile(r"[0-9a-fTZ-]+")  # what a result is called, in a folder of
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
@@ -107,7 +109,7 @@ class Redaction:
         """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
-        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, text))
+        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, _KEY.sub("KEY", text)))
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 

@@ -80,6 +80,7 @@ class Runner:
         self._losses: dict[Pair, int] = {}  # runs in a row in which a worker was lost
         self._broken: dict[Pair, str] = {}
         self._unsaid: list[Pair] = []  # of those, the ones whose units have no record of it yet
+        self._ran = False  # whether a run was completed in the present block
 
     def execute(self, steps: Sequence[Step]) -> None:
         """Steps of different pairs, of one kind, at the same time. Errors: the first one of a step;
@@ -107,11 +108,13 @@ class Runner:
         for pair in done:
             self._losses.pop(pair, None)
         if done:
+            self._ran = True
             self._keep_given_up()
 
     def end_block(self) -> None:
         """See that a pair is left that goes on. Errors: Lost."""
-        if self._unsaid:
+        ran, self._ran = self._ran, False
+        if self._unsaid and not ran:
             raise Lost("; ".join(dict.fromkeys(self._broken[pair] for pair in self._unsaid)))
 
     def _keep_given_up(self) -> None:

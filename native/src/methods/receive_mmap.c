@@ -79,8 +79,7 @@ static inline ssize_t unmap(struct nb_flow *flow, struct extent *extent)
 	return 0;
 }
 
-/* The same at the end of the stream: a sink that ends within the mapping is cut where the bytes
- * end. */
+/* The same at the end of the stream: a sink that ends within the mapping is cut at its bytes. */
 static ssize_t end_mapping(struct nb_flow *flow, struct extent *extent)
 {
 	ssize_t status = unmap(flow, extent);
