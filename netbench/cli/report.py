@@ -76,9 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write a page of all results below DIR instead, as DIR/index.html or to --html F",
     )
     parser.add_argument("--full", action="store_true", help="print all, not the first screen alone")
-    parser.add_argument(
-        "--cells", action="store_true", help="with the tables of cells, and all hosts of many"
-    )
+    parser.add_argument("--cells", action="store_true", help="with tables of cells, and all hosts")
     parser.add_argument("--letter", action="store_true", help="print text for a cover letter")
     parser.add_argument(
         "--ktap", action="store_true", help="print KTAP instead; SKIP: inconclusive"
