@@ -71,14 +71,14 @@ struct nb_job {
 						 separated by NUL */
 	uint64_t fsync; /* enum nb_fsync: when the sink is forced to its disk */
 	uint64_t verify;
-	char meters[256];		   /* names separated by NUL */
-	char interface[32];		   /* of the data address; "": not known */
-	uint64_t without_host_wide;	   /* another worker reads what is of the whole kernel */
-	uint64_t footprint;		   /* bytes that each soaker goes through */
-	char argv[16384];		   /* of a tool, separated by NUL */
-	uint64_t await_port;		   /* a tool is ready once it listens there; 0: not asked */
-	uint64_t ask;			   /* only whether it would be refused */
-	uint64_t marks;			   /* a tool's window is opened and closed by NB_MARK */
+	char meters[256];	    /* names separated by NUL */
+	char interface[32];	    /* of the data address; "": not known */
+	uint64_t without_host_wide; /* another worker reads what is of the whole kernel */
+	uint64_t footprint;	    /* bytes that each soaker goes through */
+	char argv[16384];	    /* of a tool, separated by NUL */
+	uint64_t await_port;	    /* a tool is ready once it listens there; 0: not asked */
+	uint64_t ask;		    /* only whether it would be refused */
+	uint64_t marks;		    /* a tool's window is opened and closed by NB_MARK */
 	uint64_t seed;
 	uint64_t requests[NB_SIZES_MAX + 1]; /* how many, and sizes as nb_size_of() takes them */
 	uint64_t responses[NB_SIZES_MAX + 1];

@@ -35,9 +35,9 @@ _LETTERS = re.compile(r"[^\W\d_].*[^\W\d_]")  # of a domain; `1` of dtn.1 is non
 _LOGIN = re.compile(
     r"((?<=\()[^()]{1,128}|[^\s()@/]{1,64})@"
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
-    r"|[^\s()@:/'`]+\.[^\s()@:/'`]+(?!\w))"
+    r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
-_KEY = re.compile(r"-R [^\s`]+|[^\s']+ (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:[\w+/=]+")  # of SSH
+_KEY = re.compile(r"-R [^\s`]{1,253}|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S{1,30} [\w+/=]{20,}")
 _TIME_AND_ID = re.compile(r"[0-9a-fTZ-]+")  # what a result is called, in a folder of
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
