@@ -85,7 +85,7 @@ const struct nb_field nb_job_options[] = {
 	  .type = NB_FLAG, AT(ask), .maximum = 1 },
 	{ "marks", "edges are taken on request", .type = NB_FLAG, AT(marks), .maximum = 1 },
 	{ "seed", "of arrivals and sizes that are drawn", AT(seed) },
-	{ "requests", "their sizes", .flags = NB_LIST, AT(requests), .room = NB_SIZES_MAX },
-	{ "responses", "their sizes", .flags = NB_LIST, AT(responses), .room = NB_SIZES_MAX },
+	{ "requests", "sizes of requests", .flags = NB_LIST, AT(requests), .room = NB_SIZES_MAX },
+	{ "responses", "and of responses", .flags = NB_LIST, AT(responses), .room = NB_SIZES_MAX },
 };
 const size_t nb_job_options_count = NB_LENGTH(nb_job_options);

@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--undo", metavar="CMD", help="takes it back; not needed for `sysctl -w NAME=VALUE`"
     )
     parser.add_argument(
-        "--side", choices=("sender", "receiver"), help="on this host alone, not both"
+        "--side", choices=("sender", "receiver"), help="on this host alone (default: on both)"
     )
     add_results(parser, "where result folders go")
     add_plain(parser)

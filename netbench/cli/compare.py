@@ -41,10 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--factor", metavar="F", help="compare the levels of F (default: the factor of `compare:`)"
     )
     parser.add_argument(
-        "--baseline", metavar="LEVEL", help="the level to compare with, or the first"
+        "--baseline", metavar="LEVEL", help="the level to compare with (default: the first)"
     )
     parser.add_argument(
-        "--margin", metavar="SHARE", help="intervals inside it are equivalent, such as 1%%"
+        "--margin", metavar="SHARE", help="an interval inside it is equivalent, such as 1%%"
     )
     parser.add_argument(
         "--metric",

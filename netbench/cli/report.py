@@ -79,6 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cells", action="store_true", help="with tables of cells, and all hosts")
     parser.add_argument("--letter", action="store_true", help="print text for a cover letter")
     parser.add_argument(
-        "--ktap", action="store_true", help="print KTAP instead; SKIP: inconclusive"
+        "--ktap", action="store_true", help="print KTAP instead: not ok is worse, SKIP inconclusive"
     )
     add_redact(parser)

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure",
         action="store_true",
-        help="a Dask scheduler without TLS: who reaches it runs code",
+        help="use a Dask scheduler without TLS, where whoever reaches it runs code as its user",
     )
     parser.add_argument(
         "--parts",

@@ -40,7 +40,7 @@ def add_campaign(parser: argparse.ArgumentParser) -> None:
         help="change a key, such as transfer.chunk=8K (may be repeated)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="3 runs of 1 s, warm-up 200 ms, a cell"
+        "--quick", action="store_true", help="3 runs of 1 s and a warm-up of 200 ms for each cell"
     )
 
 
@@ -101,7 +101,7 @@ def add_redact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact",
         action="store_true",
-        help="hide names of hosts and users, addresses, command lines",
+        help="hide names of hosts and users, addresses, and the kernel's command line",
     )
 
 

@@ -29,7 +29,7 @@ from netbench.engine.catalogue import Row
 Value = int | str | bytes | tuple[int, ...]
 
 HEADER_BYTES: int = ffi.sizeof("struct nb_frame")
-_VECTOR = struct.Struct("=IHHIIQ")  # nb_vector: twenty times as quick as cffi, 200 times a run
+_VECTOR = struct.Struct("=IHHIIQ")  # nb_vector: 0.2 us, by cffi 1.0, some 200 a run
 VECTOR_BYTES: int = ffi.sizeof("struct nb_vector")  # without its numbers or text
 
 

@@ -204,8 +204,8 @@ def test_a_change_that_fails_is_undone_at_once(here: Lab, tmp_path: Path, undo: 
 
 def test_the_mark_of_a_machine_is_of_one_boot(tmp_path: Path) -> None:
     (_, command), *_ = ab._keys(Namespace(change=f"cd {tmp_path} && touch a", undo="rm a"), "")
-    words = {act: [word.replace("{level}", "after") for word in command[act]] for act in command}
-    apply, read, undo = (shlex.join(words[act]) for act in ("apply", "read", "undo"))
+    texts = (shlex.join(command[act]) for act in ("apply", "read", "undo"))
+    apply, read, undo = (text.replace("{level}", "after") for text in texts)
     other = "sed -i '2s/.*/another/' /var/lib/netbench.change-*"
     script = f"mount -t tmpfs t /var/lib; cd {tmp_path}; {apply}; {read}; {other}; {read}; {apply};"
     argv = ["unshare", "-mpf", "--mount-proc", "sh", "-c", f"{script} {undo}; {read}"]

@@ -135,7 +135,6 @@ def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left() -> No
 
 
 def test_a_journal_that_tells_no_index_is_put_back_by_the_name() -> None:
-    """As of versions before 0.2.1."""
     with holding("v0") as (held, worker, journal):
         held.hold(parsed([{}, {"mtu": "1400"}, {}]))
         dies(held, worker, journal)

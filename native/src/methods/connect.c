@@ -16,7 +16,7 @@
 #include "../direct.h"
 #include "request.h"
 
-enum { REQUEST, RESPONSE, MODE = 0 };
+enum { MODE };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 

@@ -6,6 +6,7 @@
 #include "../histogram.h"
 #include "../method.h"
 
+enum { REQUEST, RESPONSE }; /* of which a size is */
 enum { NB_SIZE_BITS = 25, NB_SIZE_MASK = (1 << NB_SIZE_BITS) - 1 };
 
 /* splitmix64: numbers that follow each other begin sequences that have nothing in common. Source:
