@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -110,12 +110,11 @@ def encode_values(values: Mapping[int, Value]) -> bytes:
     padded to 8 bytes. A list of numbers is a value for each.
     """
     parts: list[bytes] = []
-    each = ((row, v) for row, value in values.items() for v in _items(value))
-    for row, value in each:
-        text = (
-            value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""
-        )
+    items = ((row, v if isinstance(v, tuple) else (v,)) for row, v in values.items())
+    for row, value in ((row, one) for row, many in items for one in many):
         number = value if isinstance(value, int) else 0
+        text = b"" if isinstance(value, int) else value
+        text = text.encode() if isinstance(text, str) else text
         head = ffi.new("struct nb_value *", {"row": row, "bytes": len(text), "number": number})
         end = b"\0" * (8 - len(text) % 8) if text else b""
         parts += [bytes(ffi.buffer(head)), text, end]
@@ -126,10 +125,6 @@ def number_of(options: Mapping[str, Value], name: str, absent: int = 0) -> int:
     """An option that is a number, or `absent`."""
     value = options.get(name, absent)
     return value if isinstance(value, int) else absent
-
-
-def _items(value: Value) -> Sequence[int | str | bytes]:
-    return value if isinstance(value, tuple) else (value,)
 
 
 def decode_vectors(payload: bytes) -> Iterator[Vector]:

@@ -20,7 +20,6 @@ from netbench.base.errors import CampaignError, RequestError
 from netbench.base.units import format_duration, parse_time
 from netbench.campaign.tree import plain
 from netbench.campaign.yaml_tree import BYTES_MAX, decode, parse_tree
-from netbench.model import Campaign
 from netbench.plan.plan import BOOT_SECONDS, Plan
 from netbench.stats.power import smallest_difference
 
@@ -87,10 +86,6 @@ class Written:
     dropped: tuple[str, ...]
 
 
-def _parsed(question: Question, keys: Mapping[str, Any]) -> Campaign:
-    return campaign.parse(_text(question, keys), "the campaign of judge")
-
-
 def written(question: Question) -> Written:
     """The campaign that fits the time: as many cells as leave a change of SHOWN to be seen, then
     the boots and blocks that show the smallest one. Errors: RequestError for files that cannot be
@@ -99,7 +94,8 @@ def written(question: Question) -> Written:
     boots = GUEST if question.on == LAB else HOST
     needed = math.inf
     for keys, dropped in _narrowing(_keys(question)):
-        planned = replace(_parsed(question, keys), limit=None)
+        planned = campaign.parse(_text(question, keys), "the campaign of judge")
+        planned = replace(planned, limit=None)
         comparisons = max(len(planned.cells) // len(planned.kernels) * len(planned.pairs), 1)
         confidence = 1 - (1 - planned.repeat.confidence) / comparisons
         best = math.inf, math.inf, 0, 0

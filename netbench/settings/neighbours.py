@@ -7,6 +7,7 @@ one is a space, a name, a space, and its value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 
@@ -18,6 +19,9 @@ ALL = ("all", "")
 STATE = "state"
 """Sections of what is only read: addresses, routes, flags."""
 NONE = "none"
+
+OF = re.compile(r"\w+ (?:/proc/sys/net/ipv./(?:conf|neigh)/|/sys/.*?/net/)?([^/]+)")
+"""The interface of a section."""
 
 Key = tuple[str, str]
 """A section and a name in it."""
@@ -75,9 +79,15 @@ def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     return {
         key: (value, after.get(key, NONE))
         for key, value in before.items()
-        if after.get(key) != value and gone.isdisjoint(key[0].split("/"))
+        if after.get(key) != value and interface_of(key) not in gone
         if key[0] in there or key[0].startswith("file /s")
     }
+
+
+def interface_of(key: Key) -> str:
+    """The interface that a key is of, or ""."""
+    found = OF.match(key[0])
+    return found[1] if found else ""
 
 
 def name_of(key: Key, interface: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from netbench.base.errors import EngineError
 from netbench.result.journal import Change, Restored
-from netbench.settings.neighbours import OP, parse, text_of, writable
+from netbench.settings.neighbours import OP, interface_of, parse, text_of, writable
 from netbench.settings.setting import Worker
 
 LEFT = "left as it is"
@@ -240,7 +240,7 @@ def _left(change: Change, now: str | None, gone: Collection[str]) -> tuple[str] 
         before, there = parse(text), parse(now)
         keys = [key for key in writable(before) if there.get(key, before[key]) != before[key]]
         names = {interface.partition(" ")[2] for interface in gone}
-        keys = [key for key in keys if names.isdisjoint(key[0].replace("/", " ").split())]
+        keys = [key for key in keys if interface_of(key) not in names]
         return (text_of(keys, before),) if keys else None
     if change.op == "features":
         lines = now.splitlines(True)

@@ -426,16 +426,13 @@ def hold_all(
         _bring(wanted, beside, [0] * len(wanted), {})
         held = [host.held() for host, _ in wanted]
     for host, key, level, read in _differing(wanted, held):
-        undo_from([*(host for host, _ in wanted), *beside], dict.fromkeys(_boots(wanted), 0))
+        boots = dict.fromkeys((host.boot_id for host, _ in wanted), 0)
+        undo_from([*(host for host, _ in wanted), *beside], boots)
         raise SettingRefused(
             f"{host.place.host}: {key} was set to {level}, but reads {read} once the other"
             " settings are applied; remove one of them"
         )
     return held
-
-
-def _boots(wanted: Wanted) -> list[str]:
-    return [host.boot_id for host, _ in wanted]
 
 
 def _bring(

@@ -348,7 +348,7 @@ def test_qdiscs_are_set_as_by_tc(here: Namespace, worker: Worker) -> None:
 def test_a_root_of_the_hosts_own_is_left_alone(here: Namespace, worker: Worker) -> None:
     for root in ("handle 5: pfifo limit 77", "handle 6: htb default 1"):
         here.run("tc", "qdisc", "replace", "dev", DATA, "root", *root.split())
-        before = here.run("tc", "-d", "qdisc", "show", "dev", DATA)
+        before = here.qdiscs()
         error = refusal(worker, "qdisc", DATA, "pfifo", hold=True)
         assert error.code == Code.UNSUPPORTED
         assert "was set by another program, and could not be restored" in str(error)
@@ -357,7 +357,7 @@ def test_a_root_of_the_hosts_own_is_left_alone(here: Namespace, worker: Worker) 
                 with pytest.raises(EngineError, match=f"(?s)'{theirs[:5]}.*' is not a qdisc"):
                     another.operate("qdisc", DATA, theirs, restore=True)
         worker.undo()
-        assert here.run("tc", "-d", "qdisc", "show", "dev", DATA) == before
+        assert here.qdiscs() == before
 
 
 # Addresses
@@ -370,19 +370,22 @@ def test_places_of_addresses_are_those_of_ip(here: Namespace, worker: Worker) ->
     assert read(worker, "interface", "127.0.0.9") == "lo\n", "all of its net"
     error = refusal(worker, "interface", "10.91.0.77")
     assert "no interface of this host has the address 10.91.0.77" in str(error)
-    addresses = [NEIGHBOUR, FAR, ADDRESS, "127.0.0.1"]
+    ways = [(NEIGHBOUR, ADDRESS), (FAR, ADDRESS), (ADDRESS, ADDRESS), ("127.0.0.1", "127.0.0.9")]
     if Path("/proc/sys/net/ipv6").exists():
         here.run("ip", "address", "add", "2001:db8::1/64", "dev", DATA, "nodad")
         here.run("ip", "route", "add", f"{FAR6}/128", "via", "2001:db8::9")
-        addresses += ["2001:db8::7", FAR6, "::1"]
+        ways += [("2001:db8::7", "2001:db8::1"), (FAR6, "2001:db8::1"), ("::1", "::1")]
         assert read(worker, "interface", "2001:0db8::0001") == f"{DATA}\n"
-    for address in addresses:
-        route = here.json("ip", "-j", "route", "get", address)[0]
-        expected = {"interface": route["dev"], "source": route["prefsrc"]}
+    here.run("ip", "route", "add", f"{NEIGHBOUR}/32", "dev", "lo", "table", "7")
+    here.run("ip", "rule", "add", "from", ADDRESS, "to", NEIGHBOUR, "table", "7")
+    for to, own in ways:
+        route = here.json("ip", "-j", "route", "get", to, "from", own)[0]
+        expected = {"interface": route["dev"]}
         expected |= {"gateway": route["gateway"]} if "gateway" in route else {}
-        assert fields(read(worker, "route", address)) == expected
-    assert "no route to 198.51.100.1" in str(refusal(worker, "route", "198.51.100.1"))
-    assert "not an IP address" in str(refusal(worker, "route", "localhost"))
+        assert fields(read(worker, "route", to, own)) == expected
+    assert fields(read(worker, "route", NEIGHBOUR, ADDRESS)) == {"interface": "lo"}, "by its rule"
+    assert "no route to 198.51.100.1" in str(refusal(worker, "route", ("198.51.100.1", ADDRESS)))
+    assert "not an IP address" in str(refusal(worker, "route", (ADDRESS, "localhost")))
 
 
 # Undoing

@@ -67,11 +67,6 @@ def own() -> Iterator[Lab]:
         yield made
 
 
-def overlapping(spans: list[tuple[int, int]]) -> int:
-    """How many twos of these windows overlap."""
-    return sum(a[0] < b[1] and b[0] < a[1] for a, b in combinations(spans, 2))
-
-
 @pytest.mark.parametrize("together", [False, True])
 def test_pairs_of_one_kernel_overlap_where_the_campaign_says_so_and_else_do_not(
     begin: Begin, four: Lab, together: bool
@@ -83,7 +78,8 @@ def test_pairs_of_one_kernel_overlap_where_the_campaign_says_so_and_else_do_not(
     records = running.records()
     spans = [tuple(record["sender"]["time_ns"]) for record in records]
     assert len(spans) == 4
-    assert overlapping(spans) == (2 if together else 0)
+    overlapping = sum(a[0] < b[1] and b[0] < a[1] for a, b in combinations(spans, 2))
+    assert overlapping == (2 if together else 0)
     for record in records:
         others = [pair for pair in PAIRS if pair != record["pair"]]
         assert record["concurrent"] == (others if together else [])

@@ -40,10 +40,6 @@ def ssh_try(here: Lab, host: str, *words: str) -> subprocess.CompletedProcess[st
     )
 
 
-def tools() -> command.Tools:
-    return command.find(("ssh",))
-
-
 def boot_id(here: Lab, host: str) -> str:
     return ssh(here, host, "cat", "/proc/sys/kernel/random/boot_id")
 
@@ -123,7 +119,7 @@ def test_a_guest_is_booted_anew_and_on_the_other_kernel_and_back(
     for word in words:
         kernel = kernel_for(made, Kernel("x", release=word, append=f"word={word}"))
         boot(NAME, "rcv", kernel)
-        await_login(made, made.hosts["rcv"], tools())
+        await_login(made, made.hosts["rcv"], command.find(("ssh",)))
         assert ssh(made, "rcv", "uname", "-r") == made.kernels[word].release == kernel.release
         assert f"word={word}" in ssh(made, "rcv", "cat", "/proc/cmdline").split()
         seen.add(boot_id(made, "rcv"))

@@ -134,6 +134,19 @@ def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left() -> No
         assert "mtu 1500" in out("ip", "link", "show", "v0")
 
 
+def test_one_named_like_a_word_of_paths_takes_nothing_else_along() -> None:
+    own = IPV4 / "conf/lo/forwarding"
+    own.write_text("1")
+    rename("v0", "ipv4")
+    with holding("ipv4") as (held, worker, journal):
+        held.hold(parsed([{}, {"mtu": "1400", "sysctl.net.ipv4.conf.all.forwarding": "1"}, {}]))
+        dies(held, worker, journal)
+        out("ip", "link", "delete", "ipv4")
+        by_journal(journal, outstanding(journal, "here"))
+    assert own.read_text() == "1\n", "of lo, which moved along"
+    own.write_text("0")
+
+
 def test_a_journal_that_tells_no_index_is_put_back_by_the_name() -> None:
     with holding("v0") as (held, worker, journal):
         held.hold(parsed([{}, {"mtu": "1400"}, {}]))

@@ -511,6 +511,15 @@ def test_check_names_the_levels_that_it_cannot_know(interface: str, tmp_path: Pa
     assert "tso: off" not in said.partition("not known before it is tried:")[2]
 
 
+def test_no_interface_is_set_by_which_no_data_leave(interface: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(SWEEP.format(address=ADDRESS, interface=interface, second=7))
+    file.write_text(file.read_text().replace(f", interface: {interface}", ""))
+    done = call("check", file)
+    said = f"{ADDRESS} is of {interface}, and data to {ADDRESS} leave by lo; write `interface: lo`"
+    assert (done.returncode, said in " ".join(done.stdout.split())) == (2, True), done
+
+
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 @pytest.mark.parametrize("above", ["a program", "a file"])
 def test_what_a_program_moves_comes_back_with_it(tmp_path: Path, above: str, end: int) -> None:

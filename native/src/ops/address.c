@@ -17,10 +17,10 @@ struct address {
 	char interface[IFNAMSIZ]; /* of an address such as fe80::1%eth1, or "" */
 };
 
-static int parse(const struct nb_target *target, struct address *address, const char *operation,
-		 struct nb_error *error)
+static int parse(const struct nb_target *target, size_t word, struct address *address,
+		 const char *operation, struct nb_error *error)
 {
-	const char *text = nb_target_word(target, 0), *zone = strchr(text, '%');
+	const char *text = nb_target_word(target, word), *zone = strchr(text, '%');
 	char plain[INET6_ADDRSTRLEN] = "";
 	size_t length = zone ? (size_t)(zone - text) : strlen(text);
 
@@ -52,7 +52,7 @@ static int get_interface(const struct nb_target *target, FILE *text, struct nb_e
 	const void *attributes, *bytes;
 	char name[IFNAMSIZ];
 	size_t at = 0, length, size;
-	int status = parse(target, &address, "interface", error);
+	int status = parse(target, 0, &address, "interface", error);
 
 	if (status)
 		return status;
@@ -80,33 +80,26 @@ static int get_interface(const struct nb_target *target, FILE *text, struct nb_e
 				 "no interface of this host has the address %s", address.text);
 }
 
-static void add_address(FILE *text, const char *key, int family, const void *attributes,
-			size_t length, uint16_t type)
-{
-	size_t size;
-	const void *bytes = nb_attribute(attributes, length, type, &size);
-	char word[INET6_ADDRSTRLEN];
-
-	if (bytes && inet_ntop(family, bytes, word, sizeof(word)))
-		fprintf(text, "%s: %s\n", key, word);
-}
-
 static void add_route(FILE *text, int family, const void *attributes, size_t length)
 {
-	char name[IF_NAMESIZE];
+	char name[IF_NAMESIZE], word[INET6_ADDRSTRLEN];
+	const void *gateway;
 	uint32_t index;
+	size_t size;
 
 	if (nb_attribute_copy(attributes, length, RTA_OIF, &index, sizeof(index)) &&
 	    if_indextoname(index, name))
 		fprintf(text, "interface: %s\n", name);
-	add_address(text, "gateway", family, attributes, length, RTA_GATEWAY);
-	add_address(text, "source", family, attributes, length, RTA_PREFSRC);
+	gateway = nb_attribute(attributes, length, RTA_GATEWAY, &size);
+	if (gateway && inet_ntop(family, gateway, word, sizeof(word)))
+		fprintf(text, "gateway: %s\n", word);
 }
 
 static int ask_route(struct nb_netlink *netlink, const struct address *address,
-		     struct nb_error *error)
+		     const struct address *from, struct nb_error *error)
 {
 	struct rtmsg route = { .rtm_family = (unsigned char)address->family,
+			       .rtm_src_len = (unsigned char)(from->length * 8),
 			       .rtm_dst_len = (unsigned char)(address->length * 8) };
 	int index = 0;
 
@@ -117,6 +110,7 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 	}
 	nb_netlink_begin(netlink, RTM_GETROUTE, 0, &route, sizeof(route));
 	nb_netlink_put(netlink, RTA_DST, address->bytes, address->length);
+	nb_netlink_put(netlink, RTA_SRC, from->bytes, from->length);
 	if (index)
 		nb_netlink_put(netlink, RTA_OIF, &index, sizeof(index));
 	if (!nb_netlink_ask(netlink))
@@ -124,20 +118,22 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 	return nb_fail_errno(
 		error, "route",
 		"see `ip route get` there, and correct the address or the host's routes",
-		"there is no route to %s", address->text);
+		"there is no route to %s from %s", address->text, from->text);
 }
 
 static int get_route(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct nb_netlink netlink = { 0 };
-	struct address address;
+	struct address address, from;
 	struct rtmsg route;
 	const void *attributes;
 	size_t at = 0, length;
-	int status = parse(target, &address, "route", error);
+	int status = parse(target, 0, &address, "route", error);
 
 	if (!status)
-		status = ask_route(&netlink, &address, error);
+		status = parse(target, 1, &from, "route", error);
+	if (!status)
+		status = ask_route(&netlink, &address, &from, error);
 	if (!status && nb_netlink_next(&netlink, &at, RTM_NEWROUTE, &route, sizeof(route),
 				       &attributes, &length))
 		add_route(text, address.family, attributes, length);
@@ -154,7 +150,7 @@ const struct nb_op nb_op_interface = {
 
 const struct nb_op nb_op_route = {
 	.name = "route",
-	.about = "the way to an IP address: interface, gateway, source",
-	.words = 1,
+	.about = "the way to an IP address from another: interface, gateway",
+	.words = 2,
 	.get = get_route,
 };

@@ -76,9 +76,6 @@ class SshChannel:
         """
         return aside(self._connected).wire.addresses
 
-    def _session(self, within: float) -> SshProcess:
-        return aside(lambda: self._new_session(within))
-
     def _new_session(self, within: float) -> SshProcess:
         connection = self._connected(within)
         try:
@@ -98,7 +95,7 @@ class SshChannel:
     @contextlib.contextmanager
     def _shell(self, seconds: float, keep: bool = False) -> Iterator[shell.Shell]:
         """A shell, whose session ends with the body, unless the body succeeds and `keep` is set."""
-        process = self._session(seconds)
+        process = aside(lambda: self._new_session(seconds))
         try:
             yield shell.Shell(process, self.name, seconds)
         except BaseException:

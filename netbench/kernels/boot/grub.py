@@ -89,15 +89,12 @@ def entry_of(text: str, release: str) -> str:
     paths = [
         path
         for path, image, arguments in _entries(text)
-        if _boots(image, release) and not _RESCUE & {*arguments.split()}
+        if image.rpartition("/")[2].partition("-")[2] == release
+        and not _RESCUE & {*arguments.split()}
     ]
     return next(
         (path for path in paths if not any(name[:1].isdigit() for name in path.split(">"))), ""
     )
-
-
-def _boots(image: str, release: str) -> bool:
-    return image.rpartition("/")[2].partition("-")[2] == release
 
 
 def _entries(text: str) -> Iterator[tuple[str, str, str]]:

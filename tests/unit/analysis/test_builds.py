@@ -146,12 +146,8 @@ repeat: {min: 24, max: 24, boots: 8}
 BUILDS = "{git: /x, rev: v1, builds: 4}"
 
 
-def planned(kernel: str = BUILDS) -> campaign.Campaign:
-    return campaign.parse(PLANNED.replace("KERNEL", kernel), "k.yaml")
-
-
 def test_the_plan_says_what_its_builds_buy() -> None:
-    lines = plan_text(Plan(planned()))
+    lines = plan_text(Plan(campaign.parse(PLANNED.replace("KERNEL", BUILDS), "k.yaml")))
     said = " ".join(lines.split())
     assert max(map(len, lines.splitlines())) <= 80
     assert "4 builds of each of 2 kernels, 2 boots of each build, 3 runs of each cell" in said

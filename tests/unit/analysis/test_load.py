@@ -21,10 +21,6 @@ from tests.support.synthetic import Record, Synth, failed
 from tests.unit.analysis.test_ratios import side as ratio_side
 
 
-def run_metrics(raw: Record) -> dict[str, float]:
-    return metrics_of(parse_record(to_line(raw), "test"), {"here": 100}, shared=True)
-
-
 def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
     synth = Synth(runs=3)
     found = load(synth.write(tmp_path / "r"))
@@ -32,7 +28,8 @@ def test_frame_holds_every_run_in_order(tmp_path: Path) -> None:
     for name in ("run", "cell", "block"):
         assert found.runs[name].tolist() == [r[name] for r in records]
     assert found.runs["pin"].tolist() == [r["factors"]["pin"] for r in records]
-    expected = [run_metrics(r)["system_demand"] for r in records]
+    parsed = [parse_record(to_line(r), "test") for r in records]
+    expected = [metrics_of(r, {"here": 100}, shared=True)["system_demand"] for r in parsed]
     assert found.runs["system_demand"].tolist() == expected
     assert found.shared == {"here>here": True}
     assert found.about == "Numbers that were made up, to judge the report by."

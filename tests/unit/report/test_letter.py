@@ -27,10 +27,6 @@ EXPECTED = Path(__file__).with_name("expected")
 ROW = re.compile(r"(.*?)  +(\S+) +(\S+) +(\S+)% +(\S+) \.\. (\S+)  ([\w ]+)\*?")
 
 
-def lines_of(synth: Synth, folder: Path) -> list[str]:
-    return letter.render(build(synth.write(folder))).splitlines()
-
-
 def throughputs() -> dict[str, dict[int, float]]:
     """Of the sample's raw counters, Gb/s by cell and block."""
     found: dict[str, dict[int, float]] = defaultdict(dict)
@@ -108,7 +104,7 @@ LETTERS = {
 
 @pytest.mark.parametrize("name", LETTERS)
 def test_a_letter_says_what_it_did(name: str, tmp_path: Path) -> None:
-    lines = lines_of(LETTERS[name], tmp_path / "r")
+    lines = letter.render(build(LETTERS[name].write(tmp_path / "r"))).splitlines()
     assert lines == (EXPECTED / f"letter, {name}.txt").read_text().splitlines()
     assert max(map(len, lines)) <= 72
 

@@ -29,15 +29,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return written(tmp_path_factory.mktemp("matrix"))
 
 
-def tables(report: Report) -> list[Table]:
-    return [b for b in report.section("matrix").blocks if isinstance(b, Table)]
-
-
 def test_files_are_shown_by_their_paths_and_each_matrix_has_its_answer(tmp_path: Path) -> None:
     """CSV and the cells of JSON have the level as it was written."""
     sinks = ("discard", "{file: /srv/out, overwrite: on}")
     report = written(tmp_path, factors={"sink": sinks})
-    assert [table.title for table in tables(report)][:2] == [
+    blocks = report.section("matrix").blocks
+    assert [b.title for b in blocks if isinstance(b, Table)][:2] == [
         "throughput [Gb/s], sink=discard",
         "throughput [Gb/s], sink=/srv/out",
     ]

@@ -31,17 +31,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return build(made.write(tmp_path_factory.mktemp("other") / "r"))
 
 
-def lines_of(report: Report, key: str, width: int = 80) -> list[str]:
-    return list(text.section_lines(report.section(key), width))
-
-
 def test_its_tables_are_those_of_compare(report: Report) -> None:
     for factor, baseline in (("pin", "none"), ("socket_buffer", "32K")):
         compared = api.compare(report.source.result.path, factor=factor)
         for metric, family in report.source.other_answers[factor].items():
             assert repr(family) == repr(compared.families[metric])  # NaN is not equal to itself
         title = f"{factor} against {baseline}: throughput"
-        assert title in lines_of(report, "factors")
+        assert title in text.section_lines(report.section("factors"), 80)
 
 
 def test_a_campaign_of_many_cells_says_no_more_than_it_was_asked(tmp_path: Path) -> None:
