@@ -38,7 +38,7 @@ _LOGIN = re.compile(
     r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
 _KEY = re.compile(r"-R [^\s`]+|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:\S+")
-_TIME_AND_ID = re.compile(r"[0-9a-fTZ-]+")  # what a result is called, in a folder of
+_TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
 """Of a login: what says nothing of a site, or is an address."""

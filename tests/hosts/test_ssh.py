@@ -403,9 +403,9 @@ def test_jump_hosts_are_left_to_ssh(tmp_path: Path) -> None:
     ):
         config.write_text(f"Host far\n ProxyJump {jumps}\n")
         assert destination.resolve("far", config).proxy == f"ssh -F {config} {through}"
-    for six in ("ssh://x@[fd00::2]:2222", "x@[fd00::2]:2222", "[fd00::2]:2222"):
+    for six in ("ssh://x@[fd00::2]:2222", "x@[fe80::2%eth0]:2222", "[fd00::2]:2222"):
         found = destination.resolve(six, config)
-        assert (found.hostname, found.port) == ("fd00::2", 2222)
+        assert (found.hostname, found.port) == (six.partition("[")[2].partition("]")[0], 2222)
 
 
 def test_trouble_at_a_jump_host_is_quoted_with_the_command(bed: Bed) -> None:

@@ -26,7 +26,7 @@ RESOLVE_SECONDS = 20.0
 # characters that a shell interprets.
 _UNSAFE = re.compile(r"[\x00-\x20\x7f'\"`$\\;&<>|(){}]")
 _IN_BRACKETS = re.compile(
-    r"(?:ssh://)?(?P<user>[^@]*@)?\[(?P<host>[0-9a-fA-F:.]+)\](?::(?P<port>[0-9]{1,5}))?"
+    r"(?:ssh://)?(?P<user>[^@]*@)?\[(?P<host>[\da-fA-F:.]+(?:%[\w.-]+)?)\](?::(?P<port>[0-9]{1,5}))?"
 )
 _TOKEN = re.compile(r"%(.?)")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")

@@ -117,7 +117,7 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert document["hosts"]["host1"]["ssh"] == "user1@host1:2222"
 
 
-@pytest.mark.parametrize("name", ["20261128T000000Z-4c7522", "dtn01_merged", "before dtn01"])
+@pytest.mark.parametrize("name", ["20261128T000000Z-4c7522", "bad-cafe", "before dtn01"])
 def test_the_folder_is_called_by_no_host(result: Path, tmp_path: Path, name: str) -> None:
     """Nor by an account, in whose home a merged result may lie."""
     (named := tmp_path / "kim" / name).parent.mkdir()
