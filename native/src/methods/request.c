@@ -72,7 +72,7 @@ struct client {
 	uint64_t due;	 /* when the next request is */
 	double interval; /* ns between two of this connection; 0: a closed loop */
 	uint64_t random;
-	uint32_t first, under_way;
+	uint32_t first, under_way, depth;
 	struct begun begun[]; /* `depth`; behind those of a thread's first, what it counts */
 };
 
@@ -153,7 +153,8 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 			error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
 			"wait: block with several requests of more than 64 KiB would wait for "
 			"the receiver, which waits for its responses to be taken");
-	client->room = response * depth_of(flow);
+	client->depth = depth_of(flow);
+	client->room = response * client->depth;
 	client->room = client->room < BATCH_BYTES ? client->room : BATCH_BYTES;
 	if (nb_flow_buffer(flow, longest + client->room, error))
 		return -(int)error->code;
@@ -214,7 +215,7 @@ static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 	uint64_t late = begun->actual - begun->could;
 
 	begun->could = now - late; /* of the next one */
-	client->first = client->first + 1 == depth_of(flow) ? 0 : client->first + 1;
+	client->first = client->first + 1 == client->depth ? 0 : client->first + 1;
 	client->under_way--;
 	client->answered += nb_size_of(flow, REQUEST, 0);
 	nb_count(flow, TRANSACTIONS, 1);
@@ -282,12 +283,12 @@ static int write_request(struct nb_flow *flow, struct client *client, size_t len
 	return 0;
 }
 
-/* Whether one more request may begin: after the stop only what was due in the window, and of a run
- * that is bounded by bytes, whose warm-up alone is stopped, what they leave. */
+/* Whether one more request, which has a place, may begin: after the stop only what was due in the
+ * window, and of a run that is bounded by bytes, whose warm-up alone is stopped, what they leave.
+ */
 static int may_begin(const struct nb_flow *flow, const struct client *client)
 {
-	if (client->under_way == depth_of(flow) ||
-	    client->answered + (client->under_way + 1) * nb_size_of(flow, REQUEST, 0) > flow->left)
+	if (client->answered + (client->under_way + 1) * nb_size_of(flow, REQUEST, 0) > flow->left)
 		return 0;
 	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
 	       ((client->interval || flow->job->bytes) &&
@@ -300,8 +301,8 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 	ssize_t sent = 0;
 
 	flow->wake = 0;
-	while (may_begin(flow, client)) {
-		uint64_t place = (client->first + client->under_way) % depth_of(flow), could;
+	while (client->under_way < client->depth && may_begin(flow, client)) {
+		uint64_t place = client->first + client->under_way, could;
 		size_t size = nb_size_of(flow, REQUEST, client->under_way);
 
 		now = sent ? nb_now() : now;
@@ -309,6 +310,7 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 			flow->wake = client->due;
 			break;
 		}
+		place -= place < client->depth ? 0 : client->depth;
 		could = client->begun[place].could;
 		could = !client->interval ? now : could > client->due ? could : client->due;
 		client->begun[place] =
@@ -337,7 +339,8 @@ static ssize_t step_client(struct nb_flow *flow, size_t most)
 	do {
 		ssize_t got = 0;
 
-		if (client->under_way && (flow->timed || !may_begin(flow, client)))
+		if (client->under_way &&
+		    (flow->timed || client->under_way == client->depth || !may_begin(flow, client)))
 			got = take_responses(flow, client, &now);
 		if (got >= 0 || got == NB_NOTHING)
 			got = send_requests(flow, client, now ? now : nb_now());
