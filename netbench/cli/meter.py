@@ -24,7 +24,7 @@ CpuCounters = Mapping[str, list[int | None]]
 def run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from netbench.read.soak import SOAK
+    from netbench.read.metrics import SOAK
     from netbench.run.single_meter import read_meter
     from netbench.run.soak_meter import read_soak
 

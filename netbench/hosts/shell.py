@@ -198,15 +198,11 @@ def _value(text: str) -> bytes:
     return b"%d\n%b" % (len(data), data)
 
 
-def _argv(argv: Sequence[str]) -> bytes:
-    return b"%d\n%b" % (len(argv), b"".join(map(_value, argv)))
-
-
 def start(shell: Shell, argv: Sequence[str]) -> Session:
     """Start a program in place of the shell: only its output is read from then on. Errors:
     HostError.
     """
-    shell.begin(_RUN, _argv(argv))
+    shell.begin(_RUN, b"%d\n%b" % (len(argv), b"".join(map(_value, argv))))
     answer = shell.hear()
     if answer == ["ready"]:
         shell.tell(b"\n")

@@ -27,8 +27,8 @@ from netbench.read.counters import (
     where,
     window_seconds,
 )
-from netbench.read.metrics import BYTES, RATIOS, WINDOW, Ratio
-from netbench.read.soak import SOAK, cpus_busy, slower
+from netbench.read.metrics import BYTES, RATIOS, SOAK, WINDOW, Ratio
+from netbench.read.soak import cpus_busy, slower
 from netbench.result.record import SIDES, Record, SideCounters, ToolReading
 
 KB = 1024

@@ -20,7 +20,8 @@ WINDOW, BYTES = "window", "bytes"
 """What a ratio is over, in place of counters: seconds of the window, payload that moved in it."""
 TIME_SHARE = "s/s"
 """The unit of shares of the time."""
-ENERGY, ENERGY_COUNTED = "energy", "counted_uj"
+ENERGY, ENERGY_COUNTED, SOAK = "energy", "counted_uj", "soak"
+SOAK_COUNTERS = "taken_ns switched_ns stalled_ns quanta worked_ns stolen_ns cpus".split()
 _SOURCES = {
     "softirq": "proc(5), and the kernel's Documentation/networking/snmp_counter.rst",
     "flow": "proc(5), and the kernel's Documentation/networking/snmp_counter.rst",

@@ -21,10 +21,9 @@ from typing import ClassVar
 import numpy as np
 
 from netbench.read.counters import Number, delta, either, steady, where
+from netbench.read.metrics import SOAK, SOAK_COUNTERS
 from netbench.result.record import SideCounters
 
-SOAK = "soak"
-COUNTERS = ("taken_ns", "switched_ns", "stalled_ns", "quanta", "worked_ns", "stolen_ns", "cpus")
 ON_CPU_LEAST = 0.002  # of a slice, for the soaker to have seen anything of its CPU
 SLICES_LEAST = 4
 BURST = 0.02  # more than the quietest slices by this: interrupts of a load
@@ -122,7 +121,7 @@ def window_of(side: SideCounters, prefix: str = "") -> HostWindow:
     opening, closing = side.time_ns or (math.nan, math.nan)
     elapsed = counted("time_ns") if prefix else closing - opening
     elapsed = where(elapsed > 0, elapsed) * cpus
-    numbers = [counted(name) for name in COUNTERS[:-1]]
+    numbers = [counted(name) for name in SOAK_COUNTERS[:-1]]
     return HostWindow(elapsed, *numbers, cpus)  # type: ignore[call-arg]
 
 

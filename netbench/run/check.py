@@ -14,7 +14,7 @@ from netbench.engine.binding import Hello
 from netbench.engine.catalogue import Named
 from netbench.model import Campaign
 from netbench.plan.plan import Plan, Unit
-from netbench.read.soak import SOAK
+from netbench.read.metrics import SOAK
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
@@ -26,7 +26,6 @@ from netbench.run.host_facts import read_all
 from netbench.run.host_load import warnings
 from netbench.run.host_locks import changes_kernel
 from netbench.run.job import MadeSinks
-from netbench.run.soak_meter import doubts
 from netbench.run.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ def _hosts(
             )
         yield from _meters(name, campaign.meters, mover.catalogue.meters)
         if SOAK in campaign.meters:
+            from netbench.run.soak_meter import doubts  # imports numpy
+
             for what, remedy in doubts(mover):
                 yield Finding("warning", name, f"soak: {what}", remedy)
         for meter in pool.lent.get(name, ()):

@@ -16,7 +16,7 @@ from netbench.engine.binding import SAME
 from netbench.engine.worker import Worker
 from netbench.model import Campaign, ProfileSpec, Transfer
 from netbench.plan.plan import ProfileRun
-from netbench.read.soak import SOAK
+from netbench.read.metrics import SOAK
 from netbench.result.profile_files import (
     KERNEL_MARK,
     Folded,

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.terminal import fold
@@ -17,8 +17,10 @@ from netbench.base.units import count, format_duration
 from netbench.model import Repeat
 from netbench.plan.plan import Plan
 from netbench.result.record import Record
-from netbench.run.ledger import Ledger
-from netbench.stats.closing import Assessment
+
+if TYPE_CHECKING:
+    from netbench.run.ledger import Ledger
+    from netbench.stats.closing import Assessment
 
 SHARE = 0.02  # of the time, that telling may take
 

@@ -14,8 +14,7 @@ from netbench.engine.catalogue import Named
 from netbench.engine.heartbeat import Heartbeat
 from netbench.engine.worker import Outcome, Worker
 from netbench.model import NOTHING, Campaign, Host
-from netbench.read.metrics import ENERGY, ENERGY_COUNTED
-from netbench.read.soak import COUNTERS, SOAK
+from netbench.read.metrics import ENERGY, ENERGY_COUNTED, SOAK, SOAK_COUNTERS
 from netbench.run import readings
 from netbench.run.worker_pool import WorkerPool, open_channel
 
@@ -108,7 +107,7 @@ def _usable(name: str, meters: Mapping[str, Named]) -> None:
 
 
 IDLE_SECONDS = 1.0  # of an idle window
-IDLE_COUNTERS = {SOAK: COUNTERS, ENERGY: (ENERGY_COUNTED,)}
+IDLE_COUNTERS = {SOAK: SOAK_COUNTERS, ENERGY: (ENERGY_COUNTED,)}
 """By meter, what is counted in idle windows. Each meter has windows of its own: soakers keep CPUs
 busy.
 """

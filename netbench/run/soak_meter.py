@@ -13,7 +13,8 @@ from statistics import fmean
 from netbench.engine.binding import Edge
 from netbench.engine.catalogue import Catalogue
 from netbench.engine.worker import Outcome, Worker
-from netbench.read.soak import SOAK, Idle, Soaked, added, busy, idle_of
+from netbench.read.metrics import SOAK
+from netbench.read.soak import Idle, Soaked, added, busy, idle_of
 from netbench.run.single_meter import MeterReading, check_seconds, observe, own_worker, reading_of
 
 SLICES = 20  # of a window, as a rule

@@ -10,9 +10,8 @@ from typing import Any
 from netbench.read.accounts import METER_ORDER
 from netbench.read.cells import CellResult
 from netbench.read.meter_choice import SIDES_OF_CPU
-from netbench.read.metrics import RATIOS, describe
+from netbench.read.metrics import RATIOS, SOAK, describe
 from netbench.read.shown_levels import NO_TOOL
-from netbench.read.soak import SOAK
 from netbench.report.blocks import Prose, Row, Section, Value, keyed, tabled
 from netbench.report.source import Source
 from netbench.result.record import SIDES

@@ -109,7 +109,7 @@ def test_a_campaign_counts_once_however_often_it_is_there(tmp_path: Path) -> Non
         (tmp_path / "copies").mkdir(exist_ok=True)
         redacted(path, tmp_path / "copies" / str(n))
     found = find(tmp_path, a, b)
-    copies = [tmp_path / "copies" / name for name in ("2/synthetic/0", "3/synthetic/1")]
+    copies = [tmp_path / "copies" / f"{n}/synthetic/result" for n in (2, 3)]
     assert [each.path for each in found.results] == copies
     assert against(a, b, tmp_path).earlier == 2
     alone = find(tmp_path / "before", a, b)
