@@ -392,10 +392,6 @@ class Campaign:
         """What is read in a cell's runs."""
         return self.meters if cell.meters is None else cell.meters
 
-    def overlap_of(self, _: Cell) -> str:
-        """Which pairs run side by side in a cell's runs."""
-        return self.overlap
-
     @property
     def all_pairs(self) -> tuple[str, ...]:
         """The names of the campaign's pairs, of those too that other parts of it run."""
@@ -413,10 +409,6 @@ class Campaign:
         """
         receivers = {pair.receiver: "receiver" for pair in self.pairs}
         return receivers | {pair.sender: "sender" for pair in self.pairs}
-
-    def wants_root(self, host: str) -> bool:
-        """Whether root on a host is of use; what only wants it is left out where there is none."""
-        return self.needs_root(host) or self.profile is not None
 
     def needs_root(self, host: str) -> bool:
         """Whether a host's settings or kernel are changed from within, which takes root there."""

@@ -9,12 +9,14 @@
 
 #include "clock.h"
 
-static const uint64_t HANDSHAKE_NS = 2000000000;
+static const uint64_t HANDSHAKE_NS = 2000000000, SOON_NS = 100000000; /* of its token */
 
 int nb_bind_in_range(int fd, const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
 
+	/* Earlier runs leave connections in TIME-WAIT. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
 	for (uint64_t port = job->port_low; port <= job->port_high; port++) {
 		socklen_t length = nb_address_parse(&address, job->address, port);
 
@@ -35,7 +37,7 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 {
 	union nb_address address;
 	socklen_t length = nb_address_parse(&address, job->address, 0);
-	int one = 1, status;
+	int status;
 
 	memset(listener, 0, sizeof(*listener));
 	listener->socket = -1;
@@ -43,7 +45,6 @@ int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, str
 	if (status < 0)
 		return status;
 	listener->socket = status;
-	setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	status = nb_bind_in_range(listener->socket, job, error);
 	length = sizeof(address);
 	if (!status && getsockname(listener->socket, &address.any, &length))
@@ -90,11 +91,15 @@ void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
 {
 	/* A flood of connections that are rejected does not keep the run from its other events. */
 	for (int i = 0; i < NB_PENDING_MAX; i++) {
+		int is_full = listener->pending_count == NB_PENDING_MAX, fd;
 		union nb_address from = { 0 };
 		socklen_t length = sizeof(from);
-		int fd =
-			accept4(listener->socket, &from.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+		if (is_full && listener->pending->deadline > nb_now() + HANDSHAKE_NS - SOON_NS) {
+			nb_sleep(1000000);
+			return;
+		}
+		fd = accept4(listener->socket, &from.any, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return;
 		if (!nb_is_sender(&from, job)) {
@@ -102,8 +107,8 @@ void nb_listener_accept(struct nb_listener *listener, const struct nb_job *job)
 			listener->rejected_connections++;
 			continue;
 		}
-		if (listener->pending_count == NB_PENDING_MAX)
-			reject(listener, 0); /* ours sends its token at once */
+		if (is_full)
+			reject(listener, 0);
 		listener->pending[listener->pending_count++] =
 			(struct nb_pending){ .socket = fd, .deadline = nb_now() + HANDSHAKE_NS };
 	}

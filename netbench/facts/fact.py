@@ -19,8 +19,8 @@ GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 class FactSource:
     """Where a fact is read: an operation of the worker, its target, and the parser of its text.
 
-    In the target `{interface}`, `{address}`, `{peer}`, `{source}`, `{sink}`, `{tool}` are those
-    of the host. Besides the worker's operations, `op` can be NAME (the target itself). `failing`
+    In the target `{interface}`, `{peer}`, `{source}`, `{sink}` and `{tool}` stand for the host's
+    own. Besides the worker's operations, `op` can be NAME (the target itself). `failing`
     is the text of an error that is an answer, and the fact that it stands for.
     """
 

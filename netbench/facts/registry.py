@@ -218,7 +218,7 @@ FACTS: tuple[Fact, ...] = (
     _nic("coalesce", "interrupt coalescing", _interface("coalesce", not_zero), "", "coalesce"),
     _nic("features", "offloads", _interface("features", features)),
     _nic("qdisc", "queueing disciplines", _interface("qdisc", qdiscs), "", "qdisc"),
-    _nic("route", "route to the peer", (FactSource("route", ("{peer}", "{address}"), route),)),
+    _nic("route", "route to the peer", (FactSource("route", ("{peer}",), route),)),
     _sysctl(_V4, "tcp_congestion_control", "default congestion control", "congestion_default"),
     Fact(
         "congestion_available",

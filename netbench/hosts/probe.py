@@ -68,9 +68,8 @@ def _targets(source: FactSource, names: Names) -> list[tuple[str, ...]] | None:
         return [source.target]
     if subject not in names:
         return None
-    (own,) = names.get("address", ("",))
-    parts = [part.replace("{address}", own) for part in source.target]
-    return [tuple(p.replace(f"{{{subject}}}", name) for p in parts) for name in names[subject]]
+    word = f"{{{subject}}}"
+    return [tuple(part.replace(word, name) for part in source.target) for name in names[subject]]
 
 
 def _values(

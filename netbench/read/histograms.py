@@ -84,7 +84,7 @@ def percentile_lines(times: Histogram) -> Iterator[str]:
     for bucket, number in times.buckets:
         below += number
         value = min(sum(bounds(bucket)) - 0.5, times.most) / 1e3
-        while below >= share * times.count:
+        while below >= share * times.count and share < 1 - 2**-50:
             yield f"{value:12.3f} {share:14.12f} {below:10d} {1 / (1 - share):14.2f}"
             if below == times.count:
                 break

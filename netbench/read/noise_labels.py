@@ -13,7 +13,7 @@ BUSY = ("user", "nice", "system")  # what processes use; interrupts may be the t
 LEAST_TICKS = 5  # of a process: below, rounding may be all of it
 OTHERS = 0.1  # CPUs that something else may use before it is said
 STOLEN = 0.01
-SPREAD = 0.1  # of the frequency
+OF_ALL = ".rx_bytes", ".tx_bytes"  # of an interface: no signs
 PROTOCOLS = "Tcp TcpExt Ip IpExt Udp Icmp Ip6 Udp6 Icmp6".split()
 KINDS = {
     "load": (
@@ -40,37 +40,26 @@ KINDS = {
         "Segments or packets were lost, late or refused",
         "look for drops on the way (`nstat`), other traffic, short queues",
     ),
-    "irqbalance": ("irqbalance started or stopped", "keep it off during a campaign"),
 }  # the gravest first
 
 
 @dataclass(frozen=True)
 class Sign:
-    """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp, irqbalance), `name` of
+    """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp), `name` of
     what moved, by how much.
     """
 
     kind: str
     name: str
-    amount: float = 0.0
-    words: str = ""
+    amount: float
 
 
 def signs(entry: NoiseEntry, ticks: int) -> Iterator[Sign]:
     """What an entry of noise.jsonl shows. ticks: of the host's clock, in a second."""
     yield from _cpu(entry, ticks)
     for name, (before, after) in entry.counters.items():
-        if after > before:
+        if after > before and not name.endswith(OF_ALL):
             yield Sign(_kind(name), name, after - before)
-    for name, (reading, later) in entry.gauges.items():
-        if name == "mhz" and isinstance(reading, list) and isinstance(later, list):
-            readings = [value for value in (*reading, *later) if value]
-            if readings and max(readings) > min(readings) * (1 + SPREAD):
-                words = f"{min(readings):.0f} to {max(readings):.0f} MHz"
-                yield Sign("clock", "frequency", 0.0, words)
-        elif name in ("governor", "irqbalance") and reading != later:
-            words = f"{name} was {reading or 'not running'}, then {later or 'not running'}"
-            yield Sign("clock" if name == "governor" else name, name, 0.0, words)
 
 
 def _kind(name: str) -> str:
@@ -107,7 +96,7 @@ def seen(
     """
     for entry in entries:
         for sign in signs(entry, ticks(entry.host)):
-            of_kernel = sign.kind in ("load", "steal", "clock", "irqbalance")
+            of_kernel = sign.kind in ("load", "steal", "clock")
             whole = of_kernel or sign.name.startswith("softnet.")
             yield (whole and entry.kernel) or (entry.host,), entry.block, sign
 
@@ -139,4 +128,4 @@ def in_words(sign: Sign) -> str:
     """A sign in words: `TcpExt.TCPTimeouts 3`, `others 0.42 CPUs`."""
     if sign.kind in ("load", "steal"):
         return f"{sign.name} {sign.amount:.2f} CPUs"
-    return sign.words or f"{sign.name} {sign.amount:.0f}"
+    return f"{sign.name} {sign.amount:.0f}"

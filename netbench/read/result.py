@@ -156,18 +156,14 @@ class Result:
 
         Without boots in the plan: how many boots of its kernel precede it.
         """
-        planned = [each.kernel for each in self.plan.boots for _ in range(each.blocks)]
+        slots = list(accumulate(each.blocks for each in self.plan.boots))
+        order = [each.kernel for each in self.plan.boots]
         ok = self.runs[self.runs["status"] == "ok"]
-        first = {
-            int(str(boot)): int(block) for boot, block in ok.groupby("boot")["block"].min().items()
+        places = {
+            int(str(boot)): bisect_right(slots, int(block))
+            for boot, block in ok.groupby("boot")["block"].min().items()
         }
-        if planned and all(
-            block < len(planned) and planned[block] == self.kernels[boot]
-            for boot, block in first.items()
-        ):
-            slots = list(accumulate(each.blocks for each in self.plan.boots))
-            order = [each.kernel for each in self.plan.boots]
-            places = {boot: bisect_right(slots, block) for boot, block in first.items()}
+        if order and all(order[p : p + 1] == [self.kernels[b]] for b, p in places.items()):
             return {boot: order[:place].count(order[place]) for boot, place in places.items()}
         return rounds(
             [b for b, kernel in self.kernels.items() if kernel == each]

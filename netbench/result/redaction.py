@@ -37,7 +37,10 @@ _LOGIN = re.compile(
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
     r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
-_KEY = re.compile(r"-R [^\s`]+|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:\S+")
+_KEY = re.compile(  # of SSH, and commands with hosts
+    r"`[^`]*(?:\bssh|-W )[^`]*`?(?: printed: .*)?"
+    r"|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:\S+"
+)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")

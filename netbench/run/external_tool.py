@@ -97,7 +97,8 @@ def _planned(cell: Transfer, ends: Ends, run: int) -> _ToolRun:
     low, high = cell.port or (FIRST_PORT, FIRST_PORT + PORTS - 1)
     port = low + run % (high - low + 1)
     adaptor = adaptor_of(cell.tool)
-    lines = adaptor.commands(cell, Place(receiver.address, port, sender.cpus, receiver.cpus))
+    place = Place(receiver.address, port, sender.cpus, receiver.cpus, sender.host.address or "")
+    lines = adaptor.commands(cell, place)
     seconds = (cell.warmup + (cell.duration or 0)) / 1e9
     if cell.bytes:
         seconds = cell.bytes * 8 / min(cell.rate or SLOWEST_RATE, SLOWEST_RATE)

@@ -232,7 +232,7 @@ class HeldSettings:
         """Other hosts of their kernels. Where pairs run there at the same time, none: what is of a
         whole kernel is not set then.
         """
-        if self._campaign.overlap_of(unit.cell) == "kernel":
+        if self._campaign.overlap == "kernel":
             return []
         boots = {host.boot_id for host in hosts}
         others = [held.named for held in list(self._hosts.values())]

@@ -86,7 +86,6 @@ def _subjects(campaign: Campaign, name: str, worker: Worker) -> dict[str, list[s
         if sends and transfer.source.kind in ("file", "files")
     ]
     subjects = {
-        "address": [campaign.hosts[name].data_address(campaign.ip)],
         "peer": [campaign.hosts[peer].data_address(campaign.ip)],
         "source": sources,
         "sink": [t.sink.path for t in transfers if receives and t.sink.kind == "file"],

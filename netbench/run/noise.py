@@ -20,6 +20,7 @@ from typing import Any
 from netbench.base.errors import EngineError, NetbenchError, ProtocolError
 from netbench.engine.worker import Worker
 from netbench.model import Campaign
+from netbench.read.noise_labels import OF_ALL
 from netbench.run.host_facts import data_interface, own_boot_id
 from netbench.run.worker_pool import WorkerPool
 
@@ -30,8 +31,8 @@ Take = tuple[str, Callable[[str], Mapping[str, int]]]
 Answer = str | EngineError
 CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 OF_INTERFACE = (  # columns of /proc/net/dev; "": what moves while all is well
-    *("", "", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
-    *("", "", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", ""),
+    *("rx_bytes", "", "rx_errors", "rx_dropped", "rx_fifo", "rx_frame", "", ""),
+    *("tx_bytes", "", "tx_errors", "tx_dropped", "tx_fifo", "tx_collisions", "tx_carrier", ""),
 )
 # Counters of the protocols that stand still while all is well; what ends or probes a connection as
 # it should is not among them.
@@ -69,8 +70,8 @@ def protocols(text: str) -> dict[str, int]:
 
 
 def interface(text: str, name: str) -> dict[str, int]:
-    """Errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors: ValueError
-    when it is not there.
+    """Bytes, errors and drops of one interface in /proc/net/dev: `eth1.rx_dropped`. Errors:
+    ValueError when it is not there.
     """
     for line in text.splitlines():
         key, colon, numbers = line.partition(":")
@@ -227,7 +228,9 @@ class NoiseMonitor:
     def _moved(self, before: Reading, after: Reading) -> dict[str, Any]:
         pairs = _both(before.counters, after.counters)
         entry: dict[str, Any] = {"ns": [before.ns, after.ns]}
-        entry["counters"] = {name: pair for name, pair in pairs.items() if pair[1] > pair[0]}
+        entry["counters"] = {
+            name: pair for name, pair in pairs.items() if pair[1] > pair[0] or name.endswith(OF_ALL)
+        }
         if not after.kernel:
             return entry
         entry["kernel"] = after.kernel

@@ -74,7 +74,7 @@ class WorkerPool:
         senders = [(pair.sender, "sender") for pair in campaign.pairs]
         receivers = [(pair.receiver, "receiver") for pair in campaign.pairs]
         self.needing = {host for host in self._roles if campaign.needs_root(host)}
-        wants = [host for host in self._roles if campaign.wants_root(host)]
+        wants = [host for host in self._roles if campaign.needs_root(host) or campaign.profile]
         helpers = [(host, HELPER) for host in wants]
         self._wanted = list(dict.fromkeys(senders + receivers + helpers))
         allow_files()

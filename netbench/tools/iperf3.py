@@ -55,7 +55,7 @@ class Iperf3(Adaptor):
 
     def commands(self, transfer: Transfer, place: Place) -> Commands:
         client = ["iperf3", "-c", place.address, "-p", str(place.port), "-l", str(transfer.chunk)]
-        client += ["-P", str(transfer.streams)]
+        client += ["-P", str(transfer.streams), *(["-B", place.source] if place.source else [])]
         client += ["-w", str(transfer.send_buffer)] if transfer.send_buffer else []
         client += ["-b", str(transfer.rate // transfer.streams)] if transfer.rate else []
         client += ["-F", transfer.source.path] if transfer.source.kind == "file" else []

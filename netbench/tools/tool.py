@@ -18,14 +18,15 @@ SECONDS_MIN = 1e-9  # no clock of a tool shows less
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run of a tool is: the receiver's data address, a port, and the CPUs of the two sides
-    ((): not pinned).
+    """Where a run of a tool is: the receiver's data address, a port, the CPUs of the two sides
+    ((): not pinned), and the sender's address, "" where the campaign names none.
     """
 
     address: str
     port: int
     sender_cpus: tuple[int, ...] = ()
     receiver_cpus: tuple[int, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from netbench.run.progress import Progress
 from netbench.run.worker_pool import WorkerPool
 from tests.support.local import ADDRESS, NEAR, PEER, out
 from tests.support.running import stored_records
-from tests.support.synthetic import Record, Synth, failed
+from tests.support.synthetic import Synth, failed
 
 # not everywhere a tmpfs of its own
 SHM = out("findmnt", "-n", "-o", "FSTYPE", "-T", "/dev/shm").split()[-1]
@@ -362,10 +362,6 @@ def test_runs_under_other_facts_are_in_no_mean_and_said(tmp_path: Path) -> None:
     assert len(result.runs) == 40, "kept and listed"
 
 
-def failing_from(run: int) -> Callable[[Record], Record]:
-    return lambda r: failed(r, "failed", "no route") if r["run"] >= run else r
-
-
 FOUR = Synth(pairs=TWO, runs=4)
 # A result, which facts of a host change before which runs, which runs are excluded, and what the
 # caution says ("": there is none; None: not looked at).
@@ -376,7 +372,8 @@ CHANGES: Mapping[str, tuple[Synth, dict[int, dict[str, str | None]], Sequence[in
     "changed unread": (FOUR, {5: {"clock_source": None}, 9: {"clock_source": "hpet"}}, range(1, 9),
                        "snd: clock_source was tsc, then hpet"),
     "not read earlier": (FOUR, {5: {"governor": "performance"}}, (), ""),
-    "failures since": (replace(FOUR, edit=failing_from(13)), {13: {"kernel": "a"}}, (), None),
+    "failures since": (replace(FOUR, edit=lambda r: failed(r, "failed", "no route") if r["run"] >= 13 else r),
+                       {13: {"kernel": "a"}}, (), None),
     "matters less": (replace(FOUR, facts={"snd": {"memory": "1 kB"}}), {9: {"memory": "2 kB"}}, (),
                      "memory was 1 kB, then 2 kB"),
 }  # fmt: skip

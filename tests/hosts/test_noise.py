@@ -142,7 +142,8 @@ def test_a_block_has_what_moved_in_it_with_both_readings_of_each_kernel() -> Non
     with a_block(one_host()) as quiet:
         pass
     (entry,) = quiet
-    assert (entry["counters"], entry["block"], entry["host"]) == ({}, 0, "here")
+    assert [after - before for before, after in entry["counters"].values()] == [0, 0], "bytes"
+    assert (entry["block"], entry["host"]) == (0, "here")
     assert entry["ns"][0] < entry["ns"][1]
     assert entry["own"][0] <= entry["own"][1]
     assert not [name for name in entry.get("missing", {}) if name.startswith("/proc")]
@@ -286,10 +287,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "steal 0.09 CPUs in block 2": cpus(80, 9, 80),
     "eth1.carrier_changes 2": {"counters": {"eth1.carrier_changes": [1, 3]}},
     "throttle.core 2": {"counters": {"throttle.core": [1, 3]}},
-    "governor: governor was performance, then powersave (block 2)": {
-        "gauges": {"governor": ["performance", "powersave"]}
-    },
-    "frequency: 800 to 3600 MHz (block 2)": {"gauges": {"mhz": [[800, 3600], [3600, 3600]]}},
     "eth1.ethtool rx_pause 4": {"counters": {"eth1.ethtool rx_pause": [5, 9]}},
 }
 
@@ -316,9 +313,21 @@ def test_counters_are_summed_over_blocks_and_the_worst_is_named(tmp_path: Path) 
 def test_what_is_usual_is_no_disturbance(tmp_path: Path) -> None:
     small = cpus(82, 1, 80)
     small["cpu"]["softirq"] = [0, 90]
-    steady = {"mhz": [[3500, 3600], [3550, 3600]], "governor": ["performance"] * 2}
-    entries = [entry(0, **small), entry(1, gauges=steady | {"load": [0.1, 3.0]})]
-    assert written(tmp_path, entries) == []
+    of_all = {"eth1.rx_bytes": [5, 10**9], "eth1.tx_bytes": [5, 9]}
+    assert written(tmp_path, [entry(0, **small), entry(1, counters=of_all)]) == []
+
+
+@pytest.mark.parametrize(("share", "seconds"), [(1.05, 9), (0.7, 9), (0, 9), (0, 1)])
+def test_data_that_were_not_seen_are_told(tmp_path: Path, share: float, seconds: int) -> None:
+    folder = Synth(pairs=("snd>rcv",), runs=5).write(tmp_path / "r")
+    records = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
+    moved = sum(sum(r["sender"]["flow"]["bytes"][1]) for r in records)
+    counters = {"eth1.tx_bytes": [7, 7 + int(moved * share)]}
+    line = json.dumps(entry(0, counters=counters, ns=[0, seconds * 10**9])) + "\n"
+    (folder / "samples" / "noise.jsonl").write_text(line)
+    cautions = [c for c in Source.of(folder).cautions if c.kind == "other_way"]
+    assert [c.where for c in cautions] == [("snd",)] * (share < 0.75 and seconds > 5)
+    assert all(c.evidence.endswith(f" GB, of which eth1 saw {share:.0%}") for c in cautions)
 
 
 def test_what_is_of_a_kernel_concerns_all_its_hosts(tmp_path: Path) -> None:

@@ -122,10 +122,6 @@ def workers(here: Lab) -> list[int]:
     return [pid for host in here.hosts.values() for pid in processes(host, "worker-")]
 
 
-def are_gone(here: Lab) -> bool:
-    return not workers(here)
-
-
 def kill(*pids: int) -> None:
     """All at the same instant: none of them runs on while the next is being killed."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -153,7 +149,7 @@ def watched() -> Iterator[Callable[[Lab], None]]:
     yield watch
     for here, before in labs.values():
         back(here, before)
-        wait_for(partial(are_gone, here))
+        wait_for(partial(lambda lab: not workers(lab), here))
 
 
 def head(here: Lab, name: str, block: dict[str, Any] | None = None) -> str:

@@ -204,8 +204,9 @@ def test_the_command_lines_of_iperf3() -> None:
         (((1,), ()), True, server),
         (((0, 2), (1,)), False, server),
     ):
-        lines = iperf3.commands(transfer, Place("10.0.0.2", 5000, *pins))
+        lines = iperf3.commands(transfer, Place("10.0.0.2", 5000, *pins, "10.0.0.1"))
         assert ("-A" in lines.client, lines.server) == (client, pinned)
+        assert "-B 10.0.0.1" in " ".join(lines.client)
     assert not lines.pinned
 
 

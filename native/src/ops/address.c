@@ -17,10 +17,10 @@ struct address {
 	char interface[IFNAMSIZ]; /* of an address such as fe80::1%eth1, or "" */
 };
 
-static int parse(const struct nb_target *target, size_t word, struct address *address,
-		 const char *operation, struct nb_error *error)
+static int parse(const struct nb_target *target, struct address *address, const char *operation,
+		 struct nb_error *error)
 {
-	const char *text = nb_target_word(target, word), *zone = strchr(text, '%');
+	const char *text = nb_target_word(target, 0), *zone = strchr(text, '%');
 	char plain[INET6_ADDRSTRLEN] = "";
 	size_t length = zone ? (size_t)(zone - text) : strlen(text);
 
@@ -52,7 +52,7 @@ static int get_interface(const struct nb_target *target, FILE *text, struct nb_e
 	const void *attributes, *bytes;
 	char name[IFNAMSIZ];
 	size_t at = 0, length, size;
-	int status = parse(target, 0, &address, "interface", error);
+	int status = parse(target, &address, "interface", error);
 
 	if (status)
 		return status;
@@ -96,10 +96,9 @@ static void add_route(FILE *text, int family, const void *attributes, size_t len
 }
 
 static int ask_route(struct nb_netlink *netlink, const struct address *address,
-		     const struct address *from, struct nb_error *error)
+		     struct nb_error *error)
 {
 	struct rtmsg route = { .rtm_family = (unsigned char)address->family,
-			       .rtm_src_len = (unsigned char)(from->length * 8),
 			       .rtm_dst_len = (unsigned char)(address->length * 8) };
 	int index = 0;
 
@@ -110,7 +109,6 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 	}
 	nb_netlink_begin(netlink, RTM_GETROUTE, 0, &route, sizeof(route));
 	nb_netlink_put(netlink, RTA_DST, address->bytes, address->length);
-	nb_netlink_put(netlink, RTA_SRC, from->bytes, from->length);
 	if (index)
 		nb_netlink_put(netlink, RTA_OIF, &index, sizeof(index));
 	if (!nb_netlink_ask(netlink))
@@ -118,22 +116,20 @@ static int ask_route(struct nb_netlink *netlink, const struct address *address,
 	return nb_fail_errno(
 		error, "route",
 		"see `ip route get` there, and correct the address or the host's routes",
-		"there is no route to %s from %s", address->text, from->text);
+		"there is no route to %s", address->text);
 }
 
 static int get_route(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	struct nb_netlink netlink = { 0 };
-	struct address address, from;
+	struct address address;
 	struct rtmsg route;
 	const void *attributes;
 	size_t at = 0, length;
-	int status = parse(target, 0, &address, "route", error);
+	int status = parse(target, &address, "route", error);
 
 	if (!status)
-		status = parse(target, 1, &from, "route", error);
-	if (!status)
-		status = ask_route(&netlink, &address, &from, error);
+		status = ask_route(&netlink, &address, error);
 	if (!status && nb_netlink_next(&netlink, &at, RTM_NEWROUTE, &route, sizeof(route),
 				       &attributes, &length))
 		add_route(text, address.family, attributes, length);
@@ -150,7 +146,7 @@ const struct nb_op nb_op_interface = {
 
 const struct nb_op nb_op_route = {
 	.name = "route",
-	.about = "the way to an IP address from another: interface, gateway",
-	.words = 2,
+	.about = "the way to an IP address: interface, gateway",
+	.words = 1,
 	.get = get_route,
 };

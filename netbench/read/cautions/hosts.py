@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+
+import numpy as np
 
 from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
+from netbench.read.counters import edges_of
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
+from netbench.read.stack import Runs
 from netbench.stats.by_boot import KERNEL
 
+SECONDS, SEEN, WAYS = 5, 0.75, {"tx_bytes": "sent", "rx_bytes": "received"}
 VARYING = ("boot_id", "uptime", "load", "temperature", "memory_free", "time")  # by nature
 
 
@@ -29,13 +35,35 @@ def left_changed(evidence: Evidence) -> Cautions:
         )
 
 
-@caution(208, remedy="write the other as its `interface:`, or correct the route")
+def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], float]]:
+    if runs.record.status == "ok":
+        for side, way in ((runs.record.sender, "tx_bytes"), (runs.record.receiver, "rx_bytes")):
+            if side:
+                _, moved = edges_of(side, "flow", "bytes")
+                yield (side.host, way), float(np.nansum(np.asarray(moved, dtype=float)))
+
+
+@caution(
+    208,
+    remedy="write the one that carries them as its `interface:` (a host with several is named once"
+    " for each), or correct routes and ARP (arp_ignore)",
+    observe=_bytes,
+)
 def other_way(evidence: Evidence) -> Cautions:
-    """Data leave a host by another interface than that of its address, which settings are of."""
-    for host, entries in evidence.result.hosts.items():
-        by, of = (str(entries[-1].known.get(name, "")) for name in ("route", "interface"))
-        if by and of and by.split()[0] != of:
-            yield Caution(f"Data leave {host} by {by}, and its settings are of {of}.", (host,))
+    """Of what a host sent, or received, its data interface, which settings are of, saw less than
+    three quarters, over 5 s of blocks and more.
+    """
+    for (host, way), parts in evidence.saw.items():
+        blocks = [entry for entry in evidence.result.noise if entry.host == host]
+        every = [each for block in blocks for each in block.counters.items()]
+        found = [(name, edges) for name, edges in every if name.endswith(f".{way}")]
+        moved, seen = sum(parts), sum(after - before for _, (before, after) in found)
+        long = sum(each.ns[1] - each.ns[0] for each in blocks) > SECONDS * 1e9
+        if long and seen < SEEN * moved and len(found) == len(blocks):
+            name = found[0][0].removesuffix(f".{way}")
+            told = f"it {WAYS[way]} {moved / 1e9:.3g} GB, of which {name} saw {seen / moved:.0%}"
+            what = f"Not all data of {host} go by {name}, which its settings are of."
+            yield Caution(what, (host,), told)
 
 
 @caution(110, kinds=("facts",), remedy="keep these facts equal, or sweep what changes them")

@@ -55,8 +55,6 @@ def _moved(name: str, by_block: Mapping[int, Sign]) -> str:
     """A counter over its blocks: `rx_dropped 120, most in block 4 (80)`."""
     worst = max(by_block, key=lambda block: by_block[block].amount)
     sign = by_block[worst]
-    if sign.words:
-        return f"{name}: {sign.words} (block {worst})"
     if sign.kind in ("load", "steal"):
         return f"{in_words(sign)} in block {worst}" + (", the most" if len(by_block) > 1 else "")
     total = sum(one.amount for one in by_block.values())

@@ -184,12 +184,10 @@ def test_hosts_that_differ_are_named(tmp_path: Path) -> None:
     folder = Synth(pairs=TWO, boots=2).write(tmp_path / "r")
     facts = json.loads((folder / "facts.json").read_text())
     facts["hosts"]["snd"][0]["facts"]["kernel"] = "6.18.0"
-    facts["hosts"]["snd"][-1]["facts"] |= {"route": "v0 via 10.0.0.1", "interface": "v2"}
     (folder / "facts.json").write_text(json.dumps(facts))
-    caution = (cautions := found(folder))["facts"]
+    caution = found(folder)["facts"]
     assert ("are excluded" in caution.what, "snd" in caution.where) == (True, True)
     assert "snd: kernel was 6.18.0" in caution.evidence
-    assert "Data leave snd by v0 via 10.0.0.1" in cautions["other_way"].what
 
 
 def worded(record: Record) -> Record:

@@ -329,13 +329,13 @@ def test_html_is_one_file(case: Any) -> None:
 
 if __name__ == "__main__":
     if not sys.argv[1:]:
-        from tests.unit.report.test_letter import LETTERS, lines_of
+        from tests.unit.report.test_letter import LETTERS, build, letter
 
         shutil.rmtree(EXPECTED, ignore_errors=True)
         EXPECTED.mkdir()
         for name, make in LETTERS.items():
             with tempfile.TemporaryDirectory() as folder:
-                told = "\n".join(lines_of(make, Path(folder) / "r"))
+                told = letter.render(build(make.write(Path(folder) / "r")))
             (EXPECTED / f"letter, {name}.txt").write_text(f"{told}\n", encoding="utf-8")
     for name in sys.argv[1:] or CASES:
         write, keys = CASES[name]
