@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,24 +14,27 @@ static const uint64_t HANDSHAKE_NS = 2000000000, SOON_NS = 100000000; /* of its 
 
 int nb_bind_in_range(int fd, const struct nb_job *job, struct nb_error *error)
 {
-	union nb_address address;
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* binds and listens at a time */
+	unsigned long long low = job->port_low, port = low;
+	union nb_address at;
+	int failed;
 
 	/* Earlier runs leave connections in TIME-WAIT. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-	for (uint64_t port = job->port_low; port <= job->port_high; port++) {
-		socklen_t length = nb_address_parse(&address, job->address, port);
-
-		if (!bind(fd, &address.any, length) && !listen(fd, NB_STREAMS_MAX))
-			return 0;
-		if (errno != EADDRINUSE)
-			return nb_fail_errno(error, "listen", "check the receiver's data address",
-					     "%s port %llu", job->address,
-					     (unsigned long long)port);
-	}
-	return nb_fail_errno(error, "listen",
-			     "widen the range (port: 5000-5100) or stop what holds these ports",
-			     "%s: every port from %llu to %llu is taken", job->address,
-			     (unsigned long long)job->port_low, (unsigned long long)job->port_high);
+	pthread_mutex_lock(&one);
+	do
+		failed = bind(fd, &at.any, nb_address_parse(&at, job->address, port)) ||
+			 listen(fd, NB_STREAMS_MAX);
+	while (failed && errno == EADDRINUSE && port++ < job->port_high);
+	pthread_mutex_unlock(&one);
+	if (failed && errno == EADDRINUSE)
+		return nb_fail_errno(
+			error, "listen",
+			"widen the range (port: 5000-5100) or stop what holds these ports",
+			"%s: every port from %llu to %llu is taken", job->address, low, --port);
+	return !failed ? 0
+		       : nb_fail_errno(error, "listen", "check the receiver's data address",
+				       "%s port %llu", job->address, port);
 }
 
 int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, struct nb_error *error)

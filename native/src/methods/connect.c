@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Transactions over a connection each: connect, request, response, close (crr), or connect and
- * close (cc). They lead to a port that the receiver tells over the connection that stays, and are
- * taken from the sender's address alone. The receiver closes first: else the sender's ports would
- * wait for a minute before they are free (TIME-WAIT, RFC 9293).
- */
+ * close (cc), to a port that the receiver tells over the connection that stays. The receiver closes
+ * first: else the sender's ports would wait for a minute (TIME-WAIT, RFC 9293). */
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -221,8 +219,7 @@ static int begin_server(struct nb_flow *flow)
 	return 0;
 }
 
-/* The next connection from the sender; -1: the stream has ended, or failed. While none comes, the
- * connection that stays is looked at. */
+/* The next connection from the sender; -1: the connection that stays has ended, or it failed. */
 static int accept_next(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
