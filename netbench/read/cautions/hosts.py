@@ -50,8 +50,8 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], float]]:
     observe=_bytes,
 )
 def other_way(evidence: Evidence) -> Cautions:
-    """Of what a host sent, or received, its data interface, which settings are of, saw less than
-    three quarters, over 5 s of blocks and more.
+    """A host's data interface, which settings are made on, saw less than three quarters of what
+    the host sent, or received, in blocks that took more than 5 s together.
     """
     for (host, way), parts in evidence.saw.items():
         blocks = [entry for entry in evidence.result.noise if entry.host == host]
@@ -62,7 +62,7 @@ def other_way(evidence: Evidence) -> Cautions:
         if long and seen < SEEN * moved and len(found) == len(blocks):
             name = found[0][0].removesuffix(f".{way}")
             told = f"it {WAYS[way]} {moved / 1e9:.3g} GB, of which {name} saw {seen / moved:.0%}"
-            what = f"Not all data of {host} go by {name}, which its settings are of."
+            what = f"Not all data of {host} go by {name}, which settings are made on."
             yield Caution(what, (host,), told)
 
 
