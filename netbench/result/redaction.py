@@ -131,6 +131,9 @@ class Redaction:
             )
             for k, v in value.items()
         }
+        lost = "lost: " if str(found.get("reason")).startswith("lost: ") else ""
+        if lost or found.get("status") == "interrupted":  # SSH's own words may have any form
+            found["reason"] = lost + REDACTED
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:

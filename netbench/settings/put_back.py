@@ -161,6 +161,7 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
     now = _reads(worker, change)
     if left is None or now == left:
         return "undone by its worker"
+    _check_name(worker, change)
     if change.look:  # it is undone again
         what = f"{change} reads {now!r}, and read {left!r} once it was undone"
         raise EngineError(0, 0, "restore", what, "look at it")
@@ -176,9 +177,10 @@ def _put_back(
     """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
-    if change.interface in gone:
+    if change.interface not in gone:
+        _check_name(worker, change)
+    elif change.op != OP:  # which holds what moved along with it
         return gone_with(change.interface)
-    _check_name(worker, change)
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
     if now is not None and not _is_as_set(change, now):  # it is not there any more

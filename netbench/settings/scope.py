@@ -264,7 +264,8 @@ class HostSettings:
         only = ("only", along)
         before = worker.operate(neighbours.OP, only)[0] if along else ""
         if along:
-            self._journal(self._change(Operation(neighbours.OP, only), key, before), scope)
+            beside = Operation(neighbours.OP, only)
+            self._journal(self._change(beside, key, before, operation), scope)
             scope_along = self._held[scope].changes[-1].number
             worker.operate(neighbours.OP, only, hold=True, scope=scope_along)
         change = self._change(operation, key)
@@ -303,7 +304,7 @@ class HostSettings:
         moved: Moves = {}
         if text:
             before = parse(text)
-            trial = [self._change(Operation(neighbours.OP, target), key, text)]
+            trial = [self._change(Operation(neighbours.OP, target), key, text, operation)]
             trial.append(self._change(operation, key))
             for change in trial:
                 self._journal(change, scope)
@@ -343,8 +344,16 @@ class HostSettings:
             raise ValueError(f"it cannot be put back: it reads {now!r} after a trial")
         self._write(Restored(tuple(change.number for change in trial), self.place.host))
 
-    def _change(self, operation: Operation, key: str, before: str | None = None) -> Change:
-        """An entry of the journal, with what its target reads now where that is not given."""
+    def _change(
+        self,
+        operation: Operation,
+        key: str,
+        before: str | None = None,
+        beside: Operation | None = None,
+    ) -> Change:
+        """An entry of the journal, with what its target reads now where that is not given.
+        `beside`: what it is held for, whose interface it has.
+        """
         if before is None:
             readable = operation.look or not operation.undo
             source = (operation.op, *(operation.look or operation.target))
@@ -363,7 +372,7 @@ class HostSettings:
             look=tuple(operation.look) if operation.undo else (),
             interface=""
             if operation.undo
-            else self.place.read("index", operation.target[0]).strip(),
+            else self.place.read("index", (beside or operation).target[0]).strip(),
         )
 
     def _journal(self, change: Change, scope: int) -> None:

@@ -26,6 +26,7 @@ from tests.support.unfinished import outstanding
 pytestmark = [pytest.mark.root, pytest.mark.netns, pytest.mark.usefixtures("whole_kernel", "v0")]
 
 IPV4 = Path("/proc/sys/net/ipv4")
+IPV6_MTU = Path("/proc/sys/net/ipv6/conf/v0/mtu")
 FILE, SACK = IPV4 / "conf/v0/rp_filter", IPV4 / "tcp_sack"
 FILTER = "sysctl.net.ipv4.conf.v0.rp_filter"
 LEVELS = {
@@ -114,24 +115,30 @@ def test_what_an_interface_held_is_gone_with_it(
         assert (seen(), SACK.read_text()) == (before, "1\n")
 
 
-def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left() -> None:
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left(is_asked: bool) -> None:
+    """Nor what moved along: none of it is put back before its interface has its name again."""
+    before = (*seen(), IPV6_MTU.read_text())
     with holding("v0") as (held, worker, journal):
-        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
+        held.hold(parsed([{}, {"mtu": "1400", "sg": "off"}, {}]))
         rename("v0", "w0")
         make("w1")
         out("ip", "link", "set", "v0", "mtu", "1350")
-        before = seen()
-        with pytest.raises(EngineError, match="its interface is called w0 now"):
-            worker.undo()
+        out("ethtool", "-K", "v0", "tso", "off", "gso", "off")
+        others = (*seen(), IPV6_MTU.read_text())
+        if is_asked:
+            with pytest.raises(EngineError, match="its interface is called w0 now"):
+                worker.undo()
         dies(held, worker, journal)
         with pytest.raises(EngineError, match=r"the interface \d+ v0 is \d+ w0 now"):
             by_journal(journal, outstanding(journal, "here"))
-        assert seen() == before
-        out("ip", "link", "delete", "v0")
+        assert (*seen(), IPV6_MTU.read_text()) == others
+        goes()
         rename("w0", "v0")
         lines = by_journal(journal, outstanding(journal, "here"))
-        assert lines[0] == "mtu (link v0 mtu): put back"
-        assert "mtu 1500" in out("ip", "link", "show", "v0")
+        assert lines[0] == "sg (features v0): put back"
+        assert (*seen(), IPV6_MTU.read_text()) == before
+        assert outstanding(journal, "here") == []
 
 
 def test_one_named_like_a_word_of_paths_takes_nothing_else_along() -> None:

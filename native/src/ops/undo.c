@@ -376,6 +376,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 			break;
 		*stack = entry->before;
 		gone = find_link(entry, &entry->failed);
+		if (gone < 0 && is_beside(entry->before)) /* it waits for the same name */
+			entry->before->index = entry->index;
 		/* Another that has its name by now did not move along. */
 		changed = gone && nb_link_index(entry->target.words) ? NULL : arm(entry);
 		status = gone < 0 ? gone : gone ? 0 : undo_one(entry, client, &entry->failed);

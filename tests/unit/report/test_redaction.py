@@ -32,7 +32,10 @@ FORMS = (("--letter",), ("--ktap",), ("--json",), ("--full",), ())
 
 
 def spoilt(record: Record) -> Record:
-    """A run that failed, with a reason as a host may give it."""
+    """Runs that failed, with reasons as a host may give them."""
+    if record["run"] in (6, 7):
+        status, how = {6: ("failed", "lost: "), 7: ("interrupted", "")}[record["run"]]
+        return failed(record, status, f"{how}Could not resolve hostname carol")
     if record["run"] != 5:
         return record
     return failed(
