@@ -177,10 +177,9 @@ def _put_back(
     """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
-    if change.interface not in gone:
-        _check_name(worker, change)
-    elif change.op != OP:  # which holds what moved along with it
+    if change.interface in gone and change.op != OP:  # which holds what moved along with it
         return gone_with(change.interface)
+    _check_name(worker, change, gone)
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
     if now is not None and not _is_as_set(change, now):  # it is not there any more
@@ -209,10 +208,10 @@ def _put_back(
     raise EngineError(0, 0, "restore", what, "restore it by hand")
 
 
-def _check_name(worker: Worker, change: Change) -> None:
+def _check_name(worker: Worker, change: Change, gone: Collection[str] = ()) -> None:
     """Errors: EngineError where its interface has another name, as another may have that."""
     called = change.interface and worker.operate("index", change.interface)[0].strip()
-    if called != change.interface:
+    if called != change.interface not in gone:
         what = f"{change}: the interface {change.interface} is {called} now"
         raise EngineError(0, 0, "restore", what, "give it its name back, then `restore`")
 
