@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from netbench.base.units import count, format_duration
+from netbench.base.units import count, format_duration, listed
 from netbench.cli.output import fold, say, say_json
 from netbench.cli.verb import add_campaign, add_json, load_campaign
 
@@ -38,10 +38,10 @@ def text(plan: Plan) -> str:
 def _lines(plan: Plan) -> Iterator[str]:
     """The plan in words: cells, order, time."""
     campaign = plan.campaign
-    pairs = _first(f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs)
+    pairs = [f"{pair.sender} to {pair.receiver}" for pair in campaign.pairs]
     least, most = plan.seconds()
     yield f"{campaign.name}: {campaign.about}" if campaign.about else campaign.name
-    yield f"pairs: {pairs}"
+    yield f"pairs: {listed(pairs, PAIRS_SHOWN, ', ')}"
     if len(campaign.pairs) > 1:
         yield from _rounds(plan)
     yield ""
@@ -74,20 +74,13 @@ def _rounds(plan: Plan) -> Iterator[str]:
         f" once on every pair: {once}"
     )
     for number, pairs in enumerate(shown, 1):
-        yield f"  round {number}: {_first(pair.name for pair in pairs)}"
+        yield f"  round {number}: {listed([pair.name for pair in pairs], PAIRS_SHOWN, ', ')}"
     if len(rounds) > len(shown):
         yield f"  and {len(rounds) - len(shown)} more"
     if plan.campaign.overlap == "round":
         remote = [host for host in plan.campaign.hosts.values() if not host.local]
         if remote and plan.campaign.lab is None and widest > 1:
             yield "  more rounds, if hosts turn out to share a kernel"
-
-
-def _first(words: Iterable[str]) -> str:
-    """Words in a line; of many, the first."""
-    told = list(words)
-    more = f" and {len(told) - PAIRS_SHOWN} more" if len(told) > PAIRS_SHOWN else ""
-    return ", ".join(told[:PAIRS_SHOWN]) + more
 
 
 def _first_block(plan: Plan) -> Iterator[str]:
@@ -126,9 +119,8 @@ def _boots(plan: Plan) -> Iterator[str]:
     )
     yield told
     if any(kernels):
-        shown = ", ".join(boot.kernel or "its own" for boot in boots[:BOOTS_SHOWN])
-        more = f" and {len(boots) - BOOTS_SHOWN} more" if len(boots) > BOOTS_SHOWN else ""
-        yield f"in this order: {shown}{more}; order from seed {plan.campaign.seed}"
+        shown = listed([boot.kernel or "its own" for boot in boots], BOOTS_SHOWN, ", ")
+        yield f"in this order: {shown}; order from seed {plan.campaign.seed}"
     if warning:
         yield f"WARNING: {warning}"
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from netbench.base.units import listed
 from netbench.facts.comparison import same, shortened
 from netbench.facts.registry import BY_NAME
 from netbench.read.result import Result
@@ -80,8 +81,7 @@ def _features(value: str, usual: str) -> str:
     for state, other in (("off", "on"), ("on", "off")):
         names = [n for n in here if here[n] == state and there.get(n) == other]
         if names:
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            parts.append(f"{', '.join(names[:NAMED])}{more} {state}")
+            parts.append(f"{listed(names, NAMED, ', ')} {state}")
     what = "; ".join(parts) or "others than those of nearly all"
     return f"its fact `features` differs ({what})"
 

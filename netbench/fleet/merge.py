@@ -15,6 +15,7 @@ from pathlib import Path
 from netbench.base.errors import RequestError
 from netbench.base.names import shell_word
 from netbench.base.opening import write_new
+from netbench.base.units import listed
 from netbench.fleet.merged_files import facts, keep, write_logs, write_profiles, write_runs
 from netbench.fleet.part_result import PartResult, Places, refuse_others
 from netbench.fleet.parts import split
@@ -101,8 +102,8 @@ def _missing(parts: Sequence[PartResult]) -> list[MergedPart]:
 def _holes(parts: Sequence[PartResult], missing: Sequence[MergedPart], name: str) -> list[str]:
     """What is missing, and how to get it."""
     holes = [
-        f"part {part.number}/{part.of} is missing ({_few(part.pairs)}): `run C --part"
-        f" {part.number}/{part.of}` of the campaign {name}, then merge all parts again"
+        f"part {part.number}/{part.of} is missing ({listed(part.pairs, 3, ', ')}): `run C"
+        f" --part {part.number}/{part.of}` of the campaign {name}, then merge all parts again"
         for part in missing
     ]
     for part in parts:
@@ -137,7 +138,3 @@ def _ended(each: Sequence[str], is_missing: bool) -> Why | None:
     """How the campaign ended: as the part that got least far; None where one may still run."""
     whys = {*each, *(["interrupted"] if is_missing else [])}
     return None if "" in whys else next(why for why in _WORST if why in whys)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -36,7 +36,7 @@ from netbench.result.profile_files import (
     read_profile_runs,
 )
 from netbench.stats import special
-from netbench.stats.intervals import Interval, Numbers, t_quantile, welch_error
+from netbench.stats.intervals import Interval, t_quantile, welch_error
 
 GIB = 1 << 30
 TRANSFERS = ("sender", "receiver", "swapper")
@@ -256,7 +256,10 @@ def difference(
 
     def change(name: str, *costs: Sequence[float]) -> Change:
         (a, b), profiles = (np.asarray(each, dtype=float) for each in costs), (before, after)
-        counted = sum(_variance(*each) for each in zip(profiles, (a, b), strict=True))
+        counted = sum(  # numbers of samples times what one stands for
+            float(costs @ [run.sample for run in profile.runs]) / len(costs) ** 2
+            for profile, costs in zip(profiles, (a, b), strict=True)
+        )
         half, moved = normal * math.sqrt(counted), float(b.mean() - a.mean())
         n = min(len(a), len(b))
         if n > 1:
@@ -278,8 +281,3 @@ def difference(
         changes(before.functions, after.functions),
         changes(before.layers, after.layers),
     )
-
-
-def _variance(profile: CellProfile, costs: Numbers) -> float:
-    """Of the mean of costs, which are numbers of samples times what one stands for."""
-    return float(costs @ [run.sample for run in profile.runs]) / len(costs) ** 2

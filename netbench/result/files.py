@@ -16,7 +16,7 @@ from netbench.base.json_lines import JsonLines, read_whole
 from netbench.facts.cpu import NOT_EMULATED
 from netbench.result import codec
 from netbench.result.codec import SCHEMA, Expected, Integer, IntegerPair, JsonObject, Scalar
-from netbench.result.record import FactorName, Factors, Line, PairName
+from netbench.result.record import FactorName, Factors, Line, PairName, Time
 
 NOISE = "samples/noise.jsonl"
 CAMPAIGN_FILES = ("campaign.yaml", "plan.json")
@@ -236,7 +236,7 @@ class FactsFile(JsonObject):
 class NoiseEntry(JsonObject):
     """What was read around a block on one host, before and after it: a line of noise.jsonl."""
 
-    time: Annotated[str, "when it was written: UTC in ISO 8601"]
+    time: Annotated[Time, "when it was written: UTC in ISO 8601"]
     block: Annotated[Integer, "the block"]
     host: Annotated[str, "the host"]
     ns: Annotated[IntegerPair, "CLOCK_MONOTONIC of the controller"]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from netbench.base.errors import EngineError
-from netbench.base.json_lines import to_line
+from netbench.base.json_lines import now, to_line
 from netbench.model import Campaign
 from netbench.read.noise_labels import KINDS, in_words, signs
 from netbench.result.files import HostEntry, parse_noise
@@ -59,7 +59,7 @@ def _noise(
     with NoiseMonitor(campaign, pool, kept.append).around(0):
         time.sleep(seconds)
     for one in kept:
-        noise = parse_noise(to_line({"time": "", **one}), "noise")
+        noise = parse_noise(to_line({"time": now(), **one}), "noise")
         for sign in signs(noise, entries[noise.host].clock_ticks):
             if sign.kind in LOOKED_FOR:
                 what, remedy = KINDS[sign.kind]

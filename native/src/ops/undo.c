@@ -174,7 +174,6 @@ static int restore(const struct nb_undo_entry *entry, const struct nb_client *cl
 		   char **now, struct nb_error *error)
 {
 	const struct nb_op *op = entry->op;
-	int status;
 
 	if (op->keep)
 		return entry->armed ? write_back(entry, client, error) : 0;
@@ -184,11 +183,7 @@ static int restore(const struct nb_undo_entry *entry, const struct nb_client *cl
 		*was = NULL;
 		return 0;
 	}
-	status = write_back(entry, client, error);
-	if (status)
-		return status;
-	*now = nb_op_read(op, &entry->target, error);
-	if (!*now)
+	if (write_back(entry, client, error) || !(*now = nb_op_read(op, &entry->target, error)))
 		return -(int)error->code;
 	return strcmp(*now, entry->value) != 0 ? fail_difference(entry, *now, error) : 0;
 }

@@ -109,7 +109,8 @@ def _entries(text: str) -> Iterator[tuple[str, str, str]]:
         elif (kernel := _LINUX.match(line)) and path:
             yield ">".join(name for _, name in path), kernel[1], kernel[2]
         if not line.lstrip().startswith("#"):
-            depth += _braces(line)
+            bare = re.sub(r"""'[^']*'|"[^"]*"|\$\{[^{}]*\}""", "", line)
+            depth += bare.count("{") - bare.count("}")
         while path and depth <= path[-1][0]:
             path.pop()
 
@@ -117,8 +118,3 @@ def _entries(text: str) -> Iterator[tuple[str, str, str]]:
 def _name(names: Sequence[str]) -> str:
     """The id of an entry, or its title where GRUB would take the id for a number."""
     return next((name for name in names if not name[:1].isdigit()), names[0])
-
-
-def _braces(line: str) -> int:
-    bare = re.sub(r"""'[^']*'|"[^"]*"|\$\{[^{}]*\}""", "", line)
-    return bare.count("{") - bare.count("}")

@@ -74,15 +74,11 @@ def counters(source: Source) -> dict[tuple[str, str, str], _Counter]:
             row.total += counted.total
             whole = [meaning.part_of] if meaning.part_of in meanings else []
             if name == "copied_bytes":
-                whole = [name, *(n for n, m in meanings.items() if _is_spared(n, m))]
+                moved = (n for n, m in meanings.items() if MUST_MOVE in m.flags)
+                whole = [name, *(n for n in moved if n.endswith("_bytes"))]  # without a copy
             row.whole += sum(proofs[cell, pair, side, each].total for each in whole)
             row.per_run.append(counted.total / counted.runs)
     return rows
-
-
-def _is_spared(name: str, meaning: Proof) -> bool:
-    """Whether a counter is of bytes that a method moved without a copy."""
-    return name.endswith("_bytes") and MUST_MOVE in meaning.flags
 
 
 def _meanings(source: Source) -> Iterator[tuple[tuple[str, str, str], Mapping[str, Proof]]]:

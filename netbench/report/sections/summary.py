@@ -46,8 +46,9 @@ def summary(source: Source) -> Section:
         answers = tuple(map(Finding, source.add_on.of_fleets(source)))
     else:
         answers = tuple(_compared(source) if source.comparisons else _overview(source))
-    for more in (knees, _others, _profiled):
-        told = tuple(map(Finding, more(source)))
+    profiled = (f"By profile, {change_sentence(source, d)}" for d in source.profile_differences)
+    for more in (knees(source), _others(source), profiled):
+        told = tuple(map(Finding, more))
         answers += told if len(told) <= SENTENCES else ()
     if answers:
         blocks.append(Findings(tuple(each.sentence for each in answers), True, answers))
@@ -191,12 +192,6 @@ def _finding(
     told = f"{' to '.join(number(each.mean) for each in known if each)} {unit}, n {first.n}"
     place = ", ".join(filter(None, (where(first, source.several, source.apart), told.strip())))
     return replace(found, head=in_short_of(first, family), of=of, place=place)
-
-
-def _profiled(source: Source) -> Iterator[str]:
-    """What the profiles say of the comparison: one sentence each."""
-    for difference in source.profile_differences:
-        yield f"By profile, {change_sentence(source, difference)}"
 
 
 def _overview(source: Source) -> Iterator[Finding]:

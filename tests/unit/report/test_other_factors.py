@@ -64,7 +64,7 @@ def test_a_busy_host_gives_no_verdict_by_its_meters(
 
     folder = Synth(FACTORS, compare=COMPARE, edit=asking).write(tmp_path / "r")
     entry = {
-        "time": "",
+        "time": "2026-03-01T13:00:00Z",
         "host": "here",
         "ns": [0, 10**9],
         "counters": {},
