@@ -332,8 +332,9 @@ def test_data_that_were_not_seen_are_told(tmp_path: Path, share: float, seconds:
     assert len(known) < len(records)
     moved = sum(sum(r["sender"]["flow"]["bytes"][1]) for r in known)
     read = {"time": f"{end.isoformat()[:26]}Z", "ns": [0, seconds * 10**9]}
+    anew = entry(0, counters={"eth1.tx_bytes": [10**15, 0]})
     line = entry(0, counters={"eth1.tx_bytes": [7, 7 + int(moved * share)]}, **read)
-    (folder / "samples" / "noise.jsonl").write_text(json.dumps(line) + "\n")
+    (folder / "samples" / "noise.jsonl").write_text(f"{json.dumps(anew)}\n{json.dumps(line)}\n")
     cautions = [c for c in Source.of(folder).cautions if c.kind == "other_way"]
     is_told = share < {90: 0.95, 9: 1 - 2 / 9, 1: 0}[seconds]
     assert [c.where for c in cautions] == [("snd",)] * is_told

@@ -61,15 +61,16 @@ def other_way(evidence: Evidence) -> Cautions:
         end, took = datetime.fromisoformat(entry.time).timestamp(), entry.ns[1] - entry.ns[0]
         for name, (before, after) in entry.counters.items():
             link, _, way = name.rpartition(".")
-            blocks.setdefault((entry.host, way), []).append((link, end, took / 1e9, after - before))
+            if (seen := after - before) >= 0:  # else made anew
+                blocks.setdefault((entry.host, way), []).append((link, end, took / 1e9, seen))
     for host, way in evidence.saw.keys() & blocks.keys():
         (name, *_), *rows = zip(*sorted(blocks[host, way]), strict=True)
-        ends, took, seen = np.array(rows)
+        ends, took, each = np.array(rows)
         began, moved = np.hstack(evidence.saw[host, way])
         at = np.searchsorted(ends, began).clip(max=len(ends) - 1)
         # Of a block whose controller was killed nobody knows; a reading is written down later.
         there = (began <= ends[at]) & (began >= ends[at] - took[at] - WRITTEN)
-        sent, saw = float(np.nansum(moved[there])), float(seen.sum())
+        sent, saw = float(np.nansum(moved[there])), float(each.sum())
         if sent - saw > sent * max(MISSING, LATE / max(took.sum(), LATE)):
             told = f"it {WAYS[way]} {sent / 1e9:.3g} GB, of which {name} saw {saw / sent:.0%}"
             what = f"Not all data of {host} go by {name}, which settings are made on."
