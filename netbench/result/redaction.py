@@ -41,6 +41,8 @@ _KEY = re.compile(  # of SSH, and commands with hosts
     r"`[^`]*(?:\bssh|-W )[^`]*`?(?: printed: .*)?"
     r"|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:\S+"
 )
+# what SSH and tools have printed, in reasons, may have any form
+_OTHERS = re.compile(r"(^(?:lost: |boot: [^:]*: )|exit(?:ed with)? status \S+: ).*", re.S)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
@@ -131,9 +133,9 @@ class Redaction:
             )
             for k, v in value.items()
         }
-        lost = "lost: " if str(found.get("reason")).startswith("lost: ") else ""
-        if lost or found.get("status") == "interrupted":  # SSH's own words may have any form
-            found["reason"] = lost + REDACTED
+        if isinstance(why := found.get("reason"), str):
+            is_cut = found.get("status") == "interrupted"
+            found["reason"] = REDACTED if is_cut else _OTHERS.sub(rf"\1{REDACTED}", why)
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:

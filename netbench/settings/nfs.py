@@ -59,7 +59,8 @@ class Nfs(Setting):
         for name in options.keys() & OURS:
             raise ValueError(f"options of nfs(5) other than {name}, which netbench sets itself")
         return ",".join(
-            name if value is None else f"{name}={_as_shown(name, value)}"
+            # as the kernel shows it
+            name if value is None else f"{name}={parse_size(value) if name in SIZES else value}"
             for name, value in options.items()
         )
 
@@ -143,11 +144,6 @@ class Nfs(Setting):
 
     def _is_exported(self, place: SettingContext) -> bool:
         return place.read("export", *self._export(place)).strip() == "exported"
-
-
-def _as_shown(name: str, value: str) -> str:
-    """An option's value as the kernel shows it. Errors: ValueError."""
-    return str(parse_size(value)) if name in SIZES else value
 
 
 def _options(level: str, sender: str, place: SettingContext) -> str:

@@ -37,6 +37,7 @@ SEARCHED = 32 * 1024  # characters at the end of an output that are searched
 LINE = 8 * 1024  # and of each line: many patterns take the square of it, and nothing else runs
 PLACEHOLDERS: Mapping[str, str] = {
     "address": "",  # the receiver's data address
+    "sender_address": "",
     "port": "",  # a TCP port of the run
     "seconds": "duration",
     "bytes": "`bytes`",
@@ -123,6 +124,7 @@ def _words(transfer: Transfer, place: Place) -> dict[str, str]:
     default = 1 if transfer.asks else ""
     return {
         "address": place.address or "address",
+        "sender_address": place.source or ("::" if ":" in place.address else "0.0.0.0"),
         "port": str(place.port),
         "seconds": seconds_of(transfer) if transfer.duration else "",
         "bytes": str(transfer.bytes or ""),

@@ -86,8 +86,7 @@ def test_requests_have_a_window_by_what_they_measure(
     assert (done.exit_code, cell.transfer.duration in pilot.LENGTHS) == (0, True)
 
 
-def white(rng: random.Random, at: float, seconds: float) -> float:
-    """Noise of each moment for itself: what a window averages."""
+def white(rng: random.Random, _: float, seconds: float) -> float:  # what a window averages
     return rng.gauss(0, 0.02 / math.sqrt(seconds))
 
 

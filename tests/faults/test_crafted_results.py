@@ -166,7 +166,6 @@ QUICK: Mapping[str, Craft] = {
     "pairs of others": text("plan.json", '"h1>h1"', '"h3>h1"'),
     "100,001 pairs": text("plan.json", '"h1>h1"', ",".join(f'"h1>h{n}"' for n in range(1, 100002))),
     "every run failed": text("records.jsonl", '"status":"ok"', '"status":"failed"'),
-    "a list of 500,000": text("campaign.yaml", r"\Z", f"zz: [{'x,' * 500_000}]\n"),
     "CPU time of a u64": text("records.jsonl", r'(steal":\[)[^]]*', rf"\g<1>0,{2**64 - 1}"),
     "CPUs of a u64": text(
         "records.jsonl", r'(pinned_cpus":\[)[^]]*', rf"\g<1>{2**64 - 1},{2**64 - 1}"
@@ -191,6 +190,7 @@ CRAFTED: Mapping[str, Craft] = {
         "profiles/runs.jsonl", FOLDED, '"file":"000001.system.folded/../../SECRET"'
     ),
     "an inventory is read": text("campaign.yaml", "{h1:", "{from: SECRET, h1:"),
+    "a list of 500,000": text("campaign.yaml", r"\Z", f"zz: [{'x,' * 500_000}]\n"),
     "a plan of lists": text("plan.json", ALL, "[" * 100_000),
     "a factor named throughput": renamed("throughput"),
     "no runs": planned("min", "0"),

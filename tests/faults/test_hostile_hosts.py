@@ -185,7 +185,6 @@ def test_each_behaviour_has_its_message() -> None:
 QUICK = (
     "hello of a huge length",
     "noise on standard error",
-    "edges without end",
     "samples without end",
     "a silence in words in a result",
     "a clock that jumps by days in a window",

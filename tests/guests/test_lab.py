@@ -16,8 +16,8 @@ import yaml
 from netbench import lab
 from netbench.base.errors import LabRefused
 from netbench.engine.worker import Worker
-from netbench.hosts.host_channel import Channel
 from netbench.lab import command, debian, sshd, state
+from netbench.lab.accelerator import TCG
 from netbench.lab.guest_console import await_login, console
 from netbench.lab.guest_kernel import kernel_for
 from netbench.lab.guests import boot
@@ -61,6 +61,17 @@ def test_each_guest_is_a_machine_of_its_own_on_the_first_kernel(made: Lab) -> No
     assert state.read(NAME) == made
 
 
+def test_guests_run_on_what_the_trial_chose(made: Lab) -> None:
+    chosen = made.accelerator
+    assert (chosen.name == TCG) == bool(chosen.why)
+    for host in made.hosts:
+        assert f"ACCELERATOR='{chosen.fact}'" in ssh(made, host, "cat", "/etc/netbench.guest")
+        cpu = ssh(made, host, "grep", "-m1", "model.name", "/proc/cpuinfo")
+        assert ("TCG" in cpu) == (chosen.name == TCG)
+        assert ssh(made, host, "nproc") == str(chosen.queues(list(made.hosts).index(host)))
+    assert state.read(NAME) == made
+
+
 def test_a_guest_has_an_ssh_server_and_a_shell_and_nothing_else(made: Lab) -> None:
     which = ssh_try(made, "snd", "which", "python3", "ethtool", "gcc", "perl", "apt-get")
     assert (which.returncode, which.stdout) == (1, "")
@@ -70,14 +81,11 @@ def test_a_guest_has_an_ssh_server_and_a_shell_and_nothing_else(made: Lab) -> No
     ssh(made, "snd", f"modprobe -a {modules} && modprobe -r {modules}")
 
 
-def channel_to(here: Lab, name: str) -> Channel:
-    host = here.hosts[name]
-    return open_channel(Host(name, host.ssh, host.address, host.interface, str(here.ssh_config)))
-
-
 @contextlib.contextmanager
 def worker_on(here: Lab, name: str, duty: str = "mover") -> Iterator[Worker]:
-    with contextlib.closing(channel_to(here, name)) as channel:
+    at = here.hosts[name]
+    host = Host(name, at.ssh, at.address, at.interface, str(here.ssh_config))
+    with contextlib.closing(open_channel(host)) as channel:
         process = channel.start_helper() if duty == "helper" else channel.start_mover()
         with contextlib.closing(Worker(process, name)) as worker:
             yield worker

@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -152,19 +151,6 @@ def test_one_named_like_a_word_of_paths_takes_nothing_else_along() -> None:
         by_journal(journal, outstanding(journal, "here"))
     assert own.read_text() == "1\n", "of lo, which moved along"
     own.write_text("0")
-
-
-def test_a_journal_that_tells_no_index_is_put_back_by_the_name() -> None:
-    with holding("v0") as (held, worker, journal):
-        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
-        dies(held, worker, journal)
-        old = [replace(change, interface="") for change in outstanding(journal, "here")]
-        goes()
-        with pytest.raises(EngineError, match="no interface 'v0' on this host"):
-            by_journal(journal, old)
-        make()
-        out("ip", "link", "set", "v0", "mtu", "1350")
-        assert by_journal(journal, old)[0] == "mtu (link v0 mtu): put back"
 
 
 def test_the_end_of_a_campaign_and_restore_say_so(tmp_path: Path) -> None:

@@ -123,7 +123,9 @@ def test_intervals_of_quantiles_hold_what_they_promise(
             noise = lfilter([1], [1, -correlation], noise)
         runs = np.exp(sd * chance.standard_normal((50, 2, 10)))
         found = 20_000 * np.exp(np.quantile(noise, share, axis=-1, method="median_unbiased") / 2)
-        numbers = bucketed(found * runs)
+        ns = found * runs  # each in the middle of its bucket
+        width = 2.0 ** np.maximum(0, np.floor(np.log2(ns)) - BITS)
+        numbers = np.floor(ns / width) * width + (width - 1) / 2
         truth = 20_000 * math.exp(norm.ppf(share) / 2 + sd**2 / 2)
         held[0] += (abs(numbers.mean(-1) - truth) < wide * numbers.std(-1, ddof=1)).mean() * 50
         ratio = np.log(numbers[:, 0] / numbers[:, 1])
@@ -132,9 +134,3 @@ def test_intervals_of_quantiles_hold_what_they_promise(
     assert (held / campaigns > 0.93).all()
     assert (held / campaigns < 0.965).all()
     assert held[1] / campaigns > (0.94 if name == "p99.9" else 0.945), "false verdicts"
-
-
-def bucketed(ns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """In the middle of its bucket each."""
-    width = 2.0 ** np.maximum(0, np.floor(np.log2(ns)) - BITS)
-    return np.asarray(np.floor(ns / width) * width + (width - 1) / 2)

@@ -143,15 +143,10 @@ def test_only_main_imports_the_command_line() -> None:
     assert users <= {"__main__", "cli"}
 
 
-def module_of(file: Path) -> str:
-    """`netbench.hosts.local` of netbench/hosts/local.py; a package's name of its __init__.py."""
-    parts = file.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 def import_graph(files: Iterable[Path]) -> dict[str, set[str]]:
     """Module -> the modules of `files` that it imports, also inside functions."""
-    by_module = {module_of(file): file for file in files}
+    names = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
+    by_module = {name.removesuffix(".__init__"): file for file, name in names.items()}
 
     def nearest(name: str) -> str:
         while name and name not in by_module:

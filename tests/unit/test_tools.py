@@ -133,7 +133,7 @@ def test_what_a_message_and_a_record_keep_of_megabytes_is_short() -> None:
 MINE = Tool(
     "mine",
     ("mine", "--to={address}:{port}", "{seconds}", "{chunk}", "{streams}", "{file}", "{other}"),
-    ("serve", "{port}", "{file}", "{receiver_cpu}"),
+    ("serve", "{port}", "{file}", "{receiver_cpu}", "{sender_address}"),
     captures=(("throughput", "(?P<rate>.*)"),),
 )
 
@@ -146,9 +146,9 @@ def test_placeholders_are_replaced_once() -> None:
     lines = adaptor_of(MINE).commands(cell, PLACE)
     assert lines.client[:5] == ("mine", "--to=10.0.0.2:5000", "0.5", "65536", "3")
     assert lines.client[5:] == ("/a {port}", "{other}")
-    assert lines.server == ("serve", "5000", "/out", "1")
-    several = replace(PLACE, receiver_cpus=(2, 4))
-    assert adaptor_of(MINE).commands(cell, several).server[-1] == "2,4", "as taskset(1) takes them"
+    assert lines.server == ("serve", "5000", "/out", "1", "0.0.0.0")
+    several = replace(PLACE, receiver_cpus=(2, 4), source="10.0.0.1")
+    assert adaptor_of(MINE).commands(cell, several).server[-2:] == ("2,4", "10.0.0.1")
     assert adaptor_of(MINE).unable(cell, False) == ""
 
 

@@ -5,9 +5,9 @@ these commands print, and keeps what it held.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, Union
 from genson import SchemaBuilder
 from pydantic import TypeAdapter
 
+from netbench.__main__ import _outcome
 from netbench.base.names import PRINTED, WRITTEN
 from netbench.result import files, journal, profile_files, record
 
@@ -79,9 +80,9 @@ def of_file(name: str) -> dict[str, Any]:
 def printed(name: str, folder: str) -> Iterator[Any]:
     """What the commands of that name print, run in that folder."""
     for words in COMMANDS[name]:
-        command = [sys.executable, "-m", "netbench", *words, "--json"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        yield json.loads(done.stdout)
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as out:
+            _outcome([*words, "--json"])
+        yield json.loads(out.getvalue())
 
 
 def of_printed(name: str) -> dict[str, Any]:

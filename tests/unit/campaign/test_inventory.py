@@ -104,12 +104,14 @@ A_AND_B = {
 
 
 def test_names_beside_an_inventory_override_it(tmp_path: Path) -> None:
+    (tmp_path / "racks").mkdir()
     campaign = read(
         tmp_path,
         "\n  from: racks/hosts\n  n[1-2]: {interface: eth9}\n  n2: {address: 10.0.0.2}\n"
         "  n3: local\n  new: {ssh: root@new}\n",
         "groups: {b: [n3, new]}\npairs: {sender: a, receiver: b}\n",
-        *_below(tmp_path, json.dumps(A_AND_B)),
+        json.dumps(A_AND_B),
+        "racks/hosts",
     )
     hosts = campaign.hosts
     assert {name: (host.ssh, host.address, host.interface) for name, host in hosts.items()} == {
@@ -120,11 +122,6 @@ def test_names_beside_an_inventory_override_it(tmp_path: Path) -> None:
         "new": ("root@new", None, None),
     }
     assert campaign.groups == {"a": ("n1", "n2", "n3", "n4"), "b": ("n3", "new")}
-
-
-def _below(folder: Path, inventory: str) -> tuple[str, str]:
-    (folder / "racks").mkdir()
-    return inventory, "racks/hosts"
 
 
 def test_the_text_of_a_campaign_needs_no_inventory(tmp_path: Path) -> None:

@@ -56,7 +56,11 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return store(made, runs + [("sg=on", more(SG, by)) for by in (0, 50, 100)])
 
 
-@pytest.mark.parametrize("at", [*sorted((ROOT / "results" / "sample").iterdir()), None], ids=str)
+SAMPLES = sorted((ROOT / "results" / "sample").iterdir())
+SLOW = [pytest.param(at, marks=pytest.mark.slow) for at in SAMPLES if at != SAMPLE]
+
+
+@pytest.mark.parametrize("at", [SAMPLE, *SLOW, None], ids=str)
 def test_printed_equations_hold(profiled: Path, at: Path | None) -> None:
     report = build(at or profiled)
     forms = [text.render(report), markdown.render(report), json.render(report)]

@@ -28,14 +28,16 @@ SECRETS = re.compile(
     r"dtn01|store-7|gateway|example-lab|else\.net|alice|bob\b|mover|carol|10\.20\.30|fd12|SECRET"
     r"|52:54:00"
 )
+OTHERS = ["lost: ", "", "boot: 6.12: ", "pump: exit status 3: ", "pump: exited with status 1: "]
 FORMS = (("--letter",), ("--ktap",), ("--json",), ("--full",), ())
 
 
 def spoilt(record: Record) -> Record:
     """Runs that failed, with reasons as a host may give them."""
-    if record["run"] in (6, 7):
-        status, how = {6: ("failed", "lost: "), 7: ("interrupted", "")}[record["run"]]
-        return failed(record, status, f"{how}Could not resolve hostname carol")
+    if 6 <= record["run"] <= 10:
+        how = OTHERS[record["run"] - 6]
+        status = "failed" if how else "interrupted"
+        return failed(record, status, f"{how}Could not resolve hostname carol\n bob")
     if record["run"] != 5:
         return record
     return failed(
@@ -76,7 +78,8 @@ def test_no_form_of_a_report_names_the_site(
 ) -> None:
     files = [tmp_path / name for name in ("r.html", "r.md", "r.csv", "r.xml")]
     kinds = ("--html", "--markdown", "--csv", "--junit")
-    written = [word for pair in zip(kinds, files, strict=True) for word in pair]
+    files = files if form == FORMS[0] else []
+    written = [word for pair in zip(kinds, files, strict=False) for word in pair]
     open_report = call("report", result, *form)
     hidden = call("report", result, *form, *written, "--redact")
     assert (hidden.returncode, hidden.stderr) == (0, "")

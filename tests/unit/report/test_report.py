@@ -128,11 +128,6 @@ def spent(record: Record, side: str) -> float:
     return float(closing - opening) / 1e9
 
 
-def mean_of(value: Value) -> float:
-    assert isinstance(value, Interval)
-    return value.mean
-
-
 def test_processes_are_means_of_what_rusage_counted(reports: dict[str, Report]) -> None:
     rows = rows_of(reports["messy"], "processes")
     assert len(rows) == 8
@@ -148,7 +143,7 @@ def test_processes_are_means_of_what_rusage_counted(reports: dict[str, Report]) 
         assert row["system"] == pytest.approx(np.mean(used("system_us")) / 1e6)
         assert row["elapsed"] == pytest.approx(np.mean(seconds))
         busy = np.mean(np.array(used("cpu_ns")) / 1e7 / seconds)
-        assert mean_of(row["CPU"]) == pytest.approx(busy)
+        assert row["CPU"].mean == pytest.approx(busy)
         assert (row["minor faults"], row["major faults"]) == (0, 0)
         assert (row["vol. switches"], row["invol. switches"]) == (89, 12)
 

@@ -242,6 +242,8 @@ CASES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "a quiet fleet": (MadeFleet(pairs=ring(names(30)), runs=4).write, ("fleet",)),
 }
 
+DRAWN = ("two kernels", "messy", "no run", "boots", "an open loop", "profiles", "a quiet fleet")
+
 
 def said(report: Report, keys: tuple[str, ...]) -> str:
     told = [s for s in report.sections if not keys or s.key in keys]
@@ -308,6 +310,11 @@ class Page(HTMLParser):
             assert self.open.pop() == tag
 
 
+@pytest.mark.parametrize(
+    "case",
+    [name if name in DRAWN else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
+    indirect=True,
+)
 def test_html_is_one_file(case: Any) -> None:
     report = case[1]
     page, made = Page(), html.render(report)
