@@ -24,6 +24,7 @@ PARTS = (
     "requests",
     "pacing",
     "orchestration",
+    "commands",
     "ledger",
     "watch",
     "instructions",
