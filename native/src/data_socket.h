@@ -57,8 +57,8 @@ struct nb_listener {
 	size_t pending_count;
 };
 
-/* Bind a socket to the first free port of the job's range, or to any, and listen. */
-int nb_bind_in_range(int fd, const struct nb_job *job, struct nb_error *error);
+/* A socket that listens to the first free port of the job's range, or to any; <0: an error. */
+int nb_listen_in_range(const struct nb_job *job, struct nb_error *error);
 /* Whether a connection may come from there: from the sender's address, where the job names it. */
 int nb_is_sender(const union nb_address *from, const struct nb_job *job);
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,49 +11,48 @@
 
 static const uint64_t HANDSHAKE_NS = 2000000000, SOON_NS = 100000000; /* of its token */
 
-int nb_bind_in_range(int fd, const struct nb_job *job, struct nb_error *error)
+int nb_listen_in_range(const struct nb_job *job, struct nb_error *error)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* binds and listens at a time */
 	unsigned long long low = job->port_low, port = low;
 	union nb_address at;
-	int failed;
 
-	/* Earlier runs leave connections in TIME-WAIT. */
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-	pthread_mutex_lock(&one);
-	do
-		failed = bind(fd, &at.any, nb_address_parse(&at, job->address, port)) ||
-			 listen(fd, NB_STREAMS_MAX);
-	while (failed && errno == EADDRINUSE && port++ < job->port_high);
-	pthread_mutex_unlock(&one);
-	if (failed && errno == EADDRINUSE)
+	do {
+		socklen_t length = nb_address_parse(&at, job->address, port);
+		int failed, fd = nb_data_socket(job, at.any.sa_family, error);
+
+		if (fd < 0)
+			return fd;
+		/* Earlier runs leave connections in TIME-WAIT. Of several that bind a port so, one
+		 * listens. */
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
+		if (!bind(fd, &at.any, length) && !listen(fd, NB_STREAMS_MAX))
+			return fd;
+		failed = errno;
+		close(fd);
+		errno = failed;
+	} while (errno == EADDRINUSE && port++ < job->port_high);
+	if (errno == EADDRINUSE)
 		return nb_fail_errno(
 			error, "listen",
 			"widen the range (port: 5000-5100) or stop what holds these ports",
 			"%s: every port from %llu to %llu is taken", job->address, low, --port);
-	return !failed ? 0
-		       : nb_fail_errno(error, "listen", "check the receiver's data address",
-				       "%s port %llu", job->address, port);
+	return nb_fail_errno(error, "listen", "check the receiver's data address", "%s port %llu",
+			     job->address, port);
 }
 
 int nb_listener_open(struct nb_listener *listener, const struct nb_job *job, struct nb_error *error)
 {
 	union nb_address address;
-	socklen_t length = nb_address_parse(&address, job->address, 0);
+	socklen_t length = sizeof(address);
 	int status;
 
 	memset(listener, 0, sizeof(*listener));
-	listener->socket = -1;
-	status = nb_data_socket(job, address.any.sa_family, error);
+	listener->socket = status = nb_listen_in_range(job, error);
 	if (status < 0)
 		return status;
-	listener->socket = status;
-	status = nb_bind_in_range(listener->socket, job, error);
-	length = sizeof(address);
-	if (!status && getsockname(listener->socket, &address.any, &length))
+	if (getsockname(listener->socket, &address.any, &length)) {
 		status = nb_fail_errno(error, "listen", "check the receiver's data address",
 				       "getsockname");
-	if (status) {
 		nb_listener_close(listener);
 		return status;
 	}

@@ -37,10 +37,6 @@ _LOGIN = re.compile(
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
     r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
-_KEY = re.compile(  # of SSH, and commands with hosts
-    r"`[^`]*(?:\bssh|-W )[^`]*`?(?: printed: .*)?"
-    r"|(?<![^\s'])[^\s']{1,253} (?:ssh|ecdsa)-\S+ [\w+/=]{20,}|SHA256:\S+"
-)
 # what SSH and tools have printed, in reasons, may have any form
 _OTHERS = re.compile(r"(^(?:lost: |boot: [^:]*: )|exit(?:ed with)? status \S+: ).*", re.S)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
@@ -114,7 +110,7 @@ class Redaction:
         """A text without addresses that have colons, as `text` gives it."""
         text = NOTATION.sub(self._notation, text)
         text = self._named.sub(lambda found: self._told(found[0], DOMAIN), text)
-        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, _KEY.sub("KEY", text)))
+        text = _MAPPED.sub("mapped", _LOGIN.sub(_login, text))
         text = _HOME.sub(lambda found: self._user(found[0]), text)
         return _ADDRESS.sub(lambda found: self._address(found[0]), text) if addresses else text
 
@@ -136,6 +132,8 @@ class Redaction:
         if isinstance(why := found.get("reason"), str):
             is_cut = found.get("status") == "interrupted"
             found["reason"] = REDACTED if is_cut else _OTHERS.sub(rf"\1{REDACTED}", why)
+        if isinstance(missing := found.get("missing"), dict) and "all" in missing:
+            found["missing"] = missing | {"all": REDACTED}
         if found.get("command_line") is not None:
             found["command_line"] = None
         if isinstance(facts := found.get("facts"), dict) and "command_line" in facts:

@@ -449,7 +449,7 @@ def test_a_campaign_reads_back_every_cell_and_leaves_no_trace(
     interface: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which interface it was that data did not pass is told."""
-    monkeypatch.setattr(hosts, "SECONDS", 0.1)
+    monkeypatch.setattr(hosts, "LATE", 0.1)
     before = state(interface)
     text = SWEEP.format(address=ADDRESS, interface=interface, second=0)
     done = conductor.start(campaign.parse(text, "s.yaml"), tmp_path)

@@ -4,6 +4,7 @@
  * close (cc), to a port that the receiver tells over the connection that stays. The receiver closes
  * first: else the sender's ports would wait for a minute (TIME-WAIT, RFC 9293). */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -206,13 +207,12 @@ static int begin_server(struct nb_flow *flow)
 {
 	struct state *state = flow->state;
 	union nb_address at;
-	socklen_t length = nb_address_parse(&at, flow->job->address, 0);
+	socklen_t length = sizeof(at);
 
 	/* What it accepts has its options, too. */
-	state->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	state->listener = nb_listen_in_range(flow->job, &flow->error);
 	if (state->listener < 0 || set_up(state->listener, flow, &flow->error) ||
-	    nb_bind_in_range(state->listener, flow->job, &flow->error) ||
-	    getsockname(state->listener, &at.any, &length) ||
+	    fcntl(state->listener, F_SETFL, 0) || getsockname(state->listener, &at.any, &length) ||
 	    send(flow->socket, &at.v4.sin_port, sizeof(at.v4.sin_port), MSG_NOSIGNAL) !=
 		    (ssize_t)sizeof(at.v4.sin_port))
 		return flow->error.code ? -1 : (int)fail(flow, "a port to listen on for them");

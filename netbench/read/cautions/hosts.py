@@ -12,7 +12,7 @@ from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
-from netbench.read.counters import edges_of
+from netbench.read.counters import edges_of, either
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
 from netbench.read.stack import Runs
@@ -38,12 +38,15 @@ def left_changed(evidence: Evidence) -> Cautions:
 
 
 def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
-    if runs.record.status == "ok":
-        began = [datetime.fromisoformat(said["started"]).timestamp() for said in runs.said]
-        for side, way in ((runs.record.sender, "tx_bytes"), (runs.record.receiver, "rx_bytes")):
-            if side:
-                moved = np.asarray(edges_of(side, "flow", "bytes")[1], dtype=float)
-                yield (side.host, way), np.stack([began, np.broadcast_to(moved, len(began))])
+    sender, receiver = runs.record.sender, runs.record.receiver
+    if runs.record.status == "ok" and sender and receiver:
+        began = np.array([datetime.fromisoformat(one["started"]).timestamp() for one in runs.said])
+        by_tool = receiver.tool.bytes if receiver.tool else None
+        for side, way, to in ((sender, "tx_bytes", "out"), (receiver, "rx_bytes", "in")):
+            headers, moved = 40 * edges_of(side, "tcp", f"segments_{to}")[1], by_tool
+            if moved is None:  # requests have no bytes, but headers of IP and TCP
+                moved = either(edges_of(side, "flow", "bytes")[1], headers)
+            yield (side.host, way), np.stack([began, np.asarray(moved, dtype=float) + 0 * began])
 
 
 @caution(
@@ -54,7 +57,8 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
 )
 def other_way(evidence: Evidence) -> Cautions:
     """A host's data interface, which settings are made on, saw less than 95% of what the host sent,
-    or received, and two seconds' worth less: drivers may count late.
+    or received, and two seconds' worth less: drivers may count late. Of requests it is what their
+    packets have at least, and nothing of `crr`, `cc` and tools that tell no bytes.
     """
     blocks: dict[tuple[str, str], list[tuple[str, float, float, int]]] = {}
     for entry in evidence.result.noise:
@@ -63,7 +67,7 @@ def other_way(evidence: Evidence) -> Cautions:
             link, _, way = name.rpartition(".")
             if (seen := after - before) >= 0:  # else made anew
                 blocks.setdefault((entry.host, way), []).append((link, end, took / 1e9, seen))
-    for host, way in evidence.saw.keys() & blocks.keys():
+    for host, way in sorted(evidence.saw.keys() & blocks.keys()):
         (name, *_), *rows = zip(*sorted(blocks[host, way]), strict=True)
         ends, took, each = np.array(rows)
         began, moved = np.hstack(evidence.saw[host, way])
@@ -72,7 +76,9 @@ def other_way(evidence: Evidence) -> Cautions:
         there = (began <= ends[at]) & (began >= ends[at] - took[at] - WRITTEN)
         sent, saw = float(np.nansum(moved[there])), float(each.sum())
         if sent - saw > sent * max(MISSING, LATE / max(took.sum(), LATE)):
-            told = f"it {WAYS[way]} {sent / 1e9:.3g} GB, of which {name} saw {saw / sent:.0%}"
+            told = (
+                f"it {WAYS[way]} at least {sent / 1e9:.3g} GB, of which {name} saw {saw / sent:.0%}"
+            )
             what = f"Not all data of {host} go by {name}, which settings are made on."
             yield Caution(what, (host,), told)
 

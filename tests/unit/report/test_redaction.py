@@ -117,6 +117,8 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert entry["facts"]["command_line"] is None
     assert entry["missing"]["command_line"] == "redacted"
     assert entry["facts"]["nic_firmware"] == "14.32.10.12"
+    lost = {"missing": {"all": "ssh: connect to host carol"}}
+    assert Redaction({}).value(lost) == {"missing": {"all": "redacted"}}
     assert entry["facts"]["source_mount"].startswith("xfs on /home/user")
     document = yaml.safe_load((copy / "campaign.yaml").read_text())
     assert list(document["hosts"]) == ["host1", "host2"]
@@ -197,9 +199,6 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
         ({}, r"(kim@node17:22) (ACME\kim@n:22)", "(user@host:22) (user@host:22)"),
         ({}, "(kim@10.0.0.5:22) kim@[fd00::5]:22", "(user@192.0.2.2:22) user@[2001:db8::2]:22"),
         ({}, "ext4 on /dev/mapper/dtn01--vg-root", "ext4 on /dev/mapper/mapped"),
-        ({}, "`ssh-copy-id kim@z`; `ssh-keygen -R z`", "KEY; KEY"),
-        ({}, "ended; `ssh -W '[z]:22' -- ssh://j` printed: ssh: connect to host j port 22", "ended; KEY"),
-        ({}, "'z.lab.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5' SHA256:aB+/c", "'KEY' KEY"),
         ({}, "br-525400123456 ip-10-66-77-88", "br-00005e005301 ip-192.0.2.3"),
         ({}, "5254.0012.3456 in /Users/kim/x", "00:00:5e:00:53:01 in /Users/user1/x"),
         *(({}, kept, kept) for kept in ("std::fmt::f64 0000:3b:00.0", "0.10.20 1.2.3.4.5 300.1.1.1")),
