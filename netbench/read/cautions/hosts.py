@@ -67,7 +67,7 @@ def other_way(evidence: Evidence) -> Cautions:
             link, _, way = name.rpartition(".")
             if (seen := after - before) >= 0:  # else made anew
                 blocks.setdefault((entry.host, way), []).append((link, end, took / 1e9, seen))
-    for host, way in sorted(evidence.saw.keys() & blocks.keys()):
+    for host, way in filter(blocks.__contains__, evidence.saw):
         (name, *_), *rows = zip(*sorted(blocks[host, way]), strict=True)
         ends, took, each = np.array(rows)
         began, moved = np.hstack(evidence.saw[host, way])
