@@ -11,7 +11,7 @@ import pytest
 from netbench.base.hostlist import expand
 from netbench.base.names import COLUMNS, REQUEST_METRICS, is_taken
 from netbench.base.units import parse_time
-from netbench.kernels.boot.grub import _braces
+from netbench.kernels.boot.grub import _entries
 from netbench.read.cells import TIDY
 from netbench.read.metrics import METRICS
 from netbench.read.profiles import _MODULE
@@ -44,7 +44,7 @@ TEXTS: list[tuple[Callable[[str], object], str]] = [
     (parse_time, f"1{' ' * MANY}!"),
     (expand, "a," * MANY),
     (expand, f"[{',' * MANY}"),
-    (_braces, "${" * MANY),
+    (lambda text: list(_entries(text)), "${" * MANY),
     (_MODULE.search, " [" * MANY),
     (CHOICE.search, "[" * MANY),
     (_OPTION.fullmatch, f"a{' ' * MANY}!"),
