@@ -5,6 +5,7 @@ whenever it has changed, the less often the longer that takes, and replayed thro
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
@@ -139,7 +140,7 @@ def _follow(watched: Watched, painter: Painter) -> None:
     drawn = None  # at which size
     unlocked = 0  # looks in a row: a controller takes the lock right after its folder is there
     while True:
-        begun = time.process_time()
+        begun = time.process_time() if drawn else math.inf  # the first look imports what it needs
         changed = watched.look()
         size = columns, rows = painter.size
         is_last = watched.state != "running"

@@ -157,8 +157,10 @@ def means(source: Source, metric: str, make: Make = new_axes) -> Axes:
         if len(cells) <= LABELLED
         else {"ms": 3, "elinewidth": 0.8}
     )
-    middle, bars = _bars([cell.intervals[metric] for cell in cells])
-    rows = np.arange(len(cells))
+    each, rows = [cell.intervals[metric] for cell in cells], np.arange(len(cells))
+    # one run has a mean and no bar
+    bars = np.maximum(np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in each]).T, 0)
+    middle = [i.mean for i in each]
     axes.errorbar(middle, rows, xerr=bars, fmt="|", color=INK, ecolor=INK, zorder=3, **look)
     _rows_axis(axes, [f"{' · '.join(source.key(c))}  n={c.n}" for c in cells])
     level = share(source.result.repeat.confidence)
@@ -298,12 +300,6 @@ def _ratios(source: Source, plot: Plot) -> Axes:
         title, level = source.result.describe(plot.metric).title, share(family[0].confidence)
         axes.set_xlabel(f"{title}: change against {family[0].names[1]} [%], {level} intervals")
     return axes
-
-
-def _bars(intervals: Sequence[Interval]) -> tuple[list[float], np.ndarray]:
-    """Means, and how far their bars go to both sides; one run has a mean and no bar."""
-    bars = np.nan_to_num([(i.mean - i.low, i.high - i.mean) for i in intervals]).T
-    return [i.mean for i in intervals], np.maximum(bars, 0)
 
 
 def titled(axes: Axes, label: str) -> Axes:
