@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 NETBENCH := $(BIN)/python -m netbench
 NATIVE_FILES := $(shell find native/src native/include native/tests -name '*.[ch]')
 BENCH_FILES := $(wildcard tools/bench/loops/*.[ch])
-PYTEST_WORKERS ?= 4
+PYTEST_WORKERS ?= 3
 PIP := $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 # The oldest supported Python, which is Debian 12's, and the newest.
 PYTHONS := 3.11.2 3.13
