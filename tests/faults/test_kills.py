@@ -198,9 +198,9 @@ def kill_controller(shot: Shot) -> None:
 def kill_worker(duty: str) -> Callable[[Shot], None]:
     def kill(shot: Shot) -> None:
         host = shot.host()
-        wait_for(lambda: workers(host, duty), seconds=GOES_ON_SECONDS)  # one may be on its way
-        pid = shot.chance.choice(workers(host, duty))
-        os.kill(pid, shot.number)
+        pids = list[int]()  # one may be on its way, or about to go
+        wait_for(lambda: pids.extend(workers(host, duty)) or pids, seconds=GOES_ON_SECONDS)
+        shot.hit([pid := shot.chance.choice(pids)])
         shot.must(STOPPED_SECONDS, lambda: is_gone(pid), f"the process {pid} is still there")
 
     return kill
