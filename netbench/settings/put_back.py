@@ -133,9 +133,10 @@ def gone_with(interface: str) -> str:
 
 
 def all_of(errors: Sequence[EngineError]) -> EngineError:
-    """Errors as one."""
+    """Errors as one; a remedy that all have stands once, at the end."""
     first = errors[0]
-    more = "".join(f"; {error}" for error in errors[1:])
+    end = f"; {first.remedy}" * (len({error.remedy for error in errors}) == 1)
+    more = "".join(f"; {str(error).removesuffix(end)}" for error in errors[1:])
     return EngineError(
         first.code, first.errno, first.operation, f"{first.message}{more}", first.remedy
     )
