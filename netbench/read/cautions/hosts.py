@@ -56,9 +56,9 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
     observe=_bytes,
 )
 def other_way(evidence: Evidence) -> Cautions:
-    """A host's data interface, which settings are made on, saw less than 95% of what the host sent,
-    or received, and two seconds' worth less: drivers may count late. Of requests it is what their
-    packets have at least, and nothing of `crr`, `cc` and tools that tell no bytes.
+    """A host's data interface, which settings are made on, saw less than 95% of what the host sent
+    or received; in short campaigns less still, since drivers may count up to 2 s late. Of requests
+    the headers of their packets count; of `crr`, `cc` and tools that tell no bytes nothing does.
     """
     blocks: dict[tuple[str, str], list[tuple[str, float, float, int]]] = {}
     for entry in evidence.result.noise:
