@@ -188,12 +188,6 @@ static int dispatch_tool(struct nb_run *run, struct nb_error *error)
 	return events | NB_EVENT_DONE;
 }
 
-/* A run without flows and tool: it only reads meters. */
-static int dispatch_observer(struct nb_run *run)
-{
-	return nb_phase_enter(run, NB_DONE) ? NB_EVENT_NONE : NB_EVENT_DONE;
-}
-
 int nb_dispatch_warmup(struct nb_run *run)
 {
 	for (size_t i = 0; i < run->flows_count; i++)
@@ -256,8 +250,8 @@ int nb_run_dispatch(struct nb_run *run, uint64_t now, struct nb_error *error)
 		more = dispatch_flows(run, error);
 	else if (run->tool.pid)
 		more = dispatch_tool(run, error);
-	else
-		more = dispatch_observer(run);
+	else /* it only reads meters */
+		more = nb_phase_enter(run, NB_DONE) ? NB_EVENT_NONE : NB_EVENT_DONE;
 	return more < 0 ? more : events | more;
 }
 

@@ -269,12 +269,6 @@ static int lighten_autogroup(void)
 	return status;
 }
 
-/* A fork whose parent is this process's own: 0 in the child. */
-static pid_t fork_sibling(void)
-{
-	return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
-}
-
 /* Make the other soakers; in them and in the first: the CPU to soak on. */
 static size_t spread(struct nb_soaking *soaking, const cpu_set_t *usable, size_t cpus, pid_t worker)
 {
@@ -286,7 +280,8 @@ static size_t spread(struct nb_soaking *soaking, const cpu_set_t *usable, size_t
 		if (!CPU_ISSET(i, usable))
 			continue;
 		if (mine < cpus) {
-			pid = fork_sibling();
+			/* A fork whose parent is this process's own: 0 in the child. */
+			pid = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
 			if (pid < 0)
 				fail(soaking, "clone");
 			if (!pid) {

@@ -106,7 +106,7 @@ class HeldSettings:
         self._hosts: dict[str, _Held] = {}
         self._applied: dict[str, Settings] = {}  # by pair, as its runs note them
         self._refused: dict[str, str] = {}  # hosts that do not take the campaign's own, with why
-        self._learnt: dict[str, dict[Operation, str]] = {}  # by host
+        self._learnt: dict[str, dict[tuple[Operation, str], str]] = {}  # by host
         self._found: dict[str, tuple[str, str]] = {}  # boot, and what `neighbours` read of all
         self._as_is = {  # keys of which some cell leaves a host as it is
             key
@@ -337,7 +337,7 @@ class HeldSettings:
         if self._identity and self._pool.has_helper(host):
             self._begin_log(host, worker)
         place, boot_id = context_of(self._campaign, host, worker), worker.hello.boot_id
-        learnt = self._learnt.setdefault(host, {NO_METRICS: ""})
+        learnt = self._learnt.setdefault(host, {(NO_METRICS, ""): ""})
         commands, write = self._campaign.commands, self._journal.write
         own, named = (
             HostSettings(place, commands, write, self._next_change, boot_id, learnt, self._identity)

@@ -1,8 +1,8 @@
 """What the kernel changes along with a setting: texts of the worker's operation `neighbours`
 (native/src/ops/neighbours.c), read and compared.
 
-A text has sections, each begun by what it is of (`file FOLDER`, `link INTERFACE`, ...); a line of
-one is a space, a name, a space, and its value.
+A text has sections, each begun by what it is of (`file:0 FOLDER`, `link:INDEX INTERFACE`, ...); a
+line of one is a space, a name, a space, and its value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATE = "state"
 """Sections of what is only read: addresses, routes, flags."""
 NONE = "none"
 
-OF = re.compile(r"\w+ (?:/proc/sys/net/ipv./(?:conf|neigh)/|/sys/.*?/net/)?([^/]+)")
+OF = re.compile(r"[\w:]+ (?:/proc/sys/net/ipv./(?:conf|neigh)/|/sys/.*?/net/)?([^/]+)")
 """The interface of a section."""
 
 Key = tuple[str, str]
@@ -58,12 +58,13 @@ def around(operation: Operation) -> tuple[str, str]:
     return operation.op, operation.target[0]
 
 
-def set_by(operation: Operation) -> set[Key]:
-    """What an operation itself changes."""
+def set_by(operation: Operation, links: str) -> set[Key]:
+    """What an operation itself changes; `links`: what `index` says of its target."""
+    kind = f"{operation.op}:{(links or '0').split()[0]}"
     if operation.op == "file":
         folder, _, name = operation.target[0].rpartition("/")
-        return {(f"file {folder}", name)}
-    section = " ".join((operation.op, operation.target[0]))
+        return {(f"{kind} {folder}", name)}
+    section = f"{kind} {operation.target[0]}"
     if operation.op == "link":
         return {(section, operation.target[1])}
     return {(section, line.split()[0]) for line in (operation.value or "").splitlines()}
@@ -74,13 +75,13 @@ def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     with something new.
     """
     there = {section for section, _ in after}
-    links = {section for section, _ in before if section.startswith("link ")}
+    links = {section for section, _ in before if section.startswith("link")}
     gone = {section.partition(" ")[2] for section in links - there}
     return {
         key: (value, after.get(key, NONE))
         for key, value in before.items()
         if after.get(key) != value and interface_of(key) not in gone
-        if key[0] in there or key[0].startswith("file /s")
+        if key[0] in there or " /s" in key[0]
     }
 
 
@@ -95,10 +96,11 @@ def name_of(key: Key, interface: str = "") -> str:
     stand alone.
     """
     (kind, _, of), name = key[0].partition(" "), key[1]
-    if kind == "file":
-        of = of.removeprefix("/proc/sys/").removeprefix("/sys/")
-        folder = of if key[0].startswith("file /sys/") else of.replace(".", "\0").replace("/", ".")
-        return folder.replace("\0", "/") + ("/" if "/sys/" in key[0][:10] else ".") + name
+    if of.startswith("/sys/"):
+        return f"{of[5:]}/{name}"
+    if kind.startswith("file"):
+        of = of.removeprefix("/proc/sys/").replace(".", "\0").replace("/", ".")
+        return f"{of}.{name}".replace("\0", "/")
     return name if of == interface else f"{of}.{name}"
 
 
@@ -106,7 +108,7 @@ def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
     """Two values as reports show them: of an offload without what was requested, and none of what
     was empty (a mask of a queue) and has gone.
     """
-    if key[0].startswith("features "):
+    if key[0].startswith("features"):
         return before.partition(" ")[0], after.partition(" ")[0]
     if after == NONE and not before.strip("0,"):
         return NONE, NONE
@@ -115,7 +117,7 @@ def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
 
 def writable(values: Collection[Key]) -> list[Key]:
     """What can be given its value again."""
-    return [key for key in values if key[1] and key[0].split()[0] not in (STATE, "qdisc")]
+    return [key for key in values if key[1] and not key[0].startswith((STATE, "qdisc"))]
 
 
 def lost(keys: Iterable[Key]) -> list[str]:

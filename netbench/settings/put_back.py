@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from netbench.base.errors import EngineError
 from netbench.result.journal import Change, Restored
-from netbench.settings.neighbours import OP, interface_of, parse, text_of, writable
+from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
 LEFT = "left as it is"
@@ -196,14 +196,14 @@ def _put_back(
             what = f"{change}: {' '.join(change.undo)} leaves it changed"
             raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {' '.join(change.undo)}"
-    left = _left(change, now, gone)
+    left = _left(change, now)
     if change.op == "mount":  # its folder may be there without it
         left = (change.before,)
     if not left:
         return "is as it was"
     for _ in range(ROUNDS):  # what is written may move others
         _, now = worker.operate(change.op, change.target, left[0], restore=True)
-        if not (left := _left(change, now, gone)):
+        if not (left := _left(change, now)):
             return "put back"
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
@@ -211,7 +211,7 @@ def _put_back(
 
 def _check_name(worker: Worker, change: Change, gone: Collection[str] = ()) -> None:
     """Errors: EngineError where its interface has another name, as another may have that."""
-    called = change.interface and worker.operate("index", change.interface)[0].strip()
+    called = change.interface and worker.operate("index", change.interface)[0].partition("\n")[0]
     if called != change.interface not in gone:
         what = f"{change}: the interface {change.interface} is {called} now"
         raise EngineError(0, 0, "restore", what, "give it its name back, then `restore`")
@@ -231,9 +231,9 @@ def _is_as_set(change: Change, now: str) -> bool:
     return now.split() == value or f"[{' '.join(value)}]" in now
 
 
-def _left(change: Change, now: str | None, gone: Collection[str]) -> tuple[str] | None:
+def _left(change: Change, now: str | None) -> tuple[str] | None:
     """What of a text is to be written again: of several values those that differ, as the host may
-    allow no others, and none of an interface that has gone.
+    allow no others, and none of an interface that has gone: its section has.
     """
     text = change.before
     if now == text or now is None:
@@ -241,8 +241,6 @@ def _left(change: Change, now: str | None, gone: Collection[str]) -> tuple[str] 
     if change.op == OP:
         before, there = parse(text), parse(now)
         keys = [key for key in writable(before) if there.get(key, before[key]) != before[key]]
-        names = {interface.partition(" ")[2] for interface in gone}
-        keys = [key for key in keys if interface_of(key) not in names]
         return (text_of(keys, before),) if keys else None
     if change.op == "features":
         lines = now.splitlines(True)

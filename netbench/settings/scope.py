@@ -85,9 +85,8 @@ class Held:
 
 class HostSettings:
     """The settings of one host. `write` gets journal entries; `number` gives each change of the
-    campaign its own, from 1, which is its scope in the worker. `learnt`: of operations that were
-    done what moves along with them, as the target `only` of `neighbours` takes it. `campaign`: as
-    of put_back.
+    campaign its own, from 1, which is its scope in the worker. `learnt`: by operation and its
+    interfaces what moves along, as the target `only` takes it. `campaign`: as of put_back.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class HostSettings:
         write: Write,
         number: Callable[[], int],
         boot_id: str,
-        learnt: dict[Operation, str] | None = None,
+        learnt: dict[tuple[Operation, str], str] | None = None,
         campaign: str = "",
     ) -> None:
         self.place = place
@@ -233,7 +232,7 @@ class HostSettings:
                 is_asked = level.value != AS_IS
                 operations = setting.changes(what, level.value, self.place) if is_asked else []
                 for operation in operations:
-                    asked |= set_by(operation)
+                    asked |= set_by(operation, self._links(operation))
                     for name, (was, now) in self._execute(operation, scope, key).items():
                         moved[name] = moved.get(name, (was, now))[0], now
                 if operations:
@@ -294,11 +293,11 @@ class HostSettings:
 
         The first time the change is made, undone and looked at, with all around it held, which the
         worker does once more where something has moved; where this is interrupted, it is undone
-        with its layer. Errors:
-        SettingRefused where something of it cannot be put back; EngineError.
+        with its layer. Errors: SettingRefused where something cannot be put back; EngineError.
         """
-        if operation in self._learnt:
-            return self._learnt[operation]
+        links = self._links(operation)
+        if (operation, links) in self._learnt:
+            return self._learnt[operation, links]
         worker, target = self.place.worker, neighbours.around(operation)
         text = worker.operate(neighbours.OP, target)[0]
         moved: Moves = {}
@@ -325,13 +324,16 @@ class HostSettings:
                 )
             # What the worker has not put back somebody has changed meanwhile.
             left = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
-            others = set_by(operation).union(writable(left))
+            others = set_by(operation, links).union(writable(left))
             moved = {**moved, **after}
             moved = {key: moved[key] for key in before if key in moved and key not in others}
             undo = writable(moved)
             worker.ask_permission(neighbours.OP, target, text_of(undo, before))
-        self._learnt[operation] = text_of(moved)
-        return self._learnt[operation]
+        return self._learnt.setdefault((operation, links), text_of(moved))
+
+    def _links(self, operation: Operation) -> str:
+        """Index and name of the interface that it is of, and of those above that, a line each."""
+        return "" if operation.undo else self.place.read("index", operation.target[0])
 
     def _end_trial(
         self, operation: Operation, trial: Sequence[Change], changes: list[Change]
@@ -370,9 +372,7 @@ class HostSettings:
             before=before,
             undo=tuple(operation.undo),
             look=tuple(operation.look) if operation.undo else (),
-            interface=""
-            if operation.undo
-            else self.place.read("index", (beside or operation).target[0]).strip(),
+            interface=self._links(beside or operation).partition("\n")[0],
         )
 
     def _journal(self, change: Change, scope: int) -> None:

@@ -40,12 +40,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return conclusion.path
 
 
-def lines_of(result: Path) -> list[dict[str, Any]]:
-    """The samples of the first run."""
-    text = (result / "samples" / "000001.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(done: Path) -> None:
     found = stored_records(done)
     assert [r["run"] for r in found] == [1, 2, 3, 4]
@@ -64,7 +58,9 @@ def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(done: Path) -
 
 
 def test_samples_tell_bytes_in_time_order_and_facts_are_kept_by_host_and_boot(done: Path) -> None:
-    mine = [line for line in lines_of(done) if line["side"] == "receiver" and "edge" not in line]
+    text = (done / "samples" / "000001.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    mine = [line for line in lines if line["side"] == "receiver" and "edge" not in line]
     assert len(mine) >= 2
     for values in ([m["ns"] for m in mine], [m["flow"]["bytes"][0] for m in mine]):
         assert values == sorted(values)

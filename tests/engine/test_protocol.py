@@ -204,15 +204,11 @@ def test_vectors_are_read_as_the_header_lays_them_out(
 # Workers that die, hang or are left alone
 
 
-def start_long_run(pair: Pair) -> None:
-    pair.prepare("write", "read", duration=3600 * 1000 * MS)
-    pair.start(bounded=False)
-    pair.sender.await_edge(Edge.OPEN, PATIENCE)
-
-
 def test_a_killed_worker_is_lost_at_once() -> None:
     with open_pair() as pair:
-        start_long_run(pair)
+        pair.prepare("write", "read", duration=3600 * 1000 * MS)
+        pair.start(bounded=False)
+        pair.sender.await_edge(Edge.OPEN, PATIENCE)
         begun = time.monotonic()
         os.kill(pair.sender.hello.pid, signal.SIGKILL)
         with pytest.raises(WorkerLost, match="sender: the worker is gone"):

@@ -161,15 +161,11 @@ def test_no_soaker_is_left_after_its_run_nor_there_without_one() -> None:
         for more in ({}, {"footprint": 1 << 22}):
             first, *others = start(worker, **more)
             footprint = more.get("footprint", 0)
-            wait_for(partial(_touched, first, footprint))
+            wait_for(partial(lambda pid, least: _private(pid) >= least, first, footprint))
             assert _private(first) < footprint + (1 << 20)
             worker.abort()
             worker.await_idle()
             assert not any(map(is_running, (first, *others)))
-
-
-def _touched(pid: int, least: int) -> bool:
-    return _private(pid) >= least
 
 
 def _private(pid: int) -> int:

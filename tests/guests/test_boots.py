@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 
 from netbench.base.errors import HostError, LabRefused
-from netbench.engine.worker import Worker
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State
 from netbench.lab import Lab, debian, qemu, sshd, userland
@@ -44,10 +43,6 @@ DEADLINE = "30s"  # of boots that fail: long enough for the good ones beside the
 Record = dict[str, Any]
 
 
-def no_helper() -> Worker:
-    raise AssertionError("the state of a host is read without root")
-
-
 class Booted(Guests):
     """The lab, and campaigns on it that boot guests."""
 
@@ -59,7 +54,7 @@ class Booted(Guests):
         host = self.host(guest)
         channel = open_channel(host)
         try:
-            return Machine(host, channel, no_helper).state(10.0)
+            return Machine(host, channel, lambda: pytest.fail("asked for root")).state(10.0)
         finally:
             channel.close()
 

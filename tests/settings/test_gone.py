@@ -126,7 +126,7 @@ def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left(is_aske
         out("ethtool", "-K", "v0", "tso", "off", "gso", "off")
         others = (*seen(), IPV6_MTU.read_text())
         if is_asked:
-            with pytest.raises(EngineError, match="its interface is called w0 now"):
+            with pytest.raises(EngineError, match="what moved along is called w0 now"):
                 worker.undo()
         dies(held, worker, journal)
         with pytest.raises(EngineError, match=r"the interface \d+ v0 is \d+ w0 now"):
@@ -138,6 +138,45 @@ def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left(is_aske
         assert lines[0] == "sg (features v0): put back"
         assert (*seen(), IPV6_MTU.read_text()) == before
         assert outstanding(journal, "here") == []
+
+
+def above(act: str = "add link v0 name m0 type macvlan") -> str:
+    """The mtu of a macvlan on v0 once that was done, as `ip` says it."""
+    out("ip", "link", *act.split())
+    shown = out("ip", "-o", "link", "show", "type", "macvlan")
+    return shown.partition(" mtu ")[2].partition(" ")[0]
+
+
+def test_one_made_above_comes_back_and_another_of_its_name_is_left() -> None:
+    shorter = parsed([{}, {"mtu": "1400"}, {}])
+    with holding("v0") as (held, _, _):
+        held.hold(shorter)
+        held.undo()
+        assert above() == "1500"
+        for was in "1500", "1400":
+            held.hold(shorter)
+            assert above("set m0 up") == "1400"
+            if was == "1400":
+                above("delete m0")
+                above()
+            held.undo()
+            assert above("set m0 up") == was
+
+
+def test_one_above_with_another_name_waits_for_its_own() -> None:
+    above()
+    with holding("v0") as (held, worker, journal):
+        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
+        above("set m0 name m1")
+        with pytest.raises(EngineError, match="the interface of m0 is called m1 now"):
+            held.undo()
+        dies(held, worker, journal)
+        with pytest.raises(EngineError, match="the interface of m0 is called m1 now"):
+            by_journal(journal, outstanding(journal, "here"))
+        assert above("set m1 name m0") == "1400"
+        by_journal(journal, outstanding(journal, "here"))
+        assert above("set m0 up") == "1500"
+    assert outstanding(journal, "here") == []
 
 
 def test_one_named_like_a_word_of_paths_takes_nothing_else_along() -> None:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +63,14 @@ def helper() -> Worker:
     return Worker(LocalProcess((*IN_ITS_SYSFS, *HELPER)), "here")
 
 
-def readable(folder: Path) -> Iterator[Path]:
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.stat().st_mode & 0o444 and file.name != "stat_refresh":
-            yield file
-
-
 def host() -> dict[str, str]:
     """All that a row could change."""
     there: dict[str, str] = {}
     for folder in (VM, NET, QUEUE):
-        for file in readable(folder):
-            with suppress(OSError):
-                there[str(file)] = file.read_text()
+        for file in sorted(folder.rglob("*")):
+            if file.is_file() and file.stat().st_mode & 0o444 and file.name != "stat_refresh":
+                with suppress(OSError):
+                    there[str(file)] = file.read_text()
     for link in json.loads(out("ip", "-j", "-d", "link")):
         name = link["ifname"]
         there[f"{name}"] = json.dumps(
@@ -269,11 +264,7 @@ def above() -> None:
         out("ip", "link", "set", name, "up")
 
 
-def mode_0() -> None:
-    """As a stable_secret sets it along."""
-    write(IPV6 / ONE / "addr_gen_mode", "0")
-
-
+mode_0 = partial(write, IPV6 / ONE / "addr_gen_mode", "0")  # as a stable_secret sets it along
 SIX, SECRET = "sysctl.net.ipv6.conf", IPV6 / ONE / "stable_secret"
 OFF, OFF_ALL, ROUTER = f"{SIX}.{ONE}.disable_ipv6", f"{SIX}.all.disable_ipv6", "forwarding"
 ROUTE, HOPS = f"-6 route add fd00:2::/64 dev {ONE}", "-6 route add fd00:3::/64"
@@ -480,23 +471,23 @@ def test_what_files_of_an_interface_would_lose_is_refused(
 
 
 def test_texts_are_bounded_and_hold_no_secret(veth: str) -> None:
-    sack = f"file {IPV4}\n tcp_sack"
+    sack = f"file:0 {IPV4}\n tcp_sack"
     SECRET.write_text("fd00::7")
     worker = Worker(open_channel(Host("here")).start_helper(), "here")
     try:
         text = worker.operate("neighbours", ("file", str(SECRET)))[0]
         assert "stable_secret" not in text
-        for long in ("", f"\nfile {'/x' * 4000}\n x", "\n " + "x" * 60_000):
+        for long in ("", f"\nfile:0 {'/x' * 4000}\n x", "\n " + "x" * 60_000):
             keys = sack + long
             assert worker.operate("neighbours", ("only", keys))[0] == f"{sack} 1\n"
         with pytest.raises(EngineError, match="a target of 65537 bytes"):
             worker.operate("neighbours", ("only", "x" * 65537))
         for cut in (
-            f"file {'/' * 5000}{IPV4}\n tcp_sack 0\n",
-            f"file {IPV4}\n tcp_sack 0{' ' * 5000}\n",
-            f"file\n{IPV4}\n tcp_sack 0\n",
-            f"link {veth}{'x' * 5000}\n mtu 1300\n",
-            f"state {veth}\n tcp_sack 0\n",
+            f"file:0 {'/' * 5000}{IPV4}\n tcp_sack 0\n",
+            f"file:0 {IPV4}\n tcp_sack 0{' ' * 5000}\n",
+            f"file:0\n{IPV4}\n tcp_sack 0\n",
+            f"link:0 {veth}{'x' * 5000}\n mtu 1300\n",
+            f"state:0 {veth}\n tcp_sack 0\n",
             "\n \n",
         ):
             worker.operate("neighbours", ("only", sack), cut, restore=True)

@@ -4,7 +4,6 @@ kept, and its network leads nowhere.
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 from collections.abc import Iterator
@@ -76,11 +75,6 @@ class Browser:
 
     def devtools(self, command: str, **values: Any) -> Any:
         return self.driver.execute_cdp_cmd(command, values)
-
-    def pdf(self) -> bytes:
-        """The page as it is printed on A4."""
-        printed = self.devtools("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)
-        return base64.b64decode(printed["data"])
 
     def log(self) -> list[str]:
         """What the console said since it was last asked."""

@@ -100,13 +100,8 @@ class Screen:
     def end(self) -> int:
         """The exit status; what was printed is on the screen then."""
         status = self.process.wait(60)
-        wait_for(lambda: not self._waiting())
+        wait_for(lambda: not any(fcntl.ioctl(self._master, termios.FIONREAD, bytes(4))))
         return status
-
-    def _waiting(self) -> bool:
-        """Whether the terminal has output that was not read."""
-        count = fcntl.ioctl(self._master, termios.FIONREAD, struct.pack("i", 0))
-        return bool(struct.unpack("i", count)[0])
 
     def hang_up(self) -> None:
         """Close it as a window is closed; whoever writes to it then gets EIO."""

@@ -333,12 +333,10 @@ class FromScratch:
         place = key[1], self._units[key].cell.factors.get("kernel", "")
         return key, self._latest.get(place)
 
-    def _reason(self, key: Key) -> str:
-        return self._given_up.get(key) or self._closed.get(self._at(key), "")
-
     @property
     def open_keys(self) -> list[Key]:
-        return [key for key in self._units if not self._reason(key)]
+        going = (key for key in self._units if key not in self._given_up)
+        return [key for key in going if self._at(key) not in self._closed]
 
     def next_block(self) -> None:
         standings = {

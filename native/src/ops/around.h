@@ -4,9 +4,9 @@
  * one loses with some changes for good: addresses that somebody gave it, and routes (lasting.c).
  *
  * And what can be read of the kernel's files and of interfaces, as a text of sections (sections.c).
- * Each begins with what it is of ("file FOLDER", or an operation and its interface); a line " NAME
- * VALUE" is of one file, number or offload there. Only files that everybody may read and root
- * write, of one line, count.
+ * Each begins with an operation, the index of its interface or 0, and what it is of
+ * ("file:0 FOLDER", "link:INDEX INTERFACE"); a line " NAME VALUE" is of one file, number or offload
+ * there. Only files that everybody may read and root write, of one line, count.
  */
 #ifndef NB_AROUND_H
 #define NB_AROUND_H
@@ -29,6 +29,9 @@ struct nb_link *nb_links(const char *interface, size_t *count);
 int nb_link_of_path(const char *path, char name[IFNAMSIZ]);
 /* The index of the interface with that name, or that a path names; 0: there is none. */
 unsigned int nb_link_index(const char *of);
+/* Whether that is still the interface with this index: 0 (or it is of none, index 0); 1: that has
+ * gone; <0: it has another name, and another may have its own. */
+int nb_link_find(unsigned int index, const char *of, struct nb_error *error);
 
 /*
  * A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each
@@ -47,8 +50,9 @@ enum { NB_SECTION_VALUE = 4096, NB_SECTION_DEEP = 64 };
 
 /* The operation of a section's header or of a name; NULL: there is none. */
 const struct nb_op *nb_section_op(const char *header);
-/* The section of a header, as it is now, for free(); "" where there is no such thing. */
-char *nb_section_read(const char *header);
+/* The section of a header, as it is now, for free(); "" where there is no such thing; NULL: its
+ * interface has another name. */
+char *nb_section_read(const char *header, struct nb_error *error);
 /* Whether it is in /proc/sys, /proc/irq or /sys, and in no file system below these (debugfs), whose
  * folders are root's. */
 int nb_section_is_kernels(const char *path);

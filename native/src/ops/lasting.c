@@ -2,6 +2,7 @@
 #include "around.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/ipv6_route.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -108,6 +109,22 @@ unsigned int nb_link_index(const char *of)
 	char name[IFNAMSIZ];
 
 	return if_nametoindex(nb_link_of_path(of, name) ? name : of);
+}
+
+int nb_link_find(unsigned int index, const char *of, struct nb_error *error)
+{
+	char name[IFNAMSIZ], was[IFNAMSIZ];
+
+	if (!index || nb_link_index(of) == index)
+		return 0;
+	if (if_indextoname(index, name))
+		return nb_fail(error, NB_ERR_SYSTEM, "undo",
+			       "give it its name back, then `netbench restore`",
+			       "the interface of %s is called %s now",
+			       nb_link_of_path(of, was) ? was : of, name);
+	return errno == ENXIO ? 1
+			      : nb_fail_errno(error, "undo", "run `netbench restore`",
+					      "the interface of %s", of);
 }
 
 /* Whether the kernel makes an address anew by itself, at once. */

@@ -149,17 +149,22 @@ static int get_index(const struct nb_target *target, FILE *text, struct nb_error
 	const char *of = target->words;
 	unsigned int index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
 	char name[IFNAMSIZ];
+	size_t count = 0;
+	struct nb_link *links =
+		index && if_indextoname(index, name) ? nb_links(name, &count) : NULL;
 
-	if (index && if_indextoname(index, name))
-		fprintf(text, "%u %s\n", index, name);
-	else if (errno != ENXIO && errno != ENODEV)
+	for (size_t i = 0; i < count; i++)
+		fprintf(text, "%u %s\n", links[i].index, links[i].name);
+	free(links);
+	if (!links && errno != ENXIO && errno != ENODEV)
 		return nb_fail_errno(error, "index", "look at `dmesg` there", "of %s", of);
 	return 0;
 }
 
 const struct nb_op nb_op_index = {
 	.name = "index",
-	.about = "index and name of the interface of a name, a path, or such a text",
+	.about = "indices and names of the interface of a name, a path, or such a text, and of "
+		 "those above",
 	.words = 1,
 	.get = get_index,
 };

@@ -16,6 +16,7 @@ static const char NET[] = "/proc/sys/net", VM[] = "/proc/sys/vm";
 
 static void add_around_file(FILE *text, const char *path)
 {
+	static const char *const first[] = { "/all", "/default", "" };
 	int length = (int)(strrchr(path, '/') - path);
 	char folder[PATH_MAX], name[IFNAMSIZ], *queue;
 
@@ -28,12 +29,10 @@ static void add_around_file(FILE *text, const char *path)
 		    strncmp(name, "ipv", 3) != 0)
 			return;
 		/* Before all of conf/: to write these moves the others. */
-		snprintf(folder, sizeof(folder), "%s/%s/conf/all", NET, name);
-		nb_section_folder(text, folder, 0);
-		snprintf(folder, sizeof(folder), "%s/%s/conf/default", NET, name);
-		nb_section_folder(text, folder, 0);
-		snprintf(folder, sizeof(folder), "%s/%s/conf", NET, name);
-		nb_section_folder(text, folder, NB_SECTION_DEEP);
+		for (size_t i = 0; i < NB_LENGTH(first); i++) {
+			snprintf(folder, sizeof(folder), "%s/%s/conf%s", NET, name, first[i]);
+			nb_section_folder(text, folder, *first[i] ? 0 : NB_SECTION_DEEP);
+		}
 		return;
 	}
 	queue = strstr(folder, "/queue");
@@ -100,21 +99,25 @@ static void keep(const char *text, const char *one, const char *other, int same,
 	}
 }
 
-static void add_only(FILE *text, const char *keys)
+static int add_only(FILE *text, const char *keys, struct nb_error *error)
 {
+	int status = 0;
+
 	for (const char *at = keys; *at;) {
 		const char *header = at;
 		char *now, *wanted;
 
 		for (at = after(at); *at == ' ';)
 			at = after(at);
-		now = nb_section_read(header);
+		now = nb_section_read(header, error);
+		status = now ? status : -NB_ERR_SYSTEM;
 		wanted = strndup(header, (size_t)(at - header));
 		if (now && wanted)
 			keep(now, wanted, NULL, 1, text);
 		free(now);
 		free(wanted);
 	}
+	return status;
 }
 
 static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -125,7 +128,7 @@ static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_
 		return nb_fail(error, NB_ERR_REQUEST, "neighbours", "ask for less at a time",
 			       "a target of %zu bytes", strlen(what));
 	if (!strcmp(of, "only")) {
-		add_only(text, what);
+		return add_only(text, what, error);
 	} else if (!strcmp(of, "all")) {
 		nb_section_folder(text, NET, NB_SECTION_DEEP);
 		nb_section_folder(text, VM, NB_SECTION_DEEP);
@@ -160,7 +163,8 @@ static int restore_neighbours(const struct nb_target *target, const char *saved,
 		while (nb_section_next(&at)) {
 			if (read != at.header) {
 				free(now);
-				now = nb_section_read(at.header);
+				now = nb_section_read(at.header, error);
+				status = now ? status : -NB_ERR_SYSTEM;
 				read = at.header;
 			}
 			if (!now || find(now, at.line, at.length, "\n") ||

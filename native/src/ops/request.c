@@ -160,18 +160,6 @@ static char *change(const struct nb_op_request *request, struct nb_undo_entry *h
 	return after;
 }
 
-/* The name under which a campaign locks the host stands in the host's log from then on. */
-static void remember_campaign(const struct nb_op_request *request, struct nb_client *client)
-{
-	if (!strcmp(request->op->name, "lock") && request->value)
-		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
-}
-
-static int is_logged(const struct nb_op_request *request)
-{
-	return (request->value && request->op->set && !request->op->lasting) || !request->op->words;
-}
-
 /* Execute what the client may ask for, with what the host's log is to tell of it. */
 static int execute(const struct nb_op_request *request, struct nb_client *client,
 		   struct nb_undo_entry **stack, struct nb_writer *answer, struct nb_error *error)
@@ -189,7 +177,8 @@ static int execute(const struct nb_op_request *request, struct nb_client *client
 		answer_text(answer, BEFORE, "");
 		return status;
 	}
-	remember_campaign(request, client);
+	if (!strcmp(request->op->name, "lock") && request->value) /* by which the log knows it */
+		snprintf(client->campaign, sizeof(client->campaign), "%s", request->value);
 	if (!refused) {
 		before = read_before(request, stack, error);
 		after = before && request->value ? change(request, *stack, error) : NULL;
@@ -202,7 +191,8 @@ static int execute(const struct nb_op_request *request, struct nb_client *client
 	deed.before = request->value ? before : NULL;
 	deed.after = after;
 	deed.error = status ? error : NULL;
-	if (client->permit && (refused || is_logged(request)))
+	if (client->permit && (refused || !request->op->words ||
+			       (request->value && request->op->set && !request->op->lasting)))
 		nb_audit(client, &deed);
 	free(before);
 	free(after);

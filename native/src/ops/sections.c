@@ -23,7 +23,7 @@ enum { PARAMETERS = 3 }; /* from here on a text has a line "NAME: VALUE" for eac
 
 const struct nb_op *nb_section_op(const char *header)
 {
-	size_t length = strcspn(header, " \n");
+	size_t length = strcspn(header, ": \n");
 
 	for (size_t i = 0; i < NB_LENGTH(kinds); i++)
 		if (strlen(kinds[i]->name) == length && !memcmp(kinds[i]->name, header, length))
@@ -81,7 +81,7 @@ void nb_section_folder(FILE *text, const char *path, int depth)
 	char child[PATH_MAX];
 
 	if (folder >= 0)
-		fprintf(text, "file %s\n", path);
+		fprintf(text, "file:%u %s\n", nb_link_index(path), path);
 	for (int i = 0; folder >= 0 && i < count; i++)
 		if (entries[i]->d_type == DT_REG)
 			add_file(text, folder, entries[i]->d_name);
@@ -105,7 +105,7 @@ static void add_read(FILE *text, const struct nb_op *op, const char *interface)
 	char *read = nb_op_read(op, &target, NULL);
 
 	if (read)
-		fprintf(text, "%s %s\n", op->name, interface);
+		fprintf(text, "%s:%u %s\n", op->name, nb_link_index(interface), interface);
 	for (const char *at = read; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
 		int length = (int)strcspn(at, "\n"), name = (int)strcspn(at, ": \n");
 		int skip = name + (at[name] == ':');
@@ -120,7 +120,7 @@ static void add_numbers(FILE *text, const char *interface)
 {
 	char words[IFNAMSIZ + 64];
 
-	fprintf(text, "link %s\n", interface);
+	fprintf(text, "link:%u %s\n", nb_link_index(interface), interface);
 	for (size_t i = 0; i < NB_LENGTH(numbers); i++) {
 		int length = snprintf(words, sizeof(words), "%s%c%s", interface, 0, numbers[i]);
 		struct nb_target target = { words, (size_t)length };
@@ -164,34 +164,38 @@ void nb_section_links(FILE *text, const char *interface, int wide)
 	free(links);
 }
 
-static void add_section(FILE *text, const char *header)
+static int add_section(FILE *text, const char *header, struct nb_error *error)
 {
 	const struct nb_op *op = nb_section_op(header);
+	unsigned int index;
 	char of[PATH_MAX];
+	int gone;
 
-	if (sscanf(header, "%*[^ \n]%*1[ ]%4095[^\n]", of) != 1)
-		return;
-	if (op == &nb_op_file)
+	if (sscanf(header, "%*[a-z]:%u %4095[^\n]", &index, of) != 2)
+		return 0;
+	gone = nb_link_find(index, of, error);
+	if (!gone && op == &nb_op_file)
 		nb_section_folder(text, of, 0);
-	else if (strlen(of) >= IFNAMSIZ)
-		return;
-	else if (op == &nb_op_link)
+	else if (!gone && op == &nb_op_link && strlen(of) < IFNAMSIZ)
 		add_numbers(text, of);
-	else if (op)
+	else if (!gone && op && strlen(of) < IFNAMSIZ)
 		add_read(text, op, of);
+	return gone < 0 ? gone : 0;
 }
 
-char *nb_section_read(const char *header)
+char *nb_section_read(const char *header, struct nb_error *error)
 {
 	char *read = NULL;
 	size_t length;
 	FILE *text = open_memstream(&read, &length);
+	int status = text ? add_section(text, header, error) : nb_fail_memory(error, "a section");
 
-	if (!text)
-		return NULL;
-	add_section(text, header);
-	fclose(text);
-	return read;
+	if (text)
+		fclose(text);
+	if (!status)
+		return read;
+	free(read);
+	return NULL;
 }
 
 int nb_section_next(struct nb_section_line *at)
@@ -213,7 +217,7 @@ int nb_section_next(struct nb_section_line *at)
 			continue;
 		at->length = (size_t)length;
 		at->name = (size_t)name + 1;
-		of = at->header + strlen(at->op->name) + 1;
+		of = strchr(at->header, ' ') + 1;
 		named = at->op == &nb_op_file || at->op == &nb_op_link;
 		at->target.words = at->words;
 		at->target.length =

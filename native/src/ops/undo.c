@@ -280,7 +280,7 @@ static char *arm(const struct nb_undo_entry *entry)
 	if (!is_beside(beside) || !beside->after || beside->armed)
 		return NULL;
 	now = nb_op_read(beside->op, &beside->target, NULL);
-	kept = lines(beside->op, beside->value, beside->after, now, 1);
+	kept = lines(beside->op, beside->value, beside->after, now ? now : beside->after, 1);
 	free(now);
 	take(&beside->value, kept);
 	beside->armed = kept != NULL;
@@ -340,20 +340,11 @@ static int look_again(const struct nb_undo_entry *entry)
 	return same ? 0 : -(int)entry->failed.code;
 }
 
-/* Of its link: 1: it has gone; <0: it has another name, and another link may have its own. */
 static int find_link(const struct nb_undo_entry *entry, struct nb_error *error)
 {
-	char name[IFNAMSIZ];
+	const char *of = is_beside(entry) ? "what moved along" : entry->target.words;
 
-	if (!entry->index || nb_link_index(entry->target.words) == entry->index)
-		return 0;
-	if (!if_indextoname(entry->index, name))
-		return errno == ENXIO ? 1
-				      : nb_fail_errno(error, "undo", "run `netbench restore`",
-						      "the interface of %s", entry->target.words);
-	return nb_fail(error, NB_ERR_SYSTEM, "undo", "give it its name back, then `restore`",
-		       "%s %s: its interface is called %s now", entry->op->name,
-		       entry->target.words, name);
+	return nb_link_find(entry->index, of, error);
 }
 
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
@@ -373,10 +364,9 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 		gone = find_link(entry, &entry->failed);
 		if (gone < 0 && is_beside(entry->before)) /* it waits for the same name */
 			entry->before->index = entry->index;
-		/* Another that has its name by now did not move along. */
-		changed = gone && nb_link_index(entry->target.words) ? NULL : arm(entry);
+		changed = gone < 0 ? NULL : arm(entry);
 		status = gone < 0 ? gone : gone ? 0 : undo_one(entry, client, &entry->failed);
-		if (changed && gone >= 0)
+		if (changed && !gone)
 			status = repeat(entry, changed, status, client);
 		free(changed);
 		if (status) {
