@@ -50,7 +50,7 @@ endef
 
 .make/built: .make/venv setup.py netbench/engine/build_native.py \
 		$(filter-out native/tests/%,$(NATIVE_FILES))
-	$(PIP) --no-deps --no-build-isolation -e .
+	$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@touch $@
 
 .make/notebooks: .make/built

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -202,6 +203,7 @@ def main(argv: list[str] | None = None) -> int:
         _give_way()
     _check_streams()
     _take_signals()
+    gc.set_threshold(100_000)  # what is imported is no garbage: to look for it takes 40 ms
     try:
         code = _outcome(words)
         _conclude()

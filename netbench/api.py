@@ -152,9 +152,9 @@ def start_parts(
     return run(_pinned(campaign), results, Lines(), scheduler, parts, insecure)
 
 
-def resume(path: Path, plain: bool = False) -> Conclusion | None:
-    """Go on with a result's campaign, with progress as of `start`; None when it is finished
-    already: it has all runs, and its controller has ended it. Errors: StoreError, RequestError.
+def resume(path: Path, plain: bool = False) -> Conclusion:
+    """Go on with a result's campaign, with progress as of `start`; one that has all runs, and that
+    its controller has ended, is left. Errors: StoreError, RequestError.
     """
     from netbench import campaign
     from netbench.fleet.parts import as_planned
@@ -169,9 +169,9 @@ def resume(path: Path, plain: bool = False) -> Conclusion | None:
     file = str(path / "campaign.yaml")
     whole = campaign.parse(store.campaign_text(), file, inventories=False)
     begun = as_planned(whole, store.plan())
-    if store.journal.ended() == "done" and conductor.is_finished(path, begun):
+    if store.journal.ended() == "done" and (ledger := conductor.finished(path, begun)):
         progress.say(f"{path} is finished; nothing to do")
-        return None
+        return conductor.Conclusion(path, "done", ledger.failed)
     refuse_another(store, Plan(begun))  # before its lab is made
     with _made(begun, progress.say) as ready:
         return _announced(conductor.resume(path, ready, progress))

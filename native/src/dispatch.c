@@ -99,13 +99,6 @@ static uint64_t arrived_in_window(const struct nb_run *run)
 	return bytes;
 }
 
-/* All flows of a bytes-bounded run have ended: their window ends with them. */
-static int is_complete(const struct nb_run *run)
-{
-	return run->phase == NB_MEASURING && run->job.bytes &&
-	       (run->job.role != NB_ROLE_RECEIVE || run->job.bytes <= arrived_in_window(run));
-}
-
 static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 {
 	const struct nb_flow *failed = NULL;
@@ -126,7 +119,9 @@ static int dispatch_flows(struct nb_run *run, struct nb_error *error)
 	}
 	if (!ended || (ended < run->flows_count && (run->job.bytes || run->phase == NB_DRAINING)))
 		return events;
-	if (is_complete(run)) {
+	/* All flows of a bytes-bounded run have ended: their window ends with them. */
+	if (run->phase == NB_MEASURING && run->job.bytes &&
+	    (run->job.role != NB_ROLE_RECEIVE || run->job.bytes <= arrived_in_window(run))) {
 		nb_phase_enter(run, NB_CLOSED);
 		nb_phase_enter(run, NB_DRAINING);
 		events = NB_EVENT_CLOSE;

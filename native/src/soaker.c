@@ -411,22 +411,16 @@ int nb_soaker_start(struct nb_soaker *soaker, size_t footprint, struct nb_error 
 	return await_soakers(soaker, error);
 }
 
-static uint64_t cpu_time(pid_t pid)
-{
-	clockid_t clock;
-
-	return clock_getcpuclockid(pid, &clock) ? NB_MISSING : nb_clock(clock);
-}
-
 int nb_soaker_read(const struct nb_soaker *soaker, size_t cpu, uint64_t *counts)
 {
 	const struct soaked *soaked = &soaker->soaking->cpus[cpu];
 	pid_t pid = cpu < soaker->cpus ? atomic_load(&soaked->pid) : 0;
+	clockid_t clock;
 
 	if (!pid || ended(pid))
 		return -1;
 	read_quanta(&soaked->quanta, counts);
-	counts[NB_SOAK_USED] = cpu_time(pid);
+	counts[NB_SOAK_USED] = clock_getcpuclockid(pid, &clock) ? NB_MISSING : nb_clock(clock);
 	return counts[NB_SOAK_USED] == NB_MISSING ? -1 : 0;
 }
 

@@ -165,12 +165,6 @@ struct files {
 	const char *path; /* NULL: scratch files */
 };
 
-static int open_file(const struct files *files, uint64_t index)
-{
-	return files->path ? open(files->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-			   : open_scratch_file(index);
-}
-
 /* Where the part of a stream begins in all bytes of the files. Parts are equal but for the page
  * that they begin with; where that is more than a part, but for a byte. */
 static uint64_t part_begin(const struct files *files, uint64_t stream, uint64_t streams)
@@ -217,7 +211,8 @@ static int open_part(struct nb_source *source, const struct files *files, const 
 	while (!status && at < end) {
 		uint64_t index = at / files->size, begin = index * files->size;
 		uint64_t next = begin + files->size < end ? begin + files->size : end;
-		int fd = open_file(files, index);
+		int fd = files->path ? open(files->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+				     : open_scratch_file(index);
 
 		if (fd < 0)
 			return nb_fail_errno(error, "open source",

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 
 from netbench import api
-from netbench.cli.run import say_place, say_summary
+from netbench.cli.run import say_summary
 from netbench.cli.verb import add_plain, add_result
 
 
 def run(options: argparse.Namespace) -> int:
     conclusion = api.resume(options.result, options.plain)
-    if conclusion is None:  # nothing has changed: a summary would read all records again
-        say_place(options.result)
-        return 0
     say_summary(options.result)
     return conclusion.exit_code
 

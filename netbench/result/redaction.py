@@ -37,8 +37,8 @@ _LOGIN = re.compile(
     r"(\[\Z|(?:\[[^\s\]]{1,64}\]|[^\s()@:/]{1,253})(?=:\d)|host\d+(?!\w)|\d[\d.]+(?!\w)"
     r"|[^\s()@:/'`.]{1,63}\.[^\s()@:/'`]{1,190}(?!\w))"
 )  # of an address that has colons the text before it is looked at alone
-# what SSH and tools have printed, in reasons, may have any form
-_OTHERS = re.compile(r"(^(?:lost: |boot: [^:]*: )|exit(?:ed with)? status \S+: ).*", re.S)
+# what is known of a reason; behind it stands what SSH, tools and commands have printed
+_KNOWN = re.compile("(verify: |boot: |lost: |).+", re.S)
 _TIME_AND_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+", re.ASCII)  # what a result is called, in
 _CAMPAIGN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _TOLD = re.compile(r"root|user\d*|host\d*|[\d.]+|\[[\da-fA-F:.]*\]?|.*\bexample")
@@ -129,9 +129,10 @@ class Redaction:
             )
             for k, v in value.items()
         }
-        if isinstance(why := found.get("reason"), str):
-            is_cut = found.get("status") == "interrupted"
-            found["reason"] = REDACTED if is_cut else _OTHERS.sub(rf"\1{REDACTED}", why)
+        if isinstance(why := found.get("reason"), str) and found.get("status") != "unsupported":
+            found["reason"] = _KNOWN.sub(rf"\1{REDACTED}", why)
+        if {"text", "unit"} <= found.keys():  # of a tool
+            found["text"] = REDACTED
         if isinstance(missing := found.get("missing"), dict) and "all" in missing:
             found["missing"] = missing | {"all": REDACTED}
         if found.get("command_line") is not None:

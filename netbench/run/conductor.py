@@ -43,7 +43,7 @@ from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
 from netbench.run.run_history import (
     described,
-    is_finished,
+    finished,
     profiles_due,
     refuse_another,
     without_given_up,
@@ -54,7 +54,7 @@ from netbench.run.transfer import Told
 from netbench.run.worker_pool import ChannelFactory, WorkerPool, open_channel
 from netbench.stats.intervals import t_quantile
 
-__all__ = ["Conclusion", "Conductor", "is_finished", "resume", "start"]
+__all__ = ["Conclusion", "Conductor", "finished", "resume", "start"]
 
 LIMIT = "the campaign's limit is reached"
 

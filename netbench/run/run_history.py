@@ -36,16 +36,16 @@ def described(rows: Iterable[Row]) -> list[EngineRow]:
     ]
 
 
-def is_finished(path: Path, campaign: Campaign) -> bool:
-    """Whether every cell of a result is closed, from its records alone."""
+def finished(path: Path, campaign: Campaign) -> Ledger | None:
+    """The ledger of a result in which every cell is closed, from its records alone."""
     from netbench.engine.own_engine import local
 
     store = Store.open(path)
     if not store.stored_facts():
-        return False
+        return None
     plan = Plan(campaign)
     ledger = replayed(store, plan, described(local().rows))
-    return ledger.finished and not profiles_due(store, plan)
+    return ledger if ledger.finished and not profiles_due(store, plan) else None
 
 
 def replayed(store: Store, plan: Plan, rows: Iterable[EngineRow]) -> Ledger:

@@ -53,14 +53,10 @@ def text_of(keys: Collection[Key], values: Values | None = None) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def around(operation: Operation) -> tuple[str, str]:
-    """The target of `neighbours` for what an operation changes."""
-    return operation.op, operation.target[0]
-
-
 def set_by(operation: Operation, links: str) -> set[Key]:
     """What an operation itself changes; `links`: what `index` says of its target."""
-    kind = f"{operation.op}:{(links or '0').split()[0]}"
+    index = links.partition("\n")[0].partition(" ")[0]
+    kind = f"{operation.op}:{index or 0}"
     if operation.op == "file":
         folder, _, name = operation.target[0].rpartition("/")
         return {(f"{kind} {folder}", name)}

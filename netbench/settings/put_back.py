@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from netbench.base.errors import EngineError
@@ -43,7 +44,8 @@ def put_back(
     A change is `Restored` once all above it are: the undo of one that stays may move what is below.
     Errors: EngineError with what could not be put back, once all others are.
     """
-    pending = deque(sorted(changes, key=lambda change: change.number, reverse=True))
+    named = (_renamed(hosts[change.host], change) for change in changes)
+    pending = deque(sorted(named, key=lambda change: change.number, reverse=True))
     for there in hosts.values() if campaign and changes else ():
         _await_lost(there.worker, campaign, living)
     numbers = [change.number for change in pending]
@@ -162,7 +164,6 @@ def _keep(worker: Worker, change: Change, left: str | None) -> str:
     now = _reads(worker, change)
     if left is None or now == left:
         return "undone by its worker"
-    _check_name(worker, change)
     if change.look:  # it is undone again
         what = f"{change} reads {now!r}, and read {left!r} once it was undone"
         raise EngineError(0, 0, "restore", what, "look at it")
@@ -178,9 +179,8 @@ def _put_back(
     """
     if change.boot_id != boot_id and not change.undo:  # what a program made may be in files
         return "gone, the host was booted since"
-    if change.interface in gone and change.op != OP:  # which holds what moved along with it
+    if change.interface in gone:
         return gone_with(change.interface)
-    _check_name(worker, change, gone)
     source = _source(change)
     now = worker.operate(change.op, source)[0] if source else None
     if now is not None and not _is_as_set(change, now):  # it is not there any more
@@ -209,12 +209,15 @@ def _put_back(
     raise EngineError(0, 0, "restore", what, "restore it by hand")
 
 
-def _check_name(worker: Worker, change: Change, gone: Collection[str] = ()) -> None:
-    """Errors: EngineError where its interface has another name, as another may have that."""
-    called = change.interface and worker.operate("index", change.interface)[0].partition("\n")[0]
-    if called != change.interface not in gone:
-        what = f"{change}: the interface {change.interface} is {called} now"
-        raise EngineError(0, 0, "restore", what, "give it its name back, then `restore`")
+def _renamed(there: There, change: Change) -> Change:
+    """With the name that its interface has by now."""
+    if not change.interface or change.boot_id != there.boot_id:
+        return change
+    called = there.worker.operate("index", change.interface)[0].partition("\n")[0]
+    was, name = (each.partition(" ")[2] for each in (change.interface, called))
+    place = rf"(^|/(?:conf|neigh|net)/){re.escape(was)}(?=/|$)"
+    of = re.sub(place, rf"\g<1>{name or was}", change.target[0])
+    return replace(change, target=(of, *change.target[1:]), interface=called or change.interface)
 
 
 def _shown(text: str) -> str:

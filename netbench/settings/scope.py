@@ -264,7 +264,7 @@ class HostSettings:
         before = worker.operate(neighbours.OP, only)[0] if along else ""
         if along:
             beside = Operation(neighbours.OP, only)
-            self._journal(self._change(beside, key, before, operation), scope)
+            self._journal(self._change(beside, key, before), scope)
             scope_along = self._held[scope].changes[-1].number
             worker.operate(neighbours.OP, only, hold=True, scope=scope_along)
         change = self._change(operation, key)
@@ -298,12 +298,13 @@ class HostSettings:
         links = self._links(operation)
         if (operation, links) in self._learnt:
             return self._learnt[operation, links]
-        worker, target = self.place.worker, neighbours.around(operation)
+        worker, target = self.place.worker, (operation.op, operation.target[0])
         text = worker.operate(neighbours.OP, target)[0]
         moved: Moves = {}
+        along: list[Key] = []
         if text:
             before = parse(text)
-            trial = [self._change(Operation(neighbours.OP, target), key, text, operation)]
+            trial = [self._change(Operation(neighbours.OP, target), key, text)]
             trial.append(self._change(operation, key))
             for change in trial:
                 self._journal(change, scope)
@@ -324,38 +325,36 @@ class HostSettings:
                 )
             # What the worker has not put back somebody has changed meanwhile.
             left = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
-            others = set_by(operation, links).union(writable(left))
-            moved = {**moved, **after}
-            moved = {key: moved[key] for key in before if key in moved and key not in others}
-            undo = writable(moved)
+            mine, moved = set_by(operation, links), {**moved, **after}
+            others, names = mine.union(writable(left)), {name for _, name in mine}
+            undo = [key for key in writable(before) if key in moved and key not in others]
             worker.ask_permission(neighbours.OP, target, text_of(undo, before))
-        return self._learnt.setdefault((operation, links), text_of(moved))
+            # And what is called so elsewhere, which moves once it reads otherwise.
+            along = [key for key in before if key not in others if key in moved or key[1] in names]
+        if self._links(operation) == links:
+            self._learnt[operation, links] = text_of(along)
+        return text_of(along)
 
     def _links(self, operation: Operation) -> str:
         """Index and name of the interface that it is of, and of those above that, a line each."""
-        return "" if operation.undo else self.place.read("index", operation.target[0])
+        is_none = operation.undo or operation.op == neighbours.OP
+        return "" if is_none else self.place.read("index", operation.target[0])
 
     def _end_trial(
         self, operation: Operation, trial: Sequence[Change], changes: list[Change]
     ) -> None:
         """Errors: ValueError where the trial could not be put back: it stays in the journal."""
+        self._is_asked = True  # until it has answered
         self.place.worker.undo(trial[0].number)
+        self._is_asked = False
         self.place.forget()
         del changes[-len(trial) :]
         if (now := self.place.read(operation.op, *operation.target)) != trial[-1].before:
             raise ValueError(f"it cannot be put back: it reads {now!r} after a trial")
         self._write(Restored(tuple(change.number for change in trial), self.place.host))
 
-    def _change(
-        self,
-        operation: Operation,
-        key: str,
-        before: str | None = None,
-        beside: Operation | None = None,
-    ) -> Change:
-        """An entry of the journal, with what its target reads now where that is not given.
-        `beside`: what it is held for, whose interface it has.
-        """
+    def _change(self, operation: Operation, key: str, before: str | None = None) -> Change:
+        """An entry of the journal, with what its target reads now where that is not given."""
         if before is None:
             readable = operation.look or not operation.undo
             source = (operation.op, *(operation.look or operation.target))
@@ -372,7 +371,7 @@ class HostSettings:
             before=before,
             undo=tuple(operation.undo),
             look=tuple(operation.look) if operation.undo else (),
-            interface=self._links(beside or operation).partition("\n")[0],
+            interface=self._links(operation).partition("\n")[0],
         )
 
     def _journal(self, change: Change, scope: int) -> None:

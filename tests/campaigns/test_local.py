@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import netbench
-from netbench import campaign, load
+from netbench import api, campaign, load
 from netbench.engine.worker import Worker
 from netbench.hosts.local import LocalChannel
 from netbench.model import Campaign
@@ -58,8 +58,7 @@ def test_a_campaign_leaves_records_with_raw_counters_at_both_edges(done: Path) -
 
 
 def test_samples_tell_bytes_in_time_order_and_facts_are_kept_by_host_and_boot(done: Path) -> None:
-    text = (done / "samples" / "000001.jsonl").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
+    lines = map(json.loads, (done / "samples" / "000001.jsonl").read_text().splitlines())
     mine = [line for line in lines if line["side"] == "receiver" and "edge" not in line]
     assert len(mine) >= 2
     for values in ([m["ns"] for m in mine], [m["flow"]["bytes"][0] for m in mine]):
@@ -157,6 +156,7 @@ def test_verification_finds_what_was_changed_on_the_way(
     assert conclusion.exit_code == 1
     assert {r["status"] for r in found} == {"failed"}
     assert all(r["reason"].startswith("verify: what arrived is not what was sent") for r in found)
+    assert api.resume(conclusion.path, plain=True).exit_code == 1, "nothing to do is no success"
 
 
 def barred() -> str:

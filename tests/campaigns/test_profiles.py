@@ -109,9 +109,9 @@ def test_a_campaign_that_was_stopped_in_its_profiles_goes_on_with_them(
     wanted = campaign.parse(TEXT, "p.yaml")
     conclusion = conductor.start(wanted, tmp_path)
     assert conclusion.why == "interrupted"
-    assert not conductor.is_finished(conclusion.path, wanted)
+    assert not conductor.finished(conclusion.path, wanted)
     assert conductor.resume(conclusion.path, wanted).why == "done"
-    assert conductor.is_finished(conclusion.path, wanted)
+    assert conductor.finished(conclusion.path, wanted)
     done = profiles(conclusion.path)
     assert sorted((one.cell, one.round) for one in done) == [
         (f"send={send}", number) for send in ("sendfile", "write") for number in (0, 1)

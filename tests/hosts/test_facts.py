@@ -451,7 +451,7 @@ def test_a_resumed_campaign_says_what_changed_and_begins_anew(
     new = Counter(r["cell"] for r in found if r["run"] > 3)
     assert new == dict.fromkeys((cell.id for cell in small.cells), 2)
     assert [cell.n for cell in cells_of(load(first.path))] == [2, 2]
-    assert conductor.is_finished(first.path, small)
+    assert conductor.finished(first.path, small)
 
 
 def test_of_a_long_fact_only_what_changed_is_said() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from netbench.base.errors import EngineError
 from netbench.engine.worker import Worker
 from tests.settings.test_neighbours import by_journal, holding, loses_its_controller
 from tests.settings.test_settings import OFFLOADS, ethtool, parsed
@@ -114,30 +113,25 @@ def test_what_an_interface_held_is_gone_with_it(
         assert (seen(), SACK.read_text()) == (before, "1\n")
 
 
-@pytest.mark.parametrize("is_asked", [True, False])
-def test_one_with_another_name_has_not_gone_and_who_has_its_name_is_left(is_asked: bool) -> None:
-    """Nor what moved along: none of it is put back before its interface has its name again."""
-    before = (*seen(), IPV6_MTU.read_text())
+@pytest.mark.parametrize("end", [loses_its_controller, dies, undoes])
+def test_one_renamed_is_put_back_and_who_has_its_name_is_left(end: Callable[..., None]) -> None:
+    was = [file.read_text() for file in (IPV6_MTU, FILE)]
+    above()
     with holding("v0") as (held, worker, journal):
-        held.hold(parsed([{}, {"mtu": "1400", "sg": "off"}, {}]))
+        held.hold(parsed([{}, {"mtu": "1400", "sg": "off", FILTER: "1"}, {}]))
         rename("v0", "w0")
+        above("set m0 name m1")
         make("w1")
         out("ip", "link", "set", "v0", "mtu", "1350")
         out("ethtool", "-K", "v0", "tso", "off", "gso", "off")
-        others = (*seen(), IPV6_MTU.read_text())
-        if is_asked:
-            with pytest.raises(EngineError, match="what moved along is called w0 now"):
-                worker.undo()
-        dies(held, worker, journal)
-        with pytest.raises(EngineError, match=r"the interface \d+ v0 is \d+ w0 now"):
-            by_journal(journal, outstanding(journal, "here"))
-        assert (*seen(), IPV6_MTU.read_text()) == others
-        goes()
-        rename("w0", "v0")
-        lines = by_journal(journal, outstanding(journal, "here"))
-        assert lines[0] == "sg (features v0): put back"
-        assert (*seen(), IPV6_MTU.read_text()) == before
+        others = [*seen()[:2], out("ip", "-o", "link", "show", "v0"), IPV6_MTU.read_text()]
+        end(held, worker, journal)
+        by_journal(journal, outstanding(journal, "here"))
         assert outstanding(journal, "here") == []
+    assert [*seen()[:2], out("ip", "-o", "link", "show", "v0"), IPV6_MTU.read_text()] == others
+    there = (Path(str(file).replace("v0", "w0")) for file in (IPV6_MTU, FILE))
+    assert [file.read_text() for file in there] == was
+    assert (ethtool("w0", OFFLOADS["sg"]), above("set m1 up")) == ("on", "1500")
 
 
 def above(act: str = "add link v0 name m0 type macvlan") -> str:
@@ -152,31 +146,28 @@ def test_one_made_above_comes_back_and_another_of_its_name_is_left() -> None:
     with holding("v0") as (held, _, _):
         held.hold(shorter)
         held.undo()
-        assert above() == "1500"
-        for was in "1500", "1400":
+        above()
+        for was in "1400", "1500":
+            above(f"set m0 mtu {was}")
             held.hold(shorter)
-            assert above("set m0 up") == "1400"
-            if was == "1400":
-                above("delete m0")
-                above()
             held.undo()
             assert above("set m0 up") == was
+        held.hold(shorter)
+        above("delete m0")
+        above()
+        held.undo()
+        assert above("set m0 up") == "1400"
 
 
-def test_one_above_with_another_name_waits_for_its_own() -> None:
-    above()
-    with holding("v0") as (held, worker, journal):
-        held.hold(parsed([{}, {"mtu": "1400"}, {}]))
-        above("set m0 name m1")
-        with pytest.raises(EngineError, match="the interface of m0 is called m1 now"):
+def test_what_a_sysctl_of_all_moves_comes_back_to_one_made_between_two_cells() -> None:
+    with holding("v0") as (held, _, _):
+        for _ in range(2):
+            above()
+            (IPV4 / "conf/m0/forwarding").write_text("1")
+            held.hold(parsed([{}, {"sysctl.net.ipv4.ip_forward": "1"}, {}]))
             held.undo()
-        dies(held, worker, journal)
-        with pytest.raises(EngineError, match="the interface of m0 is called m1 now"):
-            by_journal(journal, outstanding(journal, "here"))
-        assert above("set m1 name m0") == "1400"
-        by_journal(journal, outstanding(journal, "here"))
-        assert above("set m0 up") == "1500"
-    assert outstanding(journal, "here") == []
+            assert (IPV4 / "conf/m0/forwarding").read_text() == "1\n"
+            above("delete m0")
 
 
 def test_one_named_like_a_word_of_paths_takes_nothing_else_along() -> None:

@@ -336,7 +336,7 @@ class FromScratch:
     @property
     def open_keys(self) -> list[Key]:
         going = (key for key in self._units if key not in self._given_up)
-        return [key for key in going if self._at(key) not in self._closed]
+        return [key for key in going if not self._closed.get(self._at(key))]
 
     def next_block(self) -> None:
         standings = {

@@ -16,7 +16,7 @@ from netbench.result.files import HostEntry
 from netbench.result.record import Record, SideCounters, Status
 from netbench.result.store import Store, now
 from netbench.run.ledger import FAILURES_IN_A_ROW, Ledger
-from netbench.run.run_history import is_finished
+from netbench.run.run_history import finished
 
 TEXT = """\
 netbench: 1
@@ -192,7 +192,7 @@ def test_a_result_is_finished_only_when_its_last_block_is_whole(tmp_path: Path) 
     order = [(block, unit.cell.id) for block, units in every for unit in units]
     for run, (block, cell) in enumerate(order[:-1], 1):
         store.append(booted(run, cell, block))
-    assert not is_finished(store.path, plan.campaign)
+    assert not finished(store.path, plan.campaign)
     store.append(booted(len(order), order[-1][1], order[-1][0]))
-    assert is_finished(store.path, plan.campaign)
+    assert finished(store.path, plan.campaign)
     store.close()

@@ -27,7 +27,7 @@ from netbench.result.record import Record, SideCounters
 from netbench.result.store import Store
 from netbench.run.progress import Progress
 from netbench.run.recorder import Recorder
-from netbench.run.run_history import described, is_finished
+from netbench.run.run_history import described, finished
 from tools.bench.table import Part, at_most
 
 RUNS = 20_000
@@ -111,7 +111,7 @@ def measure() -> Part:
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         begun = time.process_time()
         result = next(Path(name).glob("ledger/*"))
-        is_finished(result, plan.campaign)
+        finished(result, plan.campaign)
         replay = time.process_time() - begun
         resume = _resume(result)
         most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

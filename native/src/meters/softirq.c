@@ -266,12 +266,6 @@ static int is_of_link(const struct state *state, char *name)
 	return 0;
 }
 
-/* Lines that have one number for all CPUs, and count no interrupts that were taken. */
-static int is_of_errors(const char *name)
-{
-	return !strncmp(name, "ERR:", 4) || !strncmp(name, "MIS:", 4) || !strncmp(name, "Err:", 4);
-}
-
 /* /proc/interrupts or /proc/softirqs: `all` is the sum of its lines. */
 static void read_table(struct state *state, char *line, size_t all)
 {
@@ -283,7 +277,10 @@ static void read_table(struct state *state, char *line, size_t all)
 		int count = all == SOFTIRQS ? softirq_of(name) : KERNEL_COUNTS;
 		uint64_t number;
 
-		if (*at++ != ':' || is_of_errors(name))
+		/* The last have one number for all CPUs, and count no interrupts that were taken.
+		 */
+		if (*at++ != ':' || !strncmp(name, "ERR:", 4) || !strncmp(name, "MIS:", 4) ||
+		    !strncmp(name, "Err:", 4))
 			continue;
 		for (size_t i = 0; i < columns && nb_proc_number(&at, 10, &number); i++) {
 			add_of_cpu(state, all, state->columns[i], number);

@@ -29,9 +29,9 @@ struct nb_link *nb_links(const char *interface, size_t *count);
 int nb_link_of_path(const char *path, char name[IFNAMSIZ]);
 /* The index of the interface with that name, or that a path names; 0: there is none. */
 unsigned int nb_link_index(const char *of);
-/* Whether that is still the interface with this index: 0 (or it is of none, index 0); 1: that has
- * gone; <0: it has another name, and another may have its own. */
-int nb_link_find(unsigned int index, const char *of, struct nb_error *error);
+/* A name or path with the name that the interface with that index has by now (0: as it is): 0; 1:
+ * it has gone; <0 with errno. */
+int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX]);
 
 /*
  * A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each
@@ -50,9 +50,9 @@ enum { NB_SECTION_VALUE = 4096, NB_SECTION_DEEP = 64 };
 
 /* The operation of a section's header or of a name; NULL: there is none. */
 const struct nb_op *nb_section_op(const char *header);
-/* The section of a header, as it is now, for free(); "" where there is no such thing; NULL: its
- * interface has another name. */
-char *nb_section_read(const char *header, struct nb_error *error);
+/* The section of a header, as it is now, for free(); "" where there is no such thing, NULL: no
+ * memory. Its interface may have another name by now. */
+char *nb_section_read(const char *header);
 /* Whether it is in /proc/sys, /proc/irq or /sys, and in no file system below these (debugfs), whose
  * folders are root's. */
 int nb_section_is_kernels(const char *path);
@@ -68,7 +68,7 @@ struct nb_section_line {
 	size_t length, name; /* of the line; of its blank and its name */
 	const struct nb_op *op;
 	struct nb_target target;
-	char words[PATH_MAX], value[NB_SECTION_VALUE];
+	char of[PATH_MAX], words[PATH_MAX], value[NB_SECTION_VALUE];
 };
 
 /* From `next` on: 1; 0: there is none. */

@@ -94,14 +94,23 @@ struct nb_link *nb_links(const char *interface, size_t *count)
 	return links;
 }
 
-int nb_link_of_path(const char *path, char name[IFNAMSIZ])
+/* Where a path of an interface has its name; NULL: it is of none. */
+static const char *name_in(const char *path)
 {
 	const char *net = strncmp(path, "/sys/", 5) != 0 ? NULL : strstr(path, "/net/");
+	int conf = 0, neigh = 0;
 
-	return (net && sscanf(net, "/net/%15[^/]", name) == 1) ||
-	       (!strcmp(path, "/proc/sys/net/ipv4/ip_forward") && strcpy(name, "all")) ||
-	       sscanf(path, "/proc/sys/net/%*[^/]/conf/%15[^/]", name) == 1 ||
-	       sscanf(path, "/proc/sys/net/%*[^/]/neigh/%15[^/]", name) == 1;
+	sscanf(path, "/proc/sys/net/%*[^/]/conf/%n", &conf);
+	sscanf(path, "/proc/sys/net/%*[^/]/neigh/%n", &neigh);
+	return net ? net + strlen("/net/") : conf + neigh ? path + conf + neigh : NULL;
+}
+
+int nb_link_of_path(const char *path, char name[IFNAMSIZ])
+{
+	const char *at = name_in(path);
+
+	return (at && sscanf(at, "%15[^/]", name) == 1) ||
+	       (!strcmp(path, "/proc/sys/net/ipv4/ip_forward") && strcpy(name, "all"));
 }
 
 unsigned int nb_link_index(const char *of)
@@ -111,20 +120,19 @@ unsigned int nb_link_index(const char *of)
 	return if_nametoindex(nb_link_of_path(of, name) ? name : of);
 }
 
-int nb_link_find(unsigned int index, const char *of, struct nb_error *error)
+int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX])
 {
-	char name[IFNAMSIZ], was[IFNAMSIZ];
+	const char *at = name_in(of) ? name_in(of) : of;
+	char name[IFNAMSIZ];
 
-	if (!index || nb_link_index(of) == index)
-		return 0;
-	if (if_indextoname(index, name))
-		return nb_fail(error, NB_ERR_SYSTEM, "undo",
-			       "give it its name back, then `netbench restore`",
-			       "the interface of %s is called %s now",
-			       nb_link_of_path(of, was) ? was : of, name);
-	return errno == ENXIO ? 1
-			      : nb_fail_errno(error, "undo", "run `netbench restore`",
-					      "the interface of %s", of);
+	if (index && !if_indextoname(index, name))
+		return errno == ENXIO ? 1 : -1;
+	if (index)
+		snprintf(now, PATH_MAX, "%.*s%s%s", (int)(at - of), of, name,
+			 at + strcspn(at, "/"));
+	else
+		snprintf(now, PATH_MAX, "%s", of);
+	return 0;
 }
 
 /* Whether the kernel makes an address anew by itself, at once. */

@@ -149,22 +149,25 @@ static int get_index(const struct nb_target *target, FILE *text, struct nb_error
 	const char *of = target->words;
 	unsigned int index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
 	char name[IFNAMSIZ];
+	int is_all = nb_link_of_path(of, name) && !strcmp(name, "all");
+	struct nb_link *links = NULL;
 	size_t count = 0;
-	struct nb_link *links =
-		index && if_indextoname(index, name) ? nb_links(name, &count) : NULL;
 
+	if (is_all || (index && if_indextoname(index, name)))
+		links = nb_links(name, &count);
+	else if (index && errno != ENXIO)
+		return nb_fail_errno(error, "index", "look at `dmesg` there", "of %s", of);
+	fprintf(text, "%s", is_all ? "\n" : "");
 	for (size_t i = 0; i < count; i++)
 		fprintf(text, "%u %s\n", links[i].index, links[i].name);
 	free(links);
-	if (!links && errno != ENXIO && errno != ENODEV)
-		return nb_fail_errno(error, "index", "look at `dmesg` there", "of %s", of);
 	return 0;
 }
 
 const struct nb_op nb_op_index = {
 	.name = "index",
 	.about = "indices and names of the interface of a name, a path, or such a text, and of "
-		 "those above",
+		 "those above; of what is of all first an empty line",
 	.words = 1,
 	.get = get_index,
 };

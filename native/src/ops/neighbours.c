@@ -99,25 +99,21 @@ static void keep(const char *text, const char *one, const char *other, int same,
 	}
 }
 
-static int add_only(FILE *text, const char *keys, struct nb_error *error)
+static void add_only(FILE *text, const char *keys)
 {
-	int status = 0;
-
 	for (const char *at = keys; *at;) {
 		const char *header = at;
 		char *now, *wanted;
 
 		for (at = after(at); *at == ' ';)
 			at = after(at);
-		now = nb_section_read(header, error);
-		status = now ? status : -NB_ERR_SYSTEM;
+		now = nb_section_read(header);
 		wanted = strndup(header, (size_t)(at - header));
 		if (now && wanted)
 			keep(now, wanted, NULL, 1, text);
 		free(now);
 		free(wanted);
 	}
-	return status;
 }
 
 static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_error *error)
@@ -128,7 +124,7 @@ static int get_neighbours(const struct nb_target *target, FILE *text, struct nb_
 		return nb_fail(error, NB_ERR_REQUEST, "neighbours", "ask for less at a time",
 			       "a target of %zu bytes", strlen(what));
 	if (!strcmp(of, "only")) {
-		return add_only(text, what, error);
+		add_only(text, what);
 	} else if (!strcmp(of, "all")) {
 		nb_section_folder(text, NET, NB_SECTION_DEEP);
 		nb_section_folder(text, VM, NB_SECTION_DEEP);
@@ -163,8 +159,7 @@ static int restore_neighbours(const struct nb_target *target, const char *saved,
 		while (nb_section_next(&at)) {
 			if (read != at.header) {
 				free(now);
-				now = nb_section_read(at.header, error);
-				status = now ? status : -NB_ERR_SYSTEM;
+				now = nb_section_read(at.header);
 				read = at.header;
 			}
 			if (!now || find(now, at.line, at.length, "\n") ||

@@ -164,51 +164,54 @@ void nb_section_links(FILE *text, const char *interface, int wide)
 	free(links);
 }
 
-static int add_section(FILE *text, const char *header, struct nb_error *error)
+/* What a header is of, by the name that its interface has now; 0: it has gone. */
+static int find_of(const char *header, char now[PATH_MAX])
 {
-	const struct nb_op *op = nb_section_op(header);
 	unsigned int index;
 	char of[PATH_MAX];
-	int gone;
 
-	if (sscanf(header, "%*[a-z]:%u %4095[^\n]", &index, of) != 2)
-		return 0;
-	gone = nb_link_find(index, of, error);
-	if (!gone && op == &nb_op_file)
-		nb_section_folder(text, of, 0);
-	else if (!gone && op == &nb_op_link && strlen(of) < IFNAMSIZ)
-		add_numbers(text, of);
-	else if (!gone && op && strlen(of) < IFNAMSIZ)
-		add_read(text, op, of);
-	return gone < 0 ? gone : 0;
+	return sscanf(header, "%*[a-z]:%u %4095[^\n]", &index, of) == 2 &&
+	       !nb_link_follow(index, of, now);
 }
 
-char *nb_section_read(const char *header, struct nb_error *error)
+char *nb_section_read(const char *header)
 {
-	char *read = NULL;
+	const struct nb_op *op = nb_section_op(header);
+	char *read = NULL, *named = NULL, of[PATH_MAX];
 	size_t length;
 	FILE *text = open_memstream(&read, &length);
-	int status = text ? add_section(text, header, error) : nb_fail_memory(error, "a section");
 
-	if (text)
-		fclose(text);
-	if (!status)
+	if (!text)
+		return NULL;
+	if (find_of(header, of)) {
+		if (op == &nb_op_file)
+			nb_section_folder(text, of, 0);
+		else if (op == &nb_op_link && strlen(of) < IFNAMSIZ)
+			add_numbers(text, of);
+		else if (op && strlen(of) < IFNAMSIZ)
+			add_read(text, op, of);
+	}
+	fclose(text);
+	if (!read || !*read)
 		return read;
+	if (asprintf(&named, "%.*s%s", (int)strcspn(header, "\n"), header,
+		     read + strcspn(read, "\n")) < 0)
+		named = NULL;
 	free(read);
-	return NULL;
+	return named;
 }
 
 int nb_section_next(struct nb_section_line *at)
 {
 	while (*at->next) {
-		const char *line = at->line = at->next, *of, *value;
+		const char *line = at->line = at->next, *value;
 		int length = (int)strcspn(line, "\n"), name = (int)strcspn(line, " \n"), named,
 		    room;
 
 		at->next += length + (line[length] == '\n');
 		if (*line != ' ') {
 			at->header = line;
-			at->op = line[name] == ' ' ? nb_section_op(line) : NULL;
+			at->op = find_of(line, at->of) ? nb_section_op(line) : NULL;
 			continue;
 		}
 		name = (int)strcspn(++line, " \n");
@@ -217,12 +220,10 @@ int nb_section_next(struct nb_section_line *at)
 			continue;
 		at->length = (size_t)length;
 		at->name = (size_t)name + 1;
-		of = strchr(at->header, ' ') + 1;
 		named = at->op == &nb_op_file || at->op == &nb_op_link;
 		at->target.words = at->words;
 		at->target.length =
-			(size_t)snprintf(at->words, sizeof(at->words), "%.*s%c%.*s",
-					 (int)strcspn(of, "\n"), of,
+			(size_t)snprintf(at->words, sizeof(at->words), "%s%c%.*s", at->of,
 					 at->op == &nb_op_link ? 0 : '/', named ? name : 0, line) -
 			!named;
 		room = snprintf(at->value, sizeof(at->value), "%.*s%s%.*s\n", named ? 0 : name,

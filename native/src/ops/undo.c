@@ -69,7 +69,7 @@ int nb_undo_push(struct nb_undo_entry **stack, uint32_t scope, const struct nb_o
 			entry->look = (struct nb_target){ nb_text_copy(look->words, look->length),
 							  look->length };
 		entry->value = nb_text_copy(value, strlen(value));
-		entry->index = op->words ? nb_link_index(target->words) : 0;
+		entry->index = op->words && !op->keep ? nb_link_index(target->words) : 0;
 		entry->before = *stack;
 	}
 	if (entry && entry->target.words && entry->value && !entry->look.words == !look->words) {
@@ -280,7 +280,7 @@ static char *arm(const struct nb_undo_entry *entry)
 	if (!is_beside(beside) || !beside->after || beside->armed)
 		return NULL;
 	now = nb_op_read(beside->op, &beside->target, NULL);
-	kept = lines(beside->op, beside->value, beside->after, now ? now : beside->after, 1);
+	kept = lines(beside->op, beside->value, beside->after, now, 1);
 	free(now);
 	take(&beside->value, kept);
 	beside->armed = kept != NULL;
@@ -340,11 +340,24 @@ static int look_again(const struct nb_undo_entry *entry)
 	return same ? 0 : -(int)entry->failed.code;
 }
 
-static int find_link(const struct nb_undo_entry *entry, struct nb_error *error)
+/* Give its target the name that its interface has by now: 0; 1: that has gone; <0: not known. */
+static int follow(struct nb_undo_entry *entry, struct nb_error *error)
 {
-	const char *of = is_beside(entry) ? "what moved along" : entry->target.words;
+	int gone, length, more = nb_target_word(&entry->target, 1)[0];
+	char of[PATH_MAX], *words;
 
-	return nb_link_find(entry->index, of, error);
+	gone = nb_link_follow(entry->index, entry->target.words, of);
+	if (gone < 0)
+		return nb_fail_errno(error, "undo", "run `netbench restore`", "the interface of %s",
+				     entry->target.words);
+	if (gone || !entry->index || !strcmp(of, entry->target.words))
+		return gone;
+	length = asprintf(&words, "%s%c%s", of, 0, nb_target_word(&entry->target, 1));
+	if (length < 0)
+		return nb_fail_memory(error, "a name");
+	free((char *)entry->target.words);
+	entry->target = (struct nb_target){ words, more ? (size_t)length : strlen(of) };
+	return 0;
 }
 
 int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client *client,
@@ -361,10 +374,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 		if (!scope && !nb_await_turn(entry->scope, &tries))
 			break;
 		*stack = entry->before;
-		gone = find_link(entry, &entry->failed);
-		if (gone < 0 && is_beside(entry->before)) /* it waits for the same name */
-			entry->before->index = entry->index;
-		changed = gone < 0 ? NULL : arm(entry);
+		gone = follow(entry, &entry->failed);
+		changed = arm(entry);
 		status = gone < 0 ? gone : gone ? 0 : undo_one(entry, client, &entry->failed);
 		if (changed && !gone)
 			status = repeat(entry, changed, status, client);
@@ -381,8 +392,8 @@ int nb_undo(struct nb_undo_entry **stack, uint32_t scope, const struct nb_client
 	}
 	while ((entry = again)) {
 		again = entry->before;
-		status = !entry->op->words || find_link(entry, &entry->failed) < 0 ||
-			 look_again(entry);
+		status =
+			!entry->op->words || follow(entry, &entry->failed) < 0 || look_again(entry);
 		nb_note_undone(entry->scope, status);
 		if (status) {
 			failures++;

@@ -12,7 +12,7 @@ from netbench.base.units import listed
 from netbench.facts.comparison import change, same
 from netbench.facts.registry import BY_NAME
 from netbench.read.cautions.rule import NAMED, Caution, Cautions, Evidence, caution
-from netbench.read.counters import edges_of, either
+from netbench.read.counters import edges_of
 from netbench.read.epochs import OF_KERNEL, Epochs
 from netbench.read.grounds import host_meter
 from netbench.read.stack import Runs
@@ -39,14 +39,16 @@ def left_changed(evidence: Evidence) -> Cautions:
 
 def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
     sender, receiver = runs.record.sender, runs.record.receiver
-    if runs.record.status == "ok" and sender and receiver:
+    if runs.record.status == "ok" and sender and receiver and not receiver.tool:
         began = np.array([datetime.fromisoformat(one["started"]).timestamp() for one in runs.said])
-        by_tool = receiver.tool.bytes if receiver.tool else None
-        for side, way, to in ((sender, "tx_bytes", "out"), (receiver, "rx_bytes", "in")):
-            headers, moved = 40 * edges_of(side, "tcp", f"segments_{to}")[1], by_tool
-            if moved is None:  # requests have no bytes, but headers of IP and TCP
-                moved = either(edges_of(side, "flow", "bytes")[1], headers)
-            yield (side.host, way), np.stack([began, np.asarray(moved, dtype=float) + 0 * began])
+        there = (sender, "tx", "out"), (receiver, "rx", "in")
+        ways = (*there, (receiver, "tx", "out"), (sender, "rx", "in"))
+        for n, (side, way, to) in enumerate(ways[: 2 if sender.host == receiver.host else 4]):
+            moved = edges_of(side, "flow", "bytes")[1] + 0 * began
+            headers = 40 * edges_of(side, "tcp", f"segments_{to}")[1]  # of IP and TCP
+            own = moved if n < 2 else np.nan  # requests have none, but answers
+            told = np.where(np.isnan(moved), headers, own)
+            yield (side.host, f"{way}_bytes"), np.stack([began, told])
 
 
 @caution(
@@ -58,7 +60,7 @@ def _bytes(runs: Runs) -> Iterator[tuple[tuple[str, str], np.ndarray]]:
 def other_way(evidence: Evidence) -> Cautions:
     """A host's data interface, which settings are made on, saw less than 95% of what the host sent
     or received; in short campaigns less still, since drivers may count up to 2 s late. Of requests
-    the headers of their packets count; of `crr`, `cc` and tools that tell no bytes nothing does.
+    and answers the headers of their packets count; of `crr`, `cc` and tools nothing does.
     """
     blocks: dict[tuple[str, str], list[tuple[str, float, float, int]]] = {}
     for entry in evidence.result.noise:

@@ -99,6 +99,16 @@ def test_no_number_changes(result: Path, tmp_path: Path) -> None:
     assert ours.samples.equals(theirs.samples)
 
 
+PRINTED = (
+    ({"missing": {"all": "ssh: to carol"}}, {"missing": {"all": "redacted"}}),
+    ({"reason": "x: its output: 'carol'"}, {"reason": "redacted"}),
+    ({"reason": "lost: carol\ncarol"}, {"reason": "lost: redacted"}),
+    ({"reason": ""}, {"reason": ""}),
+    *[({"reason": "splice", "status": "unsupported"},) * 2],
+    ({"text": "carol", "unit": "s", "value": 2}, {"text": "redacted", "unit": "s", "value": 2}),
+)
+
+
 def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> None:
     copy = redacted(result, tmp_path / "copies")
     files = [each for each in copy.rglob("*") if each.is_file()]
@@ -117,8 +127,7 @@ def test_every_file_of_the_copy_is_free_of_it(result: Path, tmp_path: Path) -> N
     assert entry["facts"]["command_line"] is None
     assert entry["missing"]["command_line"] == "redacted"
     assert entry["facts"]["nic_firmware"] == "14.32.10.12"
-    lost = {"missing": {"all": "ssh: connect to host carol"}}
-    assert Redaction({}).value(lost) == {"missing": {"all": "redacted"}}
+    assert [Redaction({}).value(each) for each, _ in PRINTED] == [told for _, told in PRINTED]
     assert entry["facts"]["source_mount"].startswith("xfs on /home/user")
     document = yaml.safe_load((copy / "campaign.yaml").read_text())
     assert list(document["hosts"]) == ["host1", "host2"]
@@ -145,10 +154,10 @@ def test_a_name_leads_nowhere_else(result: Path, tmp_path: Path, name: str) -> N
 
 def test_half_a_character_is_no_defect(result: Path, tmp_path: Path) -> None:
     with (result / "records.jsonl").open("a") as records:
-        records.write('{"schema": 2, "reason": "\\ud800 ä"}\n')
+        records.write('{"schema": 2, "other": "\\ud800 ä"}\n')
     copy = redacted(result, tmp_path / "copies")
     last = (copy / "records.jsonl").read_text().splitlines()[-1]
-    assert json.loads(last)["reason"] == "\ud800 ä"
+    assert json.loads(last)["other"] == "\ud800 ä"
 
 
 def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
