@@ -300,8 +300,7 @@ class HostSettings:
             return self._learnt[operation, links]
         worker, target = self.place.worker, (operation.op, operation.target[0])
         text = worker.operate(neighbours.OP, target)[0]
-        moved: Moves = {}
-        along: list[Key] = []
+        moved, along = dict[Key, tuple[str, str]](), list[Key]()
         if text:
             before = parse(text)
             trial = [self._change(Operation(neighbours.OP, target), key, text)]
@@ -326,7 +325,8 @@ class HostSettings:
             # What the worker has not put back somebody has changed meanwhile.
             left = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
             mine, moved = set_by(operation, links), {**moved, **after}
-            others, names = mine.union(writable(left)), {name for _, name in mine}
+            others = mine.union(writable(left))
+            names = {name for _, name in mine if operation.op != "file"}
             undo = [key for key in writable(before) if key in moved and key not in others]
             worker.ask_permission(neighbours.OP, target, text_of(undo, before))
             # And what is called so elsewhere, which moves once it reads otherwise.
