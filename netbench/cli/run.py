@@ -50,11 +50,6 @@ def say_summary(result: Path) -> None:
             f"{result} is not there any more: was the folder moved? give `report` its new path"
         )
     say(render(build(result), "first"))
-    say_place(result)
-
-
-def say_place(result: Path) -> None:
-    """Where the result is."""
     say(f"the whole report: {PROGRAM} report --full {shell_word(result)}")
     say(str(result))
 

@@ -8,7 +8,8 @@ line of one is a space, a name, a space, and its value.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from functools import cache
 from itertools import groupby
 
 from netbench.settings.setting import Operation
@@ -20,8 +21,8 @@ STATE = "state"
 """Sections of what is only read: addresses, routes, flags."""
 NONE = "none"
 
-OF = re.compile(r"[\w:]+ (?:/proc/sys/net/ipv./(?:conf|neigh)/|/sys/.*?/net/)?([^/]+)")
-"""The interface of a section."""
+OF = re.compile(r"\w+(?::(\d+))? (?:/proc/sys/net/ipv./(?:conf|neigh)/|/sys/.*?/net/)?([^/]+)")
+"""The index and the interface of a section."""
 
 Key = tuple[str, str]
 """A section and a name in it."""
@@ -68,23 +69,27 @@ def set_by(operation: Operation, links: str) -> set[Key]:
 
 def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     """What is another value now, or gone; nothing of an interface that has gone. What is new came
-    with something new.
+    with something new. An interface is what has its index.
     """
-    there = {section for section, _ in after}
-    links = {section for section, _ in before if section.startswith("link")}
-    gone = {section.partition(" ")[2] for section in links - there}
+    now = {(_by_index(section)[0], name): value for (section, name), value in after.items()}
+    there = {section for section, _ in now}
+    places = {key: _by_index(key[0]) for key in before}
+    gone = {name for (of, _), (at, name) in places.items() if of[:4] == "link" and at not in there}
     return {
-        key: (value, after.get(key, NONE))
-        for key, value in before.items()
-        if after.get(key) != value and interface_of(key) not in gone
-        if key[0] in there or " /s" in key[0]
+        key: (before[key], now.get((at, key[1]), NONE))
+        for key, (at, interface) in places.items()
+        if now.get((at, key[1])) != before[key] and interface not in gone
+        if at in there or " /s" in at
     }
 
 
-def interface_of(key: Key) -> str:
-    """The interface that a key is of, or ""."""
-    found = OF.match(key[0])
-    return found[1] if found else ""
+@cache
+def _by_index(section: str) -> tuple[str, str]:
+    """A section without the name of its interface where it has an index, and that name or ""."""
+    found = OF.match(section)
+    if not found or not int(found[1] or 0):
+        return section, found[2] if found else ""
+    return section[: found.start(2)] + section[found.end(2) :], found[2]
 
 
 def name_of(key: Key, interface: str = "") -> str:
@@ -114,8 +119,3 @@ def in_words(key: Key, before: str, after: str) -> tuple[str, str]:
 def writable(values: Collection[Key]) -> list[Key]:
     """What can be given its value again."""
     return [key for key in values if key[1] and not key[0].startswith((STATE, "qdisc"))]
-
-
-def lost(keys: Iterable[Key]) -> list[str]:
-    """Names of addresses and routes among these, which nothing brings back."""
-    return [name_of(key) for key in keys if key[0].startswith(STATE)]

@@ -216,7 +216,7 @@ def _renamed(there: There, change: Change) -> Change:
     called = there.worker.operate("index", change.interface)[0].partition("\n")[0]
     was, name = (each.partition(" ")[2] for each in (change.interface, called))
     place = rf"^(|/proc/sys/net/[^/]+/(?:conf|neigh)/|/sys/.*?/net/){re.escape(was)}(?=/|$)"
-    of = re.sub(place, rf"\g<1>{name or was}", change.target[0])
+    of = re.sub(place, lambda found: found[1] + (name or was), change.target[0])
     return replace(change, target=(of, *change.target[1:]), interface=called or change.interface)
 
 

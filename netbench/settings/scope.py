@@ -317,7 +317,7 @@ class HostSettings:
                 after = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
             finally:
                 self._end_trial(operation, trial, self._held[scope].changes)
-            if gone := neighbours.lost(after):  # as the worker did not know before
+            if gone := [neighbours.name_of(k) for k in after if k[0].startswith(neighbours.STATE)]:
                 raise ValueError(
                     f"it removes {', '.join(gone)} permanently; see `ip address` and `ip route`"
                     " there, and leave this level out"

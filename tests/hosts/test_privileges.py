@@ -419,8 +419,9 @@ RULES: Mapping[str, Rule] = {
                                     file(f"{NET}/{LINK}/mtu"), file(f"{NET}/{LINK}/lower"), OF_OTHER),
     "its sysctls": (BOUND, sysctl(f"ipv4/conf/{LINK}/forwarding"),
                     sysctl(f"ipv6/neigh/{OTHER}/mcast_solicit"), OF_OTHER),
-    "what moved along": (BOUND, moved(f"link {LINK}\n mtu 1400\nqdisc {OTHER}\n x y\n"),
-                         moved(f"link {LINK}\n mtu 1400\nlink {OTHER}\n mtu 1400\n"), OF_OTHER),
+    "what moved along": (BOUND, moved(f"link:0 {LINK}\n mtu 1400\nqdisc:0 {OTHER}\n x y\n"),
+                         moved(f"link:0 {LINK}\n mtu 1400\nlink:0 {OTHER}\n mtu 1400\n"),
+                         OF_OTHER),
     "not all of them": (BOUND, sysctl("ipv4/ip_nonlocal_bind"), sysctl("ipv4/ip_forward"),
                         "`interface all`"),
     "its interrupts": (BOUND, irq(24), irq(25), "`interface that has /proc/irq/25/"),
@@ -487,7 +488,7 @@ MEANWHILE: Mapping[str, Meanwhile] = {
     "too long to be read again": (
         "", {"target": ("only", f"{OF_VM}\n{OF_RATES * 2200}"), "value": ""}, ROOT_WRITES, swappiness, "61"),
     "another interface": (
-        BOUND_TO_ONE, {"target": ("only", f"link {OTHER}\n mtu 1\n{OF_RATES * 2200}")},
+        BOUND_TO_ONE, {"target": ("only", f"link:0 {OTHER}\n mtu 1\n{OF_RATES * 2200}")},
         SHORT, lambda: mtu(OTHER), "1400"),
     "features beside one that is": (
         BOUND_TO_ONE, {"op": "features", "target": LINK, "value": "rx-gro off\n"},
@@ -524,7 +525,7 @@ def gro(worker: Worker) -> list[str]:
 
 def test_what_the_file_lists_is_done_and_put_back_and_what_it_does_not_is_not(bed: Bed) -> None:
     """Beside what may not, which root has changed. And by the journal."""
-    only = f"link {LINK}\n mtu\nlink {OTHER}\n mtu\n"
+    only = f"link:0 {LINK}\n mtu\nlink:0 {OTHER}\n mtu\n"
     text = BOUND_TO_ONE.replace("gro", "gro command") + "\nsysctl vm."
     with helper_by_sudo(bed, allow_file(text)) as (_, worker):
         assert worker.operate("exec", ["echo", "said"], undo=["true"])[0] == "said\n"
