@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from netbench.engine.worker import Worker
+from netbench.settings.neighbours import difference, parse
 from tests.settings.test_neighbours import by_journal, holding, loses_its_controller
 from tests.settings.test_settings import OFFLOADS, ethtool, parsed
 from tests.support.local import call, out
@@ -132,6 +133,7 @@ def test_one_renamed_is_put_back_and_who_has_its_name_is_left(end: Callable[...,
     there = (Path(str(file).replace("v0", "w0")) for file in (IPV6_MTU, FILE))
     assert [file.read_text() for file in there] == was
     assert (ethtool("w0", OFFLOADS["sg"]), above("set m1 up")) == ("on", "1500")
+    assert difference(parse("link:7 m0\n mtu 1500\n"), parse("link:7 m1\n mtu 1400\n"))
 
 
 def above(act: str = "add link v0 name m0 type macvlan") -> str:

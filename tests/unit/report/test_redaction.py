@@ -103,8 +103,7 @@ PRINTED = (
     ({"missing": {"all": "ssh: to carol"}}, {"missing": {"all": "redacted"}}),
     ({"reason": "x: its output: 'carol'"}, {"reason": "redacted"}),
     ({"reason": "lost: carol\ncarol"}, {"reason": "lost: redacted"}),
-    ({"reason": ""}, {"reason": ""}),
-    *[({"reason": "splice", "status": "unsupported"},) * 2],
+    *[(each, each) for each in ({"reason": ""}, {"reason": "splice", "status": "unsupported"})],
     ({"text": "carol", "unit": "s", "value": 2}, {"text": "redacted", "unit": "s", "value": 2}),
 )
 
