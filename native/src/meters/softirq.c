@@ -277,8 +277,7 @@ static void read_table(struct state *state, char *line, size_t all)
 		int count = all == SOFTIRQS ? softirq_of(name) : KERNEL_COUNTS;
 		uint64_t number;
 
-		/* The last have one number for all CPUs, and count no interrupts that were taken.
-		 */
+		/* These have one number for all CPUs, and count no interrupt that was taken. */
 		if (*at++ != ':' || !strncmp(name, "ERR:", 4) || !strncmp(name, "MIS:", 4) ||
 		    !strncmp(name, "Err:", 4))
 			continue;

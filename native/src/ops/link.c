@@ -147,18 +147,22 @@ static int set_link(const struct nb_target *target, const char *value, struct nb
 static int get_index(const struct nb_target *target, FILE *text, struct nb_error *error)
 {
 	const char *of = target->words;
-	unsigned int index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
 	char name[IFNAMSIZ];
-	int is_all = nb_link_of_path(of, name) && !strcmp(name, "all");
+	int is_all = nb_link_of_path(of, name) && !strcmp(name, "all"), is_there;
 	struct nb_link *links = NULL;
+	unsigned int index;
 	size_t count = 0;
 
-	if (is_all || (index && if_indextoname(index, name)))
+	errno = 0;
+	index = strchr(of, ' ') ? (unsigned int)atoi(of) : nb_link_index(of);
+	is_there = is_all || (index && if_indextoname(index, name));
+	if (is_there)
 		links = nb_links(name, &count);
-	else if (index && errno != ENXIO)
+	if (is_there ? !links : errno && errno != ENXIO && errno != ENODEV)
 		return nb_fail_errno(error, "index", "look at `dmesg` there", "of %s", of);
-	fprintf(text, "%s", is_all ? "\n" : "");
-	for (size_t i = 0; i < count; i++)
+	if (is_there)
+		fprintf(text, is_all ? "\n" : "%u %s\n", index, name);
+	for (size_t i = is_all ? 0 : 1; i < count; i++)
 		fprintf(text, "%u %s\n", links[i].index, links[i].name);
 	free(links);
 	return 0;
