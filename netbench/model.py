@@ -388,10 +388,6 @@ class Campaign:
     source: str = ""
     warnings: tuple[str, ...] = field(default=())
 
-    def meters_of(self, cell: Cell) -> tuple[str, ...]:
-        """What is read in a cell's runs."""
-        return self.meters if cell.meters is None else cell.meters
-
     @property
     def all_pairs(self) -> tuple[str, ...]:
         """The names of the campaign's pairs, of those too that other parts of it run."""

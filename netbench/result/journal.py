@@ -56,7 +56,7 @@ class Change(Entry):
     setting: Annotated[str, "the setting's name, without its side"]
     op: Annotated[str, "the worker's operation: `file exec features link ...`"]
     target: Annotated[tuple[str, ...], "the operation's arguments"]
-    value: Annotated[str | None, "what is set"]
+    value: Annotated[str | None, "what is set; in the last entry of what moved: what it reads"]
     before: Annotated[str, "what was read before the change"]
     undo: Annotated[tuple[str, ...], "of a command: the program and arguments that undo it"] = ()
     look: Annotated[
@@ -350,13 +350,10 @@ class Journal:
 
     def outstanding(self, host: str) -> list[Change]:
         """Changes of a host that are not undone, the last first."""
-        mine: list[Change | Restored] = [
-            each
-            for each in self.entries()
-            if isinstance(each, Change | Restored) and each.host == host
-        ]
+        mine = [e for e in self.entries() if isinstance(e, Change | Restored) and e.host == host]
         undone = {n for each in mine if isinstance(each, Restored) for n in each.numbers}
-        return [e for e in reversed(mine) if isinstance(e, Change) and e.number not in undone]
+        changes = {each.number: each for each in mine if isinstance(each, Change)}
+        return [each for each in reversed(changes.values()) if each.number not in undone]
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

@@ -93,8 +93,7 @@ class EndFinder:
             self._pool.boot_id(host) for pair in beside for host in (pair.sender, pair.receiver)
         }
         one_kernel = sender.hello.boot_id == receiver.hello.boot_id
-        mine: Numbers = ()
-        theirs: Numbers = ()
+        mine = theirs = tuple[int, ...]()
         if (pin := unit.cell.transfer.pin).kind != "none":
             there = self._cpus_of(sender), self._cpus_of(receiver)
             mine, theirs = choose(pin, *there, one_kernel)
@@ -117,7 +116,7 @@ class EndFinder:
         """`busy`: kernels on which other pairs run; `more`: the other fields of End."""
         host, ip = self._campaign.hosts[worker.host], unit.cell.transfer.ip
         known = worker.catalogue.meters
-        wanted = self._campaign.meters_of(unit.cell)
+        wanted = self._campaign.meters if unit.cell.meters is None else unit.cell.meters
         return End(
             side,
             host,

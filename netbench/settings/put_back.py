@@ -59,6 +59,7 @@ def put_back(
     }
     told: dict[int, str] = {}
     failed: dict[int, EngineError] = {}
+    armed: dict[int, Change] = {}
 
     def note(worker: Worker, number: int) -> None:
         with suppress(EngineError):  # there may be no room
@@ -67,13 +68,15 @@ def put_back(
 
     while True:
         before, failed = failed, {}
-        for change in list(pending):
+        for change in (armed.get(each.number, each) for each in list(pending)):
             number, (worker, boot_id) = change.number, hosts[change.host]
             try:
                 if number in left and change.interface not in gone[change.host]:
                     what = _keep(worker, change, left[number])
                 else:
                     below = any(each < number for each in left.keys() & programs)
+                    under = [e for e in pending if e.host == change.host and e.number < number]
+                    armed = {e.number: _arm(worker, e) for e in under[:1] if not failed} | armed
                     what = _put_back(worker, boot_id, change, below, gone[change.host])
             except EngineError as error:  # it may have needed that others are before it
                 failed[number] = error
@@ -84,7 +87,7 @@ def put_back(
                 yield f"{change.host}: {change}: {what}"
             told.setdefault(number, f"{change}: {what}")
             note(worker, number)
-            if pending[0] is change:
+            if pending[0].number == number:
                 pending.popleft()
                 write(Restored((number,), change.host))
             else:
@@ -207,6 +210,15 @@ def _put_back(
             return "put back"
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
+
+
+def _arm(worker: Worker, change: Change) -> Change:
+    """What moved along with another, before that is undone: without what others changed since."""
+    if change.op != OP or change.value is None or (now := _reads(worker, change)) is None:
+        return change
+    was, after, there = map(parse, (change.before, change.value, now))
+    kept = [key for key in writable(was) if there.get(key) == after.get(key)]
+    return replace(change, before=text_of(kept, was))
 
 
 def _renamed(there: There, change: Change) -> Change:

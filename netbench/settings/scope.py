@@ -263,10 +263,9 @@ class HostSettings:
         only = ("only", along)
         before = worker.operate(neighbours.OP, only)[0] if along else ""
         if along:
-            beside = Operation(neighbours.OP, only)
-            self._journal(self._change(beside, key, before), scope)
-            scope_along = self._held[scope].changes[-1].number
-            worker.operate(neighbours.OP, only, hold=True, scope=scope_along)
+            beside = self._change(Operation(neighbours.OP, only), key, before)
+            self._journal(beside, scope)
+            worker.operate(neighbours.OP, only, hold=True, scope=beside.number)
         change = self._change(operation, key)
         if change.look:
             change = replace(change, value=self._held[scope].levels[key].value)
@@ -274,7 +273,9 @@ class HostSettings:
         self._make(operation, change.number)
         if not along:
             return {}
-        return difference(parse(before), parse(worker.operate(neighbours.OP, only)[0]))
+        now = worker.operate(neighbours.OP, only)[0]
+        self._write(replace(beside, value=now))  # what reads otherwise later is somebody else's
+        return difference(parse(before), parse(now))
 
     def _make(self, operation: Operation, scope: int) -> None:
         self.place.worker.operate(

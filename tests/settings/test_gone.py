@@ -143,6 +143,25 @@ def above(act: str = "add link v0 name m0 type macvlan") -> str:
     return shown.partition(" mtu ")[2].partition(" ")[0]
 
 
+@pytest.mark.parametrize("end", [loses_its_controller, dies, undoes])
+def test_what_others_change_while_it_is_held_is_left(end: Callable[..., None]) -> None:
+    """Also where a client holds what it does not change."""
+    above()
+    rp_filter = IPV4 / "conf/m0/rp_filter"
+    with holding("v0") as (held, worker, journal):
+        worker.operate("file", (str(SACK),), hold=True)
+        held.hold(parsed([{}, {"mtu": "1400", "sysctl.net.ipv4.conf.v0.rp_filter": "2"}, {}]))
+        above("set m0 mtu 1350")
+        for file, value in ((rp_filter, "1"), (SACK, "0")):
+            file.write_text(value)
+        end(held, worker, journal)
+        by_journal(journal, outstanding(journal, "here"))
+        assert outstanding(journal, "here") == []
+    now = above("set m0 up"), rp_filter.read_text(), SACK.read_text()
+    SACK.write_text("1")
+    assert now == ("1350", "1\n", "0\n")
+
+
 def test_one_made_above_comes_back_and_another_of_its_name_is_left() -> None:
     shorter = parsed([{}, {"mtu": "1400"}, {}])
     with holding("v0") as (held, _, _):

@@ -400,28 +400,6 @@ def test_a_trial_whose_undo_is_interrupted_is_undone_with_its_layer(
         assert host() == before
 
 
-def test_what_others_change_meanwhile_is_left(interface: str) -> None:
-    """Also where a client holds what it does not change."""
-    names = ("conf/all/accept_redirects", "tcp_dsack", "tcp_sack")
-    redirects, dsack, sack = files = [IPV4 / name for name in names]
-    undo = write(redirects, "0")
-    worker = Worker(open_channel(Host("here")).start_helper(), "here")
-    try:
-        worker.operate("file", (str(sack),), hold=True)
-        forward = str(IPV4 / "ip_forward")
-        worker.operate("neighbours", ("file", forward), hold=True)
-        worker.operate("file", forward, "1", hold=True)
-        for file in (dsack, sack):
-            file.write_text("0")
-        worker.undo()
-        assert [file.read_text() for file in files] == ["0\n"] * 3
-    finally:
-        worker.close()
-        undo()
-        for file in (dsack, sack):
-            file.write_text("1")
-
-
 @pytest.mark.parametrize("trials", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_what_root_changes_within_a_trial_stays(interface: str, trials: int) -> None:
     """At any time of it; what the kernel moves along comes back nevertheless."""
