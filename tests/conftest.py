@@ -24,6 +24,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from netbench import campaign
 from netbench.model import Campaign
+from tests.support.disks import tmpfs_on
 from tests.support.local import ADDRESS, FAR, NEAR, SMALL, Command, call, out
 from tests.support.needs import mark_users, needs, skip_without
 from tests.support.outside import OUTSIDE, outside
@@ -109,6 +110,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     skip_without(item)
+
+
+@pytest.fixture
+@needs("root")
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    with tmpfs_on(tmp_path / "disk", "2m") as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module", autouse=True)

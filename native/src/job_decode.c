@@ -29,15 +29,6 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 }
 
 /* A list of numbers has its count before them. */
-static int append(uint64_t *into, const struct nb_row *row, size_t room, uint64_t number,
-		  struct nb_error *error)
-{
-	if (into[0] == room)
-		return REFUSE(error, "shorten it", "%s has more than %zu numbers", row->name, room);
-	into[++into[0]] = number;
-	return 0;
-}
-
 static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error *error)
 {
 	if (number >= row->minimum && number <= row->maximum)
@@ -82,6 +73,7 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 	const struct nb_field *field =
 		nb_row_field(value->row, nb_job_options, nb_job_options_count);
 	uint64_t number = value->number;
+	uint64_t *list;
 	char *into;
 	int status = 0;
 
@@ -103,9 +95,11 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 	into = (char *)job + field->offset;
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
-	if (row->flags & NB_LIST)
-		return append((uint64_t *)(void *)into, row, field->room, number, error);
-	memcpy(into, &number, sizeof(number));
+	list = (uint64_t *)(void *)into;
+	if (row->flags & NB_LIST && list[0] == field->room)
+		return REFUSE(error, "shorten it", "%s has more than %zu numbers", row->name,
+			      field->room);
+	list[row->flags & NB_LIST ? ++list[0] : 0] = number;
 	return 0;
 }
 

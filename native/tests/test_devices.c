@@ -15,7 +15,10 @@
 
 #include "guard.h"
 #include "op_helper.h"
+#include "ops/client.h"
 #include "ops/netlink.h"
+
+extern const struct nb_op nb_op_neighbours, nb_op_link;
 
 /* Datagrams that recv(2) returns one after the other; an empty one is an interrupted call. */
 static struct {
@@ -95,6 +98,36 @@ static void what_is_set_comes_back(void **state)
 	op_set("link va mtu", "1300");
 	op_restore("neighbours link va", was);
 	free(was);
+}
+
+static int forbids_vm(const struct nb_client *client, const struct nb_op_request *request,
+		      struct nb_error *error)
+{
+	(void)client;
+	return strstr(request->value, "vm") ? nb_fail(error, NB_ERR_UNSUPPORTED, "", "", "vm") : 0;
+}
+
+static void what_may_not_be_written_any_more_is_no_undo(void **state)
+{
+	static const char only[] = "only\0link:0 vm\n mtu\n", mtu[] = "va\0mtu";
+	struct nb_target beside = { only, sizeof(only) - 1 }, of = { mtu, sizeof(mtu) - 1 },
+			 no = { 0 };
+	struct nb_client client = { .permit = forbids_vm };
+	struct nb_undo_entry *held = NULL;
+	struct nb_error error;
+
+	(void)state;
+	need_namespace();
+	command("ip link set va mtu 1500");
+	command("ip link add vm link va type macvlan");
+	assert_int_equal(0, nb_undo_push(&held, 1, &nb_op_neighbours, &beside, &no, "", &error));
+	assert_int_equal(0, nb_undo_push(&held, 2, &nb_op_link, &of, &no, "1500\n", &error));
+	nb_undo_note(held, 0);
+	op_set("link va mtu", "1300");
+	nb_undo_note(held, 1);
+	assert_int_equal(-NB_ERR_UNSUPPORTED, nb_undo(&held, 1, &client, &error));
+	assert_string_equal("1500\n", op_get("link va mtu"));
+	command("ip link delete vm");
 }
 
 static void what_is_no_link_is_refused(void **state)
@@ -284,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_set_comes_back),
+		cmocka_unit_test(what_may_not_be_written_any_more_is_no_undo),
 		cmocka_unit_test(what_is_no_link_is_refused),
 		cmocka_unit_test(attributes_end_where_their_message_ends),
 		cmocka_unit_test(an_interrupted_dump_is_asked_for_again),

@@ -24,12 +24,6 @@ from netbench.model import Kernel
 NEEDS = ("depmod", *guest_programs.NEEDS)
 
 
-def newest_kernel(tools: Tools) -> Kernel:
-    """The newest cloud kernel of this machine's Debian. Errors: LabRefused."""
-    release = debian.newest(tools)
-    return Kernel(debian.series(release), release=release)
-
-
 def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     """A kernel's image and first root, from the cache if they are there. Errors: LabRefused,
     RequestError.

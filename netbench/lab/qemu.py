@@ -17,12 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabRefused
-from netbench.lab import guest_kernel, guests, netns, sshd, trial
+from netbench.lab import debian, guest_kernel, guests, netns, sshd, trial
 from netbench.lab.command import Tools, together
 from netbench.lab.guest_console import await_login
 from netbench.lab.lab import Kind, Lab, LabSpec
 from netbench.lab.state import SWITCH, namespace_name
 from netbench.lab.userland import userland
+from netbench.model import Kernel
 
 NEEDS = ("ip", "ssh", "ssh-keygen", guests.PROGRAM, *trial.NEEDS, *guest_kernel.NEEDS)
 TUN = Path("/dev/net/tun")
@@ -39,7 +40,8 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     if not TUN.exists():
         raise LabRefused(f"guests need {TUN}, which does not exist; run `modprobe tun`")
     programs = userland(tools)
-    wanted = spec.kernels or (guest_kernel.newest_kernel(tools),)
+    release = "" if spec.kernels else debian.newest(tools)
+    wanted = spec.kernels or (Kernel(debian.series(release), release=release),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
     accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
     return replace(spec, ready=ready, accelerator=accelerator)

@@ -64,13 +64,9 @@ class Compared:
     @property
     def refusal(self) -> str:
         """Why gates are not answered that earlier results or what was measured do not allow, and
-        what to do; "" where each has something to judge.
+        what to do; "" where each that has not fallen is judged for all levels.
         """
-        unanswered = [
-            (o.gate.text, o.unjudged)
-            for o in self.outcomes
-            if not o.fell and not o.held and o.unjudged
-        ]
+        unanswered = [(o.gate.text, o.unjudged) for o in self.outcomes if not o.fell]
         if texts := [text for text, of in unanswered if any(c.lacks_history for c in of)]:
             a = self.results[A]
             return (
@@ -79,11 +75,11 @@ class Compared:
                 f" `compare A B --history {shell_word(a.path.parent)}`; --force judges the"
                 " intervals as they are"
             )
-        whys = [(text, c.why or c.refused * c.unsettled) for text, (c, *_) in unanswered]
+        whys = [(text, c.why or c.refused * c.unsettled) for text, of in unanswered for c in of]
         refused = [(text, why) for text, why in whys if why not in ("", ZERO, FEW_RUNS)]
         if not refused:
             return ""
-        names = listed([text for text, _ in refused], NAMED)
+        names = listed(list(dict(refused)), NAMED)
         return f"cannot judge {names}: {refused[0][1]}"
 
     @property

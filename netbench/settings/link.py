@@ -21,7 +21,7 @@ class Mtu(Value):
     cost = LINK
 
     def parse(self, level: str) -> str:
-        return whole(level, 68, 65535)
+        return whole(level, 68, 65536)
 
     def places(self, what: str, place: SettingContext) -> list[tuple[str, ...]]:
         return [("link", place.interface, "mtu")]

@@ -69,10 +69,12 @@ def set_by(operation: Operation, links: str) -> set[Key]:
 
 def difference(before: Values, after: Values) -> dict[Key, tuple[str, str]]:
     """What is another value now, or gone; nothing of an interface that has gone. What is new came
-    with something new. An interface is what has its index.
+    with something new, but for addresses, routes and flags. An interface is what has its index.
     """
     now = {(_by_index(section)[0], name): value for (section, name), value in after.items()}
     there = {section for section, _ in now}
+    new = (key for key in after if key[0].startswith(STATE) and (key[0], "") in before)
+    before = {**dict.fromkeys(new, NONE), **before}
     places = {key: _by_index(key[0]) for key in before}
     gone = {name for (of, _), (at, name) in places.items() if of[:4] == "link" and at not in there}
     return {

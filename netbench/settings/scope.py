@@ -318,7 +318,8 @@ class HostSettings:
                 after = difference(before, parse(worker.operate(neighbours.OP, target)[0]))
             finally:
                 self._end_trial(operation, trial, self._held[scope].changes)
-            if gone := [neighbours.name_of(k) for k in after if k[0].startswith(neighbours.STATE)]:
+            lasting = [key for key in after if key[0].startswith(neighbours.STATE)]
+            if gone := [neighbours.name_of(key) for key in lasting if key in before]:
                 raise ValueError(
                     f"it removes {', '.join(gone)} permanently; see `ip address` and `ip route`"
                     " there, and leave this level out"

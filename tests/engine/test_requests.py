@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,14 @@ def run(pair: Pair, through: dict[str, Any] | None = None, **options: Any) -> tu
     if through is None:
         return pair.run("request", "request", rate, **{**WINDOW, **options})
     prepare = pair.sender.prepare
-    with pytest.MonkeyPatch.context() as patch:
-        between: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as between:
 
         def by_proxy(job: dict[str, Any]) -> Any:
-            between.append(proxy(job["peer_port"], **through))
-            return prepare({**job, "peer_port": between[0].__enter__()})
+            port = between.enter_context(proxy(job["peer_port"], **through))
+            return prepare({**job, "peer_port": port})
 
         patch.setattr(pair.sender, "prepare", by_proxy)
-        try:
-            return pair.run("request", "request", rate, **{**WINDOW, **options})
-        finally:
-            between[0].__exit__(None, None, None)
+        return pair.run("request", "request", rate, **{**WINDOW, **options})
 
 
 @pytest.mark.parametrize("wait", WAITS)

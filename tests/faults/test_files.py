@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from netbench.run.runner import Runner
 from tests.support.disks import ext4_on, tmpfs_on
 from tests.support.engine_pair import WORKER
 from tests.support.local import netbench_argv
-from tests.support.needs import needs
 from tests.support.running import (
     BASE,
     LONG,
@@ -63,14 +62,6 @@ def powerless(host: Host) -> LocalChannel:
 
 def mount(*words: str | Path) -> None:
     subprocess.run(["mount", *words], check=True)
-
-
-@pytest.fixture
-@needs("root")
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
-    with tmpfs_on(tmp_path / "disk", "2m") as folder:
-        yield folder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +25,7 @@ from netbench.result.journal import Change, Ended, Entry, MadeSink, Restored, en
 from netbench.result.store import Store
 from netbench.run import conductor
 from netbench.run.host_facts import own_boot_id
-from tests.support.disks import tmpfs_on
 from tests.support.local import call
-from tests.support.needs import needs
 from tests.support.unfinished import unfinished
 
 CAMPAIGN = """\
@@ -340,13 +338,6 @@ def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Pa
     assert len(left) == 2, "and what is left changed is not"
 
 
-@pytest.fixture
-@needs("root")
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    with tmpfs_on(tmp_path / "disk", "256k") as folder:
-        yield folder
-
-
 HELD = CAMPAIGN.replace("settings: {tcp_metrics: keep}", "settings: {sysctl.net.ipv4.tcp_sack: 0}")
 SACK = Path("/proc/sys/net/ipv4/tcp_sack")
 
@@ -359,7 +350,7 @@ def test_without_a_place_for_its_state_a_campaign_changes_no_host(
     """One that changes none is run, and cannot be resumed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(small_disk))
     if spoil == "a full disk":
-        (small_disk / "filler").write_bytes(b"x" * (256 << 10))
+        (small_disk / "filler").write_bytes(b"x" * (2 << 20))
     else:
         (small_disk / "netbench").touch()
     file, before = tmp_path / "t.yaml", SACK.read_text()
@@ -390,7 +381,7 @@ def test_a_disk_of_the_state_that_fills_up_ends_the_campaign_before_a_change(
     def lock(store: Store) -> None:
         honest(store)
         with pytest.raises(OSError, match="No space left"):
-            (small_disk / "filler").write_bytes(b"x" * (256 << 10))
+            (small_disk / "filler").write_bytes(b"x" * (2 << 20))
 
     monkeypatch.setattr(Store, "lock", lock)
     file = tmp_path / "t.yaml"

@@ -77,7 +77,8 @@ def host() -> dict[str, str]:
             {key: link.get(key) for key in ("mtu", "gso_max_size", "gso_ipv4_max_size", "qdisc")}
         )
         there[f"{name} features"] = out("ethtool", "-k", name)
-        for file in links().glob(f"{name}/queues/[rt]x-*/[rx]ps_*"):
+        steering = links().glob(f"{name}/queues/[rt]x-*/[rx]ps_*")
+        for file in (*steering, *links().glob(f"{name}/bridge/forward_delay")):
             with suppress(OSError):  # of one queue there is no xps_cpus
                 there[str(file)] = file.read_text()
     there["addresses"] = re.sub("[0-9]+sec|tentative ", "", out("ip", "address"))
@@ -110,6 +111,11 @@ def uppers() -> Callable[[], object]:
     out("ip", *f"link add link {NEAR} name up0 type macvlan".split())
     out("ip", *"link add link up0 name up1 type macvlan".split())
     return lambda: [out("ip", "link", "delete", name) for name in ("up0", "up1")]
+
+
+def bridge() -> Callable[[], object]:
+    out("ip", *"link add br7 type bridge forward_delay 0".split())
+    return lambda: out("ip", "link", "delete", "br7")
 
 
 def scheduler() -> Callable[[], object]:
@@ -160,6 +166,7 @@ ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
     "offloads": (uppers, "sg", "off"),
     "queues": (steered, "channels", "{rx: 2, tx: 2}"),
+    "spanning tree": (bridge, "sysfs.class/net/br7/bridge/stp_state", "1"),
     "scheduler": (scheduler, "sysfs.block/loop7/queue/scheduler", "none"),
 }
 
@@ -281,6 +288,8 @@ LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([LASTING], "mtu", "1200", "IPv6, with"),
     ([FADING], OFF_ALL, "1", "fd00:1::1/64"),
     ([FADING], "mtu", "1300", ""),
+    ([f"address add fe80::1/64 dev {ONE} nodad"], OFF, "1", "fe80::1/64 address"),
+    ([f"link set {ONE} address 02:00:00:00:00:09"], OFF, "1", "fe80::.* address"),
     ([FADING, ROUTE], f"{SIX}.all.{ROUTER}", "1", ""),
     ([ROUTE], OFF, "1", "routes6"),
     ([ROUTE], OFF_ALL, "1", "routes6"),
@@ -297,6 +306,8 @@ LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([above, f"{HOPS} {BOTH} up0"], OFF_ALL, "1", "multipath6"),
     ([above, f"route add 10.5.0.0/16 nexthop dev {ONE} nexthop dev up0"], "mtu", "1300", ""),
     ([f"{ROUTE} mtu 1400"], "mtu", "1300", "mtu 1400"),
+    ([f"{ROUTE} mtu 9000"], "mtu", "1300", "mtu 9000"),
+    ([f"{ROUTE} mtu 4000"], "mtu", "9000", "mtu 4000"),
     ([f"{ROUTE} mtu 1500"], "mtu", "9000", ""),
     ([f"{ROUTE} mtu lock 1400"], "mtu", "1300", ""),
     ([lambda: SECRET.write_text("fd00::7")], "mtu", "1300", ""),
@@ -353,8 +364,9 @@ def test_more_interfaces_than_a_text_has_room_for_are_an_error_and_no_loss(veth:
 def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) -> None:
     """A command that puts back less than it has set."""
     ipv4 = "/proc/sys/net/ipv4"
+    more = f"echo 0 > {ipv4}/tcp_dsack; ip address replace 10.9.9.9/32 dev {interface}"
     odd = {
-        "apply": ["sh", "-c", f"echo {{level}} > {ipv4}/tcp_sack; echo 0 > {ipv4}/tcp_dsack"],
+        "apply": ["sh", "-c", f"echo {{level}} > {ipv4}/tcp_sack; {more}"],
         "read": ["cat", f"{ipv4}/tcp_sack"],
         "undo": ["sh", "-c", f"echo {{level}} > {ipv4}/tcp_sack"],
     }
@@ -368,12 +380,13 @@ def test_what_no_setting_accounts_for_is_told(interface: str, tmp_path: Path) ->
         done = call("run", file, "--results", tmp_path / "results")
     finally:
         Path(f"{ipv4}/tcp_dsack").write_text("1")
-    told = "here: net.ipv4.tcp_dsack 1 -> 0"
+        out("ip", "address", "delete", "10.9.9.9/32", "dev", interface)
+    told = f"here: {interface}.10.9.9.9/32 none -> address; net.ipv4.tcp_dsack 1 -> 0"
     assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
     result = Path(done.stdout.split()[-1])
     assert '"net.ipv4.tcp_dsack":["1","0"]' in (result / "journal.jsonl").read_text()
     report = call("report", "--full", result).stdout
-    assert "here was not left as it was: net.ipv4.tcp_dsack" in " ".join(report.split())
+    assert f"here was not left as it was: {interface}.10.9.9.9/32" in " ".join(report.split())
 
 
 @pytest.mark.parametrize("steps", [1, 2], ids=["its change", "and what is around it"])

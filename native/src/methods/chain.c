@@ -58,13 +58,6 @@ static void end_links(struct nb_chain *chain)
 	chain->under_way = 1;
 }
 
-static inline void take_notification(struct nb_chain *chain, uint32_t usage)
-{
-	chain->given++;
-	if (usage & IORING_NOTIF_USAGE_ZC_COPIED)
-		chain->copied++;
-}
-
 /* A completion is of a send, which may announce a notification, or that notification. */
 static void take_there(struct nb_chain *chain, uint32_t head, uint32_t tail)
 {
@@ -77,7 +70,8 @@ static void take_there(struct nb_chain *chain, uint32_t head, uint32_t tail)
 		struct nb_chain_link *link = &chain->links[completion->user_data];
 
 		if (completion->flags & IORING_CQE_F_NOTIF) {
-			take_notification(chain, (uint32_t)completion->res);
+			chain->given++;
+			chain->copied += !!(completion->res & IORING_NOTIF_USAGE_ZC_COPIED);
 			continue;
 		}
 		if (completion->flags & IORING_CQE_F_MORE)

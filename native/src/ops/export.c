@@ -48,11 +48,6 @@ struct target {
 	const char *file;    /* the one that clients read, in the folder */
 };
 
-struct reader {
-	unsigned int user;
-	unsigned int group;
-};
-
 /* A path as the kernel writes it: white space and backslash as octal escapes. */
 static void escape(char to[ESCAPED_PATH], const char *path, size_t length)
 {
@@ -63,18 +58,6 @@ static void escape(char to[ESCAPED_PATH], const char *path, size_t length)
 			*to++ = path[i];
 	}
 	*to = 0;
-}
-
-/* As whom the clients read, all users of all clients as one: the owner of the file that is
- * exported, or nobody where root owns it. */
-static struct reader reader_of(const struct target *target)
-{
-	struct reader nobody = { NOBODY, NOBODY };
-	struct stat found;
-
-	if (stat(target->file, &found) || !found.st_uid)
-		return nobody;
-	return (struct reader){ found.st_uid, found.st_gid };
 }
 
 struct nfsd {
@@ -166,11 +149,13 @@ static int unmount_files(const struct nfsd *nfsd)
 	return 0;
 }
 
-/* One folder, `length` bytes of the path, with the number by which file handles name its export. */
+/* One folder, `length` bytes of the path, with the number by which file handles name its export.
+ * All users of all clients read as the owner of the exported file, or as nobody if that is root. */
 static int allow_path(const struct nfsd *nfsd, size_t length, uint32_t number, unsigned int flags,
 		      long long until)
 {
-	struct reader reader = reader_of(nfsd->target);
+	struct stat found;
+	int owned = !stat(nfsd->target->file, &found) && found.st_uid;
 	unsigned char id[sizeof(number)];
 	char path[ESCAPED_PATH];
 	int status;
@@ -178,8 +163,9 @@ static int allow_path(const struct nfsd *nfsd, size_t length, uint32_t number, u
 	memcpy(id, &number, sizeof(id));
 	escape(path, nfsd->target->folder, length);
 	status = write_line(nfsd, RPC, "nfsd.export/channel", "%s %s %lld %u %d %d %u\n",
-			    DOMAIN_NAME, path, until, flags | SQUASHED, (int)reader.user,
-			    (int)reader.group, number);
+			    DOMAIN_NAME, path, until, flags | SQUASHED,
+			    owned ? (int)found.st_uid : NOBODY, owned ? (int)found.st_gid : NOBODY,
+			    number);
 	if (status)
 		return status;
 	return write_line(nfsd, RPC, "nfsd.fh/channel", "%s %d \\x%02x%02x%02x%02x %lld %s\n",

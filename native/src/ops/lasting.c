@@ -36,6 +36,7 @@ static struct nb_link *list(size_t *count)
 	while (nb_netlink_next(&netlink, &at, RTM_NEWLINK, &head, sizeof(head), &attributes,
 			       &length)) {
 		const char *name = nb_attribute(attributes, length, IFLA_IFNAME, &size);
+		const void *hardware;
 		struct nb_link *link;
 		uint32_t elsewhere;
 
@@ -50,6 +51,10 @@ static struct nb_link *list(size_t *count)
 		nb_attribute_copy(attributes, length, IFLA_MTU, &link->mtu, sizeof(link->mtu));
 		nb_attribute_copy(attributes, length, IFLA_MASTER, &link->master,
 				  sizeof(link->master));
+		hardware = nb_attribute(attributes, length, IFLA_ADDRESS, &size);
+		link->has_hardware = hardware && size == sizeof(link->hardware);
+		if (link->has_hardware)
+			memcpy(link->hardware, hardware, size);
 		if (!nb_attribute_copy(attributes, length, IFLA_LINK_NETNSID, &elsewhere,
 				       sizeof(elsewhere)))
 			nb_attribute_copy(attributes, length, IFLA_LINK, &link->lower,
@@ -135,20 +140,26 @@ int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX])
 	return 0;
 }
 
-/* Whether the kernel makes an address anew by itself, at once. */
-static int comes_back(const struct ifaddrmsg *head, const void *address, const void *attributes,
-		      size_t length)
+/* Whether the kernel makes an address anew by itself, at once: that of its hardware's address, and
+ * of its dev_id where it has one (addrconf_ifid_eui48); of others those that it says are its own.
+ */
+static int comes_back(const struct nb_link *link, const struct ifaddrmsg *head, const void *address,
+		      const void *attributes, size_t length)
 {
-	uint8_t maker = OF_LINK_LOCAL; /* where the kernel does not tell */
+	const uint8_t *own = link->hardware, *at = (const uint8_t *)address + 8;
+	uint8_t maker = 0; /* nobody, or the kernel does not tell */
 
 	if (head->ifa_family != AF_INET6)
 		return 0;
+	if (!IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address))
+		return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address);
 	nb_attribute_copy(attributes, length, PROTOCOL, &maker, sizeof(maker));
-	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address) ||
-	       (IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address) && maker == OF_LINK_LOCAL);
+	return link->has_hardware ? !((at[0] ^ own[0]) & ~2) && !memcmp(at + 1, own + 1, 2) &&
+					    !memcmp(at + 5, own + 3, 3)
+				  : maker == OF_LINK_LOCAL;
 }
 
-static void add_addresses(const struct nb_netlink *all, uint32_t interface, FILE *text)
+static void add_addresses(const struct nb_netlink *all, const struct nb_link *link, FILE *text)
 {
 	struct ifaddrmsg head;
 	const void *attributes;
@@ -159,9 +170,9 @@ static void add_addresses(const struct nb_netlink *all, uint32_t interface, FILE
 		const void *address = nb_attribute(attributes, length, own, &size);
 		char word[INET6_ADDRSTRLEN];
 
-		if (head.ifa_index == interface && address &&
+		if (head.ifa_index == link->index && address &&
 		    size >= (head.ifa_family == AF_INET ? 4 : 16) &&
-		    !comes_back(&head, address, attributes, length) &&
+		    !comes_back(link, &head, address, attributes, length) &&
 		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
 			fprintf(text, " %s/%u address\n", word, head.ifa_prefixlen);
 	}
@@ -266,7 +277,7 @@ void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int f
 		fprintf(text, "state %s\n", links[i].name);
 		if (flags)
 			fprintf(text, " flags %#x\n", links[i].flags);
-		add_addresses(&addresses, links[i].index, text);
+		add_addresses(&addresses, &links[i], text);
 		add_routes(&routes, links[i].index, text);
 	}
 	nb_netlink_free(&addresses);
@@ -295,8 +306,8 @@ static int is_lost(const char *line, const struct nb_link *link, int losses, uin
 	size_t word = strcspn(line, " ");
 	unsigned int number;
 
-	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1 && number >= mtu &&
-	    number < link->mtu)
+	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1 && number != link->mtu &&
+	    number >= (mtu < link->mtu ? mtu : link->mtu))
 		return 1;
 	return (losses & SIX && (memchr(line, ':', word) || !strncmp(line, "routes6", word))) ||
 	       (losses & SHARED && !strncmp(line, "multipath6", word)) ||

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the kernel may change along with something: of a file of /proc/sys its folder and its
- * family's conf/, of one of a block device's queue/ that folder, of an interface its numbers,
- * offloads and parameters, queues/ and conf/, and the same of the interfaces above it.
+ * family's conf/, of one of a block device's queue/ or an interface's bridge/ (...) that folder, of
+ * an interface its numbers, offloads and parameters, queues/ and conf/, and the same of the
+ * interfaces above it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,9 @@ static void add_around_file(FILE *text, const char *path)
 	if (queue && (!queue[6] || queue[6] == '/')) {
 		queue[6] = 0;
 		nb_section_folder(text, folder, NB_SECTION_DEEP);
+	} else if (nb_link_of_path(path, name) && strcmp(strrchr(folder, '/') + 1, name) != 0 &&
+		   !strstr(folder, "/queues/")) {
+		nb_section_folder(text, folder, 0);
 	}
 }
 
@@ -72,8 +76,8 @@ static const char *find(const char *section, const char *wanted, size_t length, 
 	return NULL;
 }
 
-/* Lines that are the same in two other texts, or gone in both (or all but these); where there is
- * only one, those that have their section and name there. */
+/* Lines that are the same in two other texts, or gone in both, or differ there; where there is only
+ * one, those that have their section and name there. */
 static void keep(const char *text, const char *one, const char *other, int same, FILE *kept)
 {
 	const char *header = "", *written = "", *in_one = NULL, *in_other = NULL;
@@ -90,7 +94,8 @@ static void keep(const char *text, const char *one, const char *other, int same,
 		}
 		there = other ? find(in_other, text, name, " \n") : then;
 		if (same != (then && there ? !strncmp(then, there, strcspn(then, "\n") + 1)
-					   : other && then == there))
+					   : other && then == there) ||
+		    (!same && !there))
 			continue;
 		if (written != header)
 			fprintf(kept, "%.*s\n", (int)strcspn(header, "\n"), header);

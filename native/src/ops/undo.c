@@ -149,6 +149,24 @@ static char *permitted_lines(const struct nb_undo_entry *entry, const struct nb_
 	return permitted;
 }
 
+/* The lines of a text that are the same in two others, or differ there, for free(); NULL: no
+ * memory, or no text. */
+static char *lines(const struct nb_op *op, const char *text, const char *one, const char *other,
+		   int same)
+{
+	char *kept = NULL;
+	size_t length;
+	FILE *stream = text && one && other ? open_memstream(&kept, &length) : NULL;
+
+	if (stream) {
+		op->keep(text, one, other, same, stream);
+		if (!fclose(stream))
+			return kept;
+		free(kept);
+	}
+	return NULL;
+}
+
 static int write_back(const struct nb_undo_entry *entry, const struct nb_client *client,
 		      struct nb_error *error)
 {
@@ -156,7 +174,7 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 		.op = entry->op, .target = entry->target, .value = entry->value, .hold = 1
 	};
 	struct nb_error ignored;
-	char *permitted;
+	char *permitted, *now;
 	int status;
 
 	if (!entry->op->lines || !client || !client->permit ||
@@ -166,6 +184,13 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 	status = permitted ? nb_op_restore(entry->op, &entry->target, permitted, error)
 			   : nb_fail_memory(error, "what may be written");
 	free(permitted);
+	if (status || !entry->op->keep)
+		return status;
+	now = nb_op_read(entry->op, &entry->target, NULL);
+	whole.value = permitted = lines(entry->op, entry->value, entry->value, now, 0);
+	status = permitted ? client->permit(client, &whole, error) : 0;
+	free(permitted);
+	free(now);
 	return status;
 }
 
@@ -242,24 +267,6 @@ void nb_undo_note(struct nb_undo_entry *top, int is_after)
 	} else if (is_beside(beside)) {
 		beside->value[0] = 0; /* what it was is not known */
 	}
-}
-
-/* The lines of a text that are the same in two others, or not, for free(); NULL: no memory, or no
- * text. */
-static char *lines(const struct nb_op *op, const char *text, const char *one, const char *other,
-		   int same)
-{
-	char *kept = NULL;
-	size_t length;
-	FILE *stream = text && one && other ? open_memstream(&kept, &length) : NULL;
-
-	if (stream) {
-		op->keep(text, one, other, same, stream);
-		if (!fclose(stream))
-			return kept;
-		free(kept);
-	}
-	return NULL;
 }
 
 static void take(char **text, char *other)

@@ -128,7 +128,7 @@ def drift(evidence: Evidence) -> Cautions:
             if abs(change) >= DRIFT_SIZE:
                 yield Caution(
                     f"{metric} of all cells together {'rises' if tau > 0 else 'falls'} by"
-                    f" {abs(change):.1%} over the campaign.",
+                    f" {abs(change):.1%} of its mean over the campaign.",
                     (str(pair),),
                     f"{len(units)} {unit}s, Kendall's tau {tau:+.2f}, p {p:.1g}",
                 )
