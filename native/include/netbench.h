@@ -26,7 +26,7 @@ enum {
 	NB_BYTE_ORDER = 0x01020304,
 	NB_FRAME_MAX = 4 * 1024 * 1024, /* longest payload either side accepts */
 	NB_NO_ROW = 0xffff,
-	NB_STREAMS_MAX = 1024,
+	NB_STREAMS_MAX = 10000,
 	NB_TOKEN_BYTES = 16,
 	NB_SAMPLES_MAX = 100000,	    /* of a run */
 	NB_SAMPLES_BYTES = 8 * 1024 * 1024, /* of the numbers in them */

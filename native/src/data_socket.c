@@ -13,6 +13,7 @@
 #include "clock.h"
 
 static const uint64_t CONNECT_NS = 5000000000;
+enum { BATCH = 256 };
 
 socklen_t nb_address_parse(union nb_address *address, const char *text, uint64_t port)
 {
@@ -172,18 +173,23 @@ static int await_accepted(int fd, const struct nb_job *job, uint64_t deadline,
 int nb_connect(const struct nb_job *job, uint32_t first, uint32_t count, int *sockets,
 	       struct nb_error *error)
 {
-	uint64_t deadline = nb_now() + CONNECT_NS;
 	uint32_t begun = 0;
 	int status = 0;
 
-	for (; !status && begun < count; begun += !status) {
-		sockets[begun] = begin(job, error);
-		status = sockets[begun] < 0 ? sockets[begun] : 0;
+	/* No more at a time than a listener's queue has room for (net.core.somaxconn). */
+	for (uint32_t from = 0, to; !status && from < count; from = to) {
+		uint64_t deadline = nb_now() + CONNECT_NS;
+
+		to = count - from > BATCH ? from + BATCH : count;
+		for (; !status && begun < to; begun += !status) {
+			sockets[begun] = begin(job, error);
+			status = sockets[begun] < 0 ? sockets[begun] : 0;
+		}
+		for (uint32_t i = from; !status && i < to; i++)
+			status = send_token(sockets[i], job, first + i, deadline, error);
+		for (uint32_t i = from; !status && i < to; i++)
+			status = await_accepted(sockets[i], job, deadline, error);
 	}
-	for (uint32_t i = 0; !status && i < count; i++)
-		status = send_token(sockets[i], job, first + i, deadline, error);
-	for (uint32_t i = 0; !status && i < count; i++)
-		status = await_accepted(sockets[i], job, deadline, error);
 	for (uint32_t i = 0; status && i < begun; i++)
 		close(sockets[i]);
 	return status;

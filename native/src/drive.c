@@ -85,7 +85,7 @@ int nb_flow_open(struct nb_flow *flow, struct nb_error *error)
 	flow->sink.fd = -1;
 	if (takes_from_source(flow))
 		status = nb_source_open(&flow->source, flow->job, flow->index, error);
-	else if (flow->job->role == NB_ROLE_RECEIVE)
+	else if (flow->job->role == NB_ROLE_RECEIVE && !(flow->method->flags & NB_REQUESTS))
 		status = nb_sink_open(&flow->sink, flow->job, flow->index, error);
 	if (status)
 		return status;

@@ -29,16 +29,6 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 }
 
 /* A list of numbers has its count before them. */
-static int in_bounds(const struct nb_row *row, uint64_t number, struct nb_error *error)
-{
-	if (number >= row->minimum && number <= row->maximum)
-		return 0;
-	return REFUSE(error, "choose a value within the limits",
-		      "%s is %llu; it must be between %llu and %llu", row->name,
-		      (unsigned long long)number, (unsigned long long)row->minimum,
-		      (unsigned long long)row->maximum);
-}
-
 /* The place of a word in a list separated by spaces, or -1. */
 static int word_index(const char *words, const char *word, size_t length)
 {
@@ -84,8 +74,11 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 			      value->row);
 	if (row->type == NB_WORD)
 		status = word_number(row, text, value->bytes, &number, error);
-	else if (row->type != NB_TEXT)
-		status = in_bounds(row, number, error);
+	else if (row->type != NB_TEXT && (number < row->minimum || number > row->maximum))
+		status = REFUSE(error, "choose a value within the limits",
+				"%s is %llu; it must be between %llu and %llu", row->name,
+				(unsigned long long)number, (unsigned long long)row->minimum,
+				(unsigned long long)row->maximum);
 	if (status)
 		return status;
 	if (!field) {

@@ -13,7 +13,7 @@ from netbench.campaign.edit import BOUNDS
 from netbench.campaign.matrix import NO_FACTORS, Combination
 from netbench.campaign.messages import listed
 from netbench.campaign.problems import Problems
-from netbench.campaign.schema.transfer import OF_BULK, method_options
+from netbench.campaign.schema.transfer import OF_BULK, STREAMS_MAX, method_options
 from netbench.campaign.schema.transfer_values import PerSecond
 from netbench.campaign.settings import differing_ends
 from netbench.campaign.tree import Loc
@@ -167,6 +167,8 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
     for key in OF_BULK:
         if key in written:
             yield (key,), f"{key} means nothing to requests, whose sizes are request and response"
+    if transfer.send == "connect" and transfer.streams > STREAMS_MAX:
+        yield ("connections", "mode"), f"each has a thread, expected 1 to {STREAMS_MAX} or mode: rr"
     if isinstance(transfer.rate, PerSecond):
         yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
     elif transfer.rate is not None:

@@ -153,18 +153,18 @@ def test_a_sender_that_stood_still_does_not_catch_up() -> None:
             assert sent.moved("flow", "bytes") * 8 / rate < seconds - still + 0.1, way
 
 
-def test_1024_streams_are_set_up_within_two_seconds(pair: Pair) -> None:
-    """The quickest of a few, since others use this machine too; and each stream moves."""
-    took, total = [60.0], 2048 * 65536
-    while len(took) < 6 and min(took) > 2:
-        begun = time.monotonic()
-        pair.prepare("write", "read", streams=1024, threads=2, bytes=total, duration=0, warmup=0)
-        took.append(time.monotonic() - begun)
-        assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
-        pair.start(bounded=True)
-        _, received = pair.finish(bounded=True)
-        assert received.numbers("flow", "bytes") == [2 * 65536] * 1024
-    assert min(took) < 2
+@pytest.mark.parametrize(
+    ("method", "streams", "unit"),
+    [("write read flow bytes", 1024, 65536), ("request request request transactions", 5000, 1)],
+)
+def test_each_of_many_streams_moves(pair: Pair, method: str, streams: int, unit: int) -> None:
+    send, receive, *counter = method.split()
+    total = 2 * streams * unit
+    pair.prepare(send, receive, streams=streams, threads=2, bytes=total, duration=0, warmup=0)
+    assert [len(threads(one.hello.pid)) for one in (pair.sender, pair.receiver)] == [3, 3]
+    pair.start(bounded=True)
+    _, received = pair.finish(bounded=True)
+    assert received.numbers(*counter) == [2 * unit] * streams
 
 
 def test_a_worker_has_as_many_files_open_as_it_may() -> None:

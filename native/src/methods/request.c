@@ -80,7 +80,7 @@ struct server {
 	size_t written;		  /* of the first response that is owed */
 	uint64_t owed;		  /* responses that are not written yet */
 	unsigned char *responses; /* several, or one */
-	size_t batch;
+	size_t batch, room;	  /* for what arrives: no more than a client has under way */
 };
 
 static uint64_t option(const struct nb_flow *flow, size_t place)
@@ -173,7 +173,9 @@ static int open_server(struct nb_flow *flow, struct nb_error *error)
 	server->batch = response < BATCH_BYTES ? BATCH_BYTES / response : 1;
 	server->batch = server->batch < depth_of(flow) ? server->batch : depth_of(flow);
 	server->batch = flow->job->responses[0] > 1 ? 1 : server->batch;
-	if (nb_flow_buffer(flow, longest + server->batch * response + BATCH_BYTES, error))
+	server->room = longest * depth_of(flow);
+	server->room = server->room < BATCH_BYTES ? server->room : BATCH_BYTES;
+	if (nb_flow_buffer(flow, longest + server->batch * response + server->room, error))
 		return -(int)error->code;
 	server->responses = flow->buffer + longest;
 	for (size_t i = 0; i < server->batch; i++)
@@ -418,7 +420,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 
 	(void)most;
 	do {
-		got = nb_recv(flow->socket, bytes, BATCH_BYTES, 0);
+		got = nb_recv(flow->socket, bytes, server->room, 0);
 		nb_count(flow, RECEIVES, 1);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)

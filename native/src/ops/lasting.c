@@ -386,6 +386,7 @@ static const struct {
 		{ "/proc/sys/kernel/modules_disabled", 1 },
 		{ "/proc/sys/kernel/unprivileged_bpf_disabled", 1 },
 		{ "/proc/sys/kernel/yama/ptrace_scope", 3 },
+		{ "/proc/sys/net/netfilter/nf_hooks_lwtunnel", 1 },
 		{ "/proc/sys/kernel/tainted", 0 },
 		{ "/sys/kernel/security/lockdown", 0 } };
 

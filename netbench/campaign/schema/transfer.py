@@ -22,7 +22,7 @@ from netbench.campaign.tree import Plain
 from netbench.engine.catalogue import Catalogue, Row
 from netbench.model import OR_DEFAULT, WHOLE_FILE, Transfer
 
-STREAMS_MAX = 1024
+STREAMS_MAX, CONNECTIONS_MAX = 1024, 10_000
 FSYNC = ("none", "window", "after")
 REQUESTS = frozenset(
     ("request", "response", "mode", "depth", "arrivals", "connections", "requests")
@@ -78,6 +78,7 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         return _Key(transfer_values.size_or_drawn(kinds.size(1, 16 << 20)), about, 1, "1")
 
     streams = kinds.number("a number of streams", *_bounds(catalogue, "streams", 1, STREAMS_MAX))
+    many = kinds.number("a number", *_bounds(catalogue, "streams", 1, CONNECTIONS_MAX))
     threads = kinds.number("a number of threads", *_bounds(catalogue, "threads", 1, STREAMS_MAX))
     cubic = kinds.matching(
         "a congestion control such as cubic, or `cubic or default`",
@@ -131,7 +132,7 @@ def _keys(catalogue: Catalogue) -> dict[str, _Key]:
         ),
         "streams": _Key(streams, "connections at the same time", 8, "1"),
         **{name: drawn(name) for name in SIZES},
-        "connections": _Key(streams, "connections of requests at the same time", 64, "1"),
+        "connections": _Key(many, "connections of requests at the same time", 64, "1"),
         "threads": _Key(
             kinds.keyword({"default": None}, threads),
             "threads of each side that serve the streams; default: one a stream, of connections of"
