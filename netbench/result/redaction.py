@@ -200,7 +200,7 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if target.startswith("["):
             target = target[1:].partition("]")[0]
         host = target if target.count(":") > 1 else target.partition(":")[0]
-        for word in {str(name), host, str(keys.get("address") or "")} - SIDES - {""}:
+        for word in {str(name), host, str(keys.get("address") or "")} - SIDES - {"", "default"}:
             if _ADDRESS.fullmatch(word):
                 continue  # an address, which is found by its form
             yield word, f"host{number}"

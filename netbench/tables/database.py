@@ -149,7 +149,7 @@ class Database(ExitStack):
         with refusing("query"):
             for table in named(sql, (*TABLES, *VIEWS)):
                 self.make(table)
-            answer = self.connection.execute(sql)
+            answer = self.connection.execute(sql.encode().decode())
             if answer is None:
                 raise RequestError(
                     f"query: {sql!r} holds no statement; write one, such as 'SELECT * FROM cells'"
@@ -186,10 +186,10 @@ def named(sql: str, tables: Iterable[str]) -> Iterator[str]:
 
 @contextmanager
 def refusing(verb: str) -> Iterator[None]:
-    """DuckDB's errors as RequestError."""
+    """DuckDB's errors, and those of a text that is not UTF-8, as RequestError."""
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeEncodeError) as error:
         if "pytz" in str(error):
             raise RequestError(
                 f"{verb}: a column of the answer has a time zone; cast it, such as now()::TIMESTAMP"

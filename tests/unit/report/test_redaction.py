@@ -170,7 +170,7 @@ def test_a_line_that_a_kill_cut_stays_cut(result: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("hosts", "said", "told"),
     [
-        ({"sender": "local"}, "the sender of data", "the sender of data"),
+        ({"sender": "local", "b": "me@default"}, "sender default b", "sender default host2"),
         ({"a": "x@b.c.d"}, "a: b at b.c.d, c.d; a-b", "host1: host1 at host1, example; host1-host1"),
         ({"n1": "n1", "n10": "n10"}, "n1>n10 n100", "host1>host2 n100"),
         ({"h": None}, "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3", "127.0.0.1 ::1 0.0.0.0 12:30:45 1.2.3"),
