@@ -102,7 +102,6 @@ def test_a_gate_decides_the_exit_code(
 
 
 def test_a_gate_on_a_level_that_failed_cannot_be_judged(netbench: Command, tmp_path: Path) -> None:
-    """Also where it passed in others."""
     path = Synth(
         KERNELS | {"send": ("readwrite", "splice", "sendfile")},
         edit=lambda r: failed(r, "failed", "reset") if "send=sendfile" in r["cell"] else r,

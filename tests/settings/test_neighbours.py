@@ -308,6 +308,8 @@ LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([f"{ROUTE} mtu 1400"], "mtu", "1300", "mtu 1400"),
     ([f"{ROUTE} mtu 9000"], "mtu", "1300", "mtu 9000"),
     ([f"{ROUTE} mtu 4000"], "mtu", "9000", "mtu 4000"),
+    ([lambda: write(IPV6 / ONE / "mtu", "1480"), f"{ROUTE} mtu 1480"], "mtu", "9000", "mtu 1480"),
+    ([f"link set {OTHER} down"], OFF_ALL, "1", f"from {ONE} .*fe80::"),
     ([f"{ROUTE} mtu 1500"], "mtu", "9000", ""),
     ([f"{ROUTE} mtu lock 1400"], "mtu", "1300", ""),
     ([lambda: SECRET.write_text("fd00::7")], "mtu", "1300", ""),

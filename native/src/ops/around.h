@@ -19,7 +19,7 @@
 struct nb_link {
 	char name[IFNAMSIZ];
 	uint32_t index, lower, master, flags, mtu;
-	uint8_t hardware[6], has_hardware; /* an address of Ethernet */
+	uint8_t is_ready, hardware[6], has_hardware; /* an address of Ethernet */
 };
 
 /* An interface, those above it, and its own ports if it is a bond or a bridge, the lowest first;

@@ -67,14 +67,6 @@ static unsigned int number_of(const char *name, unsigned int otherwise)
 	return text ? (unsigned int)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* doas(1) and pkexec(1) say that they were there, and their user cannot take that back. */
-static int came_by_another(void)
-{
-	const char *user = getenv("DOAS_USER");
-
-	return (user && strcmp(user, "root") != 0) || number_of("PKEXEC_UID", 0);
-}
-
 static uid_t account;
 
 uid_t nb_client_account(void)
@@ -85,9 +77,10 @@ uid_t nb_client_account(void)
 void nb_client_begin(struct nb_client *client, int in)
 {
 	struct stat made = find_maker(in);
-	const char *user = getenv("SUDO_USER");
+	const char *user = getenv("SUDO_USER"), *doas = getenv("DOAS_USER");
 
-	if (!made.st_uid && came_by_another())
+	/* doas(1) and pkexec(1) say that they were there: their user cannot take that back. */
+	if (!made.st_uid && ((doas && strcmp(doas, "root") != 0) || number_of("PKEXEC_UID", 0)))
 		made.st_uid = made.st_gid = (uid_t)-1;
 	*client = (struct nb_client){ .id = number_of("SUDO_UID", made.st_uid) };
 	if (!client->id) /* root by sudo from root */

@@ -47,6 +47,7 @@ static struct nb_link *list(size_t *count)
 		link = memset(&links[(*count)++], 0, sizeof(*link));
 		memcpy(link->name, name, size);
 		link->index = (uint32_t)head.ifi_index;
+		link->is_ready = (head.ifi_flags & IFF_RUNNING) != 0;
 		link->flags = head.ifi_flags & (IFF_UP | IFF_NOARP | IFF_PROMISC | IFF_ALLMULTI);
 		nb_attribute_copy(attributes, length, IFLA_MTU, &link->mtu, sizeof(link->mtu));
 		nb_attribute_copy(attributes, length, IFLA_MASTER, &link->master,
@@ -140,9 +141,9 @@ int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX])
 	return 0;
 }
 
-/* Whether the kernel makes an address anew by itself, at once: that of its hardware's address, and
- * of its dev_id where it has one (addrconf_ifid_eui48); of others those that it says are its own.
- */
+/* Whether the kernel makes an address anew by itself, at once where the link is ready: that of its
+ * hardware's address, and of its dev_id where it has one (addrconf_ifid_eui48); of others those
+ * that it says are its own. */
 static int comes_back(const struct nb_link *link, const struct ifaddrmsg *head, const void *address,
 		      const void *attributes, size_t length)
 {
@@ -159,7 +160,8 @@ static int comes_back(const struct nb_link *link, const struct ifaddrmsg *head, 
 				  : maker == OF_LINK_LOCAL;
 }
 
-static void add_addresses(const struct nb_netlink *all, const struct nb_link *link, FILE *text)
+static void add_addresses(const struct nb_netlink *all, const struct nb_link *link, int is_ready,
+			  FILE *text)
 {
 	struct ifaddrmsg head;
 	const void *attributes;
@@ -172,7 +174,7 @@ static void add_addresses(const struct nb_netlink *all, const struct nb_link *li
 
 		if (head.ifa_index == link->index && address &&
 		    size >= (head.ifa_family == AF_INET ? 4 : 16) &&
-		    !comes_back(link, &head, address, attributes, length) &&
+		    !(is_ready && comes_back(link, &head, address, attributes, length)) &&
 		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
 			fprintf(text, " %s/%u address\n", word, head.ifa_prefixlen);
 	}
@@ -277,7 +279,7 @@ void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int f
 		fprintf(text, "state %s\n", links[i].name);
 		if (flags)
 			fprintf(text, " flags %#x\n", links[i].flags);
-		add_addresses(&addresses, &links[i], text);
+		add_addresses(&addresses, &links[i], flags || links[i].is_ready, text);
 		add_routes(&routes, links[i].index, text);
 	}
 	nb_netlink_free(&addresses);
@@ -304,11 +306,14 @@ static int is_other(const char *interface, const char *name, const char *than)
 static int is_lost(const char *line, const struct nb_link *link, int losses, uint32_t mtu)
 {
 	size_t word = strcspn(line, " ");
-	unsigned int number;
+	unsigned int number, there;
+	char text[16];
 
-	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1 && number != link->mtu &&
-	    number >= (mtu < link->mtu ? mtu : link->mtu))
-		return 1;
+	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1) { /* fib6_nh_mtu_change */
+		snprintf(text, sizeof(text), "%u\n", number);
+		there = number >= mtu || !is_other(link->name, "mtu", text) ? mtu : number;
+		return number != (there >= link->mtu || there == mtu ? link->mtu : there);
+	}
 	return (losses & SIX && (memchr(line, ':', word) || !strncmp(line, "routes6", word))) ||
 	       (losses & SHARED && !strncmp(line, "multipath6", word)) ||
 	       (losses & FOUR && !strncmp(line, "routes4", word));
