@@ -19,7 +19,6 @@
 struct nb_link {
 	char name[IFNAMSIZ];
 	uint32_t index, lower, master, flags, mtu;
-	uint8_t is_ready, hardware[6], has_hardware; /* an address of Ethernet */
 };
 
 /* An interface, those above it, and its own ports if it is a bond or a bridge, the lowest first;
@@ -37,8 +36,7 @@ int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX]);
 /*
  * A section "state INTERFACE" for each, with its flags where they are wanted, and a line for each
  * address that does not come back by itself (" ADDRESS/LENGTH address"), for all routes of a family
- * but the kernel's own (" routes6 COUNT SUM"), apart those that have other interfaces too
- * (" multipath6 COUNT SUM"), and for each route whose mtu follows the interface's
+ * but the kernel's own (" routes6 COUNT SUM"), and for each route whose mtu follows the interface's
  * (" ADDRESS/LENGTH mtu NUMBER"). Nothing of what the kernel does not tell.
  */
 void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int flags);

@@ -16,11 +16,9 @@
 
 enum { PROTOCOL = 11, OF_LINK_LOCAL = 3 }; /* IFA_PROTO and IFAPROT_..., Linux 5.18 */
 enum { MTU_OF_IPV6 = 1280 };
-/* What goes with a change: of IPv6, of routes also those that have other interfaces too; of IPv4;
- * IPv6 itself, with all that is set of it (neigh/, a token, a secret); mtus of routes. */
-enum { SIX = 1, SHARED = 2, FOUR = 4, WHOLE = 8, MTU = 16 };
 
 static const char CONF[] = "/proc/sys/net/ipv6/conf/";
+static const char SET_OF_IPV6[] = "IPv6, with what is set of it"; /* neigh/, a token, a secret */
 
 static struct nb_link *list(size_t *count)
 {
@@ -36,7 +34,6 @@ static struct nb_link *list(size_t *count)
 	while (nb_netlink_next(&netlink, &at, RTM_NEWLINK, &head, sizeof(head), &attributes,
 			       &length)) {
 		const char *name = nb_attribute(attributes, length, IFLA_IFNAME, &size);
-		const void *hardware;
 		struct nb_link *link;
 		uint32_t elsewhere;
 
@@ -47,15 +44,10 @@ static struct nb_link *list(size_t *count)
 		link = memset(&links[(*count)++], 0, sizeof(*link));
 		memcpy(link->name, name, size);
 		link->index = (uint32_t)head.ifi_index;
-		link->is_ready = (head.ifi_flags & IFF_RUNNING) != 0;
 		link->flags = head.ifi_flags & (IFF_UP | IFF_NOARP | IFF_PROMISC | IFF_ALLMULTI);
 		nb_attribute_copy(attributes, length, IFLA_MTU, &link->mtu, sizeof(link->mtu));
 		nb_attribute_copy(attributes, length, IFLA_MASTER, &link->master,
 				  sizeof(link->master));
-		hardware = nb_attribute(attributes, length, IFLA_ADDRESS, &size);
-		link->has_hardware = hardware && size == sizeof(link->hardware);
-		if (link->has_hardware)
-			memcpy(link->hardware, hardware, size);
 		if (!nb_attribute_copy(attributes, length, IFLA_LINK_NETNSID, &elsewhere,
 				       sizeof(elsewhere)))
 			nb_attribute_copy(attributes, length, IFLA_LINK, &link->lower,
@@ -141,27 +133,20 @@ int nb_link_follow(unsigned int index, const char *of, char now[PATH_MAX])
 	return 0;
 }
 
-/* Whether the kernel makes an address anew by itself, at once where the link is ready: that of its
- * hardware's address, and of its dev_id where it has one (addrconf_ifid_eui48); of others those
- * that it says are its own. */
-static int comes_back(const struct nb_link *link, const struct ifaddrmsg *head, const void *address,
-		      const void *attributes, size_t length)
+/* Whether the kernel makes an address anew by itself once the link is ready. */
+static int comes_back(const struct ifaddrmsg *head, const void *address, const void *attributes,
+		      size_t length)
 {
-	const uint8_t *own = link->hardware, *at = (const uint8_t *)address + 8;
-	uint8_t maker = 0; /* nobody, or the kernel does not tell */
+	uint8_t maker = OF_LINK_LOCAL; /* where the kernel does not tell */
 
 	if (head->ifa_family != AF_INET6)
 		return 0;
-	if (!IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address))
-		return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address);
 	nb_attribute_copy(attributes, length, PROTOCOL, &maker, sizeof(maker));
-	return link->has_hardware ? !((at[0] ^ own[0]) & ~2) && !memcmp(at + 1, own + 1, 2) &&
-					    !memcmp(at + 5, own + 3, 3)
-				  : maker == OF_LINK_LOCAL;
+	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)address) ||
+	       (IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)address) && maker == OF_LINK_LOCAL);
 }
 
-static void add_addresses(const struct nb_netlink *all, const struct nb_link *link, int is_ready,
-			  FILE *text)
+static void add_addresses(const struct nb_netlink *all, uint32_t interface, FILE *text)
 {
 	struct ifaddrmsg head;
 	const void *attributes;
@@ -172,36 +157,32 @@ static void add_addresses(const struct nb_netlink *all, const struct nb_link *li
 		const void *address = nb_attribute(attributes, length, own, &size);
 		char word[INET6_ADDRSTRLEN];
 
-		if (head.ifa_index == link->index && address &&
+		if (head.ifa_index == interface && address &&
 		    size >= (head.ifa_family == AF_INET ? 4 : 16) &&
-		    !(is_ready && comes_back(link, &head, address, attributes, length)) &&
+		    !comes_back(&head, address, attributes, length) &&
 		    inet_ntop(head.ifa_family, address, word, sizeof(word)))
 			fprintf(text, " %s/%u address\n", word, head.ifa_prefixlen);
 	}
 }
 
-/* Whether a route goes out there; by some of its hops: *shared. */
-static int goes_out(uint32_t interface, const void *attributes, size_t length, int *shared)
+/* Whether a route goes out there, by one of its hops at least. */
+static int goes_out(uint32_t interface, const void *attributes, size_t length)
 {
 	size_t size = 0, at = 0;
 	const char *hops = nb_attribute(attributes, length, RTA_MULTIPATH, &size);
 	struct rtnexthop hop;
 	uint32_t out;
-	int here = 0;
 
-	*shared = 0;
 	if (nb_attribute_copy(attributes, length, RTA_OIF, &out, sizeof(out)))
 		return out == interface;
 	for (; hops && at + sizeof(hop) <= size; at += RTNH_ALIGN(hop.rtnh_len)) {
 		memcpy(&hop, hops + at, sizeof(hop));
 		if ((uint32_t)hop.rtnh_ifindex == interface)
-			here = 1;
-		else
-			*shared = 1;
+			return 1;
 		if (hop.rtnh_len < sizeof(hop))
 			break;
 	}
-	return here;
+	return 0;
 }
 
 /* An mtu that was given to a route and is not locked moves with that of its interface. */
@@ -227,12 +208,11 @@ static void add_routes(const struct nb_netlink *all, uint32_t interface, FILE *t
 {
 	static const uint16_t parts[] = { RTA_DST, RTA_GATEWAY, RTA_TABLE, RTA_PRIORITY,
 					  RTA_PREFSRC };
-	static const char *const names[] = { "routes4", "multipath4", "routes6", "multipath6" };
+	static const char *const names[] = { "routes4", "routes6" };
 	unsigned long long counts[NB_LENGTH(names)] = { 0 }, sums[NB_LENGTH(names)] = { 0 };
 	struct rtmsg head;
 	const void *attributes;
 	size_t at = 0, length, size;
-	int shared;
 
 	while (nb_netlink_next(all, &at, RTM_NEWROUTE, &head, sizeof(head), &attributes, &length)) {
 		/* A sum of these does not depend on the order of routes. */
@@ -242,14 +222,14 @@ static void add_routes(const struct nb_netlink *all, uint32_t interface, FILE *t
 		if ((head.rtm_family != AF_INET && head.rtm_family != AF_INET6) ||
 		    head.rtm_flags & RTM_F_CLONED || head.rtm_protocol == RTPROT_KERNEL ||
 		    head.rtm_protocol == RTPROT_REDIRECT ||
-		    !goes_out(interface, attributes, length, &shared))
+		    !goes_out(interface, attributes, length))
 			continue;
 		for (size_t i = 0; i < NB_LENGTH(parts); i++) {
 			const void *part = nb_attribute(attributes, length, parts[i], &size);
 
 			one = nb_digest(one ^ parts[i], part, part ? size : 0);
 		}
-		kind = (head.rtm_family == AF_INET6 ? 2 : 0) + (size_t)shared;
+		kind = head.rtm_family == AF_INET6;
 		counts[kind]++;
 		sums[kind] += one;
 		add_mtu(&head, attributes, length, text);
@@ -279,7 +259,7 @@ void nb_lasting_add(FILE *text, const struct nb_link *links, size_t count, int f
 		fprintf(text, "state %s\n", links[i].name);
 		if (flags)
 			fprintf(text, " flags %#x\n", links[i].flags);
-		add_addresses(&addresses, &links[i], flags || links[i].is_ready, text);
+		add_addresses(&addresses, links[i].index, text);
 		add_routes(&routes, links[i].index, text);
 	}
 	nb_netlink_free(&addresses);
@@ -303,47 +283,37 @@ static int is_other(const char *interface, const char *name, const char *than)
 	return nb_read_file(path, line, sizeof(line)) > 0 && strcmp(line, than) != 0;
 }
 
-static int is_lost(const char *line, const struct nb_link *link, int losses, uint32_t mtu)
+/* Whether a route's mtu would be another one, there and back (fib6_nh_mtu_change). */
+static int is_lost(const char *line, const struct nb_link *link, uint32_t mtu)
 {
-	size_t word = strcspn(line, " ");
 	unsigned int number, there;
 	char text[16];
 
-	if (losses & MTU && sscanf(line + word, " mtu %u", &number) == 1) { /* fib6_nh_mtu_change */
-		snprintf(text, sizeof(text), "%u\n", number);
-		there = number >= mtu || !is_other(link->name, "mtu", text) ? mtu : number;
-		return number != (there >= link->mtu || there == mtu ? link->mtu : there);
-	}
-	return (losses & SIX && (memchr(line, ':', word) || !strncmp(line, "routes6", word))) ||
-	       (losses & SHARED && !strncmp(line, "multipath6", word)) ||
-	       (losses & FOUR && !strncmp(line, "routes4", word));
+	if (sscanf(line, " %*s mtu %u", &number) != 1)
+		return 0;
+	snprintf(text, sizeof(text), "%u\n", number);
+	there = number >= mtu || !is_other(link->name, "mtu", text) ? mtu : number;
+	return number != (there >= link->mtu || there == mtu ? link->mtu : there);
 }
 
-/* Of an interface ("all": of every one), and with `above` of those above it. */
-static int check(const char *interface, int above, int losses, uint32_t mtu, struct nb_error *error)
+/* Of an interface, and those above it. */
+static int check_mtu(const char *interface, uint32_t mtu, struct nb_error *error)
 {
-	size_t count;
+	size_t count, length;
 	struct nb_link *links = nb_links(interface, &count), *next = links, *link = links;
 	char *text = NULL;
-	size_t length;
 	FILE *lines = open_memstream(&text, &length);
 	int status = lines ? 0 : nb_fail_memory(error, "addresses and routes");
 
 	if (lines) {
-		nb_lasting_add(lines, links, above || !count ? count : 1, 0);
+		nb_lasting_add(lines, links, count, 0);
 		fclose(lines);
 	}
 	for (const char *at = text; !status && at && *at; at = strchr(at, '\n') + 1) {
-		if (*at == ' ') {
-			if (is_lost(at + 1, link, losses, mtu))
-				status = fail(link->name, at + 1, error);
-			continue;
-		}
-		link = next++;
-		if (losses & WHOLE && is_other(link->name, "disable_ipv6", "1\n"))
-			status = fail(link->name, "IPv6, with what is set of it", error);
-		else if (losses & SIX && is_other(link->name, "addr_gen_mode", "0\n"))
-			status = fail(link->name, "addr_gen_mode", error);
+		link = *at == ' ' ? link : next++;
+		if (*at == ' ' ? is_lost(at, link, mtu)
+			       : mtu < MTU_OF_IPV6 && is_other(link->name, "disable_ipv6", "1\n"))
+			status = fail(link->name, *at == ' ' ? at + 1 : SET_OF_IPV6, error);
 	}
 	free(text);
 	free(links);
@@ -378,7 +348,7 @@ int nb_lasting_check_mtu(const char *interface, uint32_t mtu, struct nb_error *e
 	if (!access(bridge, F_OK))
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "set mtu", "set it on the bridge's ports",
 			       "%.15s is a bridge: it would follow its ports no longer", interface);
-	return check(interface, 1, mtu < MTU_OF_IPV6 ? WHOLE | MTU : MTU, mtu, error);
+	return check_mtu(interface, mtu, error);
 }
 
 /* Sysctls that keep a value until the next boot (Documentation/admin-guide/sysctl/kernel.rst). */
@@ -399,7 +369,7 @@ int nb_lasting_check_file(const char *path, const char *value, struct nb_error *
 {
 	unsigned long number = strtoul(value, NULL, 0);
 	const char *name = strrchr(path, '/') + 1;
-	char interface[IFNAMSIZ];
+	char interface[IFNAMSIZ], now[32];
 
 	for (size_t i = 0; i < sizeof(one_way) / sizeof(one_way[0]); i++)
 		if (!strcmp(path, one_way[i].path) &&
@@ -412,7 +382,7 @@ int nb_lasting_check_file(const char *path, const char *value, struct nb_error *
 		if (!strcmp(name, "mtu"))
 			return nb_lasting_check_mtu(interface, (uint32_t)number, error);
 		if (!strcmp(name, "flags") && !(number & IFF_UP))
-			return check(interface, 1, SIX | SHARED | FOUR, 0, error);
+			return fail(interface, "addresses and routes", error);
 	}
 	if (strncmp(path, CONF, strlen(CONF)) != 0)
 		return 0;
@@ -421,8 +391,12 @@ int nb_lasting_check_file(const char *path, const char *value, struct nb_error *
 			       "it makes addresses, or a stable_secret, that stay");
 	if (!strcmp(name, "forwarding") && number && strcmp(interface, "default") != 0)
 		return check_routers(error);
-	if (strcmp(name, "disable_ipv6") != 0 || !number)
+	snprintf(now, sizeof(now), "%lu\n", number);
+	if (strcmp(name, "disable_ipv6") != 0 || !strcmp(interface, "default") ||
+	    !is_other(interface, name, now))
 		return 0;
-	return strcmp(interface, "all") != 0 ? check(interface, 0, SIX, 0, error)
-					     : check(interface, 1, SIX | SHARED, 0, error);
+	return nb_fail(error, NB_ERR_UNSUPPORTED, "keep the host as it is",
+		       "leave this level out: `ip: 4` measures IPv4 alone",
+		       "the kernel would take what IPv6 has been told of %s, and not bring it back",
+		       interface);
 }
