@@ -173,6 +173,8 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
         yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
     elif transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
+    if "request_rate" in transfer.options and transfer.options.get("wait") == "block":
+        yield ("rate", "wait"), "an open loop waits for no response, expected wait: epoll or spin"
     if "requests" in written and "request_rate" in transfer.options:
         yield ("requests", "rate"), "an open loop goes on for a time, expected a duration"
     if transfer.bytes is not None and isinstance(transfer.options.get("request"), str):
