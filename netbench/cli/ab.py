@@ -67,8 +67,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     left = 'echo "(where nothing is left to undo: $netbench_none)" >&2; exit 1'
     undo = f'( {options.undo}\n) && eval "$netbench_none" || {{ {left}; }}'
     back = f"! {is_there} || {{ {undo}; }}"
-    failed = 'eval "$netbench_none"; echo "(--undo is not run: it made no change)" >&2; exit 1'
-    apply = f'eval "$netbench_write" && {{ ( {options.change}\n) || {{ {failed}; }}; }}'
+    told = 'eval "$netbench_none"; echo "(--undo was not run: what it did stays)" >&2; exit 1'
+    apply = f'eval "$netbench_write" && {{ ( {options.change}\n) || {{ {told}; }}; }}'
     acts = {"apply": apply, "read": read, "undo": back}
     command = {act: ["sh", "-c", f"{mark}\n{line}"] for act, line in acts.items()}
     earlier = 'echo "an earlier ab has left its change: restore it ($netbench_mark)" >&2; exit 1'

@@ -190,7 +190,7 @@ def test_a_change_that_fails_is_not_undone(here: Lab, tmp_path: Path) -> None:
     call("ab", tmp_path / "c.yaml", *words, "--results", tmp_path)
     path = next(tmp_path.glob("ab/*/records.jsonl")).parent
     (refused,) = (r for r in stored_records(path) if r["status"] != "ok")
-    assert "no such kind\n(--undo is not run: " in refused["reason"]
+    assert "no such kind\n(--undo was not run: " in refused["reason"]
     assert call("restore", path).stdout == "nothing is left to put back\n"
     assert (did.exists(), inside(sender, f"cat {TAG}")) == (False, "0\n")
 
