@@ -263,8 +263,12 @@ int nb_exec(const char *argv, size_t length, uint64_t limit_ns, char *output, si
 		close(captured.fd);
 	output[captured.used] = 0;
 	errno = number;
-	return number ? nb_fail_errno(error, "exec",
-				      "check that the command exists and ends by itself", "%s",
+	if (number == ETIMEDOUT)
+		return nb_fail_errno(error, "exec",
+				     "let it end sooner; run what it had to do by hand",
+				     "%s was stopped after %llu s", arguments[0],
+				     (unsigned long long)(limit_ns / 1000000000));
+	return number ? nb_fail_errno(error, "exec", "check that the command exists", "%s",
 				      arguments[0])
 		      : status;
 }

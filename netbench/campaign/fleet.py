@@ -145,7 +145,7 @@ def _pairs_of(keys: Pairs, at: Loc, seed: int, names: Names, problems: Problems)
         case RingKeys():
             return patterns.ring(hosts) if (hosts := named("ring", 2)) else ()
         case AllKeys():
-            return patterns.everyone(named("all", 2))
+            return _crossed(hosts := named("all", 2), hosts)
         case StarKeys():
             return _star(keys, named("star", 2), at, problems)
         case BisectionKeys():

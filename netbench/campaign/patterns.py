@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +14,6 @@ Matching = list[tuple[str, str]]
 def ring(hosts: Sequence[str]) -> Iterator[Pair]:
     """Each host to the next, the last to the first."""
     return (Pair(a, b) for a, b in zip(hosts, [*hosts[1:], hosts[0]], strict=True))
-
-
-def everyone(hosts: Sequence[str]) -> Iterator[Pair]:
-    """Each host to each other."""
-    return (Pair(a, b) for a, b in itertools.permutations(hosts, 2))
 
 
 def star(hosts: Sequence[str], hub: str) -> Iterator[Pair]:

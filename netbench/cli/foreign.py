@@ -31,7 +31,7 @@ KEY = re.compile(r"(?!pairs=|hosts\.(?!here\.))[\w.]+=")
 def has_flags(words: Sequence[str]) -> bool:
     """Whether words of `transfer` have another program's flags, and ask for no help."""
     flags = {word.partition("=")[0] for word in words if word.startswith("-")}
-    return bool(flags - {"--json", "--full", "--results"}) and not flags & {"-h", "--help"}
+    return bool(flags - {"--json", "--full", "--results", "--"}) and not flags & {"-h", "--help"}
 
 
 def answer(typed: Sequence[str]) -> str:

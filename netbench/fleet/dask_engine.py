@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -156,6 +157,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
     """A scheduler's workers. Errors: RequestError where there is none, and without Dask."""
     try:
         import distributed
+        from distributed.comm.addressing import get_address_host_port
     except ModuleNotFoundError as error:
         raise RequestError(
             "--scheduler needs Dask distributed; put it beside netbench: `pip install distributed`"
@@ -165,6 +167,9 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
     for name in ("distributed", "distributed.client"):  # what is lost, the engine says
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
+        if scheduler.startswith("tcp://"):  # nothing of Dask's bounds the wait for its greeting
+            with socket.create_connection(get_address_host_port(scheduler), 10) as connection:
+                connection.recv(1)
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
         raise RequestError(
@@ -178,8 +183,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
         return future
 
     try:
-        threads: Mapping[str, int] = client.nthreads()
-        yield Places(sum(threads.values()), submit, lambda: client.status == "running")
+        yield Places(sum(client.nthreads().values()), submit, lambda: client.status == "running")
     finally:
         client.close(timeout=5)
 

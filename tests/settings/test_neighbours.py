@@ -149,7 +149,7 @@ def holding(
         worker.close()
 
 
-FOUR = "sysctl.net.ipv4"
+FOUR, HUGE = "sysctl.net.ipv4", "kernel/mm/transparent_hugepage/enabled"
 ALL_FOUR, ALL_SIX = f"{FOUR}.conf.all.forwarding", "sysctl.net.ipv6.conf.all.forwarding"
 # What is done before, a setting and its level.
 ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
@@ -166,6 +166,7 @@ ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "mtu of six": (lambda: write(IPV6 / f"{NEAR}/mtu", "1400"), "mtu", "2000"),
     "offloads": (uppers, "sg", "off"),
     "queues": (steered, "channels", "{rx: 2, tx: 2}"),
+    "huge pages": (lambda: write(VM / "min_free_kbytes", "32768"), f"sysfs.{HUGE}", "always"),
     "spanning tree": (bridge, "sysfs.class/net/br7/bridge/stp_state", "1"),
     "scheduler": (scheduler, "sysfs.block/loop7/queue/scheduler", "none"),
 }
@@ -305,6 +306,7 @@ LASTS: list[tuple[list[str | Callable[[], object]], str, str, str]] = [
     ([lambda: SECRET.write_text("fd00::7")], "mtu", "1300", ""),
     ([lambda: SECRET.write_text("fd00::7"), mode_0], f"{SIX}.{ONE}.stable_secret", NEW_SECRET, ""),
     ([], "mtu", "1200", "IPv6, with"),  # neigh/, a token and more go with it
+    ([], f"{FOUR}.tcp_fastopen_key", "-".join(4 * ["00000001"]), "it has none, and would keep"),
     ([], f"{SIX}.{ONE}.addr_gen_mode", "3", "addresses, or a stable_secret"),
 ]
 

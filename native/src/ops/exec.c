@@ -7,7 +7,7 @@
 #include "../guard.h"
 #include "op.h"
 
-static const uint64_t LIMIT_NS = 8000000000;
+static const uint64_t LIMIT_NS = 30000000000;
 static const uint64_t BOOT_LIMIT_NS = 900000000000; /* an initrd is made in minutes */
 
 /* As sh(1) counts it. */

@@ -376,6 +376,10 @@ int nb_lasting_check_file(const char *path, const char *value, struct nb_error *
 		    (number == one_way[i].value || !one_way[i].value))
 			return nb_fail(error, NB_ERR_UNSUPPORTED, "write file",
 				       "leave this level out", "it stays until the next boot");
+	if (!strcmp(name, "tcp_fastopen_key") && !value[strspn(value, "0-\n")])
+		return nb_fail(error, NB_ERR_UNSUPPORTED, "write file",
+			       "give the host a key before the campaign, or leave this level out",
+			       "it has none, and would keep one of zeros, which everybody knows");
 	if (!nb_link_of_path(path, interface))
 		return 0;
 	if (!strncmp(path, "/sys/", 5)) {
