@@ -70,7 +70,7 @@ def test_a_change_is_made_and_undone_in_each_block_and_judged(
 
 def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> None:
     before = buffers(here)
-    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT.replace("60ms", "20s"))
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT.replace("60ms", "4s"))
     words = ["ab", str(tmp_path / "c.yaml"), "--change", CHANGE, "--results", str(tmp_path)]
     with subprocess.Popen(netbench_argv(words), stderr=subprocess.DEVNULL) as process:
         wait_for(lambda: buffers(here) != before, lambda: process.poll() is None, 60)
