@@ -388,10 +388,10 @@ def _transfer_cell(words: Sequence[str]) -> Iterator[tuple[Campaign, ChannelFact
         with _made(campaign.transfer_cell(keys), lambda _: None) as cell:
             yield cell, open_channel
         return
-    if len(destinations) > 1:
+    if len(destinations) > 1 or not destinations[0]:
         raise RequestError(
             f"transfer: expected one host, an SSH destination, and keys as KEY=VALUE, got"
-            f" {' and '.join(destinations)}"
+            f" {' and '.join(map(repr, destinations))}"
         )
     name = _SCHEME_OR_PORT.sub("", destinations[0]).rpartition("@")[2]
     if ":" in name:  # an IPv6 address

@@ -36,7 +36,7 @@ all keys: docs/reference/campaign-file.md, or `schema`
 
 
 def run(options: argparse.Namespace) -> int:
-    words = [word for word in options.words if word not in LOCAL]
+    words = [word for word in options.words if not word or word not in LOCAL]
     check_keys(words)
     told: list[Second] = []
 
