@@ -20,7 +20,7 @@ const struct nb_field nb_job_options[] = {
 	{ "streams", "parallel connections", .flags = NB_USER, AT(streams), .minimum = 0,
 	  .maximum = NB_STREAMS_MAX },
 	{ "threads", "threads that serve the streams; 0: one each, where pinned one a CPU",
-	  .flags = NB_USER, AT(threads), .maximum = NB_CPUS_MAX },
+	  .flags = NB_USER, AT(threads), .maximum = NB_THREADS_MAX },
 	{ "chunk", "bytes per send call, or `file`", .flags = NB_USER, .type = NB_SIZE, AT(chunk),
 	  .maximum = 1ULL << 30 },
 	{ "receive_chunk", "bytes per receive call", .flags = NB_USER, .type = NB_SIZE, AT(chunk),

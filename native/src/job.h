@@ -7,6 +7,7 @@
 #include "netbench.h"
 
 enum { NB_METHOD_OPTIONS = 12, NB_METERS_MAX = 16, NB_CPUS_MAX = 1024 };
+enum { NB_THREADS_MAX = 1024, NB_SINKS_MAX = 1024 };
 enum { NB_SIZES_MAX = 16 };
 
 enum nb_role { NB_ROLE_SEND, NB_ROLE_RECEIVE, NB_ROLE_TOOL, NB_ROLE_OBSERVE };
@@ -67,9 +68,9 @@ struct nb_job {
 	uint64_t sink;
 	char sink_path[4096];
 	uint64_t overwrite;
-	char sink_files[NB_CPUS_MAX * 42]; /* of earlier runs, a stream's as DEVICE:INODE,
+	char sink_files[NB_SINKS_MAX * 42]; /* of earlier runs, a stream's as DEVICE:INODE,
 						 separated by NUL */
-	uint64_t fsync;			   /* enum nb_fsync: when the sink is forced to its disk */
+	uint64_t fsync;			    /* enum nb_fsync: when the sink is forced to its disk */
 	uint64_t verify;
 	char meters[256];	    /* names separated by NUL */
 	char interface[32];	    /* of the data address; "": not known */

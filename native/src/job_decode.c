@@ -28,7 +28,6 @@ static int store_text(char *into, const struct nb_row *row, size_t room, const c
 	return 0;
 }
 
-/* A list of numbers has its count before them. */
 /* The place of a word in a list separated by spaces, or -1. */
 static int word_index(const char *words, const char *word, size_t length)
 {
@@ -88,7 +87,7 @@ static int store(struct nb_job *job, const struct nb_value *value, const char *t
 	into = (char *)job + field->offset;
 	if (row->type == NB_TEXT)
 		return store_text(into, row, field->room, text, value->bytes, error);
-	list = (uint64_t *)(void *)into;
+	list = (uint64_t *)(void *)into; /* of several numbers: their count before them */
 	if (row->flags & NB_LIST && list[0] == field->room)
 		return REFUSE(error, "shorten it", "%s has more than %zu numbers", row->name,
 			      field->room);

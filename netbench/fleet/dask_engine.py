@@ -167,7 +167,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
     for name in ("distributed", "distributed.client"):  # what is lost, the engine says
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        if scheduler.startswith("tcp://"):  # nothing of Dask's bounds the wait for its greeting
+        if scheduler.partition("://")[0] in ("tcp", scheduler):  # Dask waits for ever to be greeted
             with socket.create_connection(get_address_host_port(scheduler), 10) as connection:
                 connection.recv(1)
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]

@@ -223,8 +223,8 @@ static int read_file(char *room, int by_sudo, const char **text, struct nb_error
 	if (*text == room && (got < 0 || got == ROOM)) /* a line that was cut could allow more */
 		return nb_fail(error, NB_ERR_UNSUPPORTED, "allow",
 			       "read it, as others may have written it; then chown root:root "
-			       "/etc/netbench "
-			       "/etc/netbench/allow; chmod go-w /etc/netbench /etc/netbench/allow",
+			       "/etc/netbench /etc/netbench/allow; chmod go-w /etc/netbench "
+			       "/etc/netbench/allow",
 			       "/etc/netbench/allow (of less than 8 KiB) and its folder must be "
 			       "root's and writable by no other: nothing is allowed");
 	room[got < 0 ? 0 : got] = 0;

@@ -174,7 +174,7 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 		.op = entry->op, .target = entry->target, .value = entry->value, .hold = 1
 	};
 	struct nb_error ignored;
-	char *permitted, *now;
+	char *permitted, *refused, *now;
 	int status;
 
 	if (!entry->op->lines || !client || !client->permit ||
@@ -187,9 +187,9 @@ static int write_back(const struct nb_undo_entry *entry, const struct nb_client 
 	if (status || !entry->op->keep)
 		return status;
 	now = nb_op_read(entry->op, &entry->target, NULL);
-	whole.value = permitted = lines(entry->op, entry->value, entry->value, now, 0);
-	status = permitted ? client->permit(client, &whole, error) : 0;
-	free(permitted);
+	whole.value = refused = lines(entry->op, entry->value, entry->value, now, 0);
+	status = refused ? client->permit(client, &whole, error) : 0;
+	free(refused);
 	free(now);
 	return status;
 }
