@@ -68,13 +68,13 @@ def test_threads_take_cpus_in_turn(pair: Pair, send: str, receive: str, unasked:
     """
     cpus = CPUS[1::-1]
     for asked, expected in ({}, unasked), ({"threads": 5}, [3, 2]), ({"threads": 1}, [1, 0]):
-        window = {"duration": 30 * MS, "warmup": 10 * MS, "bytes": 0}
+        window = {"duration": 0, "warmup": 10 * MS, "bytes": 40 * 2**20}
         pair.prepare(send, receive, streams=5, cpu=cpus, **window, **asked)
         for worker in (pair.sender, pair.receiver):
             found = threads(worker.hello.pid)
             assert [found.count({cpu}) for cpu in cpus] == expected
-        pair.start(bounded=False)
-        sent, received = pair.finish(bounded=False)
+        pair.start(bounded=True)
+        sent, received = pair.finish(bounded=True)
         assert all(sent.numbers("flow", "bytes"))
         assert sent.numbers("flow", "bytes") == received.numbers("flow", "bytes")
 
