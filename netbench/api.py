@@ -14,7 +14,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -598,7 +597,7 @@ def query(sql: str, paths: Sequence[Path]) -> Answer:
         raise StoreError("\n".join(notes))
     with Database(sources) as database:
         answer = database.query(sql)
-        return replace(answer, notes=[*notes, *answer.notes])
+        return answer._replace(notes=[*notes, *answer.notes])
 
 
 def write_index(results: Path, file: Path) -> None:

@@ -7,16 +7,15 @@ to the kernel, or not asked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Never
+from typing import NamedTuple, Never
 
 NOTHING: Mapping[str, Never] = MappingProxyType({})
 CONTROL = ",control"  # how the ids of controls end
 
 
-@dataclass(frozen=True)
-class BootSpec:
+class BootSpec(NamedTuple):
     """How a host is brought up on another kernel: kind `kexec`, `grub`, `qemu` (a guest of the lab
     `lab`) or `command`.
 
@@ -34,8 +33,7 @@ class BootSpec:
         return self.kind in ("kexec", "grub")
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A kernel by name, from one source. On the host: `image` with `initrd`, or `release`
     (installed there: a release, or the beginning of one, such as 6.12, for the newest of them). On
     this machine: `deb`, a package; `tree`, a build tree's output; or `git`, a repository of which
@@ -69,7 +67,7 @@ class Kernel:
         if self.builds or self.layouts == 1:
             return self.builds or (self,)
         return tuple(
-            replace(self, name=build_name(self.name, seed + 1), layouts=1, layout=seed)
+            self._replace(name=build_name(self.name, seed + 1), layouts=1, layout=seed)
             for seed in range(self.layouts)
         )
 
@@ -79,8 +77,7 @@ def build_name(kernel: str, build: int) -> str:
     return f"{kernel}#{build}"
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """A machine under test. `ssh` is an OpenSSH destination, or None for `local` (this machine).
     `run_as`: the user as whom data moves where the login is root's; "": as the login.
     """
@@ -104,8 +101,7 @@ class Host:
         return self.address or ("::1" if ip == 6 else "127.0.0.1")
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """A sending and a receiving host, by name."""
 
     sender: str
@@ -116,8 +112,7 @@ class Pair:
         return f"{self.sender}>{self.receiver}"
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A part of the network that pairs share: `hosts` are those on one side of it, so that a pair
     uses it if exactly one of its ends is among them. At most `capacity` pairs use it at once.
     """
@@ -237,8 +232,7 @@ class Transfer:
         return self.bytes // size
 
 
-@dataclass(frozen=True)
-class Factor:
+class Factor(NamedTuple):
     """A swept key and its levels as they were written (the words that appear in tables and
     records).
     """
@@ -277,8 +271,7 @@ class Cell:
     control: bool = False
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A setting of the campaign's own: programs with their arguments that set a level, print it,
     and put it back.
     """
@@ -288,8 +281,7 @@ class Command:
     undo: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Repeat:
+class Repeat(NamedTuple):
     """When a cell closes: `min`..`max` runs, `confidence` and `precision` as fractions, the metrics
     that must be that precise; `until`: `precision`, or `verdict`.
     """
@@ -303,8 +295,7 @@ class Repeat:
     until: str = "precision"
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(NamedTuple):
     """Which factor's levels are compared, against which level, the equivalence margin (a
     fraction, None: no margin), and whether the baseline runs a second time as a control.
     """
@@ -315,8 +306,7 @@ class Compare:
     control: bool = False
 
 
-@dataclass(frozen=True)
-class ProfileSpec:
+class ProfileSpec(NamedTuple):
     """Which cells are profiled at the end (`all`, or those that `changed` against the baseline),
     for how many ns a run, at how many samples a second of each CPU, in how many runs.
     """
@@ -327,8 +317,7 @@ class ProfileSpec:
     runs: int = 3
 
 
-@dataclass(frozen=True)
-class Lab:
+class Lab(NamedTuple):
     """Hosts made on this machine: kind `netns` or `qemu`; bits/s and ns of the data link, None: as
     it is.
     """
@@ -338,8 +327,7 @@ class Lab:
     delay: int | None = None
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """One of `of` parts of a campaign, `number` counts from 1: it has some of the campaign's pairs.
     `pairs`: the names of all of them, in the order of the campaign.
     """

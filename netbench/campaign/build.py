@@ -243,8 +243,8 @@ def _repeat(
     written. `min` and `max` left out follow the one that is written
     where it lies past the other's default.
     """
-    low = keys.min if keys.min is not None else min(Repeat.min, keys.max or Repeat.min)
-    high = keys.max if keys.max is not None else max(Repeat.max, low)
+    low = keys.min if keys.min is not None else min(Repeat().min, keys.max or Repeat().min)
+    high = keys.max if keys.max is not None else max(Repeat().max, low)
     if low > high:
         problems.add(("repeat", "min"), f"expected at most repeat.max, which is {high}, got {low}")
     for i, metric in enumerate(keys.metrics):

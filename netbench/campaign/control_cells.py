@@ -27,7 +27,7 @@ def with_controls(
     cheap = SHARE * len(controls) < len(cells) + len(controls)
     if not controls or not (cheap if wanted is None else wanted):
         return cells, compare
-    return cells + controls, replace(compare, control=True)
+    return cells + controls, compare._replace(control=True)
 
 
 def _baselines(cells: Sequence[Cell], swept: Collection[str], compare: Compare) -> list[Cell]:

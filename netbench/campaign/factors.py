@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
@@ -26,8 +25,7 @@ METERS = "meters"
 OWN_KEYS = (KERNEL, METERS)  # neither of transfer nor settings
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """One level of a key: `word` as it was written, `value` what it means, `written` the plain
     value, `at` where it is.
     """

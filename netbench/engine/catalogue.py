@@ -8,11 +8,10 @@ this process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One descriptor (struct nb_row in netbench.h). `owner` is the owning row's name, "" for none;
     `why`: why not, or "".
 
@@ -36,8 +35,7 @@ class Row:
     maximum: int = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """A method or a meter with the rows that belong to it."""
 
     row: Row
@@ -67,8 +65,7 @@ class Named:
         return flag in self.row.flags
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(NamedTuple):
     """Everything one engine offers, by kind and name."""
 
     rows: tuple[Row, ...]
@@ -84,7 +81,7 @@ class Catalogue:
         `METER.COUNTER`.
         """
         return Catalogue.of(
-            replace(row, why=unread.get(name, ""))
+            row._replace(why=unread.get(name, ""))
             if (name := f"{row.owner}.{row.name}".lstrip(".")).partition(".")[0] == meter
             and row.kind in ("meter", "counter")
             else row

@@ -7,8 +7,8 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError, ProtocolError, WorkerLost
 from netbench.engine import binding, clock, frames
@@ -33,8 +33,7 @@ _COUNTED = ("counter", "proof", "readback")
 _DECODING = threading.Lock()  # hosts that are reached together would all decode the same rows
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a run left in one worker: the vectors of its result, and of its samples in
     time order.
     """

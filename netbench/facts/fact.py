@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.facts.fact_text import words
 
@@ -15,8 +15,7 @@ KERNEL, CPU, NETWORK, TCP, STORAGE = "kernel", "CPU", "network", "TCP", "storage
 GROUPS = (KERNEL, CPU, NETWORK, TCP, STORAGE)
 
 
-@dataclass(frozen=True)
-class FactSource:
+class FactSource(NamedTuple):
     """Where a fact is read: an operation of the worker, its target, and the parser of its text.
 
     In the target `{interface}`, `{peer}`, `{source}`, `{sink}` and `{tool}` stand for the host's
@@ -30,8 +29,7 @@ class FactSource:
     failing: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """One fact. Its sources are tried in order; a fact without any comes from the worker's hello.
 
     `row` is the row of the report's table that shows it together with others. Runs are not pooled

@@ -17,9 +17,9 @@ import hashlib
 import logging
 import re
 import shlex
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import HostError, RootRefused
 from netbench.hosts.host_channel import Process
@@ -153,8 +153,7 @@ exec "$@"
 )
 
 
-@dataclass(frozen=True)
-class Parcel:
+class Parcel(NamedTuple):
     """The worker, as it is sent to a host."""
 
     data: bytes

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """A finished command: its argv, exit status and output."""
 
     argv: tuple[str, ...]

@@ -5,8 +5,8 @@ is compared with the good revision measured again, never with an old result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from netbench import campaign
 from netbench.base.errors import RequestError
@@ -22,16 +22,14 @@ class Says(Enum):
     SKIP = "cannot tell"
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a campaign said of a commit: `why` in words, with the intervals."""
 
     says: Says
     why: str
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A commit that was looked at."""
 
     commit: str
@@ -44,8 +42,7 @@ class Step:
         return f"{self.commit[:12]} {self.answer.says.value}: {self.answer.why} [{self.subject}]"
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """The names of a campaign's two kernels: `good` is the baseline."""
 
     good: str
@@ -91,7 +88,7 @@ def search(
         told(Step(commit, subject(kernel, commit), answer))
         return answer
 
-    first, last = (commit_of(replace(kernel, rev=rev)) for rev in (good, bad))
+    first, last = (commit_of(kernel._replace(rev=rev)) for rev in (good, bad))
     require_ancestor(kernel, first, last)
     goods, skipped = [first], set[str]()
     suspects = bisection(kernel, last, goods)

@@ -62,8 +62,8 @@ def with_built_kernels(
 
 
 def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:
-    trees = [replace(each, tree=str(build(each, told, jobs))) for each in kernel.each]
-    return replace(kernel, builds=tuple(trees)) if len(trees) > 1 else trees[0]
+    trees = [each._replace(tree=str(build(each, told, jobs))) for each in kernel.each]
+    return kernel._replace(builds=tuple(trees)) if len(trees) > 1 else trees[0]
 
 
 @contextmanager

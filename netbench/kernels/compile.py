@@ -13,11 +13,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import RequestError
 from netbench.base.ownership import refuse_foreign
@@ -44,8 +44,7 @@ class BuildFailed(RequestError):
     """A revision that does not compile."""
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How a kernel is built: everything besides the commit that decides what comes out."""
 
     config: bytes  # a .config; b"": `base` is a target of make
@@ -62,8 +61,7 @@ class Recipe:
         return sha256(whole).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Told:
+class Told(NamedTuple):
     """Who hears of builds: `say` what is done, `line` each line that a build prints."""
 
     say: Callable[[str], None]

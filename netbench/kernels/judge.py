@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -35,8 +35,7 @@ OF_HOSTS = ("hosts", "pairs", "settings")  # keys that a file with hosts may hav
 SECONDS_LEFT = 0.9  # of the time: the rest is for what takes longer than planned
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """What is asked. `on`: "lab", or a file with `hosts:`; `suite`: one of SUITES, or a campaign
     file without kernels; `config`, `fragment`: of the kernels ("": what the schema has).
     """
@@ -51,8 +50,7 @@ class Question:
     fragment: str = ""
 
 
-@dataclass(frozen=True)
-class Boots:
+class Boots(NamedTuple):
     """What boots are like: standard deviations of the logarithms of what two kernels differ by,
     `between` boots and `within` them, of a block, and the seconds that a boot takes: guesses.
     """
@@ -73,8 +71,7 @@ GUEST = Boots(0.2, 0.1, 13.0)  # emulated, two on two CPUs
 HOST = Boots(0.02, 0.02, BOOT_SECONDS)
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """The text of a campaign, the change that it can show in 80% of the cases, as a fraction, by
     what boots are like, the seconds that it takes, and the levels that there was no time for.
     """
@@ -101,7 +98,7 @@ def written(question: Question) -> Written:
         best = math.inf, math.inf, 0, 0
         for number, blocks in product(BOOTS, BLOCKS):
             runs = number * blocks
-            repeat = replace(planned.repeat, min=runs, max=runs, boots=number)
+            repeat = planned.repeat._replace(min=runs, max=runs, boots=number)
             again = len(planned.kernels) * number + 1  # the last back to what hosts came with
             seconds = Plan(replace(planned, repeat=repeat)).seconds()[1]
             seconds = (seconds + again * (boots.seconds - BOOT_SECONDS)) / SECONDS_LEFT

@@ -9,8 +9,8 @@ import stat
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import RequestError
 from netbench.base.names import RELEASE
@@ -33,8 +33,7 @@ _CHUNK = 1 << 20
 SYSTEM_FOLDERS = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@dataclass(frozen=True)
-class Unpacked:
+class Unpacked(NamedTuple):
     """A kernel as files: `image` (a bzImage), `modules` (the folder that holds `modules.dep`; None:
     it has no modules). `content`: the digest of what they were taken from.
     """

@@ -9,9 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from netbench.base.control_characters import escape_controls
 from netbench.base.errors import APT_INSTALL, LabError, LabRefused
@@ -44,8 +43,7 @@ class TimedOut(LabError):
     """A program was killed, because it did not end in its time."""
 
 
-@dataclass(frozen=True)
-class Tools:
+class Tools(NamedTuple):
     """Programs by name. All of them inherit these descriptors: with the lock among them a lab stays
     locked until the last child of a killed maker is gone.
     """

@@ -8,7 +8,6 @@ import contextlib
 import os
 import shutil
 import tempfile
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def build(kernel: Kernel, programs: bytes, tools: Tools) -> LabKernel:
     RequestError.
     """
     if kernel.release:
-        kernel = replace(kernel, deb=str(debian.kernel(kernel.release, tools)))
+        kernel = kernel._replace(deb=str(debian.kernel(kernel.release, tools)))
     place = source.locate(kernel)
     parts = _parts(kernel, place)
     release = (parts / "release").read_text()
@@ -93,6 +92,6 @@ def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
         fitting = [own for own in lab.kernels.values() if debian.fits(own.release, kernel.release)]
         fitting.sort(key=lambda own: debian.order(own.release), reverse=True)
         for own in sorted(fitting, key=lambda own: own.name != kernel.name):
-            return replace(own, name=kernel.name, append=kernel.append)
+            return own._replace(name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)

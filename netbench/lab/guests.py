@@ -9,7 +9,6 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabError, LabRefused
@@ -80,7 +79,7 @@ def _start(lab: Lab, host: LabHost, kernel: LabKernel, tools: Tools) -> None:
         root.write_bytes(_root(lab, host, kernel, (here / "disk").exists()))
         words = ["-kernel", str(kernel.image), "-initrd", str(root)]
         words += ["-append", f"{lab.accelerator.append} {kernel.append}".strip()]
-        start_qemu(lab, host, words, replace(tools, inherited=()))  # not the labs' lock
+        start_qemu(lab, host, words, tools._replace(inherited=()))  # not the labs' lock
     except OSError as error:
         raise LabError(
             f"{host.name}: cannot make its initramfs in {here}: {error}; free some space there, or"

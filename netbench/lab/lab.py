@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -15,8 +15,7 @@ from netbench.lab.command import Tools
 from netbench.model import Kernel
 
 
-@dataclass(frozen=True)
-class LabHost:
+class LabHost(NamedTuple):
     """A host of a lab.
 
     `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the
@@ -33,8 +32,7 @@ class LabHost:
     management: str
 
 
-@dataclass(frozen=True)
-class LabKernel:
+class LabKernel(NamedTuple):
     """A kernel that a lab's guests can be started on, as files of this machine; `source` is where
     it comes from.
 
@@ -117,8 +115,7 @@ class LabSpec:
     accelerator: Accelerator = EMULATION
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of lab: the tools that a spec needs, and how it is made in an empty folder. Everything
     that is made can be found again by its name.
 

@@ -8,8 +8,7 @@ import io
 import os
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -36,8 +35,7 @@ WIDE = 10_000  # columns in which tables are laid out; what does not fit the scr
 TOGETHER = 2  # rows that a part of the screen gets at a time
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """A part of the screen: a title, and rows of one line each. `keep`: which rows to show where
     there is room for so many; `noun`: what the others are, which are counted; "" for no word.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from netbench.plan.plan import Key, Plan, Unit
 from netbench.read.shown_levels import shown
@@ -82,8 +82,7 @@ class Findings:
         self.statuses = {(c.cell, c.pair): c.status for c in source.cells}
 
 
-@dataclass(frozen=True)
-class CellView:
+class CellView(NamedTuple):
     """One cell on one pair: `runs` ok runs that count, `failed` ones, and its intervals by metric,
     as the closing rule sees them.
     """

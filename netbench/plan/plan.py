@@ -16,9 +16,10 @@ import hashlib
 import math
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
 from netbench.model import CONTROL, NOTHING, Campaign, Cell, Pair, Repeat
 from netbench.plan.rounds import Rounds, campaign_rounds
@@ -35,8 +36,7 @@ BOOT_SECONDS = 30.0  # a guess between a guest's 5 s and a server's minutes
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """A cell on a pair; what one run measures."""
 
     cell: Cell
@@ -47,8 +47,7 @@ class Unit:
         return self.cell.id, self.pair.name
 
 
-@dataclass(frozen=True)
-class Boot:
+class Boot(NamedTuple):
     """Bring every host up on a kernel ("": its original kernel). `number` counts from 1, `build`
     too: which build of the kernel it is, None where there is one.
     """
@@ -58,22 +57,19 @@ class Boot:
     build: int | None = None
 
 
-@dataclass(frozen=True)
-class Apply:
+class Apply(NamedTuple):
     """Put a unit's settings on its hosts, read back."""
 
     unit: Unit
 
 
-@dataclass(frozen=True)
-class Verify:
+class Verify(NamedTuple):
     """Show once, outside the measured runs, that what arrives is what was sent."""
 
     unit: Unit
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """One measured transfer. `number` is its place in the block, from 0. `round` counts from 1,
     None in a campaign of one pair; `beside`: the pairs that are to run at the same time.
     """
@@ -86,8 +82,7 @@ class Run:
     beside: tuple[Pair, ...] = ()
 
 
-@dataclass(frozen=True)
-class ProfileRun:
+class ProfileRun(NamedTuple):
     """One transfer under the profiler, outside the measured runs. `round` counts from 0."""
 
     unit: Unit
@@ -168,7 +163,7 @@ class Plan:
         """
         repeat = self.campaign.repeat
         runs = repeat.boots * self.blocks_a_boot
-        return replace(repeat, min=runs, max=runs) if self.boots else repeat
+        return repeat._replace(min=runs, max=runs) if self.boots else repeat
 
     @cached_property
     def kernels(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.result.files import EngineRow
 
@@ -17,8 +17,7 @@ _BUSY = ("user", "nice", "system", "irq", "softirq")  # not guest, which is with
 _IDLE = ("idle", "iowait", "steal")  # of which steal is another guest's
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """The counters of a meter that add up to CPU time, each with its unit (`ns`, `us` or `ticks`).
 
     `host_wide`: the meter counts the whole kernel, so it cannot tell the two sides apart where they

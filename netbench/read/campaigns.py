@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ from netbench.stats.pairs import Series, by_unit
 FEWEST = 2  # earlier results that have a spread
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """What one campaign says of one cell: the mean of its logarithms, the variance of that mean as
     its own runs (boots, where there are several) show it, and how many of these there are.
     """
@@ -51,8 +50,7 @@ class Level:
     boots: int
 
 
-@dataclass(frozen=True)
-class History:
+class History(NamedTuple):
     """Earlier results of a campaign below `folder`, and in words what was left out or differs."""
 
     folder: Path

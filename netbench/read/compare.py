@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,7 @@ NEVER = ("refused", "unsupported")
 """Statuses of what could not be run."""
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(NamedTuple):
     """What is to be compared: a comparison without numbers, the runs of its level and of its
     baseline, and those that failed (without values). `place`: of two results, that of A.
     """
@@ -355,7 +355,7 @@ def _withstood(c: Comparison, sides: Sides, again: Estimate) -> Comparison:
     def stands_at(end: float, above: bool) -> bool:
         scaled = replace(mine, values=mine.values / end)
         worst = ranked(scaled, lost, base, base_lost, lowest=better >= 0)
-        shown = at_level(again(replace(sides, mine=worst[0], base=worst[1])), told.corrected)
+        shown = at_level(again(sides._replace(mine=worst[0], base=worst[1])), told.corrected)
         return shown.low > 1 if above else shown.high < 1
 
     if all(stands_at(*each) for each in ends):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,7 @@ def demand(cpus: float, gigabits: Number) -> Number:
     return cpus * 1e6 / (gigabits * 1e9 / 8 / KB)
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """One side of a run, or of several: its counters, clock ticks a second, window in seconds and
     payload in bytes, at the receiver's goodput, as service demand has it.
     """

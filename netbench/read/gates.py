@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from netbench.read.metrics import METRICS
 from netbench.stats.comparison import Comparison
@@ -20,8 +20,7 @@ _GATE = re.compile(
 _EXAMPLE = "such as throughput<-2% or sender_demand>5%"
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(NamedTuple):
     """`text` as written; falls where a change of `metric` (a fraction, 0 is none) is wholly `below`
     or above `limit`.
     """
@@ -40,8 +39,7 @@ class Gate:
         return c.low - 1 >= self.limit if self.below else c.high - 1 <= self.limit
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a gate says of the comparisons of its metric: where it `fell`, how many `held`, of these
     how many `cleared` it with their whole interval, and which cannot be judged.
     """

@@ -5,7 +5,7 @@ knee of such a curve.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.model import Compare
 from netbench.read.cells import CellResult
@@ -21,8 +21,7 @@ KNEE = (
 )
 
 
-@dataclass(frozen=True)
-class LoadCurve:
+class LoadCurve(NamedTuple):
     """Cells in order of the load that was offered, at least two."""
 
     cells: Sequence[CellResult]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.base.names import AS_IS
 from netbench.base.units import listed
@@ -23,8 +23,7 @@ PRIVATE = ("source", "sink", "tool")
 """Keys of transfer that may hold paths: that they differ is reported, not how."""
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """A cell of A and the one of B that it is compared with; `context` are the levels that say
     which, `pair` whose they are.
     """
@@ -35,16 +34,14 @@ class Match:
     pair: str
 
 
-@dataclass(frozen=True)
-class Matching:
+class Matching(NamedTuple):
     """What is compared, and in words what was left out or had to be assumed."""
 
     matches: tuple[Match, ...]
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """A fact that must match, or a key of the campaign, and what it is in each result."""
 
     where: str  # hosts, a side, or `campaign`

@@ -8,7 +8,7 @@ cells, so that what is compared is by one meter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,8 +21,7 @@ FEWEST = 3  # runs, below which a mean says nothing
 SIDES_OF_CPU = ("sender_cpu", "receiver_cpu", "system_cpu")
 
 
-@dataclass(frozen=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """A meter that counted less CPU time than the processes used, in a (cell, pair).
 
     `counted` and `used` are means in CPUs; `short`: by how much, per run.

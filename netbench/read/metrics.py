@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from netbench.result.record import SIDES, SideName
 
@@ -40,8 +40,7 @@ _SCALES = {
 """By unit, of counters in microseconds and microjoules: the factor, and its words."""
 
 
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(NamedTuple):
     """The sum of `counters` (METER.COUNTER) over WINDOW, BYTES or the sum of other counters, times
     `scale`.
 
@@ -120,8 +119,7 @@ formulas in words follow from the table.
 """
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(NamedTuple):
     """One number that is derived from a run's raw counters.
 
     `unit`; `about`, one line; `better`: 1 more is better, -1 less is better, 0 neither; `label` for
@@ -212,6 +210,6 @@ def describe(name: str, units: Mapping[str, str] = NO_UNITS) -> Metric:
     metric = METRICS[bare]
     if not meter:
         return metric
-    return replace(
-        metric, name=name, about=f"{metric.about}, by {meter}", label=f"{metric.title} ({meter})"
+    return metric._replace(
+        name=name, about=f"{metric.about}, by {meter}", label=f"{metric.title} ({meter})"
     )

@@ -5,7 +5,7 @@ counters moved, on which host.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.result.files import NoiseEntry
 
@@ -43,8 +43,7 @@ KINDS = {
 }  # the gravest first
 
 
-@dataclass(frozen=True)
-class Sign:
+class Sign(NamedTuple):
     """One thing that was seen: `kind` (load, steal, clock, link, nic, tcp), `name` of
     what moved, by how much.
     """

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import RequestError, unreadable
 from netbench.base.opening import walk
@@ -20,8 +20,7 @@ STATUSES = {"done": "finished", "": "not ended"}
 """What the journal says of how the last controller ended, where that is no word for a reader."""
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(NamedTuple):
     """One result: `campaign`, `status` (`finished`, `limit`, `interrupted`, `lost`, `not ended`: it
     runs, or was killed; `unreadable`, with `why`), `date` in UTC, releases of its hosts' `kernel`s,
     `runs` (None: not known), `size` in bytes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.read.cells import CellResult
 from netbench.read.result import Result
@@ -21,8 +21,7 @@ def copies_here(result: Result, cell: CellResult) -> bool:
     return cell.factors.get("tool", written) in COPIES
 
 
-@dataclass(frozen=True)
-class Pivot:
+class Pivot(NamedTuple):
     """The cells of one pair and one context. `down` and `across` are factors with the levels that
     have a cell; `cells` are by both levels.
     """

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -155,8 +156,7 @@ class CellProfile:
         return costs
 
 
-@dataclass(frozen=True)
-class Profiles:
+class Profiles(NamedTuple):
     """The profiles of a result, and in words what could not be read or sampled."""
 
     cells: Sequence[CellProfile]
@@ -220,8 +220,7 @@ def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
     return is_thread or any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """The mean cost of a function, of a layer or of all before and after, and the change with its
     interval, per GiB.
     """
@@ -232,8 +231,7 @@ class Change:
     change: Interval
 
 
-@dataclass(frozen=True)
-class ProfileDifference:
+class ProfileDifference(NamedTuple):
     """What changed from one profile to another: in all, by function and by layer, the largest
     change first.
     """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from netbench.read.stack import Runs
 from netbench.result.record import SIDES
@@ -16,8 +15,7 @@ BUFFERS = ("send_buffer", "receive_buffer", "socket_buffer")
 """Settings whose size the kernel changes while bytes flow where none is asked for."""
 
 
-@dataclass(frozen=True)
-class Readback:
+class Readback(NamedTuple):
     """A setting as asked and as the kernel said, as words ("" for none), in so many `runs` of a
     (cell, pair, side).
 

@@ -126,7 +126,7 @@ class Result:
         """The plan's `repeat`. Where hosts are booted `max` is `min`, since nothing stops early."""
         asked = Repeat(**vars(self.plan.repeat))
         booted = bool(self.plan.boots) or in_boots(asked, self.factors)
-        return replace(asked, max=asked.min) if booted else asked
+        return asked._replace(max=asked.min) if booted else asked
 
     @cached_property
     def compare(self) -> Compare | None:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from statistics import quantiles
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -149,8 +149,7 @@ def slower(side: SideCounters) -> Number:
     return window_of(side).quantum / window_of(side, "idle_").quantum - 1
 
 
-@dataclass(frozen=True)
-class Idle:
+class Idle(NamedTuple):
     """What a CPU would lose if it were idle, and how long a quantum takes then, in ns (NaN: not
     known).
     """

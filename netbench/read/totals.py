@@ -11,8 +11,7 @@ Earlier versions counted calls by powers of two, `splice_out.64K`; these are lef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,7 @@ CounterKey = tuple[str, str, str, str]
 """Cell, pair, side and counter."""
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(NamedTuple):
     """One counter: `owner` is its method ("" where rows do not tell), `part_of` the counter that it
     is a part of, or "".
     """
@@ -84,8 +82,7 @@ def _proof(row: EngineRow, siblings: Sequence[EngineRow]) -> Proof:
     return Proof(row.name, row.owner, frozenset(row.flags), first if is_part else "")
 
 
-@dataclass(frozen=True)
-class Total:
+class Total(NamedTuple):
     """A counter over the runs of one (cell, pair, side) that have it: their number, its total in
     the window, and of a proof the runs in which its rule was broken.
     """

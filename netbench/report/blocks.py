@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from netbench.read.cautions.rule import Caution
 from netbench.stats.intervals import Interval
@@ -16,8 +16,7 @@ Value = str | int | float | Interval | None
 """None: there is none; an Interval is a mean with its half-width."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """`kind`: `key` (what the row is about), `value` (a number or word), or `prose` (long text,
     wrapped; the last one).
     """
@@ -56,8 +55,7 @@ def prose(name: str) -> Column:
     return Column(name, kind="prose")
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows are as long as `columns`. `notes` are lines under the table; `marked` are numbers of
     rows that carry the mark †, `marked_values` values that do, each by its row and column.
     """
@@ -107,8 +105,7 @@ class Prose:
     bullets: bool = False
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A mean, or a change in percent, with its interval (NaN: not known) and its verdict."""
 
     label: str
@@ -118,8 +115,7 @@ class Span:
     verdict: str = ""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One answer of a result: a sentence and what it is drawn from.
 
     `unit` is that of `spans`; `reference`: what these are held against (0 for changes), with a
@@ -146,15 +142,13 @@ class Findings(Prose):
     items: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True)
-class Cautions:
+class Cautions(NamedTuple):
     """What a reader must know, with remedies."""
 
     items: tuple[Caution, ...]
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(NamedTuple):
     """A drawing that plots.py knows by `kind`; renderers without pictures leave it out.
 
     `label` is its title; `number` says which of several matrices it is of.
@@ -170,8 +164,7 @@ class Plot:
 Block = Table | Prose | Cautions | Plot
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One part of a report. `key` is its name in JSON and its anchor in HTML."""
 
     key: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.read.load import no_collector
 from netbench.report.blocks import Section
@@ -11,8 +12,7 @@ from netbench.report.label import label_of, labelled
 from netbench.report.source import Source
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """The sections of one result, ready for any renderer. `source` is what they were made from
     (plots and CSV need it).
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -206,7 +206,7 @@ class Compared:
             "comparisons": [comparison(c) for family in self.families.values() for c in family],
             "controls": [control(c) for each in self.controls.values() for c in each],
             "notes": list(self.notes),
-            "differences": [asdict(d) for d in self.differing],
+            "differences": [d._asdict() for d in self.differing],
             "gates": [
                 {
                     "gate": o.gate.text,

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from operator import itemgetter
 
 from netbench.base.control_characters import escape_controls
@@ -71,7 +70,7 @@ def _cells(report: Report, width: int, room: int) -> list[str]:
         asked = {source.result.describe(metric).title for metric in source.answers}
         heads = enumerate((head.kind != "key", head.name not in asked) for head in table.columns)
         pick = itemgetter(*(at for at, _ in sorted(heads, key=itemgetter(1))))
-        table = replace(table, columns=pick(table.columns), rows=tuple(map(pick, table.rows)))
+        table = table._replace(columns=pick(table.columns), rows=tuple(map(pick, table.rows)))
     order = list(range(len(table.rows)))
     if len(order) > CELLS:
         order.sort(key=lambda at: _rank(source, source.cells[at]))
@@ -79,8 +78,8 @@ def _cells(report: Report, width: int, room: int) -> list[str]:
         rows = [tuple(MISSING if v == "" else v for v in table.rows[at]) for at in order[:shown]]
         marked = frozenset(n for n, at in enumerate(order[:shown]) if at in table.marked)
         notes = tuple(note for note in table.notes if marked and note.startswith(text.MARK))
-        part = replace(table, title="", rows=tuple(rows), marked=marked, notes=())
-        lines = list(text.table_lines(replace(text.fitted(part, width), notes=notes), width))
+        part = table._replace(title="", rows=tuple(rows), marked=marked, notes=())
+        lines = list(text.table_lines(text.fitted(part, width)._replace(notes=notes), width))
         if more := len(order) - shown:
             copied = sum(copies_here(source.result, cell) for cell in source.cells)
             copies = f", and {copied} of tools that copy on one host, not ranked" if copied else ""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -81,7 +80,7 @@ def _apart(section: Section) -> list[Section]:
         return [section]
     rest = tuple(block for block in section.blocks if block not in plots)
     more = Section(f"{section.key}-plots", "More plots", tuple(plots))
-    return [replace(section, blocks=rest), more]
+    return [section._replace(blocks=rest), more]
 
 
 def _section(source: Source | None, section: Section, flames: str) -> dict[str, Any]:

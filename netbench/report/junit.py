@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from xml.etree import ElementTree as xml
 
 from netbench.base.control_characters import escape_controls
@@ -16,8 +16,7 @@ from netbench.stats.comparison import SURE
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """`state`: of PASS, FAIL and SKIP; `why` it is skipped; `told`: the comparison in words."""
 
     name: str

@@ -4,8 +4,6 @@ stands at every table and drawing, whatever the renderer.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from netbench.read.result import Result
 from netbench.report.blocks import Block, Plot, Section, Table
 
@@ -36,10 +34,10 @@ def explained(label: str) -> list[str]:
 def labelled(section: Section, label: str) -> Section:
     """The section with the label at each of its tables and drawings."""
     blocks = (_labelled(block, label) for block in section.blocks)
-    return replace(section, blocks=tuple(blocks)) if label else section
+    return section._replace(blocks=tuple(blocks)) if label else section
 
 
 def _labelled(block: Block, label: str) -> Block:
     if isinstance(block, Table):
-        return replace(block, title=f"{block.title} ({label})" if block.title else label)
-    return replace(block, label=label) if isinstance(block, Plot) else block
+        return block._replace(title=f"{block.title} ({label})" if block.title else label)
+    return block._replace(label=label) if isinstance(block, Plot) else block

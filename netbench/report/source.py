@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain
@@ -262,7 +262,7 @@ class Source:
         found = profiles_of(self.result.path)
         order = {cell.cell: at for at, cell in enumerate(self.result.cells)}
         known = (cell for cell in found.cells if cell.cell in order)
-        return replace(found, cells=sorted(known, key=lambda cell: (order[cell.cell], cell.side)))
+        return found._replace(cells=sorted(known, key=lambda cell: (order[cell.cell], cell.side)))
 
     @cached_property
     def profile_differences(self) -> list[ProfileDifference]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from netbench.base.control_characters import escape_controls
 from netbench.report.blocks import Block, Cautions, Column, Plot, Prose, Section, Table
@@ -105,7 +104,7 @@ def fitted(table: Table, width: int) -> Table:
     while kept > 1 and _width(table.columns[:kept], [row[:kept] for row in rows]) > width:
         kept -= 1
     cut = tuple(row[:kept] for row in table.rows)
-    return replace(table, columns=table.columns[:kept], rows=cut, marked_values=frozenset())
+    return table._replace(columns=table.columns[:kept], rows=cut, marked_values=frozenset())
 
 
 def as_words(table: Table) -> list[list[str]]:

@@ -5,7 +5,6 @@ Changes no setting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from netbench.base.errors import RequestError
@@ -125,7 +124,7 @@ def _units(campaign: Campaign, pool: WorkerPool, sinks: MadeSinks | None) -> Ite
     for one in (one for found in by_unit for one in found):
         if one.skips and some_run:
             remedy = f"{one.remedy}, or its cells are unsupported"
-            yield replace(one, level="warning", remedy=remedy)
+            yield one._replace(level="warning", remedy=remedy)
         else:
             yield one
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError
 from netbench.base.names import AS_IS
@@ -64,8 +64,7 @@ def _changes(campaign: Campaign, cell: Cell) -> list[str]:
     return [*(f"settings.{key}" for key in campaign.settings), *cell.settings, *boots]
 
 
-@dataclass(frozen=True)
-class HostLevel:
+class HostLevel(NamedTuple):
     """A level of `setting` that a host is to hold, where it is made, and why it cannot be had
     there, or "". `what`: the part of the key that the setting leaves open.
     """

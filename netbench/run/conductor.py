@@ -8,9 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import (
     BootError,
@@ -59,8 +60,7 @@ __all__ = ["Conclusion", "Conductor", "finished", "resume", "start"]
 LIMIT = "the campaign's limit is reached"
 
 
-@dataclass(frozen=True)
-class Conclusion:
+class Conclusion(NamedTuple):
     """How a campaign ended. `why`: `done`, `limit`, `interrupted` or `lost` (with the reason in
     `reason`).
     """

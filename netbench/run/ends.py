@@ -170,8 +170,7 @@ STATUS = "/proc/self/status"
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
-@dataclass(frozen=True)
-class Cpus:
+class Cpus(NamedTuple):
     """CPUs of one host: those that its worker may use, and for each the CPUs of the same core."""
 
     allowed: Sequence[int]

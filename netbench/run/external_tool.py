@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError, NetbenchError, RequestError
 from netbench.base.units import listed
@@ -119,8 +120,7 @@ def _printed(end: End, outcome: Outcome) -> tuple[str, str, int]:
     return output, errors, int(read.get("tool_status", 0))
 
 
-@dataclass(frozen=True)
-class _ToolRun:
+class _ToolRun(NamedTuple):
     """A tool's run: on which ends, by which command lines."""
 
     adaptor: Adaptor

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from netbench.base import hostlist
 
 LENGTH = 2000  # of what is said: it may quote a host
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """Level `error` (the campaign cannot run), `warning` (it can, but) or `ok`; on which host; what
     was found; what to do. `skips`: cells without it can run, and those that need it are
     `unsupported`.
@@ -33,8 +32,8 @@ def together(findings: Iterable[Finding]) -> list[Finding]:
     """Findings that say the same of several hosts as one of them all, where the first was."""
     hosts: dict[Finding, list[str]] = {}
     for finding in findings:
-        hosts.setdefault(replace(finding, host=""), []).append(finding.host)
+        hosts.setdefault(finding._replace(host=""), []).append(finding.host)
     return [
-        replace(finding, host=hostlist.fold(sorted(set(named), key=hostlist.order)))
+        finding._replace(host=hostlist.fold(sorted(set(named), key=hostlist.order)))
         for finding, named in hosts.items()
     ]

@@ -11,7 +11,8 @@ import threading
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError, HostBusy, Lost, PlaceError, SettingRefused, WorkerLost
 from netbench.base.names import AS_IS
@@ -40,8 +41,7 @@ Read = dict[SideName, Mapping[str, str]]
 """What each side's settings read: side -> setting -> level."""
 
 
-@dataclass(frozen=True)
-class HostLevels:
+class HostLevels(NamedTuple):
     """The layers that a host is to hold for a unit, of one side of its pair or of both."""
 
     host: str
@@ -75,8 +75,7 @@ def _layers(campaign: Campaign, unit: Unit, side: str) -> tuple[Levels, ...]:
     )
 
 
-@dataclass(frozen=True)
-class _Held:
+class _Held(NamedTuple):
     """What is held through a worker."""
 
     worker: Worker

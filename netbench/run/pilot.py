@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,8 +50,7 @@ shortest length.
 FEW = 1000  # degrees of freedom at which Student's t is as good as normal
 
 
-@dataclass(frozen=True)
-class Burst:
+class Burst(NamedTuple):
     """Runs of one length, one after another: the seconds that each took in all, and what it
     measured.
     """

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from netbench.base.errors import EngineError, NetbenchError, ProtocolError, RequestError, WorkerLost
 from netbench.engine.binding import SAME, Code, Edge, Vector
@@ -309,8 +309,7 @@ REPORT_NS = 10**9
 COUNTED = ("flow", "bytes"), ("flow", "answered"), ("tcp", "retransmits")
 
 
-@dataclass(frozen=True)
-class Second:
+class Second(NamedTuple):
     """About a second of a run: `begin` and `end` in seconds since its window opened, `bytes` that
     were sent (None of requests), `requests` that were answered (None of bulk), `retransmits` of the
     streams (None where the kernel does not say, or each request has a connection).

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError, SettingRefused
 from netbench.base.names import AS_IS
@@ -72,8 +73,7 @@ class Layer:
     moved: Moved = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """What a host reads while it holds its settings, by setting, and what else moved with them.
     `unchanged`: the settings that it had so already.
     """

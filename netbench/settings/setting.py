@@ -7,8 +7,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from netbench.base.errors import EngineError
 
@@ -46,8 +45,7 @@ class Worker(Protocol):
     def end_stopped(self, pid: int) -> bool: ...
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(NamedTuple):
     """One change: an operation of the worker, its target and value; or a program to run, the one
     that undoes it, and the one that tells what there is. One that is `lasting` is not undone.
     """
@@ -60,8 +58,7 @@ class Operation:
     lasting: bool = False
 
 
-@dataclass(frozen=True)
-class Peers:
+class Peers(NamedTuple):
     """What a host has to do with others: files that it sends, and the data addresses of the
     hosts that receive from it or send to it.
     """

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +53,7 @@ def half_width(boots: int, confidence: float = 0.95) -> float:
     return t_quantile(boots - 1, confidence) / math.sqrt(boots) if boots > 1 else NAN
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Where the variance of a cell's runs comes from: the `mean` of its boots, and standard
     deviations `between` boots and `within` a boot, in the values' unit.
     """

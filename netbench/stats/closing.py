@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,7 @@ ByBlock = Mapping[str, Mapping[int, float]]  # metric -> block -> value, in orde
 CPU_FLOOR = 0.005
 
 
-@dataclass(frozen=True)
-class Assessment:
+class Assessment(NamedTuple):
     """Where a cell stands by its own intervals: `n` usable runs, whether it is `converged`, `max`
     or `open`, and the interval of each metric that has a value (NaN half-width: none yet); `spent`:
     it has had all its runs.
@@ -138,8 +138,7 @@ class Standing:
         }
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """What settles a ratio: what the campaign asks for, of a family of so many comparisons."""
 
     repeat: Repeat

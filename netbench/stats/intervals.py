@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,7 @@ POISSON = 0.3
 LEAST_K = 0.5  # k >= 1 is seldom estimated below it, and below k = 0.5 coverage is below 90%
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean of `n` values with its interval `low..high`, standard deviation `sd` (n-1) and
     `half_width`, all in the values' unit.
 
@@ -78,7 +78,7 @@ class Interval:
         mean, low, high, sd, half = (
             x * factor for x in (self.mean, self.low, self.high, self.sd, self.half_width)
         )
-        return replace(self, mean=mean, low=low, high=high, sd=sd, half_width=half)
+        return self._replace(mean=mean, low=low, high=high, sd=sd, half_width=half)
 
     def within(self, lowest: float, highest: float, seen: tuple[float, float]) -> Interval:
         """The interval of what cannot lie outside `lowest` to `highest`; seen: the least and the
@@ -95,18 +95,18 @@ class Interval:
         inside = lowest <= seen[0] and seen[1] <= highest and lowest < self.mean < highest
         if not inside:
             low, high = (min(max(x, lowest), highest) for x in (self.low, self.high))
-            return replace(self, low=low, high=high)
+            return self._replace(low=low, high=high)
         above, below = self.mean - lowest, highest - self.mean
         if math.isinf(below):
             scale = math.exp(-self.half_width / above)
             high = min(lowest + above / scale, max(self.high, seen[1]))
-            return replace(self, low=lowest + above * scale, high=high)
+            return self._replace(low=lowest + above * scale, high=high)
         width = highest - lowest
         centre, half = math.log(above / below), self.half_width * width / (above * below)
         low, high = (
             lowest + width * float(special.expit(x)) for x in (centre - half, centre + half)
         )
-        return replace(self, low=low, high=high)
+        return self._replace(low=low, high=high)
 
 
 def sequential_confidence(confidence: float, minimum: int, maximum: int) -> float:
@@ -249,7 +249,7 @@ def count_interval(values: Numbers, confidence: float) -> Interval:
         return plain
 
     def bounded(low: float = NAN, high: float = NAN, why: str = "") -> Interval:
-        return replace(plain, low=low, high=high, half_width=(high - low) / 2, why=why)
+        return plain._replace(low=low, high=high, half_width=(high - low) / 2, why=why)
 
     if n < FEWEST_COUNTS:
         why = f"fewer than {FEWEST_COUNTS} runs do not tell how unevenly it is counted"

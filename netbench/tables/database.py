@@ -7,12 +7,11 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pandas as pd
@@ -36,8 +35,7 @@ VIEWS = {
 MEMORY = "2GB"  # what DuckDB keeps; beyond, it uses files
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What a query gave: the names of its columns, and rows of Python's values. `notes`: what was
     left out.
     """

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from typing import NamedTuple
 
 import yaml
 
 from netbench.base.errors import RequestError
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(NamedTuple):
     """A campaign by name, the question that it asks, and its text."""
 
     name: str

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from netbench.model import OR_DEFAULT, Transfer
 from netbench.result.record import Capture, ToolReading
@@ -16,8 +17,7 @@ BYTES_MAX = 2**63
 SECONDS_MIN = 1e-9  # no clock of a tool shows less
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a run of a tool is: the receiver's data address, a port, the CPUs of the two sides
     ((): not pinned), and the sender's address, "" where the campaign names none.
     """
@@ -29,8 +29,7 @@ class Place:
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Commands:
+class Commands(NamedTuple):
     """A tool's command lines. `server` is () where it needs none; it is ready once its output
     matches `ready`, or, where that is "", once it listens on the run's port. `warmup`, `window`:
     of the client, in ns; without a window it is measured over its whole life. `pinned`: the command
@@ -46,8 +45,7 @@ class Commands:
     on_receiver: bool = False
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """What a tool printed: its client's output and errors, and its server's."""
 
     text: str

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +53,7 @@ def is_running_with(word: str) -> bool:
 def test_a_trial_ends_in_its_time_and_leaves_nothing(made: Lab) -> None:
     tools = command.find((guests.PROGRAM, *trial.NEEDS))
     mark = "netbench.trial=1"
-    kernel = replace(made.kernels[FIRST], append=mark)
+    kernel = made.kernels[FIRST]._replace(append=mark)
     started = time.monotonic()
     why = trial.try_boot(kernel, Accelerator(KVM, cpus=((0,),)), tools)
     took = time.monotonic() - started

@@ -70,8 +70,8 @@ def entries(interface: str) -> dict[str, HostEntry]:
     out("ip", "link", "set", interface, "mtu", "1400")
     made = campaign.parse(TEXT, "f.yaml")
     hosts = {
-        "snd": replace(made.hosts["snd"], address=ADDRESS),
-        "rcv": replace(made.hosts["rcv"], address=PEER, interface=interface),
+        "snd": made.hosts["snd"]._replace(address=ADDRESS),
+        "rcv": made.hosts["rcv"]._replace(address=PEER, interface=interface),
     }
     placed = replace(made, hosts=hosts)
     with WorkerPool(placed) as pool:

@@ -52,7 +52,7 @@ def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaig
     """A campaign on this machine, through that interface."""
     hosts = ", ".join(f"{name}: local" for name in names)
     made = campaign.parse(f"netbench: 1\nname: n\nhosts: {{{hosts}}}\n", "n.yaml")
-    placed = {name: replace(host, interface=interface) for name, host in made.hosts.items()}
+    placed = {name: host._replace(interface=interface) for name, host in made.hosts.items()}
     return replace(made, hosts=placed)
 
 

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -331,7 +330,7 @@ def test_the_address_family_of_the_configuration_is_kept() -> None:
         place = destination.Destination("::1", port, "me", family=socket.AF_INET6)
         wire.open_wire(place, 5.0, "a").close()
         with pytest.raises(HostError, match="a: "):
-            wire.open_wire(replace(place, family=socket.AF_INET), 5.0, "a")
+            wire.open_wire(place._replace(family=socket.AF_INET), 5.0, "a")
 
 
 BAD = (

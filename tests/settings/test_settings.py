@@ -12,7 +12,6 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -286,7 +285,7 @@ def test_an_undo_that_puts_nothing_back_is_told_and_one_of_half_a_change_is_run(
         holder(place, worker, journal, {"mine": half}).hold(parsed([{}, {}, {"mine": "two"}]))
     assert (file.read_text(), outstanding(journal, "here")) == ("one\n", [])
     journal = []
-    held = holder(place, worker, journal, {"mine": replace(half, undo=("true",))})
+    held = holder(place, worker, journal, {"mine": half._replace(undo=("true",))})
     held.hold(parsed([{}, {}, {"mine": "three"}]))
     said = "reads 'three' after the undo, but was 'one'; what undoes it leaves it changed"
     with pytest.raises(EngineError, match=said):
@@ -571,7 +570,7 @@ class Files:
             self.commands[name] = Command(write, ("cat", str(file)), write)
 
     def text(self) -> str:
-        return json.dumps({name: asdict(command) for name, command in self.commands.items()})
+        return json.dumps({name: command._asdict() for name, command in self.commands.items()})
 
     def read(self) -> dict[Path, str]:
         return {file: file.read_text() for file in self.before}

@@ -568,7 +568,7 @@ def test_boots_that_builds_do_not_fit_are_refused() -> None:
 def several(boots: int, builds: Sequence[int]) -> Plan:
     plan = booted(boots, boots, ("k1", "k2"))
     kernels = {
-        name: replace(kernel, git="/x", layouts=number)
+        name: kernel._replace(git="/x", layouts=number)
         for (name, kernel), number in zip(plan.campaign.kernels.items(), builds, strict=True)
     }
     return Plan(replace(plan.campaign, kernels=kernels))

@@ -8,7 +8,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -144,7 +144,7 @@ def order_of(values: Sequence[float]) -> float:
 
 def widened(repeat: Repeat, family: int = 1) -> float:
     """The confidence that looking after each block takes, in a family of so many comparisons."""
-    repeat = replace(repeat, confidence=1 - (1 - repeat.confidence) / family)
+    repeat = repeat._replace(confidence=1 - (1 - repeat.confidence) / family)
     if repeat.min == repeat.max:
         return repeat.confidence
     least = max(repeat.min, 2)

@@ -147,7 +147,7 @@ def test_placeholders_are_replaced_once() -> None:
     assert lines.client[:5] == ("mine", "--to=10.0.0.2:5000", "0.5", "65536", "3")
     assert lines.client[5:] == ("/a {port}", "{other}")
     assert lines.server == ("serve", "5000", "/out", "1", "0.0.0.0")
-    several = replace(PLACE, receiver_cpus=(2, 4), source="10.0.0.1")
+    several = PLACE._replace(receiver_cpus=(2, 4), source="10.0.0.1")
     assert adaptor_of(MINE).commands(cell, several).server[-2:] == ("2,4", "10.0.0.1")
     assert adaptor_of(MINE).unable(cell, False) == ""
 

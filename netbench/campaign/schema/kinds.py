@@ -7,8 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -36,8 +35,7 @@ Schema = dict[str, Any]
 M = TypeVar("M", bound=BaseModel)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A type of word: metadata of an `Annotated` field, which pydantic asks for parser and JSON
     Schema.
     """

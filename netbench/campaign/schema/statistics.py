@@ -62,8 +62,10 @@ _METRICS = kinds.list_of("a list of metrics such as [throughput]")
 class RepeatKeys(Keys):
     """When a cell closes."""
 
-    min: Annotated[int | None, _RUNS] = optional("fewest runs of a cell", 5, shown=str(Repeat.min))
-    max: Annotated[int | None, _RUNS] = optional("most runs of a cell", 50, shown=str(Repeat.max))
+    min: Annotated[int | None, _RUNS] = optional(
+        "fewest runs of a cell", 5, shown=str(Repeat().min)
+    )
+    max: Annotated[int | None, _RUNS] = optional("most runs of a cell", 50, shown=str(Repeat().max))
     confidence: Annotated[float, _CONFIDENCE] = optional(
         "confidence of every interval", "99%", default="95%"
     )

@@ -5,9 +5,9 @@ what a set of values means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import create_model
 
@@ -44,8 +44,7 @@ def _bounds(
     return (max(low, row.minimum), min(high, row.maximum)) if row else (low, high)
 
 
-@dataclass(frozen=True)
-class _Key:
+class _Key(NamedTuple):
     """One key: what it accepts, what it is about, an example, and its default as it would be
     written.
     """

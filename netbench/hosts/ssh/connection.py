@@ -9,9 +9,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import fabric
 import paramiko
@@ -54,8 +53,7 @@ def _deadline(seconds: float, disconnect: Callable[[], None]) -> Iterator[thread
         timer.cancel()
 
 
-@dataclass(frozen=True)
-class Connection:
+class Connection(NamedTuple):
     """An authenticated connection."""
 
     destination: Destination

@@ -14,8 +14,8 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import APT_INSTALL, HostError
 
@@ -32,8 +32,7 @@ _TOKEN = re.compile(r"%(.?)")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 
 
-@dataclass(frozen=True)
-class Destination:
+class Destination(NamedTuple):
     """Where to connect and how. Times in seconds, None: not set; files may not exist."""
 
     hostname: str

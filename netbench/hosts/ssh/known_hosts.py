@@ -11,9 +11,9 @@ import hashlib
 import hmac
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from netbench.base.errors import HostError, HostKeyError
 
@@ -21,8 +21,7 @@ SSH_PORT = 22
 _WILD = {*"*?"}
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of a known hosts file; `number` is 1-based, `marker` is "", `@cert-authority` or
     `@revoked`.
     """

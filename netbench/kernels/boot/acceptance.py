@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from netbench.base.errors import EngineError, HostError
 from netbench.engine.clock import CLOCK, CLOCK_RATE, now_ns
@@ -28,8 +29,7 @@ STEP_NS = 10**7  # of /proc/uptime
 UPTIME = "/proc/uptime"
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """A host's clock, in ns, and this machine's before and after it was read."""
 
     before: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.kernels.boot.machine import Machine
 from netbench.kernels.boot.state import State, is_of
@@ -13,8 +13,7 @@ from netbench.model import Host, Kernel
 CONSOLE_LINES = 50  # a panic's own, and those before it
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A kernel, ready to be booted: `name` in the campaign ("" is the host's original kernel), the
     release that `uname -r` will print, and, for methods that need them, its files on the host and
     its command line.

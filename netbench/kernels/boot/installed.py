@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from netbench.base.errors import BootError
 from netbench.facts.comparison import version
@@ -15,8 +15,7 @@ _IMAGE, _INITRD = "/boot/vmlinuz-{}", "/boot/initrd.img-{}"
 _PREFIX = "vmlinuz-"
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(NamedTuple):
     """An installed kernel; `initrd` is "" where it has none."""
 
     release: str

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 FILES = ("/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/osrelease", "/proc/cmdline")
 """What a state is read from, a line each."""
 _LOADER_WORDS = ("BOOT_IMAGE=", "initrd=")  # the boot loader's own, without effect in the kernel
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The boot id, the release of the kernel (`uname -r`) and its command line."""
 
     boot_id: str

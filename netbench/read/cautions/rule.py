@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,8 +44,7 @@ Seen = dict[Any, list[Any]]
 """What a rule saw in the records: values by whatever they are of."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What rules look at: a result, its cells with their intervals, and what the rule `saw`."""
 
     result: Result
@@ -82,8 +81,7 @@ class Evidence:
         return Caution(what, self.labels_of(runs), evidence)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """When a caution is due. `name`: one word; that of its cautions, unless `kinds` says otherwise.
     `severity`: its place in a report, the gravest, with the highest number, first. `about`: one
     sentence, when it is reported and what that means. `remedy`: what a reader

@@ -5,7 +5,7 @@ beside the runs within one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,8 +70,7 @@ def _booted(source: Source) -> Table:
     return tabled("What was booted", rows, *notes)
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(NamedTuple):
     """A cell's means by boot, and what its runs say of boots."""
 
     cell: CellResult

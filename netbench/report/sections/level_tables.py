@@ -42,7 +42,7 @@ def _noted_once(blocks: Sequence[Block]) -> list[Block]:
         if not isinstance(block, Table):
             kept.append(block)
             continue
-        kept.append(replace(block, notes=()) if block.notes == below else block)
+        kept.append(block._replace(notes=()) if block.notes == below else block)
         below = block.notes
     return kept[::-1]
 

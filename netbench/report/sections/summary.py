@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from netbench.base.units import format_duration, listed
 from netbench.read import offered
@@ -191,7 +190,7 @@ def _finding(
     unit = source.result.describe(first.metric).unit
     told = f"{' to '.join(number(each.mean) for each in known if each)} {unit}, n {first.n}"
     place = ", ".join(filter(None, (where(first, source.several, source.apart), told.strip())))
-    return replace(found, head=in_short_of(first, family), of=of, place=place)
+    return found._replace(head=in_short_of(first, family), of=of, place=place)
 
 
 def _overview(source: Source) -> Iterator[Finding]:

@@ -309,7 +309,7 @@ def six(d: float, margin: float | None, trials: int, **asked: object) -> list[li
                 estimated(replace(empty, sd=s), m, s / math.sqrt(10), 9)
                 for m, s in zip(values.mean(1), values.std(1, ddof=1), strict=True)
             ],
-            replace(FIXED, **asked),
+            FIXED._replace(**asked),
         )
         for values in drawn
     ]

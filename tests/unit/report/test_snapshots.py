@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -247,7 +246,7 @@ DRAWN = ("two kernels", "messy", "no run", "boots", "an open loop", "profiles", 
 
 def said(report: Report, keys: tuple[str, ...]) -> str:
     told = [s for s in report.sections if not keys or s.key in keys]
-    return text.render(replace(report, sections=tuple(told)))
+    return text.render(report._replace(sections=tuple(told)))
 
 
 @pytest.fixture(scope="module", params=CASES)
