@@ -137,8 +137,7 @@ class Source:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class Sink:
+class Sink(NamedTuple):
     """Where the receiver puts bytes: kind `discard` or `file` (path; overwrite allows an existing
     file or a block device).
     """
@@ -148,8 +147,7 @@ class Sink:
     overwrite: bool = False
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(NamedTuple):
     """CPU placement: kind `none`, `same`, `apart`, or `cpus` with CPU numbers for each side, which
     its threads take in turn ((): not pinned).
     """
@@ -159,8 +157,7 @@ class Pin:
     receiver: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """An external program as a cell: `none`, a built-in one, or one of the campaign's own.
 
     Of its own: the command lines of its client and, where it has one, of its server; `ready` is a
@@ -185,8 +182,7 @@ WHOLE_FILE = 0  # Transfer.chunk: the whole file a call
 OR_DEFAULT = " or default"  # Transfer.congestion: the host's own where a user may not choose NAME
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(NamedTuple):
     """What one run moves and how: one level of each key of `transfer:`."""
 
     send: str = "write"
@@ -214,7 +210,7 @@ class Transfer:
     port: tuple[int, int] | None = None  # the inclusive range of data ports, None: any
     sample: int = 100 * 10**6  # interval between samples, 0: none
     tool: Tool = Tool()
-    options: Mapping[str, int | str] = field(default_factory=lambda: NOTHING)  # methods' own
+    options: Mapping[str, int | str] = NOTHING  # methods' own
 
     @property
     def asks(self) -> bool:
@@ -255,8 +251,7 @@ class SettingLevel:
         return self.written
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One combination of levels. `factors` maps each factor to its word; `transfer` and `settings`
     (beyond the campaign-wide ones, by key, `sender.tso`) are what they mean. `control`: it is the
     baseline of a comparison, a second time.
@@ -265,7 +260,7 @@ class Cell:
     id: str
     factors: Mapping[str, str]
     transfer: Transfer
-    settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
+    settings: Mapping[str, SettingLevel] = NOTHING
     kernel: str | None = None
     meters: tuple[str, ...] | None = None  # None: the campaign's
     control: bool = False
@@ -340,8 +335,7 @@ class Part(NamedTuple):
         return f"{self.number}/{self.of}"
 
 
-@dataclass(frozen=True)
-class Campaign:
+class Campaign(NamedTuple):
     """A campaign file, validated; of a part of it, `pairs` and `hosts` are those of the part.
 
     `text` is its effective YAML (with --set applied); `warnings` what it may not mean; `groups` are
@@ -358,23 +352,23 @@ class Campaign:
     seed: int
     meters: tuple[str, ...]  # all that some cell has
     verify: bool = True
-    settings: Mapping[str, SettingLevel] = field(default_factory=lambda: NOTHING)
-    commands: Mapping[str, Command] = field(default_factory=dict)
-    tools: Mapping[str, Tool] = field(default_factory=dict)
-    kernels: Mapping[str, Kernel] = field(default_factory=dict)
+    settings: Mapping[str, SettingLevel] = NOTHING
+    commands: Mapping[str, Command] = {}
+    tools: Mapping[str, Tool] = {}
+    kernels: Mapping[str, Kernel] = {}
     limit: int | None = None
     lab: Lab | None = None
     footprint: int = 0  # bytes that each soaker goes through
     compare: Compare | None = None
     profile: ProfileSpec | None = None
     overlap: str = "round"  # or `none`, `kernel`: which pairs run side by side
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)  # hosts by name
-    links: Mapping[str, Link] = field(default_factory=lambda: NOTHING)
+    groups: Mapping[str, tuple[str, ...]] = NOTHING  # hosts by name
+    links: Mapping[str, Link] = NOTHING
     part: Part | None = None
     auto: tuple[str, ...] = ()  # keys of its transfer that a pilot finds before it begins
     text: str = ""
     source: str = ""
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
     @property
     def all_pairs(self) -> tuple[str, ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from netbench.base.names import AS_IS
 from netbench.campaign.edit import BOUNDS
@@ -27,8 +26,7 @@ Complaint = tuple[tuple[str, ...], str]
 _SOURCES = {"memory": "from_memory", "zero": "from_zero", "file": "from_file", "files": "from_file"}
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(NamedTuple):
     """What a cell is checked against."""
 
     catalogue: Catalogue
@@ -36,7 +34,7 @@ class Context:
     pairs: tuple[Pair, ...]
     alone: tuple[str, ...] = ()  # pairs whose ends are one machine
     # held for the whole campaign
-    settings: Mapping[str, SettingLevel] = field(default_factory=dict)
+    settings: Mapping[str, SettingLevel] = {}
 
 
 def check(

@@ -23,12 +23,12 @@ def build(
         values = {key: value for key, value in values.items() if key not in BOUNDS}
     values |= {key: level.value for key, level in combination.items() if reader.transfers(key)}
     if REQUESTS & values.keys() or isinstance(values.get("rate"), PerSecond):
-        calls = {"send": Transfer.send, "receive": Transfer.receive}
+        calls = {"send": Transfer().send, "receive": Transfer().receive}
         method = "request" if values.get("mode", "rr") == "rr" else "connect"
         values |= {side: method for side, call in calls.items() if values.get(side, call) == call}
     methods = (
-        catalogue.send.get(values.get("send", Transfer.send)),
-        catalogue.receive.get(values.get("receive", Transfer.receive)),
+        catalogue.send.get(values.get("send", Transfer().send)),
+        catalogue.receive.get(values.get("receive", Transfer().receive)),
     )
     options = [row.name for method in methods if method for row in method.options]
     options += [name for name in SIZES if methods[0] and methods[0].has("requests")]

@@ -5,7 +5,6 @@ level. Nothing but chance is to tell the two apart.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from netbench.model import CONTROL, Cell, Compare
 
@@ -21,7 +20,7 @@ def with_controls(
     writes, None where it leaves the choice.
     """
     controls = tuple(
-        replace(cell, id=cell.id + CONTROL, control=True)
+        cell._replace(id=cell.id + CONTROL, control=True)
         for cell in _baselines(cells, swept, compare)
     )
     cheap = SHARE * len(controls) < len(cells) + len(controls)

@@ -5,7 +5,6 @@ then check what keys mean together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import CampaignError, Problem
@@ -79,7 +78,7 @@ def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
     sets = [f"{path}={value}" for path, value in keys.items()]
     made = parse(campaign.text, campaign.name, sets)
     note, _, rest = made.text.partition("\n")
-    return replace(made, text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
+    return made._replace(text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
 
 
 def transfer_cell(arguments: Sequence[str], catalogue: Catalogue | None = None) -> Campaign:

@@ -6,7 +6,6 @@ import argparse
 import hashlib
 import json
 import re
-from dataclasses import replace
 
 from netbench import api
 from netbench.base.errors import RequestError
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     options.sets += [f"{path}={json.dumps(value)}" for path, value in _keys(options, side)]
     campaign = load_campaign(options)
     about = campaign.about or f"Before and after `{options.change}`."
-    conclusion = api.start(replace(campaign, about=about), options.results, plain=options.plain)
+    conclusion = api.start(campaign._replace(about=about), options.results, plain=options.plain)
     say_summary(conclusion.path)
     refused = "refused" in set(api.load(conclusion.path).cells["status"])  # nothing to compare
     return conclusion.exit_code or int(refused)

@@ -7,7 +7,6 @@ native/include/netbench.h, so that each is written once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -99,8 +98,7 @@ FLAGS = _named(
 )
 
 
-@dataclass(frozen=True)
-class Hello:
+class Hello(NamedTuple):
     """What a worker reports about itself and its host; sizes in bytes, `clock_ticks` per second,
     `user`: the id that it runs as, `tick_rate`: the kernel's own ticks a second (CONFIG_HZ),
     `network`: the number of its network namespace.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -100,7 +99,7 @@ def _rows(payload: bytes) -> tuple[Row, ...]:
 
 
 def _hello(hello: Any) -> Hello:
-    values = (getattr(hello, field.name) for field in fields(Hello))
+    values = (getattr(hello, name) for name in Hello._fields)
     decoded: list[Any] = [text_of(v) if isinstance(v, ffi.CData) else v for v in values]
     return Hello(*decoded)
 

@@ -8,7 +8,6 @@ link's capacity is for all pairs that cross it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 
 from netbench.base.errors import RequestError
 from netbench.model import Campaign, Pair, Part
@@ -86,7 +85,7 @@ def part_of(campaign: Campaign, number: int, of: int) -> Campaign:
     used = {host for pair in pairs for host in (pair.sender, pair.receiver)}
     hosts = {name: host for name, host in campaign.hosts.items() if name in used}
     part = Part(number, of, campaign.all_pairs)
-    return replace(campaign, pairs=pairs, hosts=hosts, part=part)
+    return campaign._replace(pairs=pairs, hosts=hosts, part=part)
 
 
 def refuse_alone(campaign: Campaign, parts: int) -> None:

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from netbench import campaign
 from netbench.base.control_characters import escape_controls
@@ -58,7 +57,7 @@ def with_built_kernels(
             name: _built(kernel, told, jobs) if kernel.git else kernel
             for name, kernel in wanted.kernels.items()
         }
-    return replace(wanted, kernels=kernels)
+    return wanted._replace(kernels=kernels)
 
 
 def _built(kernel: Kernel, told: Told, jobs: int | None) -> Kernel:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -92,7 +91,7 @@ def written(question: Question) -> Written:
     needed = math.inf
     for keys, dropped in _narrowing(_keys(question)):
         planned = campaign.parse(_text(question, keys), "the campaign of judge")
-        planned = replace(planned, limit=None)
+        planned = planned._replace(limit=None)
         comparisons = max(len(planned.cells) // len(planned.kernels) * len(planned.pairs), 1)
         confidence = 1 - (1 - planned.repeat.confidence) / comparisons
         best = math.inf, math.inf, 0, 0
@@ -100,7 +99,7 @@ def written(question: Question) -> Written:
             runs = number * blocks
             repeat = planned.repeat._replace(min=runs, max=runs, boots=number)
             again = len(planned.kernels) * number + 1  # the last back to what hosts came with
-            seconds = Plan(replace(planned, repeat=repeat)).seconds()[1]
+            seconds = Plan(planned._replace(repeat=repeat)).seconds()[1]
             seconds = (seconds + again * (boots.seconds - BOOT_SECONDS)) / SECONDS_LEFT
             sd = math.hypot(boots.between, boots.within / math.sqrt(blocks))
             shown = math.expm1(smallest_difference(sd, number, confidence))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,8 +46,7 @@ class LabKernel(NamedTuple):
     source: str = ""
 
 
-@dataclass(frozen=True)
-class Lab:
+class Lab(NamedTuple):
     """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` are
     in the order of the request.
 
@@ -60,7 +58,7 @@ class Lab:
     folder: Path
     hosts: Mapping[str, LabHost]
     ssh_config: Path
-    kernels: Mapping[str, LabKernel] = field(default_factory=dict)
+    kernels: Mapping[str, LabKernel] = {}
     accelerator: Accelerator = EMULATION
 
     def host(self, name: str) -> LabHost:
@@ -95,8 +93,7 @@ def _kernel(kernel: LabKernel) -> dict[str, str]:
     return {"release": kernel.release} | ({"append": kernel.append} if kernel.append else {})
 
 
-@dataclass(frozen=True)
-class LabSpec:
+class LabSpec(NamedTuple):
     """A lab to be made: `rate` in bits/s and `delay` in ns of the data link, each way; None is as
     fast as the machine is.
 
@@ -111,7 +108,7 @@ class LabSpec:
     delay: int | None
     kernels: tuple[Kernel, ...] = ()
     disk: bool = False
-    ready: Mapping[str, LabKernel] = field(default_factory=dict)
+    ready: Mapping[str, LabKernel] = {}
     accelerator: Accelerator = EMULATION
 
 

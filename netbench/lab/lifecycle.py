@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 
 from netbench.base.errors import LabRefused, RequestError
 from netbench.lab import command, sshd, state
@@ -99,7 +98,7 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
     )
     try:
         hosts = {name: _host(host, lab, campaign) for name, host in lab.hosts.items()}
-        yield replace(campaign, hosts=hosts)
+        yield campaign._replace(hosts=hosts)
     finally:
         down(lab.name)
 

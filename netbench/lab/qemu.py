@@ -13,7 +13,6 @@ lab's kernels as installed ones (vmlinuz-RELEASE, initrd.img-RELEASE).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import LabRefused
@@ -44,7 +43,7 @@ def prepare(spec: LabSpec, tools: Tools) -> LabSpec:
     wanted = spec.kernels or (Kernel(debian.series(release), release=release),)
     ready = {kernel.name: guest_kernel.build(kernel, programs, tools) for kernel in wanted}
     accelerator = trial.choose(ready.values(), len(spec.hosts), tools)
-    return replace(spec, ready=ready, accelerator=accelerator)
+    return spec._replace(ready=ready, accelerator=accelerator)
 
 
 def make(spec: LabSpec, folder: Path, tools: Tools) -> Lab:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +36,7 @@ Rows = npt.NDArray[np.int64]  # positions in the frame of runs
 TIDY = ("metric", "unit", "n", "mean", "low", "high", "precision", "status")
 
 
-@dataclass(frozen=True)
-class CellResult:
+class CellResult(NamedTuple):
     """One (cell, pair): `status`, `reasons` of runs that are not ok with their number, `n` ok runs,
     `intervals` by metric (only metrics it has).
 
@@ -55,12 +54,12 @@ class CellResult:
     status: str
     n: int
     intervals: Mapping[str, Interval]
-    reasons: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = {}
     unit: str = "run"
     signs: tuple[str, ...] = ()
     marked: int = 0
     mean: str = ""
-    widths: Mapping[str, float] = field(default_factory=dict)
+    widths: Mapping[str, float] = {}
 
     @property
     def place(self) -> tuple[str, str]:

@@ -5,7 +5,6 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from netbench.base.errors import EngineError
 from netbench.engine.binding import Code
@@ -62,7 +61,7 @@ def _as_asked(transfer: Transfer) -> Transfer:
     if not transfer.tool.external:
         return transfer
     plain = Transfer(send="readwrite", source=transfer.source, sink=transfer.sink, ip=transfer.ip)
-    return replace(plain, streams=transfer.streams, congestion=transfer.congestion)
+    return plain._replace(streams=transfer.streams, congestion=transfer.congestion)
 
 
 def _refusal(worker: Worker, options: job.Options) -> EngineError | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from netbench.base.errors import EngineError, HostError, RequestError
@@ -30,8 +29,7 @@ from netbench.settings.cpus import cpu_numbers
 from netbench.settings.setting import fields
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """One side of a unit. `address` is the host's data address, `cpus` those that its flows are
     pinned to ((): none), `meters` what its worker reads. `interface`: of the data address, ""
     where it is not known. `without_host_wide`: the other end's worker reads what is of the whole
@@ -49,7 +47,7 @@ class End:
     interface: str = ""
     without_host_wide: bool = False
     footprint: int = 0
-    idle: Mapping[str, Counters] = field(default_factory=lambda: NOTHING)
+    idle: Mapping[str, Counters] = NOTHING
     peer_cpus: Numbers = ()
     shared: bool = False
 
@@ -139,8 +137,7 @@ class EndFinder:
         return self._interfaces[key]
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """What a run measured: the part of its record that its workers fill, and what is kept beside.
     `samples`: lines of samples/; `output`, `server_output`: what an external tool printed, and
     `captures` the numbers in it.
@@ -153,7 +150,7 @@ class Measurement:
     samples: Sequence[Mapping[str, Any]] = ()
     output: str = ""
     server_output: str = ""
-    captures: Mapping[str, Capture] = field(default_factory=dict)
+    captures: Mapping[str, Capture] = {}
 
 
 def side_counters(end: End, vectors: Iterable[Vector], **notes: Any) -> SideCounters:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from typing import NamedTuple
 
 from netbench.base.errors import EngineError, NetbenchError, RequestError
@@ -106,7 +105,7 @@ def _planned(cell: Transfer, ends: Ends, run: int) -> _ToolRun:
     return _ToolRun(
         adaptor,
         lines,
-        replace(receiver, without_host_wide=False) if lines.on_receiver else sender,
+        receiver._replace(without_host_wide=False) if lines.on_receiver else sender,
         _Server(receiver, port) if lines.server else None,
         2 * seconds + SLACK_SECONDS,
         cell.congestion is not None,

@@ -67,10 +67,10 @@ def with_window(campaign: Campaign, pool: WorkerPool) -> tuple[Campaign, str]:
     begun = time.monotonic()
     unit = _baseline(campaign)
     ends = EndFinder(campaign, pool).ends(unit)
-    cell = replace(unit.cell.transfer, sink=Sink(), sample=0)
+    cell = unit.cell.transfer._replace(sink=Sink(), sample=0)
     if "warmup" in campaign.auto:
-        cell = replace(cell, warmup=_warmup(cell, ends))
-    bursts = [_burst(unit, replace(cell, duration=length), ends) for length in RUNS]
+        cell = cell._replace(warmup=_warmup(cell, ends))
+    bursts = [_burst(unit, cell._replace(duration=length), ends) for length in RUNS]
     prices = prices_of(bursts, campaign.repeat)
     best = min(prices, key=lambda length: prices[length])
     found = {"duration": best, "warmup": cell.warmup}
@@ -82,7 +82,7 @@ def with_window(campaign: Campaign, pool: WorkerPool) -> tuple[Campaign, str]:
         f" with runs of 1 s about {prices[10**9]:.0f} s"
     )
     made = changed(campaign, keys)
-    return replace(campaign, cells=made.cells, text=made.text, auto=()), why
+    return campaign._replace(cells=made.cells, text=made.text, auto=()), why
 
 
 def _baseline(campaign: Campaign) -> Unit:
@@ -106,7 +106,7 @@ def _warmup(cell: Transfer, ends: Ends) -> int:
 
 
 def _steady_after(cell: Transfer, ends: Ends) -> int:
-    looked = replace(cell, warmup=0, duration=LOOK, sample=SAMPLE)
+    looked = cell._replace(warmup=0, duration=LOOK, sample=SAMPLE)
     lines = transfer.measure(looked, ends, MadeSinks(Journal())).samples
     flow = [
         (line["ns"], line["flow"].get("answered") or sum(line["flow"].get("bytes", ())))

@@ -69,7 +69,7 @@ class ProfileRunner:
             ), {}
 
     def _run(self, step: ProfileRun, record: ProfileRecord) -> Profiled:
-        timed = replace(step.unit.cell.transfer, duration=self._spec.duration, bytes=None)
+        timed = step.unit.cell.transfer._replace(duration=self._spec.duration, bytes=None)
         if timed.sink.kind == "file":
             raise RequestError(IN_A_FILE)
         if timed.tool.external and not adaptor_of(timed.tool).commands(timed, Place("", 1)).window:

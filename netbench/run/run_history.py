@@ -5,7 +5,6 @@ needs nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from netbench.base.errors import StoreError
@@ -147,8 +146,8 @@ def without_given_up(campaign: Campaign, store: Store, progress: Progress) -> Ca
     pairs = tuple(pair for pair in campaign.pairs if pair.name not in lost)
     if not lost or not pairs:
         return campaign
-    there = replace(campaign, pairs=pairs)
-    there = replace(there, hosts={name: campaign.hosts[name] for name in there.roles})
+    there = campaign._replace(pairs=pairs)
+    there = there._replace(hosts={name: campaign.hosts[name] for name in there.roles})
     left_out = [host for host in campaign.hosts if host not in there.hosts]
     line = f"given up before, and left out: {listed(sorted(lost), SHOWN, ', ')}"
     if left_out:

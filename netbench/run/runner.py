@@ -246,7 +246,7 @@ class Runner:
         if cell.asks:  # drawn at random, but the same again from the same seed
             what = f"{self._campaign.seed} {unit.pair.name} {number}"
             seed = int.from_bytes(sha256(what.encode()).digest()[:6])
-            cell = replace(cell, options={**cell.options, "seed": seed})
+            cell = cell._replace(options={**cell.options, "seed": seed})
         if cell.tool.external:
             return external_tool.measure(cell, ends, self._sinks, number, start=start)
         if self._seconds is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from netbench.base.errors import EngineError, NetbenchError, ProtocolError, RequestError, WorkerLost
@@ -111,7 +110,7 @@ def verify(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
         {"duration": job.FETCH_NS} if fetches else {"bytes": size, "duration": None}
     )
     # Paced verification would only take longer: the bytes are the same.
-    short = replace(transfer, **bounds, warmup=0, sample=0, rate=None)
+    short = transfer._replace(**bounds, warmup=0, sample=0, rate=None)
     done = _move(short, ends, sinks, {"verify": 1})
     sent, arrived = (_readbacks(*side).get("digest") for side in zip(ends, done, strict=True))
     if sent is None or sent != arrived:
@@ -126,7 +125,7 @@ def _verify_requests(transfer: Transfer, ends: Ends, sinks: MadeSinks) -> str:
     """The same of requests: both ends look at each byte."""
     options = {name: v for name, v in transfer.options.items() if name != "request_rate"}
     bounds: dict[str, Any] = {"duration": 2 * job.FETCH_NS, "bytes": None}
-    short = replace(transfer, **bounds, warmup=0, sample=0, options=options)
+    short = transfer._replace(**bounds, warmup=0, sample=0, options=options)
     try:
         _move(short, ends, sinks, {"verify": 1})
     except EngineError as error:

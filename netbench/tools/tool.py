@@ -6,7 +6,6 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from netbench.model import OR_DEFAULT, Transfer
@@ -53,12 +52,11 @@ class Output(NamedTuple):
     server: str = ""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """What a tool's output says: what it moved, and what patterns found, by metric."""
 
     tool: ToolReading | None = None
-    captures: Mapping[str, Capture] = field(default_factory=dict)
+    captures: Mapping[str, Capture] = {}
 
 
 class Adaptor(ABC):

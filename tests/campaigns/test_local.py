@@ -6,7 +6,6 @@ import json
 import os
 import socket
 from collections import Counter
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -204,7 +203,7 @@ def test_a_result_that_the_limit_ended_goes_on_after_a_reboot_and_says_so(
     small: Campaign, tmp_path: Path
 ) -> None:
     """This machine can't reboot in a test: the first boot's id in facts.json is made another one."""
-    first = conductor.start(replace(small, limit=1), tmp_path)
+    first = conductor.start(small._replace(limit=1), tmp_path)
     assert (first.why, first.exit_code, stored_records(first.path)) == ("limit", 0, [])
     facts = json.loads((first.path / "facts.json").read_text())
     facts["hosts"]["here"][0]["boot_id"] = "11111111-2222-3333-4444-555555555555"

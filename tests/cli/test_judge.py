@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from pathlib import Path
@@ -30,7 +29,7 @@ sweep: {tso: [on, off]}
 
 @pytest.mark.parametrize("suite", judge.SUITES)
 def test_a_suite_is_a_whole_campaign_that_ends_in_its_time(suite: str) -> None:
-    wanted = campaign.parse(judge.written(dataclasses.replace(QUESTION, suite=suite)).text, "judge")
+    wanted = campaign.parse(judge.written(QUESTION._replace(suite=suite)).text, "judge")
     assert wanted.name == f"judge-{suite}"
     kernels = [(each.name, each.rev, each.git) for each in wanted.kernels.values()]
     assert kernels == [("base", "v6.12", "/src/linux"), ("patched", "series", "/src/linux")]
@@ -43,7 +42,7 @@ def test_a_suite_is_a_whole_campaign_that_ends_in_its_time(suite: str) -> None:
 def test_little_time_costs_cells_windows_and_blocks_before_boots() -> None:
     found = []
     for minutes in (6, 12, 60):
-        told = judge.written(dataclasses.replace(QUESTION, seconds=60.0 * minutes))
+        told = judge.written(QUESTION._replace(seconds=60.0 * minutes))
         wanted = campaign.parse(told.text, "judge")
         assert told.seconds <= 0.9 * 60 * minutes
         assert told.shown <= judge.SHOWN
@@ -54,17 +53,17 @@ def test_little_time_costs_cells_windows_and_blocks_before_boots() -> None:
 def test_a_time_that_can_show_nothing_is_refused_and_the_one_named_is_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    question = dataclasses.replace(QUESTION, seconds=180.0)
+    question = QUESTION._replace(seconds=180.0)
     with pytest.raises(RequestError, match=r"--time 3 min 00 s can show no change of 25%: ") as why:
         judge.written(question)
     minutes = re.search(r"boots differ by 20.0%.*; give it --time (\d+)m$", str(why.value))
     assert minutes is not None
-    enough = dataclasses.replace(question, seconds=60.0 * int(minutes[1]))
+    enough = question._replace(seconds=60.0 * int(minutes[1]))
     assert judge.written(enough).shown <= judge.SHOWN
     monkeypatch.setattr(judge, "GUEST", judge.Boots(0.01, 0.02, 5.0))
     assert campaign.parse(judge.written(question).text, "judge").repeat.boots >= 4
     with pytest.raises(RequestError, match="give it --time"):  # 4 boots at least
-        judge.written(dataclasses.replace(question, seconds=30.0))
+        judge.written(question._replace(seconds=30.0))
     monkeypatch.setattr(judge, "GUEST", judge.Boots(0.9, 0.1, 5.0))
     with pytest.raises(RequestError, match=r"guessed\); nor can 32 boots of each kernel"):
         judge.written(question)
@@ -77,8 +76,8 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
         "netbench: 1\nname: x\nlab: netns\nhosts: {snd: {}, rcv: {}}\ntransfer: {chunk: 8K}\n"
         "sweep: {streams: [1, 4]}\nrepeat: {min: 3, metrics: [sender_cpu]}\nlimit: 5s\n"
     )
-    question = dataclasses.replace(
-        QUESTION, on=str(hosts), suite=str(suite), config="/boot/config", seconds=36000.0
+    question = QUESTION._replace(
+        on=str(hosts), suite=str(suite), config="/boot/config", seconds=36000.0
     )
     wanted = campaign.parse(judge.written(question).text, "judge")
     assert list(wanted.hosts) == ["a", "b"]
@@ -90,7 +89,7 @@ def test_hosts_are_those_of_a_file_and_cells_those_of_another(tmp_path: Path) ->
     assert "mtu" in wanted.settings
     assert {each.config for each in wanted.kernels.values()} == {"/boot/config"}
     with pytest.raises(RequestError, match="give --config, such as /boot/config-RELEASE"):
-        judge.written(dataclasses.replace(question, config=""))
+        judge.written(question._replace(config=""))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def test_errors_say_what_to_give(changed: dict[str, object], why: str, tmp_path:
     if ":" in str(changed.get("suite", "")):
         (tmp_path / "s.yaml").write_text(str(changed["suite"]))
         changed = {"suite": str(tmp_path / "s.yaml")}
-    question = dataclasses.replace(QUESTION, config="c", **changed)  # type: ignore[arg-type]
+    question = QUESTION._replace(config="c", **changed)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=why):
         judge.written(question)
 

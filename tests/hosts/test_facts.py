@@ -73,7 +73,7 @@ def entries(interface: str) -> dict[str, HostEntry]:
         "snd": made.hosts["snd"]._replace(address=ADDRESS),
         "rcv": made.hosts["rcv"]._replace(address=PEER, interface=interface),
     }
-    placed = replace(made, hosts=hosts)
+    placed = made._replace(hosts=hosts)
     with WorkerPool(placed) as pool:
         return read_all(placed, pool)
 

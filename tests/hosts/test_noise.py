@@ -53,7 +53,7 @@ def one_host(interface: str = "lo", names: Sequence[str] = ("here",)) -> Campaig
     hosts = ", ".join(f"{name}: local" for name in names)
     made = campaign.parse(f"netbench: 1\nname: n\nhosts: {{{hosts}}}\n", "n.yaml")
     placed = {name: host._replace(interface=interface) for name, host in made.hosts.items()}
-    return replace(made, hosts=placed)
+    return made._replace(hosts=placed)
 
 
 @contextmanager
@@ -407,7 +407,7 @@ def test_a_link_that_flaps_is_seen_at_both_its_ends(lab: Lab) -> None:
         for name, h in lab.hosts.items()
     }
     data = lab.hosts["a"]
-    with a_block(replace(made, hosts=hosts)) as entries:
+    with a_block(made._replace(hosts=hosts)) as entries:
         for state in ("down", "up"):
             out("ip", "-n", data.namespace, "link", "set", data.interface, state)
     flaps = [entry["counters"][f"{data.interface}.carrier_changes"] for entry in entries]

@@ -7,7 +7,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,10 +67,10 @@ def booted(
     boots: int, low: int, kernels: Sequence[str] = ("k1", "k2", "k3"), seed: int = 1
 ) -> Plan:
     campaign: Campaign = make({"kernel": list(kernels), "tso": ["on", "off"]}, seed)
-    cells = tuple(replace(cell, kernel=cell.factors["kernel"]) for cell in campaign.cells)
+    cells = tuple(cell._replace(kernel=cell.factors["kernel"]) for cell in campaign.cells)
     known = {name: Kernel(name, release=name) for name in kernels}
     repeat = Repeat(min=low, max=low, boots=boots)
-    return Plan(replace(campaign, cells=cells, kernels=known, repeat=repeat))
+    return Plan(campaign._replace(cells=cells, kernels=known, repeat=repeat))
 
 
 @given(boots=st.integers(1, 6), low=st.integers(1, 9), seed=st.integers(0, 2**32))
@@ -108,7 +107,7 @@ def test_boots_without_kernels_are_for_their_own_sake_and_none_take_no_time() ->
     alone = make({"x": ["1"]})
     plan = Plan(alone)
     assert (plan.all_boots(), plan.boot(0), plan.seconds_of_boots(0)) == ([], None, 0)
-    plan = Plan(replace(alone, repeat=Repeat(min=4, max=4, boots=2)))
+    plan = Plan(alone._replace(repeat=Repeat(min=4, max=4, boots=2)))
     assert plan.all_boots() == [Boot(1, ""), Boot(2, "")]
     plan = booted(2, 4, ("k1", "k2"))  # two blocks a boot; of four boots the last is the way back
     left = [plan.seconds_of_boots(block) / BOOT_SECONDS for block in range(8)]
@@ -117,7 +116,7 @@ def test_boots_without_kernels_are_for_their_own_sake_and_none_take_no_time() ->
 
 def test_cells_are_verified_in_the_first_boot_of_their_kernel_alone() -> None:
     plan = booted(2, 4)
-    plan = Plan(replace(plan.campaign, verify=True))
+    plan = Plan(plan.campaign._replace(verify=True))
     every = [(block, step) for block in range(plan.blocks or 0) for step in steps_of(plan, block)]
     verified = [block for block, step in every if isinstance(step, Verify)]
     assert sorted(verified) == [0, 0, 2, 2, 4, 4]
@@ -373,7 +372,7 @@ class Simulated:
         campaign = booted(1, 1, ("a", "b")).campaign
         pairs = (Pair(next(iter(self.known)), list(self.known)[-1]),)
         kernels = {name: Kernel(name, release="6.12", append=name) for name in ("a", "b")}
-        campaign = replace(campaign, hosts=self.known, pairs=pairs, kernels=kernels)
+        campaign = campaign._replace(hosts=self.known, pairs=pairs, kernels=kernels)
         pool = cast(WorkerPool, self)  # of which boots use nothing but what is here
         return Boots(campaign, pool, self.journal, self.said.append)
 
@@ -571,7 +570,7 @@ def several(boots: int, builds: Sequence[int]) -> Plan:
         name: kernel._replace(git="/x", layouts=number)
         for (name, kernel), number in zip(plan.campaign.kernels.items(), builds, strict=True)
     }
-    return Plan(replace(plan.campaign, kernels=kernels))
+    return Plan(plan.campaign._replace(kernels=kernels))
 
 
 def test_builds_of_a_kernel_take_turns_from_round_to_round() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -60,7 +58,7 @@ def refusal(text: str, *sets: str) -> str:
 
 
 def same(one: Campaign, other: Campaign) -> bool:
-    return replace(one, text="", source="") == replace(other, text="", source="")
+    return one._replace(text="", source="") == other._replace(text="", source="")
 
 
 def test_two_lines_are_a_campaign() -> None:
@@ -136,7 +134,7 @@ def test_the_whole_format_is_understood() -> None:
     ],
 )
 def test_each_key_of_transfer(written: str, expected: dict[str, object]) -> None:
-    assert moved(f"transfer: {{{written}}}\n") == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+    assert moved(f"transfer: {{{written}}}\n") == Transfer(options={})._replace(**expected)  # type: ignore[arg-type]
 
 
 def test_programs_that_no_setting_runs_are_told() -> None:
@@ -278,7 +276,7 @@ include:
 def test_set_puts_a_value_into_the_tree(
     text: str, sets: list[str], expected: dict[str, object]
 ) -> None:
-    assert moved(text, *sets) == replace(Transfer(options={}), **expected)  # type: ignore[arg-type]
+    assert moved(text, *sets) == Transfer(options={})._replace(**expected)  # type: ignore[arg-type]
 
 
 def test_set_reaches_keys_with_dots() -> None:
@@ -381,8 +379,8 @@ def test_one_transfer_from_words() -> None:
     (cell,) = campaign.cells
     assert (campaign.name, cell.id) == ("transfer", "transfer")
     assert (campaign.verify, campaign.meters) == (False, ("procstat",))
-    moved = replace(Transfer(options={}), source=Source("file", "/srv/a: b"), send="sendfile")
-    assert cell.transfer == replace(moved, chunk=0, warmup=200_000_000)
+    moved = Transfer(options={})._replace(source=Source("file", "/srv/a: b"), send="sendfile")
+    assert cell.transfer == moved._replace(chunk=0, warmup=200_000_000)
     assert (campaign.repeat.min, campaign.repeat.max) == (3, 3)
     assert same(campaign, read(campaign.text))
     assert transfer_cell([], catalogue()).repeat == Repeat(1, 1)
@@ -452,7 +450,7 @@ def test_every_key_is_described_with_an_example_that_its_reader_takes(model: typ
 
 def test_the_reference_shows_the_defaults_that_hold() -> None:
     keys = {key.path: key for key in campaign_keys(catalogue())}
-    fields = {f.name: getattr(Transfer(), f.name) for f in dataclasses.fields(Transfer)}
+    fields = Transfer()._asdict()
     shown = {
         key.path.removeprefix("transfer."): key.default
         for key in keys.values()

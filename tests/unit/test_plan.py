@@ -156,7 +156,7 @@ def of_pairs(text: str, sweep: dict[str, list[str]], **more: object) -> Campaign
     """A campaign of pairs such as `a>b c>d` of hosts that are elsewhere."""
     pairs = tuple(Pair(*pair.split(">")) for pair in text.split())
     hosts = {name: Host(name, name) for pair in pairs for name in (pair.sender, pair.receiver)}
-    return replace(make(sweep, **more), hosts=hosts, pairs=pairs)  # type: ignore[arg-type]
+    return make(sweep, **more)._replace(hosts=hosts, pairs=pairs)  # type: ignore[arg-type]
 
 
 RING = "a>b b>c c>d d>a"
@@ -205,10 +205,10 @@ def test_hosts_that_are_found_on_one_kernel_are_in_rounds_of_their_own() -> None
     assert len(replace(plan, boot_ids=dict.fromkeys("abcd", "one")).rounds) == 2
     kernels = {"a": "one", "b": "one", "c": "two", "d": "two"}
     assert len(replace(plan, boot_ids=kernels).rounds) == 1
-    local = replace(plan.campaign, hosts={name: Host(name) for name in "abcd"})
+    local = plan.campaign._replace(hosts={name: Host(name) for name in "abcd"})
     assert len(Plan(local).rounds) == 2, "all of them are this machine"
     for kind, number in (("netns", 2), ("qemu", 1)):
-        assert len(Plan(replace(plan.campaign, lab=Lab(kind))).rounds) == number
+        assert len(Plan(plan.campaign._replace(lab=Lab(kind))).rounds) == number
 
 
 def test_estimated_time_counts_warmup_duration_blocks_and_profiles_and_overlap_once() -> None:
@@ -315,7 +315,7 @@ def test_controls_are_by_default_where_they_are_less_than_a_quarter_of_the_runs(
 def test_a_control_is_the_baseline_in_all_but_its_name() -> None:
     found = parse(FOUR)
     baseline, control = found.cells[1], found.cells[-1]
-    assert replace(control, id=baseline.id, control=False) == baseline
+    assert control._replace(id=baseline.id, control=False) == baseline
     assert found.compare
     assert found.compare.control
 

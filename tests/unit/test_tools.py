@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -177,7 +176,7 @@ LIMITS = [
 def test_what_a_tool_cannot_do_is_said_before_a_run(
     tool: str, cell: dict[str, object], reason: str
 ) -> None:
-    transfer = replace(Transfer(tool=Tool(tool)), **cell)  # type: ignore[arg-type]
+    transfer = Transfer(tool=Tool(tool))._replace(**cell)  # type: ignore[arg-type]
     why = TOOLS[tool].unable(transfer, one_host=False)
     assert reason in why
     assert why.startswith(f"{tool} cannot do this cell: ") if reason else not why
@@ -193,7 +192,7 @@ def test_the_command_lines_of_iperf3() -> None:
     assert " ".join(made.client) == (
         "iperf3 -c 10.0.0.2 -p 5000 -l 131072 -P 4 -w 65536 -b 250000000 -F /a b -J -i 60 -t 2 -O 1 -C cubic -Z -A 0"
     )
-    words = " ".join(iperf3.commands(replace(transfer, bytes=10), Place("10.0.0.2", 5000)).client)
+    words = " ".join(iperf3.commands(transfer._replace(bytes=10), Place("10.0.0.2", 5000)).client)
     assert " -n 10 " in words
     assert " -i 60" in words, "with -n and -i 0, iperf3 3.18 never ends"
     server = ("iperf3", "-s", "-1", "-B", "10.0.0.2", "-p", "5000", "--forceflush")
@@ -212,17 +211,17 @@ def test_the_command_lines_of_iperf3() -> None:
 
 def test_the_command_lines_of_dd() -> None:
     copy = Transfer(tool=Tool("dd"), bytes=100, duration=None, source=Source("zero"))
-    reads = TOOLS["dd"].commands(replace(copy, source=FILE), PLACE)
+    reads = TOOLS["dd"].commands(copy._replace(source=FILE), PLACE)
     assert " ".join(reads.client) == (
         "env LC_ALL=C dd if=/srv/in of=/dev/null bs=65536 count=100 iflag=count_bytes,fullblock"
     )
-    writes = TOOLS["dd"].commands(replace(copy, sink=Sink("file", "/out")), PLACE)
+    writes = TOOLS["dd"].commands(copy._replace(sink=Sink("file", "/out")), PLACE)
     assert (reads.on_receiver, writes.on_receiver) == (False, True)
     assert "of=/out" in writes.client
-    synced = replace(copy, sink=Sink("file", "/out"), direct=True, fsync="window")
+    synced = copy._replace(sink=Sink("file", "/out"), direct=True, fsync="window")
     words = TOOLS["dd"].commands(synced, PLACE).client[-3:]
     assert words == ("iflag=count_bytes,fullblock", "oflag=direct", "conv=fsync")
-    direct = TOOLS["dd"].commands(replace(copy, source=FILE, direct=True), PLACE)
+    direct = TOOLS["dd"].commands(copy._replace(source=FILE, direct=True), PLACE)
     assert direct.client[-1] == "iflag=count_bytes,fullblock,direct"
 
 

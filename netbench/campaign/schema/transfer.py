@@ -5,7 +5,6 @@ what a set of values means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
@@ -295,7 +294,7 @@ def transfer_model(catalogue: Catalogue) -> type[TransferKeys]:
     return _model(catalogue.rows)
 
 
-_SAME = {field.name for field in fields(Transfer)} - {"send_buffer", "receive_buffer", "options"}
+_SAME = {*Transfer._fields} - {"send_buffer", "receive_buffer", "options"}
 
 
 def meaning(values: Values, options: Sequence[str]) -> Transfer:
