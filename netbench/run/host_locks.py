@@ -22,7 +22,9 @@ from netbench.result.store import Store
 from netbench.run.worker_pool import WorkerPool
 from netbench.settings.named import find, side_of
 
-LOCK_SECONDS = 60.0  # a worker of ours that lost its controller is gone by then
+LOCK_SECONDS = 60.0
+"""A worker of ours that lost its controller is gone by then; as long again for each setting whose
+program may undo it, which has 30 s and may be looked at."""
 LOCK_PAUSE = 0.2
 UNNAMED = ("", "unknown")  # released since it was refused; taken, but its file not yet written
 BUSY = (
@@ -61,6 +63,7 @@ class HostLocks:
         self._result = result
         self._scopes = ("host", "kernel") if changes_kernel(campaign) else ("host",)
         self._name = self._new_name()
+        self._patience = LOCK_SECONDS * (1 + len(campaign.commands))
         # By host, the worker that locked it, and the name
         self._locked: dict[str, tuple[Worker, str]] = {}
 
@@ -91,7 +94,7 @@ class HostLocks:
         return f"{self._result}+{os.urandom(4).hex()}"
 
     def _take(self, worker: Worker, scope: str, name: str) -> None:
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + self._patience
         while True:
             try:
                 worker.operate("lock", scope, name)
@@ -107,7 +110,7 @@ class HostLocks:
                 if pid:
                     worker.end_stopped(pid)
                 if time.monotonic() > deadline:
-                    raise HostBusy(f"{worker.host}: {HANGS.format(pid, LOCK_SECONDS)}") from error
+                    raise HostBusy(f"{worker.host}: {HANGS.format(pid, self._patience)}") from error
             time.sleep(LOCK_PAUSE)
 
     def _is_ours(self, holder: str) -> bool:

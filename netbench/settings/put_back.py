@@ -46,8 +46,9 @@ def put_back(
     """
     named = (_renamed(hosts[change.host], change) for change in changes)
     pending = deque(sorted(named, key=lambda change: change.number, reverse=True))
+    patience = LEAVE_SECONDS * (1 + sum(bool(change.undo) for change in changes))
     for there in hosts.values() if campaign and changes else ():
-        _await_lost(there.worker, campaign, living)
+        _await_lost(there.worker, campaign, living, patience)
     numbers = [change.number for change in pending]
     said = {name: undone_by(there.worker, campaign, numbers) for name, there in hosts.items()}
     undone = [change for change in pending if change.number in said[change.host]]
@@ -100,11 +101,11 @@ def put_back(
         raise all_of(errors)
 
 
-def _await_lost(worker: Worker, campaign: str, living: Collection[int]) -> None:
+def _await_lost(worker: Worker, campaign: str, living: Collection[int], patience: float) -> None:
     """Let workers that were lost undo what they hold; one that is stopped would do that whenever it
-    is continued, and is ended. Errors: EngineError where one stays.
+    is continued, and is ended. `patience`: in seconds. Errors: EngineError where one stays.
     """
-    deadline = time.monotonic() + LEAVE_SECONDS
+    deadline = time.monotonic() + patience
     while holding := {
         pid
         for pid in map(int, PID.findall(worker.operate("undone", (campaign, "holders"))[0]))
