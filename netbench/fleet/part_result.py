@@ -182,7 +182,7 @@ def _other_campaign(one: PartResult, other: PartResult) -> str:
     here, there = one.campaign, other.campaign
     differing = [
         name
-        for name in vars(here)
+        for name in here._fields
         if name not in _UNCOMPARED and getattr(here, name) != getattr(there, name)
     ]
     return f"`{differing[0]}` differs" if differing else ""

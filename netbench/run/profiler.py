@@ -76,7 +76,7 @@ class ProfileRunner:
             raise RequestError(NO_WINDOW)
         ends = Ends(
             *(
-                replace(end, meters=tuple(name for name in end.meters if name not in ALONE))
+                end._replace(meters=tuple(name for name in end.meters if name not in ALONE))
                 for end in self._ends.ends(step.unit)
             )
         )
