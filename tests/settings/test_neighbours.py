@@ -38,6 +38,7 @@ from tests.support.unfinished import outstanding
 pytestmark = [pytest.mark.root, pytest.mark.netns, pytest.mark.usefixtures("whole_kernel")]
 
 VM, NET, QUEUE = Path("/proc/sys/vm"), Path("/proc/sys/net"), Path("/sys/block/loop7/queue")
+KSM = Path("/sys/kernel/mm/ksm")
 IPV4, IPV6 = NET / "ipv4", NET / "ipv6/conf"
 
 
@@ -66,7 +67,7 @@ def helper() -> Worker:
 def host() -> dict[str, str]:
     """All that a row could change."""
     there: dict[str, str] = {}
-    for folder in (VM, NET, QUEUE):
+    for folder in (VM, NET, QUEUE, KSM):
         for file in sorted(folder.rglob("*")):
             if file.is_file() and file.stat().st_mode & 0o444 and file.name != "stat_refresh":
                 with suppress(OSError):
@@ -170,6 +171,9 @@ ROWS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "spanning tree": (bridge, "sysfs.class/net/br7/bridge/stp_state", "1"),
     "scheduler": (scheduler, "sysfs.block/loop7/queue/scheduler", "none"),
 }
+if (KSM / "advisor_mode").exists():  # Linux 6.8
+    asked = "sysfs.kernel/mm/ksm/advisor_mode", "scan-time"
+    ROWS["merged pages"] = lambda: write(KSM / "pages_to_scan", "1000"), *asked
 
 
 OF_QUEUES = f"class/net/{NEAR}/queues"

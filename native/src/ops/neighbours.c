@@ -41,6 +41,7 @@ static void add_around_file(FILE *text, const char *path)
 		queue[6] = 0;
 		nb_section_folder(text, folder, NB_SECTION_DEEP);
 	} else if (!strncmp(path, "/sys/kernel/mm/", strlen("/sys/kernel/mm/"))) {
+		nb_section_folder(text, folder, 0);
 		nb_section_folder(text, VM, 0); /* min_free_kbytes follows khugepaged */
 	} else if (nb_link_of_path(path, name) && strcmp(strrchr(folder, '/') + 1, name) != 0 &&
 		   !strstr(folder, "/queues/")) {
