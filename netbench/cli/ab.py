@@ -64,15 +64,17 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     read = f'{is_there} || {{ echo {BEFORE}; exit; }}; eval "$netbench_now" && echo {AFTER}'
     read += f" || echo {LEFT}"
     left = 'echo "(where nothing is left to undo: $netbench_none)" >&2; exit 1'
-    undo = f'( {options.undo}\n) && eval "$netbench_none" || {{ {left}; }}'
-    back = f"! {is_there} || {{ {undo}; }}"
+    undo = f'sh -c "$1" && eval "$netbench_none" || {{ {left}; }}'
     told = 'eval "$netbench_none"; echo "(--undo was not run: what it did stays)" >&2; exit 1'
-    apply = f'eval "$netbench_write" && {{ ( {options.change}\n) || {{ {told}; }}; }}'
-    acts = {"apply": apply, "read": read, "undo": back}
-    command = {act: ["sh", "-c", f"{mark}\n{line}"] for act, line in acts.items()}
+    apply = f'eval "$netbench_write" && {{ sh -c "$1" || {{ {told}; }}; }}'
     earlier = 'echo "an earlier ab has left its change: restore it ($netbench_mark)" >&2; exit 1'
     may = f'[ "$0" = {AFTER} ] && eval "$netbench_free" || {{ {earlier}; }}'
-    command["apply"] = ["sh", "-c", f"{mark}\n{may}; {apply}", "{level}"]
+    acts = {
+        "apply": [f"{may}; {apply}", "{level}", options.change],
+        "read": [read],
+        "undo": [f"! {is_there} || {{ {undo}; }}", "undo", options.undo],
+    }
+    command = {act: ["sh", "-c", f"{mark}\n{line}", *words] for act, (line, *words) in acts.items()}
     return [
         (f"command.{FACTOR}", command),
         (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),

@@ -231,9 +231,11 @@ def reap() -> list[str]:
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether a lab is a campaign's whose process has ended."""
+    """Whether a lab is a campaign's whose process has ended; this one has none when it asks: in a
+    container the next has the same number.
+    """
     process = _campaign_process(name)
-    return bool(process) and not os.path.exists(f"/proc/{process}")
+    return bool(process) and (name == own_name() or not os.path.exists(f"/proc/{process}"))
 
 
 def _campaign_process(name: str) -> str:

@@ -413,8 +413,8 @@ class HeldSettings:
             left = LeftChanged(host, values)
             self._journal.write(left)
             self._say(
-                f"{left}: no setting accounts for this; another program changed it, or the kernel"
-                " along with a setting: put it back by hand where it matters"
+                f"{left}: no setting accounts for this; another program or a `command:` changed it,"
+                " or the kernel along with a setting: put it back by hand where it matters"
             )
 
     def _restore_order(self, hosts: Iterable[str]) -> list[str]:

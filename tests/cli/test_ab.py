@@ -186,7 +186,7 @@ def test_a_change_that_fails_is_not_undone(here: Lab, tmp_path: Path) -> None:
     """It may have failed since its host has that already, which would be taken away."""
     (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
     did, sender = tmp_path / "did", next(iter(here.hosts.values()))
-    words = ["--change", "echo no such kind >&2; false", "--undo", f"touch {did}"]
+    words = ["--change", "set -e; echo no such kind >&2; false; kill $$", "--undo", f"touch {did}"]
     call("ab", tmp_path / "c.yaml", *words, "--results", tmp_path)
     path = next(tmp_path.glob("ab/*/records.jsonl")).parent
     (refused,) = (r for r in stored_records(path) if r["status"] != "ok")
