@@ -83,6 +83,7 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
         return
     spec, kernels = campaign.lab, campaign.builds
     reap()
+    down(own_name())  # of one that had this process's number, as in a container started again
     if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
             f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
@@ -231,11 +232,9 @@ def reap() -> list[str]:
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether a lab is a campaign's whose process has ended; this one has none when it asks: in a
-    container the next has the same number.
-    """
+    """Whether a lab is a campaign's whose process has ended."""
     process = _campaign_process(name)
-    return bool(process) and (name == own_name() or not os.path.exists(f"/proc/{process}"))
+    return bool(process) and not os.path.exists(f"/proc/{process}")
 
 
 def _campaign_process(name: str) -> str:
