@@ -91,7 +91,7 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     default = "transactions" if asking and len(asking) == len(built) else ""
     repeat = _repeat(file.repeat, numbers, problems, default)
     meters = _meters(file, built, catalogue, problems)
-    compare = _compare(file, factors, problems)
+    compare = _compare(file, factors, built, problems)
     if repeat.until == "verdict" and compare is None and problems.clean("compare"):
         problems.add(("repeat", "until"), "expected compare beside until: verdict, got none")
     profile = _profile(file, problems)
@@ -328,12 +328,13 @@ def _profile(file: FileKeys, problems: Problems) -> ProfileSpec | None:
 
 
 def _compare(
-    file: FileKeys, factors: Mapping[str, list[Level]], problems: Problems
+    file: FileKeys, factors: Mapping[str, list[Level]], cells: Sequence[Cell], problems: Problems
 ) -> Compare | None:
     keys = file.compare
     if keys is None:
         return None
-    levels = [level.word for level in factors.get(keys.factor, [])]
+    left = {cell.factors.get(keys.factor) for cell in cells}  # what `exclude` leaves of them
+    levels = [each.word for each in factors.get(keys.factor, []) if each.word in left or not left]
     baseline = keys.baseline or next(iter(levels), "")
     if problems.clean("sweep"):
         if keys.factor not in factors:
