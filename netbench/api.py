@@ -358,7 +358,9 @@ def transfer(
     """
     from netbench.run import conductor
 
-    asked = [*words, *(f"{key}={value}" for key, value in keys.items())]
+    as_json = (bool, dict, list, tuple)
+    texts = {k: json.dumps(v) if isinstance(v, as_json) else v for k, v in keys.items()}
+    asked = [*words, *(f"{key}={text}" for key, text in texts.items())]
     folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
     with ExitStack() as end:
         if results is None:
@@ -426,15 +428,15 @@ def compare(
     other: Results | Path | str | None = None,
     *,
     factor: str | None = None,
-    baseline: str | None = None,
-    margin: str | None = None,
+    baseline: str | int | None = None,
+    margin: str | float | None = None,
     metrics: Sequence[str] = (),
     gates: Sequence[str] = (),
     history: Path | None = None,
     force: bool = False,
 ) -> Compared:
-    """Two results, or the levels of a factor of one. `margin` and `gates` are words: 1%,
-    throughput<-2%. `history`: a folder with earlier results of A's campaign, whose spread gives two
+    """Two results, or the levels of a factor of one. `margin` is 1% or 0.01, a gate throughput<-2%.
+    `history`: a folder with earlier results of A's campaign, whose spread gives two
     results their verdicts; `force`: gates are judged without it. The answer is shown as text, and
     in notebooks as a page. Errors: RequestError.
     """
@@ -457,7 +459,7 @@ def compare(
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
-        within = parse_share(margin) if margin is not None else None
+        within = parse_share(str(margin)) if margin is not None else None
         chosen = [known_metric(name, captured) for name in metrics]
         parsed = [parse(gate, captured) for gate in gates]
     except ValueError as error:
@@ -467,7 +469,8 @@ def compare(
             f"compare: --margin {margin}: expected more than 0 and less than 100%, such as 1%"
         )
     if other is None:
-        return of_factor(sources[0], factor, baseline, within, chosen, parsed)
+        base = None if baseline is None else str(baseline)
+        return of_factor(sources[0], factor, base, within, chosen, parsed)
     return of_results(sources[0], sources[1], within, chosen, parsed, history, force)
 
 

@@ -136,7 +136,7 @@ class Results:
     def compare(
         self,
         factor: str,
-        baseline: str | None = None,
+        baseline: str | int | None = None,
         metric: str = "throughput",
         margin: float | None = None,
     ) -> pd.DataFrame:
@@ -153,13 +153,12 @@ class Results:
                 f"factors: {', '.join(result.swept)}; metrics: {', '.join(self.units)}"
             )
         levels = self._levels(factor)
-        if baseline is not None and baseline not in levels:
-            raise ReportError(
-                f"{factor} has no level {baseline!r}; its levels: {', '.join(levels)}"
-            )
+        base = levels[0] if baseline is None else str(baseline)
+        if base not in levels:
+            raise ReportError(f"{factor} has no level {base!r}; its levels: {', '.join(levels)}")
         if not (margin is None or 0 <= margin < 1):
             raise ReportError(f"expected a margin as a share from 0 on, below 1, got {margin}")
-        family = self.source.compare(factor, baseline or levels[0], metric, margin)
+        family = self.source.compare(factor, base, metric, margin)
         frame = pd.DataFrame(
             [{"pair": c.pair, **c.context, **{n: getattr(c, n) for n in COMPARED}} for c in family]
         )

@@ -241,7 +241,7 @@ def load(source: Source, make: Make = new_axes) -> Axes:
             place = knee.intervals[OFFERED].mean, knee.intervals["p99"].mean
             axes.plot(*place, "o", ms=13, mfc="none", mew=1.5, **look)
             look |= {"xytext": (-9, 9), "textcoords": "offset points", "ha": "right"}
-            axes.annotate(f"knee: {word(source.result, knee.factors)}", place, **look)
+            axes.annotate(f"knee: {word(source.result, knee.factors)}", place, parse_math=False, **look)
     return _of_latency(source, axes, "requests offered [1/s]")
 
 
@@ -321,7 +321,7 @@ def _cut(label: str) -> str:
 def _rows_axis(axes: Axes, words: Iterable[str]) -> None:
     labels = list(map(_cut, words))
     if len(labels) <= LABELLED:
-        axes.set_yticks(range(len(labels)), labels)
+        axes.set_yticks(range(len(labels)), labels, parse_math=False)
         axes.grid(axis="y", color=BAND)
     else:
         axes.set_ylabel("row of the table")

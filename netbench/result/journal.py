@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -68,7 +68,12 @@ class Change(Entry):
     def __str__(self) -> str:
         if self.op == "neighbours":
             return f"{self.setting} (what moved along)"
-        return f"{self.setting} ({self.op} {' '.join(self.target)})"
+        return f"{self.setting} ({self.op} {in_a_line(self.target)})"
+
+
+def in_a_line(words: Sequence[str]) -> str:
+    """The words of a program, without those of several lines."""
+    return " ".join("..." if "\n" in word else word for word in words)
 
 
 @dataclass(frozen=True)

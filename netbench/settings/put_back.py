@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from netbench.base.errors import EngineError
-from netbench.result.journal import Change, Restored
+from netbench.result.journal import Change, Restored, in_a_line
 from netbench.settings.neighbours import OP, parse, text_of, writable
 from netbench.settings.setting import Worker
 
@@ -197,9 +197,9 @@ def _put_back(
     if change.undo and now != change.before:
         worker.operate("exec", change.undo)
         if source and worker.operate(change.op, source)[0] != change.before:
-            what = f"{change}: {' '.join(change.undo)} leaves it changed"
+            what = f"{change}: {in_a_line(change.undo)} leaves it changed"
             raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
-        return f"undone by {' '.join(change.undo)}"
+        return f"undone by {in_a_line(change.undo)}"
     left = _left(change, now)
     if change.op == "mount":  # its folder may be there without it
         left = (change.before,)

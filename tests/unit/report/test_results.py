@@ -189,7 +189,8 @@ def test_results_are_compared_and_shown(result: netbench.Results, tmp_path: Path
     assert compared.results["B"].path == result.path
     assert repr(compared) == compared.text()
     assert "<h2>synthetic (B) compared with synthetic (A)" in compared._repr_html_()
-    assert "send compared with" in repr(netbench.compare(result, factor="send"))
+    told = repr(netbench.compare(result, factor="send", margin=0.05))
+    assert ("send compared with" in told, "margin 5%" in told) == (True, True)
 
 
 def test_words_and_previews(result: netbench.Results) -> None:
