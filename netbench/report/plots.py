@@ -241,7 +241,8 @@ def load(source: Source, make: Make = new_axes) -> Axes:
             place = knee.intervals[OFFERED].mean, knee.intervals["p99"].mean
             axes.plot(*place, "o", ms=13, mfc="none", mew=1.5, **look)
             look |= {"xytext": (-9, 9), "textcoords": "offset points", "ha": "right"}
-            axes.annotate(f"knee: {word(source.result, knee.factors)}", place, parse_math=False, **look)
+            look["parse_math"] = False
+            axes.annotate(f"knee: {word(source.result, knee.factors)}", place, **look)
     return _of_latency(source, axes, "requests offered [1/s]")
 
 
