@@ -60,7 +60,8 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
         name: Command(keys.apply, keys.read, keys.undo) for name, keys in file.command.items()
     }
     for name in commands:
-        if is_taken(name) or not re.fullmatch(FACTOR, name):
+        taken = is_taken(name) or name.lower() in REQUEST_METRICS
+        if taken or not re.fullmatch(FACTOR, name):
             problems.add(("command", name), "expected a name that no column of runs has")
     tools = own_tools(file, problems)
     reader = Reader(
