@@ -44,6 +44,8 @@ COLUMNS = (
     *("engaged", "started", "excluded", "noise", "label", "campaign", "result"),
 )
 """Of tables of runs, beside factors and metrics."""
+VIEW_COLUMNS = ("host", "role", "peer", "began")
+"""Of views over these."""
 METRICS = (
     "throughput",
     *(f"{side}_{what}" for what in ("cpu", "demand") for side in ("sender", "receiver", "system")),
@@ -79,4 +81,4 @@ def is_taken(name: str) -> bool:
     """Whether a table has a column of that name already, so that nothing of a campaign's own may be
     called so.
     """
-    return name.lower() in (*COLUMNS, *CELL_COLUMNS) or is_measured(name)
+    return name.lower() in (*COLUMNS, *CELL_COLUMNS, *VIEW_COLUMNS) or is_measured(name)

@@ -69,7 +69,10 @@ def build(tree: Table, problems: Problems, catalogue: Catalogue, text: str) -> C
     )
     resolve_tool(base, reader)
     factors = reader.factors(file.sweep)
-    cases = Counter(name.lower() for name in dict.fromkeys((*factors, *captured_by(tools))))
+    called = dict.fromkeys(
+        (*factors, *(k for one in file.include for k in one), *captured_by(tools))
+    )
+    cases = Counter(map(str.lower, called))
     if alike := [name for name, times in cases.items() if times > 1]:
         problems.add(("sweep",), f"expected names that differ in more than case: {alike[0]}")
     settings = _settings(file, reader)

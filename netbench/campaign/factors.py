@@ -82,7 +82,8 @@ class Reader:
         if not re.fullmatch(FACTOR, key):
             self.problems.add(at, "expected a name of at most 255 ASCII characters, without blanks")
             return None
-        if written is None or (written in ({}, []) and key != METERS):
+        blank = isinstance(written, str) and not written.strip()
+        if blank or written is None or (written in ({}, []) and key != METERS):
             self.problems.add(at, f"expected a level of {key}, got {describe(written)}")
             return None
         if isinstance(written, str) and re.fullmatch(r"\w+\.\.\w+", written):
