@@ -54,29 +54,37 @@ def match(a: Result, b: Result) -> Matching:
     """Cells of two results whose factors agree.
 
     A factor that one result alone swept must be at the level that the other campaign wrote for it;
-    where it wrote none, each of its levels is compared with the other result's one cell.
+    where it wrote none, each of its levels is compared with the other result's one cell. A key that
+    `include` gave a cell is the same in both, or written so by the other campaign.
     """
     pairs, notes = pairs_of(a, b)
     common = [name for name in a.swept if name in b.swept]
     own = {A: [n for n in a.swept if n not in common], B: [n for n in b.swept if n not in common]}
-    there: dict[str, list[PlannedCell]] = {}  # the cells that the other campaign's words allow
-    for name, other, mine, against in ((A, B, a, b), (B, A, b, a)):
-        levels = {factor: _written(against, factor) for factor in own[name]}
-        for factor, level in levels.items():
+    for name, other, against in ((A, B, b), (B, A, a)):
+        for factor in own[name]:
+            level = _written(against, factor)
             assumed = f"{other} was run with {level}"
             if not level:
                 assumed = f"{other} does not say its level: each is compared with its one cell"
             notes.append(f"{factor} was swept in {name} alone; {assumed}")
-        there[name] = [
-            cell
-            for cell in mine.cells
-            if all(level in (None, cell.factors.get(n, level)) for n, level in levels.items())
-        ]
+    given = [n for n in dict.fromkeys((*a.factors, *b.factors)) if n not in common]
+
+    def agree(x: PlannedCell, y: PlannedCell) -> bool:
+        for n in given:
+            there = [c.factors.get(n, _written(of, n)) for of, c in ((a, x), (b, y))]
+            unsaid = None in there and n in (*own[A], *own[B])
+            if there[0] != there[1] and not unsaid:
+                return False
+        return True
+
     alike: dict[tuple[str, ...], list[PlannedCell]] = {}
-    for y in there[B]:
+    for y in b.cells:
         alike.setdefault(tuple(y.factors.get(n, "") for n in common), []).append(y)
     found = [
-        (x, y) for x in there[A] for y in alike.get(tuple(x.factors.get(n, "") for n in common), ())
+        (x, y)
+        for x in a.cells
+        for y in alike.get(tuple(x.factors.get(n, "") for n in common), ())
+        if agree(x, y)
     ]
     times = [Counter(cell.cell for cell in each) for each in zip(*found, strict=True)]
     kept = [
@@ -85,6 +93,7 @@ def match(a: Result, b: Result) -> Matching:
     matches: list[Match] = []
     for x, y in kept:
         context = {name: x.factors.get(name, "") for name in common}
+        context |= {n: x.factors[n] for n in given if n in x.factors and n in y.factors}
         for side, cell in ((A, x), (B, y)):
             context |= {f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors}
         matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
@@ -169,14 +178,17 @@ def _found(a: Result, b: Result) -> Iterator[Difference]:
 
 
 def _words(a: Result, b: Result) -> Iterator[Difference]:
-    """Keys of transfer and settings that the campaigns write otherwise, and that neither swept."""
+    """Programs, and keys of transfer and settings that neither swept, that the campaigns write
+    otherwise.
+    """
     if a.asked is None or b.asked is None:
         return
     for key in dict.fromkeys((*a.asked, *b.asked)):
         one, two = (asked.get(key, "not written") for asked in (a.asked, b.asked))
         name = key.partition(".")[2]
+        program = key.startswith(("command.", "tools."))
         ours = key.startswith("kernels.") or name in (*a.factors, *b.factors, KERNEL)
-        if one != two and not ours:
-            if name in PRIVATE or key.startswith("tools."):
+        if one != two and (program or not ours):
+            if name in PRIVATE or program:
                 one = two = "differs"
             yield Difference(CAMPAIGN, key, one, two)

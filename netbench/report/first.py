@@ -110,7 +110,7 @@ def _cautions(source: Source, width: int, more: str) -> list[str]:
         differ = len(known) - sum(map(holds, known))
         told = f"controls: the baseline differs from itself in {differ} of {len(known)} comparisons"
         lines += _prose([told], width)
-    lines += _prose([*gone_along(source)], width)
+    lines += _prose([*gone_along(source, source.answers)], width)
     if others := ", ".join(source.other_answers):
         lines += _prose([f"also compared: {others} ({more})"], width)
     return [*lines, ""] if lines else []

@@ -21,6 +21,7 @@ from netbench.report.label import explained, label_of
 from netbench.report.numbers import MISSING, count, number, share
 from netbench.report.phrases import control_lines, fixed, releases, title, where
 from netbench.report.sections.proof_and_settings import COPIED, counters
+from netbench.report.sections.summary import gone_along
 from netbench.report.source import Source
 from netbench.report.text import block_lines
 from netbench.stats import power
@@ -143,6 +144,7 @@ def _shown(source: Source, family: Sequence[Comparison]) -> Iterator[str]:
         yield f"{NO_VERDICT}: {why}."
     for c in (c for c in family if c.failures):
         yield f"{where(c, source.several)} {c.sentence}".strip() + "."
+    yield from gone_along(source, source.answers)
     yield _copied(source)
     yield f"Could have shown, with 80% power: {_seen(source)}."
     controls = [

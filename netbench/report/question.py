@@ -15,6 +15,7 @@ from netbench.read.matching import A, B
 from netbench.read.offered import METRIC
 from netbench.report.compared import Compared
 from netbench.report.sections.profile import changes
+from netbench.report.sections.summary import gone_along
 from netbench.report.source import Source
 from netbench.stats.comparison import Comparison
 
@@ -65,6 +66,7 @@ def of_factor(
         {"": result},
         families,
         gates,
+        tuple(gone_along(source, families)),
         asked=tuple(metrics),
         offered=source.offered,
         profiles=tuple(changes(source, chosen, base)),

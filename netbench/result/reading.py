@@ -24,7 +24,7 @@ LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 @dataclass(frozen=True)
 class CampaignWords:
     """What is taken from campaign.yaml: its `about`, and what it writes of the transfer and of
-    settings, tools and kernels (`transfer.chunk` -> `64K`; None where it cannot be read).
+    settings, commands, tools and kernels (`transfer.chunk` -> `64K`; None where it cannot be read).
     """
 
     about: str = ""
@@ -37,7 +37,8 @@ def read_campaign(folder: Path) -> CampaignWords:
         document = read_keys(folder / "campaign.yaml")
     except StoreError:
         return CampaignWords()
-    parts = {name: document.get(name) for name in ("transfer", "settings", "tools", "kernels")}
+    named = ("transfer", "settings", "command", "tools", "kernels")
+    parts = {name: document.get(name) for name in named}
     asked = {
         f"{name}.{key}": value if isinstance(value, str) else json.dumps(value)
         for name, part in parts.items()

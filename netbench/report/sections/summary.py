@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from netbench.base.units import format_duration, listed
 from netbench.read import offered
@@ -63,12 +63,12 @@ def _compared(source: Source) -> Iterator[Finding]:
         yield from _told(source, family, each)
         what = title(metric, source.result)
         yield from map(Finding, control_lines(what, source.controls(family)))
-    yield from map(Finding, gone_along(source))
+    yield from map(Finding, gone_along(source, source.answers))
 
 
-def gone_along(source: Source) -> Iterator[str]:
+def gone_along(source: Source, families: Mapping[str, Sequence[Comparison]]) -> Iterator[str]:
     """Of each level that is compared what is compared with it: a sentence."""
-    every = [c for family in source.answers.values() for c in family]
+    every = [c for family in families.values() for c in family]
     for level in dict.fromkeys(c.level for c in every):
         mine = [c for c in every if c.level == level]
         if along := _along(source, mine):

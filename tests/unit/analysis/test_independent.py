@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,17 @@ def test_when_both_swept_something_alone_nothing_is_guessed(tmp_path: Path) -> N
     found = match(a, made(tmp_path / "b", factors={**SENDS, "tso": ("on", "off")}))
     assert found.matches == ()
     assert any("of which several could be meant" in note for note in found.notes)
+
+
+def test_a_key_that_include_gave_a_cell_is_the_same_in_both(tmp_path: Path) -> None:
+    a, b = (made(tmp_path / name, factors=PINNED) for name in "ab")
+    a, b = (replace(each, plan=replace(each.plan, swept=("send",))) for each in (a, b))
+    assert [m.context["pin"] for m in match(a, b).matches] == ["none", "apart"] * 2
+    assert match(a, made(tmp_path / "none")).matches == ()
+    found = match(a, written(tmp_path / "c", "transfer: {pin: apart}\ncommand: {x: {apply: a}}\n"))
+    assert pairs_of(found) == {(f"send={send},pin=apart", f"send={send}") for send in SENDS["send"]}
+    other = written(tmp_path / "d", "transfer: {pin: apart}\ncommand: {x: {apply: b}}\n")
+    assert [d.what for d in differences(load(tmp_path / "c"), other)] == ["command.x"]
 
 
 def test_only_pairs_may_have_other_names(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from netbench import api
 from netbench.base.errors import ReportError
 from netbench.report import letter
 from netbench.report.build import build
@@ -148,3 +149,12 @@ def test_hardware_is_told_without_names(tmp_path: Path, facts: dict[str, str], t
     line = hardware(result)
     assert told in line
     assert not re.search(r"\b(snd|rcv)\b", line)
+
+
+def test_what_goes_along_is_told_with_what_is_compared(tmp_path: Path) -> None:
+    gso = {"off": {"snd.tx-generic-segmentation": ["on", "off"]}, "on": {}}
+    edit = lambda r: r["settings"].update(moved=gso[r["factors"]["tso"]]) or r  # noqa: E731
+    asked = {"factor": "tso", "baseline": "on"}
+    folder = Synth({"tso": ("on", "off")}, compare=asked, edit=edit).write(tmp_path / "r")
+    for text in letter.render(build(folder)), api.compare(folder).text():
+        assert "Not tso=off against tso=on alone: with tso=off came gso off." in text
