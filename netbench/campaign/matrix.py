@@ -136,7 +136,10 @@ class Matrix:
         extended = [dict(cell) for cell in crossed]
         added: list[Combination] = []
         for i, written in enumerate(include):
-            entry = self.reader.entry(written, ("include", i))
+            entry = {  # a swept level is the same however it is spelled
+                key: next((x for x in self.factors.get(key, ()) if x.value == level.value), level)
+                for key, level in self.reader.entry(written, ("include", i)).items()
+            }
             if len(entry) < len(written):
                 continue
             swept = {key: level.word for key, level in entry.items() if key in self.factors}

@@ -205,7 +205,7 @@ def test_one_end_of_repeat_moves_the_other(written: str, expected: tuple[int, in
 
 def test_factors_are_crossed_in_file_order_less_exclude_and_then_include() -> None:
     crossed = "sweep: {chunk: [1K, 2K], streams: [1, 2]}\nexclude: [{chunk: 1K}]\n"
-    cells = read(f"{H}{crossed}include: [{{chunk: 1K, streams: 2}}]\n").cells
+    cells = read(f"{H}{crossed}include: [{{chunk: 1024, streams: 2}}]\n").cells
     assert [cell.id for cell in cells] == [
         *("chunk=2K,streams=1", "chunk=2K,streams=2", "chunk=1K,streams=2")
     ]

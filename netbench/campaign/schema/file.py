@@ -176,7 +176,7 @@ class FileKeys(Keys):
         "how the meter soak works", {"footprint": "64K"}, default=SoakKeys()
     )
     limit: Annotated[int | None, kinds.time(1)] = optional(
-        "longest time that the campaign may take", "2h"
+        "longest time that the campaign may take, after a pilot of `duration: auto`", "2h"
     )
     transfer: TransferKeys = _transfer(TransferKeys())
     meters: list[str] = _meters()
