@@ -23,6 +23,8 @@ ANSWER_SECONDS = 3.0  # an emulated guest that measures answers within one
 ANSWERS, UNRESPONSIVE, GONE = "answers", "unresponsive", "gone"
 KINDS: dict[str, Kind] = {"netns": NETNS, "qemu": QEMU}
 
+_begun: set[str] = set()  # the names of labs that this process has made
+
 
 def up(
     kind: str,
@@ -55,6 +57,7 @@ def up(
         tools = command.find(maker.needs(spec), lock)
         _refuse_second(spec.name)
         folder = state.begin(spec.name)
+        _begun.add(spec.name)
         try:
             lab = maker.make(spec, folder, tools)
             state.write(lab)
@@ -83,7 +86,8 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
         return
     spec, kernels = campaign.lab, campaign.builds
     reap()
-    down(own_name())  # of one that had this process's number, as in a container started again
+    if own_name() not in _begun:
+        down(own_name())  # of one that had this process's number: in a container started again
     if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
             f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
