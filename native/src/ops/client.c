@@ -98,19 +98,25 @@ void nb_client_begin(struct nb_client *client, int in)
 		isolate();
 }
 
-/* In quotes, cut: what a terminal obeys is shown as `?`, and a quote in it ends nothing. */
+/* In quotes, its middle cut: what a terminal obeys is shown as `?`, and a quote in it ends nothing.
+ */
 static void add_quoted(FILE *line, const char *name, const char *text, size_t length)
 {
 	length -= length && text[length - 1] == '\n';
 	fprintf(line, "%s'", name);
-	for (size_t i = 0; i < length && i < TEXT_SHOWN; i++) {
-		char byte = text[i] ? text[i] : ' ';
+	for (size_t i = 0; i < length; i++) {
+		char byte;
 
+		if (length > TEXT_SHOWN && i == TEXT_SHOWN / 2) {
+			fprintf(line, "...");
+			i = length - TEXT_SHOWN / 2;
+		}
+		byte = text[i] ? text[i] : ' ';
 		if (byte == '\'' || byte == '\\')
 			fputc('\\', line);
 		fputc(byte < ' ' || byte > '~' ? '?' : byte, line);
 	}
-	fprintf(line, length > TEXT_SHOWN ? "...'" : "'");
+	fputc('\'', line);
 }
 
 /* Not by syslog(3), which waits for ever where the system's logger is stopped: an undo must not. */
