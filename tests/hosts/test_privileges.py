@@ -732,7 +732,7 @@ def test_operations_are_in_a_file_where_the_host_has_no_log(bed: Bed) -> None:
     assert said[1].startswith(f"{who} refuse exec 'sh -c echo ?[2J?faked line' failed '")
     assert f"{who} undo link '{LINK} mtu' old '1400' new '1500'" in said
     assert said[2].startswith(f"{who} set features '{LINK}' old 'rx-gro: off?rx-lro: off")
-    assert re.search(r"[.]{3}.*' new 'rx-gro: on[?].*[.]{3}", said[2])
+    assert "..." in said[2].partition("' new 'rx-gro: on?")[0]
     assert all(" netbench[" in line and line.isprintable() for line in lines)
 
 
