@@ -436,9 +436,9 @@ def compare(
     force: bool = False,
 ) -> Compared:
     """Two results, or the levels of a factor of one. `margin` is 1% or 0.01, a gate throughput<-2%.
-    `history`: a folder with earlier results of A's campaign, whose spread gives two
-    results their verdicts; `force`: gates are judged without it. The answer is shown as text, and
-    in notebooks as a page. Errors: RequestError.
+    `history`: a folder with earlier results of A's campaign, whose spread gives two results their
+    verdicts; `force`: gates are judged without it. The answer is shown as text, and in notebooks as
+    a page. Errors: RequestError.
     """
     from netbench.base.units import parse_share
     from netbench.read.gates import known_metric, parse
