@@ -337,8 +337,9 @@ def _compare(
     keys = file.compare
     if keys is None:
         return None
-    left = {cell.factors.get(keys.factor) for cell in cells}  # what `exclude` leaves of them
-    levels = [each.word for each in factors.get(keys.factor, []) if each.word in left or not left]
+    asked = [level.word for level in factors.get(keys.factor, [])]
+    left = dict.fromkeys(c.factors[keys.factor] for c in cells if keys.factor in c.factors)
+    levels = [word for word in asked if word in left or not left] or [*left]
     baseline = keys.baseline or next(iter(levels), "")
     if problems.clean("sweep"):
         if keys.factor not in factors:
