@@ -5,7 +5,7 @@ QEMU's emulator.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 KVM, TCG = "kvm", "tcg"  # as QEMU calls them
 # MiB, of which a guest touches what it needs; with less, the kernel's TCP limits differ from boot
@@ -18,7 +18,8 @@ _APPEND = "console=ttyS0 quiet panic=-1"
 _TESTS = "cryptomgr.notests"
 
 
-class Accelerator(NamedTuple):
+@dataclass(frozen=True)
+class Accelerator:
     """What a lab's guests run on, the same for all of them as long as the lab is up.
 
     `name` is QEMU's word; `why` says why it is not KVM. `cpus` are this machine's CPUs for each

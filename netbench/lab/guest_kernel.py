@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -92,6 +93,6 @@ def kernel_for(lab: Lab, kernel: Kernel) -> LabKernel:
         fitting = [own for own in lab.kernels.values() if debian.fits(own.release, kernel.release)]
         fitting.sort(key=lambda own: debian.order(own.release), reverse=True)
         for own in sorted(fitting, key=lambda own: own.name != kernel.name):
-            return own._replace(name=kernel.name, append=kernel.append)
+            return replace(own, name=kernel.name, append=kernel.append)
     tools = command.find(NEEDS)
     return build(kernel, userland(tools), tools)

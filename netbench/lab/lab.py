@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ from netbench.lab.command import Tools
 from netbench.model import Kernel
 
 
-class LabHost(NamedTuple):
+@dataclass(frozen=True)
+class LabHost:
     """A host of a lab.
 
     `ssh` is its alias in the lab's ssh_config. `address` (IPv4), `address6` (IPv6; "" where the
@@ -31,7 +33,8 @@ class LabHost(NamedTuple):
     management: str
 
 
-class LabKernel(NamedTuple):
+@dataclass(frozen=True)
+class LabKernel:
     """A kernel that a lab's guests can be started on, as files of this machine; `source` is where
     it comes from.
 
@@ -46,7 +49,8 @@ class LabKernel(NamedTuple):
     source: str = ""
 
 
-class Lab(NamedTuple):
+@dataclass(frozen=True)
+class Lab:
     """Hosts that are up on this machine. `folder` holds keys, configurations and logs; `hosts` are
     in the order of the request.
 
@@ -58,7 +62,7 @@ class Lab(NamedTuple):
     folder: Path
     hosts: Mapping[str, LabHost]
     ssh_config: Path
-    kernels: Mapping[str, LabKernel] = {}
+    kernels: Mapping[str, LabKernel] = field(default_factory=dict)
     accelerator: Accelerator = EMULATION
 
     def host(self, name: str) -> LabHost:

@@ -236,9 +236,10 @@ def reap() -> list[str]:
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether a lab is a campaign's whose process has ended."""
+    """Whether a lab is a campaign's whose process has ended, though another may have its number."""
     process = _campaign_process(name)
-    return bool(process) and not os.path.exists(f"/proc/{process}")
+    program = os.path.realpath(f"/proc/{process}/exe")
+    return bool(process) and "python" not in os.path.basename(program)
 
 
 def _campaign_process(name: str) -> str:
