@@ -359,7 +359,7 @@ def transfer(
     from netbench.run import conductor
 
     as_json = (bool, dict, list, tuple)
-    texts = {k: json.dumps(v) if isinstance(v, as_json) else v for k, v in keys.items()}
+    texts = {k: json.dumps(v, default=str) if isinstance(v, as_json) else v for k, v in keys.items()}
     asked = [*words, *(f"{key}={text}" for key, text in texts.items())]
     folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
     with ExitStack() as end:
@@ -459,7 +459,7 @@ def compare(
     sources = [Source.of(path) for path in paths]
     captured = {name for source in sources for name in source.result.units}
     try:
-        within = parse_share(str(margin)) if margin is not None else None
+        within = parse_share(margin) if isinstance(margin, str) else margin
         chosen = [known_metric(name, captured) for name in metrics]
         parsed = [parse(gate, captured) for gate in gates]
     except ValueError as error:

@@ -121,7 +121,8 @@ def _head(view: Overview) -> Iterator[Text]:
     bad = _in_words({status: n for status, n in ledger.counts.items() if status != "ok"})
     is_done = view.state == "done"
     block = count(ledger.block, "block") if is_done else f"block {ledger.block + 1}"
-    done = f"{ledger.counts['ok']} of {runs} runs" + (f" ({bad})" if bad else "")
+    made = sum(cell.runs for cell in view.cells)
+    done = f"{made} of {runs} runs" + (f" ({bad})" if bad else "")
     yield _text("; ".join(filter(None, (done, block, view.boot, view.last))))
 
 
