@@ -358,8 +358,8 @@ def transfer(
     """
     from netbench.run import conductor
 
-    as_json = (bool, dict, list, tuple)
-    texts = {k: json.dumps(v, default=str) if isinstance(v, as_json) else v for k, v in keys.items()}
+    deep = (bool, dict, list, tuple)
+    texts = {k: json.dumps(v, default=str) if isinstance(v, deep) else v for k, v in keys.items()}
     asked = [*words, *(f"{key}={text}" for key, text in texts.items())]
     folder = Path(results or tempfile.mkdtemp(prefix="netbench-"))
     with ExitStack() as end:
