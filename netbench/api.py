@@ -237,7 +237,10 @@ def restore(result: Path) -> list[str]:
         return restore(state, dead)
     done = [f"removed {line}" for line in lab.reap()]
     done += restore_here(state, dead) if dead.lab.kind == "netns" else []
-    return done or ["nothing to restore: the campaign's lab is gone"]
+    if done:
+        return done
+    up = ", ".join(dict.fromkeys(row["lab"] for row in lab.status()))
+    return [f"nothing to restore; labs that are up, by `lab status`: {up or 'none'}"]
 
 
 def left_changed() -> Mapping[str, list[str]]:

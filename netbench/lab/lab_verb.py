@@ -29,8 +29,12 @@ def run(options: argparse.Namespace) -> int:
         rows: list[dict[str, Any]] = [{"removed": line} for line in _down(options)]
     else:
         rows = [*lab.status()]
+    left = [] if rows or options.json else [*dict.fromkeys(row["lab"] for row in lab.status())]
     if options.json:
         say_json(rows)
+    elif left:
+        where = f"`lab down --name {left[0]}` removes one all the same"
+        say(fold(f"those of campaigns that run are left: {', '.join(left)}; {where}"))
     else:
         say(_text(rows))
     return 0

@@ -86,8 +86,6 @@ def campaign_hosts(campaign: Campaign) -> Iterator[Campaign]:
         return
     spec, kernels = campaign.lab, campaign.builds
     reap()
-    if own_name() not in _begun:
-        down(own_name())  # of one that had this process's number: in a container started again
     if spec.kind != "qemu" and (kernels or campaign.repeat.boots > 1):
         raise RequestError(
             f"lab: {spec.kind} uses this machine's kernel, which netbench does not boot; use lab:"
@@ -236,10 +234,13 @@ def reap() -> list[str]:
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether a lab is a campaign's whose process has ended, though another may have its number."""
+    """Whether a lab is a campaign's whose process has ended, though another may have its number: in
+    a container started again this one.
+    """
     process = _campaign_process(name)
     program = os.path.realpath(f"/proc/{process}/exe")
-    return bool(process) and "python" not in os.path.basename(program)
+    another = name == own_name() and name not in _begun
+    return bool(process) and (another or "python" not in os.path.basename(program))
 
 
 def _campaign_process(name: str) -> str:
