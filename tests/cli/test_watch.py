@@ -31,6 +31,7 @@ netbench: 1
 name: compared
 about: Which way is cheaper?
 verify: off
+meters: [rusage]
 transfer: {duration: 40ms, warmup: 10ms, sample: 10ms, congestion: cubic}
 sweep: {send: [write, sendfile, splice], chunk: [16K, 64K]}
 compare: {factor: send, baseline: write, control: off}
