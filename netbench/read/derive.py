@@ -73,8 +73,10 @@ def metrics_of(
     ticks: Mapping[str, int],
     shared: bool,
     accounts: Mapping[str, Account] = ACCOUNTS,
+    ratios: bool = True,
 ) -> dict[str, Number]:
-    """All metrics of one record, or of the record of several runs.
+    """All metrics of one record, or of the record of several runs, or all but ratios of counters,
+    none of which can close a cell.
 
     `ticks`: clock ticks per second by host. `shared`: sender and receiver run on one kernel.
     `accounts`: the best first. Returns name -> value in METRICS' units; CPU metrics as NAME.METER,
@@ -104,7 +106,7 @@ def metrics_of(
     metrics["retransmits"] = delta(both[0], "tcp", "retransmits")
     if both[1].fsync_ns is not None:
         metrics["fsync_time"] = both[1].fsync_ns * 1e-6
-    metrics.update(_ratios(sender, receiver, shared))
+    metrics.update(_ratios(sender, receiver, shared) if ratios else ())
     metrics = {name: value * 1.0 for name, value in metrics.items() if is_known(value)}
     for name, capture in record.captures.items():
         if capture.value is not None:

@@ -156,7 +156,7 @@ class Ledger:
             self._latest[place] = epoch
             self._reopen(place)
         shared = self._shared.get(record.pair, False)
-        metrics = metrics_of(record, self._ticks, shared, self._metering)
+        metrics = metrics_of(record, self._ticks, shared, self._metering, ratios=False)
         for _ in in_one_unit(record, metrics, self._printed):
             pass
         account.tallies[epoch].add(record.block, record.boot, metrics, self._repeat.metrics)
