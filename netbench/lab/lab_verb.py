@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
         rows: list[dict[str, Any]] = [{"removed": line} for line in _down(options)]
     else:
         rows = [*lab.status()]
-    left = [] if rows or options.json else [*dict.fromkeys(row["lab"] for row in lab.status())]
+    left = [] if rows else [*dict.fromkeys(row["lab"] for row in lab.status())]
     if options.json:
         say_json(rows)
     elif left:

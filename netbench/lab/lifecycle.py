@@ -234,13 +234,12 @@ def reap() -> list[str]:
 
 
 def _is_orphaned(name: str) -> bool:
-    """Whether a lab is a campaign's whose process has ended, though another may have its number: in
-    a container started again this one.
+    """Whether a lab is a campaign's whose process has ended, though this one may have its number,
+    as in a container started again.
     """
     process = _campaign_process(name)
-    program = os.path.realpath(f"/proc/{process}/exe")
     another = name == own_name() and name not in _begun
-    return bool(process) and (another or "python" not in os.path.basename(program))
+    return bool(process) and (another or not os.path.exists(f"/proc/{process}"))
 
 
 def _campaign_process(name: str) -> str:

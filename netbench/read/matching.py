@@ -67,13 +67,13 @@ def match(a: Result, b: Result) -> Matching:
             if not level:
                 assumed = f"{other} does not say its level: each is compared with its one cell"
             notes.append(f"{factor} was swept in {name} alone; {assumed}")
+    alone_in = {*own[A], *own[B]}
     given = [n for n in dict.fromkeys((*a.factors, *b.factors)) if n not in common]
 
     def agree(x: PlannedCell, y: PlannedCell) -> bool:
         for n in given:
             there = [c.factors.get(n, _written(of, n)) for of, c in ((a, x), (b, y))]
-            unsaid = None in there and n in (*own[A], *own[B])
-            if there[0] != there[1] and not unsaid:
+            if there[0] != there[1] and not (None in there and n in alone_in):
                 return False
         return True
 
@@ -93,7 +93,7 @@ def match(a: Result, b: Result) -> Matching:
     matches: list[Match] = []
     for x, y in kept:
         context = {name: x.factors.get(name, "") for name in common}
-        context |= {n: x.factors[n] for n in given if n in x.factors and n in y.factors}
+        context |= {n: x.factors[n] for n in given if n in x.factors and n not in alone_in}
         for side, cell in ((A, x), (B, y)):
             context |= {f"{side}'s {n}": cell.factors[n] for n in own[side] if n in cell.factors}
         matches += [Match((x.cell, p), (y.cell, q), context, p) for p, q in pairs]
