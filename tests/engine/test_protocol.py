@@ -31,7 +31,6 @@ from tests.support.engine_pair import (
     PATIENCE,
     Pair,
     Side,
-    open_pair,
     scheduled_ns,
 )
 from tests.support.local import loopback_mtu, out
@@ -204,23 +203,22 @@ def test_vectors_are_read_as_the_header_lays_them_out(
 # Workers that die, hang or are left alone
 
 
-def test_a_killed_worker_is_lost_at_once() -> None:
-    with open_pair() as pair:
-        pair.prepare("write", "read", duration=3600 * 1000 * MS)
-        pair.start(bounded=False)
-        pair.sender.await_edge(Edge.OPEN, PATIENCE)
-        begun = time.monotonic()
-        os.kill(pair.sender.hello.pid, signal.SIGKILL)
-        with pytest.raises(WorkerLost, match="sender: the worker is gone"):
-            pair.sender.await_edge(Edge.CLOSE, PATIENCE)
-        assert time.monotonic() - begun < binding.SILENCE_SECONDS, (
-            "its end is seen, not guessed from its silence"
-        )
-        with pytest.raises(EngineError, match="the other side") as caught:
-            pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
-        assert caught.value.code == Code.PEER
-        with pytest.raises(WorkerLost):
-            pair.sender.operate("file", "/proc/self/comm")
+def test_a_killed_worker_is_lost_at_once(pair: Pair) -> None:
+    pair.prepare("write", "read", duration=3600 * 1000 * MS)
+    pair.start(bounded=False)
+    pair.sender.await_edge(Edge.OPEN, PATIENCE)
+    begun = time.monotonic()
+    os.kill(pair.sender.hello.pid, signal.SIGKILL)
+    with pytest.raises(WorkerLost, match="sender: the worker is gone"):
+        pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+    assert time.monotonic() - begun < binding.SILENCE_SECONDS, (
+        "its end is seen, not guessed from its silence"
+    )
+    with pytest.raises(EngineError, match="the other side") as caught:
+        pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+    assert caught.value.code == Code.PEER
+    with pytest.raises(WorkerLost):
+        pair.sender.operate("file", "/proc/self/comm")
 
 
 def test_a_stopped_worker_is_lost_after_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,11 +342,10 @@ def ethernet_segments() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ethernet_segments")
-def test_tcp_counters_are_those_of_ss() -> None:
+def test_tcp_counters_are_those_of_ss(pair: Pair) -> None:
     seen = {}
-    with open_pair() as pair:
-        pair.between = lambda p: seen.update(sockets(p.port))
-        sent, received = pair.run("write", "read", bytes=2**20, warmup=20 * MS)
+    pair.between = lambda p: seen.update(sockets(p.port))
+    sent, received = pair.run("write", "read", bytes=2**20, warmup=20 * MS)
     for name, side in (("sender", sent), ("receiver", received)):
         ss = seen[name]
         assert ss["segs_out"] > 10
@@ -362,20 +359,19 @@ def test_tcp_counters_are_those_of_ss() -> None:
     ), "swapped ones would be seen"
 
 
-def test_cpu_time_is_that_of_schedstat() -> None:
-    with open_pair() as pair:
-        pid, tick = pair.sender.hello.pid, 10**9 // pair.sender.hello.clock_ticks
-        pair.prepare("write", "read", duration=200 * MS)
-        begun, first = time.monotonic_ns(), scheduled_ns(pid)
-        pair.start(bounded=False)
-        pair.sender.await_edge(Edge.CLOSE, PATIENCE)
-        # the flow still runs: its thread is still counted
-        last, ended = scheduled_ns(pid), time.monotonic_ns()
-        pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
-        pair.sender.stop()
-        pair.receiver.stop()
-        side = Side.of(pair.sender.catalogue, pair.sender.result(PATIENCE).result)
-        pair.receiver.result(PATIENCE)
+def test_cpu_time_is_that_of_schedstat(pair: Pair) -> None:
+    pid, tick = pair.sender.hello.pid, 10**9 // pair.sender.hello.clock_ticks
+    pair.prepare("write", "read", duration=200 * MS)
+    begun, first = time.monotonic_ns(), scheduled_ns(pid)
+    pair.start(bounded=False)
+    pair.sender.await_edge(Edge.CLOSE, PATIENCE)
+    # the flow still runs: its thread is still counted
+    last, ended = scheduled_ns(pid), time.monotonic_ns()
+    pair.receiver.await_edge(Edge.CLOSE, PATIENCE)
+    pair.sender.stop()
+    pair.receiver.stop()
+    side = Side.of(pair.sender.catalogue, pair.sender.result(PATIENCE).result)
+    pair.receiver.result(PATIENCE)
     threads, window = 2, side.ns(Edge.CLOSE) - side.ns(Edge.OPEN)
     lag = threads * tick  # schedstat is brought up to date at ticks and switches
     used = side.moved("rusage", "cpu_ns")
@@ -393,15 +389,14 @@ def proc_stat() -> list[list[int]]:
 STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def test_procstat_is_what_proc_stat_says() -> None:
+def test_procstat_is_what_proc_stat_says(pair: Pair) -> None:
     """Each number at each edge lies between what was read before the run and after it, in its own
     column and for its own CPU.
     """
-    with open_pair() as pair:
-        before = proc_stat()
-        side, _ = pair.run("write", "read", duration=100 * MS)
-        after = proc_stat()
-        assert pair.sender.hello.cpus == len(before) - 1
+    before = proc_stat()
+    side, _ = pair.run("write", "read", duration=100 * MS)
+    after = proc_stat()
+    assert pair.sender.hello.cpus == len(before) - 1
     for edge in (Edge.OPEN, Edge.CLOSE):
         for column, state in enumerate(STATES):
             names = (state, f"cpu_{state}")

@@ -156,17 +156,16 @@ def await_opening(pair: Pair) -> None:
         worker.await_edge(Edge.OPEN, 10)
 
 
-def test_a_server_without_a_port_for_connections_says_so() -> None:
+def test_a_server_without_a_port_for_connections_says_so(pair: Pair) -> None:
     with socket.create_server((ADDRESS, 0)) as free:
         port = free.getsockname()[1]
-    with open_pair() as pair:
-        only = {"port_low": port, "port_high": port}
-        pair.prepare("connect", "connect", {}, only, mode="crr", **WINDOW)
-        pair.start(bounded=False)
-        with pytest.raises(EngineError, match=f"every port from {port} to {port} is taken"):
-            pair.receiver.await_edge(Edge.CLOSE, 5)
-        with pytest.raises(EngineError, match="waiting for the receiver's port"):
-            pair.sender.await_edge(Edge.CLOSE, 5)
+    only = {"port_low": port, "port_high": port}
+    pair.prepare("connect", "connect", {}, only, mode="crr", **WINDOW)
+    pair.start(bounded=False)
+    with pytest.raises(EngineError, match=f"every port from {port} to {port} is taken"):
+        pair.receiver.await_edge(Edge.CLOSE, 5)
+    with pytest.raises(EngineError, match="waiting for the receiver's port"):
+        pair.sender.await_edge(Edge.CLOSE, 5)
 
 
 def test_a_server_that_cannot_accept_is_an_error() -> None:
@@ -253,19 +252,18 @@ def test_what_is_answered_later_is_not_of_the_window() -> None:
     assert judging | {"lateness"} == {name for name in metrics if name.startswith("lateness")}
 
 
-def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts() -> None:
+def test_a_client_that_stops_is_late_as_long_as_its_queue_lasts(pair: Pair) -> None:
     """It catches up over one connection: what it sends late is not the server's latency. A stop
     while a request is under way, as few are, looks like the server's.
     """
-    with open_pair() as pair:
-        done = threading.Event()
-        thread = threading.Thread(target=stopping, args=(pair.sender.hello.pid, done, 0.1))
-        thread.start()
-        try:
-            client, _ = run(pair, request_rate=1000, duration=4500 * MS, warmup=0)
-        finally:
-            done.set()
-            thread.join()
+    done = threading.Event()
+    thread = threading.Thread(target=stopping, args=(pair.sender.hello.pid, done, 0.1))
+    thread.start()
+    try:
+        client, _ = run(pair, request_rate=1000, duration=4500 * MS, warmup=0)
+    finally:
+        done.set()
+        thread.join()
     late, whole = (histogram(client, name) for name in ("lateness", "latency"))
     assert whole.most > 90e6
     assert (late.quantile(0.99) or 0.0) > 0.5 * (whole.quantile(0.99) or 0.0)
@@ -352,9 +350,9 @@ SPOILED = {"through": {"spoil": True}, "responses": 64, "verify": 1}
     ],
 )
 def test_what_cannot_be_asked_or_arrives_otherwise_is_an_error(
-    options: dict[str, Any], why: str
+    pair: Pair, options: dict[str, Any], why: str
 ) -> None:
-    with open_pair() as pair, pytest.raises(EngineError, match=why):
+    with pytest.raises(EngineError, match=why):
         run(pair, **options)
 
 

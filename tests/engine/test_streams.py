@@ -39,8 +39,15 @@ PINS = pytest.mark.parametrize("pin", [{}, {"cpu": CPU}], ids=["unpinned", "pinn
 
 
 def threads(pid: int) -> list[set[int]]:
-    """The CPUs that each thread of a process may use."""
-    return [os.sched_getaffinity(int(task.name)) for task in Path(f"/proc/{pid}/task").iterdir()]
+    """The CPUs that each thread of a process may use. One that ends is listed for a while after it
+    was joined: flag PF_EXITING (proc_pid_stat(5), include/linux/sched.h).
+    """
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if not int((task / "stat").read_text().rpartition(")")[2].split()[6]) & 0x4:
+                found.append(os.sched_getaffinity(int(task.name)))
+    return found
 
 
 @PINS
@@ -391,14 +398,13 @@ def step_ns(side: Side) -> float:
     return min(side.moved("rusage", "cpu_ns"), side.ns(Edge.CLOSE) - side.ns(Edge.OPEN)) / steps
 
 
-def test_a_step_of_the_loop_costs_next_to_nothing() -> None:
+def test_a_step_of_the_loop_costs_next_to_nothing(pair: Pair) -> None:
     best = [float("inf"), float("inf")]
-    with open_pair() as pair:
-        for _ in range(ATTEMPTS):  # other work on this machine can only make it look slower
-            sides = pair.run("null", "null", duration=50 * MS, warmup=20 * MS)
-            best = [min(b, step_ns(side)) for b, side in zip(best, sides, strict=True)]
-            if max(best) <= BUDGET_NS:
-                break
+    for _ in range(ATTEMPTS):  # other work on this machine can only make it look slower
+        sides = pair.run("null", "null", duration=50 * MS, warmup=20 * MS)
+        best = [min(b, step_ns(side)) for b, side in zip(best, sides, strict=True)]
+        if max(best) <= BUDGET_NS:
+            break
     for side in sides:
         assert side.numbers("flow", "bytes", Edge.CLOSE) == []
         assert side.moved("tcp", "segments_out") == 0

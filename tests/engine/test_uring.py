@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from netbench.engine.own_engine import local
-from tests.support.engine_pair import MS, WORKER, Side, open_pair
+from tests.support.engine_pair import MS, WORKER, Pair, Side, open_pair
 from tests.support.hooks import dynamic_worker, hook
 from tests.support.needs import needs
 
@@ -141,12 +141,11 @@ def read_trace(file: Path) -> tuple[Counter[str], list[tuple[int, int]]]:
 @needs_uring
 @pytest.mark.parametrize(("name", "operation"), [("uring", "SEND"), ("uring_zc", "SEND_ZC")])
 def test_a_senders_proofs_are_what_the_kernel_traced(
-    trace_of: Tracer, name: str, operation: str
+    pair: Pair, trace_of: Tracer, name: str, operation: str
 ) -> None:
-    with open_pair() as pair:
-        trace = trace_of(pair.sender.hello.pid)
-        sent, _ = pair.run(name, "read", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
-        requests, completions = read_trace(trace)
+    trace = trace_of(pair.sender.hello.pid)
+    sent, _ = pair.run(name, "read", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
+    requests, completions = read_trace(trace)
     proofs = {proof: sent.total(name, proof) for owner, proof, _ in sent.vectors if owner == name}
     assert set(requests) == {operation}
     whole = [n for n, flags in completions if n == CHUNK and not flags & NOTIFICATION]
@@ -160,11 +159,10 @@ def test_a_senders_proofs_are_what_the_kernel_traced(
 
 
 @needs_uring
-def test_a_receivers_proofs_are_what_the_kernel_traced(trace_of: Tracer) -> None:
-    with open_pair() as pair:
-        trace = trace_of(pair.receiver.hello.pid)
-        _, received = pair.run("write", "uring", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
-        requests, completions = read_trace(trace)
+def test_a_receivers_proofs_are_what_the_kernel_traced(pair: Pair, trace_of: Tracer) -> None:
+    trace = trace_of(pair.receiver.hello.pid)
+    _, received = pair.run("write", "uring", {"chunk": CHUNK}, bytes=CHUNK * CHUNKS)
+    requests, completions = read_trace(trace)
     filled = [n for n, _ in completions if n > 0]
     assert requests == {"RECV": received.total("uring", "requests")}
     assert len(filled) == received.total("uring", "completions")
