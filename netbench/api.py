@@ -246,12 +246,12 @@ def restore(result: Path) -> list[str]:
 def left_changed() -> Mapping[str, list[str]]:
     """What this account has left changed on any host: by the ID of a campaign its name and result,
     then a line for each thing, or why it cannot be read. Of a lab's hosts what they have changed of
-    this machine.
+    this machine. The newest first: what it found may be what an older one had changed.
     """
     from netbench.result import campaign_state
 
     found = {}
-    for folder in campaign_state.folders():
+    for folder in reversed(campaign_state.folders()):
         try:
             lines = _left_by(campaign_state.CampaignState(folder))
         except (NetbenchError, OSError) as error:  # the others can still be put back

@@ -57,7 +57,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
         key = f"{side}sysctl.{found[1]}"
         return [
             (f"sweep.{key}", [AS_IS, found[2].strip("'\"")]),
-            ("compare", {"factor": key, "baseline": AS_IS}),
+            ("compare.factor", key),
+            ("compare.baseline", AS_IS),
         ]
     number = int(hashlib.sha256(f"{options.change}\0{options.undo}".encode()).hexdigest()[:7], 16)
     mark, is_there = MARK.format(number), f'grep -qsx {number} "$netbench_mark"'
@@ -78,7 +79,8 @@ def _keys(options: argparse.Namespace, side: str) -> list[tuple[str, object]]:
     return [
         (f"command.{FACTOR}", command),
         (f"sweep.{side}{FACTOR}", [BEFORE, AFTER]),
-        ("compare", {"factor": f"{side}{FACTOR}", "baseline": BEFORE}),
+        ("compare.factor", f"{side}{FACTOR}"),
+        ("compare.baseline", BEFORE),
     ]
 
 

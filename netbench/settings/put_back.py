@@ -200,7 +200,7 @@ def _put_back(
             what = f"{change}: {in_a_line(change.undo)} leaves it changed"
             raise EngineError(0, 0, "restore", what, "put it back by hand: restore sees that")
         return f"undone by {in_a_line(change.undo)}"
-    left = _left(change, now)
+    found, left = now, _left(change, now)
     if change.op == "mount":  # its folder may be there without it
         left = (change.before,)
     if not left:
@@ -208,7 +208,8 @@ def _put_back(
     for _ in range(ROUNDS):  # what is written may move others
         _, now = worker.operate(change.op, change.target, left[0], restore=True)
         if not (left := _left(change, now)):
-            return "put back"
+            as_set = found is None or _is_as_set(change, found)
+            return "put back" + f"; it read {_shown(found or '')}, not what was set" * (not as_set)
     what = f"{change} does not read {left[0]!r} again"
     raise EngineError(0, 0, "restore", what, "restore it by hand")
 

@@ -51,7 +51,8 @@ def test_a_change_is_made_and_undone_in_each_block_and_judged(
 ) -> None:
     before = buffers(here)
     more = [word.replace("BEFORE", before[0].strip()) for word in more]
-    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT)
+    compare = "compare: {factor: streams, margin: 20%}\n"
+    (tmp_path / "c.yaml").write_text(head(here, "ab") + TEXT + compare)
     done = call("ab", tmp_path / "c.yaml", "--change", change, *more, "--results", tmp_path)
     assert done.returncode == 0, done.stderr
     assert buffers(here) == before
@@ -65,7 +66,7 @@ def test_a_change_is_made_and_undone_in_each_block_and_judged(
     assert blocks == set(range(8))
     told = json.loads(call("report", path, "--json").stdout)
     (found,) = (c for c in told["comparisons"] if c["metric"] == "throughput")
-    assert (found["level"], found["verdict"]) == (after, "worse")
+    assert (found["level"], found["verdict"], found["margin"]) == (after, "worse", 0.2)
 
 
 def test_a_change_of_a_dead_controller_is_undone(here: Lab, tmp_path: Path) -> None:

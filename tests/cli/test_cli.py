@@ -407,7 +407,6 @@ def test_latest_is_the_newest_result_and_a_page_and_a_list_have_all(
 TOP = "netbench: 1\nname: x\n"
 PLAN = ("plan", "c.yaml")
 DEEP = ".".join(["a"] * 3000)
-LONG_NAME = "a" * 300
 
 
 @dataclass(frozen=True)
@@ -436,7 +435,7 @@ CASES = {
     "a folder of results with a name of 300 letters": Bad(
         "File name too long; give a shorter name",
         "transfer: {duration: 10ms, warmup: 0}\nrepeat: {min: 1, max: 1}\n",
-        ("run", "c.yaml", "--results", LONG_NAME),
+        ("run", "c.yaml", "--results", "a" * 300),
         without=["make it writable"],
     ),
     # characters that make a text look like another one

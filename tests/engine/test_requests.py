@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -141,13 +141,10 @@ def test_each_connection_is_for_one_request_or_none(
     assert client.numbers("tcp", "retransmits") == [], "of the connection that stays, idle"
 
 
-@contextmanager
-def under_way(method: str, **options: Any) -> Iterator[Pair]:
-    """A pair whose window is open, and stays so for long."""
-    with open_pair() as pair:
-        pair.prepare(method, method, **{**WINDOW, "duration": 30_000 * MS, **options})
-        await_opening(pair)
-        yield pair
+def begin(pair: Pair, method: str, **options: Any) -> None:
+    """Open a window that stays open for long."""
+    pair.prepare(method, method, **{**WINDOW, "duration": 30_000 * MS, **options})
+    await_opening(pair)
 
 
 def await_opening(pair: Pair) -> None:
@@ -168,24 +165,24 @@ def test_a_server_without_a_port_for_connections_says_so(pair: Pair) -> None:
         pair.sender.await_edge(Edge.CLOSE, 5)
 
 
-def test_a_server_that_cannot_accept_is_an_error() -> None:
-    with under_way("connect", mode="cc") as pair:
-        pid, files = pair.receiver.hello.pid, resource.RLIMIT_NOFILE
-        found = resource.prlimit(pid, files)
-        resource.prlimit(pid, files, (0, found[1]))
-        with pytest.raises(EngineError, match="accepting: Too many open files"):
-            pair.receiver.await_edge(Edge.CLOSE, 5)
-        resource.prlimit(pid, files, found)
+def test_a_server_that_cannot_accept_is_an_error(pair: Pair) -> None:
+    begin(pair, "connect", mode="cc")
+    pid, files = pair.receiver.hello.pid, resource.RLIMIT_NOFILE
+    found = resource.prlimit(pid, files)
+    resource.prlimit(pid, files, (0, found[1]))
+    with pytest.raises(EngineError, match="accepting: Too many open files"):
+        pair.receiver.await_edge(Edge.CLOSE, 5)
+    resource.prlimit(pid, files, found)
 
 
-def test_connections_can_be_given_up() -> None:
+def test_connections_can_be_given_up(pair: Pair) -> None:
     """While the other side has stopped, and answers nothing."""
-    with under_way("connect") as pair:
-        os.kill(pair.receiver.hello.pid, signal.SIGSTOP)
-        pair.sender.abort()
-        pair.sender.await_idle()
-        os.kill(pair.receiver.hello.pid, signal.SIGCONT)
-        assert not pair.sender.lost
+    begin(pair, "connect")
+    os.kill(pair.receiver.hello.pid, signal.SIGSTOP)
+    pair.sender.abort()
+    pair.sender.await_idle()
+    os.kill(pair.receiver.hello.pid, signal.SIGCONT)
+    assert not pair.sender.lost
 
 
 def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
@@ -364,13 +361,13 @@ def test_what_cannot_be_asked_or_arrives_otherwise_is_an_error(
     ],
 )
 def test_a_server_that_goes_is_an_error_of_the_run(
-    method: str, options: dict[str, str], how: str
+    pair: Pair, method: str, options: dict[str, str], how: str
 ) -> None:
     why = "connection" if method == "connect" else "requests under way|connection"
-    with under_way(method, **options) as pair:
-        if how == "dies":
-            os.kill(pair.receiver.hello.pid, signal.SIGKILL)
-        else:
-            pair.receiver.abort()
-        with pytest.raises((EngineError, Lost), match=why):
-            pair.sender.await_edge(Edge.CLOSE, 10)
+    begin(pair, method, **options)
+    if how == "dies":
+        os.kill(pair.receiver.hello.pid, signal.SIGKILL)
+    else:
+        pair.receiver.abort()
+    with pytest.raises((EngineError, Lost), match=why):
+        pair.sender.await_edge(Edge.CLOSE, 10)

@@ -17,12 +17,10 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import paramiko
 import pytest
 
 from tests.support import hostile_worker
@@ -35,7 +33,6 @@ pytestmark = [pytest.mark.root, needs_sshd]
 SPARE_KB = 100 * 1024  # of memory, beyond what an honest campaign takes
 SECONDS = 60.0  # a campaign with the shortened deadlines below
 INTERRUPT_SECONDS = 20.0
-MACHINE = platform.machine()
 # The deadlines of netbench, shortened, since a test waits for them.
 CONSTANTS = {
     "engine.worker": {
@@ -134,7 +131,7 @@ def package(place: Bed, name: str) -> tuple[Path, Path]:
     folder.mkdir(exist_ok=True)
     marker = folder / "hostile"
     marker.unlink(missing_ok=True)
-    (folder / f"worker-{MACHINE}").write_bytes(hostile_worker.program(name, marker))
+    (folder / f"worker-{platform.machine()}").write_bytes(hostile_worker.program(name, marker))
     return folder, marker
 
 
@@ -303,54 +300,6 @@ def test_a_hostile_ssh_server_ends_its_campaign(
         threading.Thread(target=serve, args=(listener, data, repeated), daemon=True).start()
         ended = ended_at(place, listener.getsockname()[1], place.known, tmp_path)
     check_end(ended, says, honest_memory)
-
-
-class Flood(paramiko.ServerInterface):  # type: ignore[misc]  # paramiko has no types
-    """An SSH server that takes any key, and sends what no window allows."""
-
-    def __init__(self, client: socket.socket, key: paramiko.PKey) -> None:
-        self.transport = paramiko.Transport(client)
-        self.transport.add_server_key(key)
-        self.transport.start_server(server=self)
-
-    def get_allowed_auths(self, username: str) -> str:
-        return "publickey"
-
-    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return int(paramiko.AUTH_SUCCESSFUL)
-
-    def check_channel_request(self, kind: str, chanid: int) -> int:
-        return int(paramiko.OPEN_SUCCEEDED)
-
-    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
-        threading.Thread(target=self.flood, args=(channel,), daemon=True).start()
-        return True
-
-    @staticmethod
-    def flood(channel: paramiko.Channel) -> None:
-        with suppress(OSError, EOFError, paramiko.SSHException):
-            while not channel.closed:
-                channel.out_window_size = 1 << 30
-                channel.sendall_stderr(b"x" * 32768)
-
-
-def test_a_host_is_held_to_the_window_that_it_was_given(
-    place: Bed, honest_memory: int, tmp_path: Path
-) -> None:
-    key = paramiko.RSAKey.generate(2048)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-
-        def accept() -> None:
-            with suppress(OSError):
-                while True:
-                    Flood(listener.accept()[0], key)
-
-        threading.Thread(target=accept, daemon=True).start()
-        known = tmp_path / "known"
-        known.write_text(f"[127.0.0.1]:{port} {key.get_name()} {key.get_base64()}\n")
-        ended = ended_at(place, port, known, tmp_path)
-    check_end(ended, "", honest_memory)
 
 
 def serve(listener: socket.socket, data: bytes, repeated: bool) -> None:

@@ -34,15 +34,14 @@ SEED = int(os.environ.get("NETBENCH_KILLS_SEED", "11"))
 LEFT_SECONDS = 15.0  # until no setting is left
 STOPPED_SECONDS = 45.0  # until a stopped worker is ended, or a stopped tool is given up (30 s)
 GOES_ON_SECONDS = 90.0  # until the campaign measures again; hosts are waited for a minute
-MTUS = ("1400", "9000")
-CAMPAIGN = f"""\
+CAMPAIGN = """\
 verify: off
-transfer: {{duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}}
-settings: {{tso: off, sysctl.net.ipv4.tcp_sack: 0, sysctl.net.ipv6.conf.all.forwarding: 1}}
-tools: {{mine: {{client: [sh, -c, 'sleep 0.2; echo 1.0 Gb/s'],
-        captures: {{throughput: '(?P<rate>[0-9.]+ Gb/s)'}}}}}}
-sweep: {{mtu: [{", ".join(MTUS)}], sysctl.net.ipv4.ip_forward: [0, 1], tool: [none, mine]}}
-repeat: {{min: 100000, max: 100000}}
+transfer: {duration: 50ms, warmup: 10ms, sample: 0, congestion: cubic}
+settings: {tso: off, sysctl.net.ipv4.tcp_sack: 0, sysctl.net.ipv6.conf.all.forwarding: 1}
+tools: {mine: {client: [sh, -c, 'sleep 0.2; echo 1.0 Gb/s'],
+        captures: {throughput: '(?P<rate>[0-9.]+ Gb/s)'}}}
+sweep: {mtu: [1400, 9000], sysctl.net.ipv4.ip_forward: [0, 1], tool: [none, mine]}
+repeat: {min: 100000, max: 100000}
 meters: [rusage, procstat, softirq]
 """
 OF_SSHD = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)

@@ -37,7 +37,6 @@ from tests.support.running import (
 pytestmark = pytest.mark.root
 
 SYSCTL = Path("/proc/sys/net/ipv4/tcp_sack")
-UNDO_SECONDS = 30.0
 SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others use
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
@@ -103,7 +102,7 @@ def test_undo_waits_for_no_flow(
             os.kill(campaign.process.pid, signal.SIGSTOP)  # it would apply the settings anew
         for pid in [campaign.process.pid] if who == "controller" else workers:
             os.kill(pid, number)
-        wait_for(lambda: not held(), seconds=UNDO_SECONDS)
+        wait_for(lambda: not held(), seconds=30)
         wait_for(lambda: not listens(), seconds=SOON_SECONDS)
         wait_for(lambda: not any(map(is_running, workers)), seconds=SOON_SECONDS)
     finally:

@@ -271,6 +271,15 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
 
 
+def test_of_two_campaigns_the_newer_one_is_put_back_first(dead: Dead) -> None:
+    """It may have found what the older one had changed."""
+    older = shutil.copytree(dead.state.path, dead.state.path.with_name("older"))
+    os.utime(older, (0, 0))
+    for all_of_them in ((), ("--all",)):
+        told = call("restore", *all_of_them).stdout
+        assert 0 <= told.index(f"{dead.state.path.name} t ") < told.index("older t ")
+
+
 def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(
     dead: Dead, tmp_path: Path
 ) -> None:

@@ -454,7 +454,6 @@ def test_an_interrupt_ends_both_lanes(guests: Booted) -> None:
 # GRUB: a guest that its own boots: a disk with a boot loader, the lab's kernels as installed ones,
 # and Debian's menu
 
-_NEEDS = (*qemu.NEEDS, "mke2fs")
 _SECTOR = 512
 _PARTITION_AT = 2048  # sectors; what is before it holds GRUB's core
 _MODULES = ("biosdisk", "part_msdos", "ext2", "normal")
@@ -492,7 +491,7 @@ def move_in(lab: Lab, name: str) -> None:
 
     Errors: LabRefused when a package cannot be had, LabError.
     """
-    tools = programs.find(_NEEDS)
+    tools = programs.find((*qemu.NEEDS, "mke2fs"))
     packages = {package: debian.unpacked(package, tools) for package in (*_PROGRAMS, "grub-pc-bin")}
     host = lab.hosts[name]
     lab_guests.stop(lab, host)

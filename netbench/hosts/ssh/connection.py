@@ -9,12 +9,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import fabric
 import paramiko
-from paramiko.common import DEFAULT_WINDOW_SIZE
 
 from netbench.base.errors import HostError, HostKeyError
 from netbench.hosts.ssh.authentication import Authentication, Rejected
@@ -71,21 +69,12 @@ class Connection(NamedTuple):
         with _deadline(seconds, self.close):
             session = self.client.transport.open_session(timeout=seconds)
             session.settimeout(poll)
-            for buffer in (session.in_buffer, session.in_stderr_buffer):
-                buffer.feed = partial(_feed, buffer, buffer.feed)
             session.exec_command(command)
             return session
 
     def close(self) -> None:
         self.wire.close()
         self.client.close()
-
-
-def _feed(buffer: Any, feed: Callable[[bytes], None], data: bytes) -> None:
-    """Keep what a host has sent: paramiko does not hold it to the window that it was given."""
-    if len(buffer) > 2 * DEFAULT_WINDOW_SIZE:
-        raise paramiko.SSHException("the host sends more than the window that it was given")
-    feed(data)
 
 
 class _StrictPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]  # paramiko has no types

@@ -24,7 +24,6 @@ from tests.support.synthetic import Record, Synth, failed, scaled
 
 TWO = ("snd>rcv",)
 KERNELS = {"kernel": ("6.1", "6.12"), "send": ("readwrite", "sendfile")}
-RNG = np.random.default_rng
 
 
 # --- where the variance comes from ---
@@ -32,7 +31,7 @@ RNG = np.random.default_rng
 
 def test_unequal_boots_are_no_bias() -> None:
     """Mean over draws of B - W over n: its expectation is between^2, however many runs a boot has."""
-    rng, counts = RNG(8), np.array([2, 3, 9, 4, 2])
+    rng, counts = np.random.default_rng(8), np.array([2, 3, 9, 4, 2])
     at = np.repeat(np.arange(5), counts)
     found = []
     for _ in range(3000):
