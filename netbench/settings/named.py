@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from netbench.model import Command, SettingLevel
 from netbench.settings.setting import Operation, Setting, SettingContext
 
 SIDES = ("sender.", "receiver.")
+_PLACE = re.compile(r"(?<!\$)\{(level|interface)\}")
 _KEYS = ("tcp_fastopen_key", "stable_secret")  # sysctls
 
 
@@ -97,8 +99,9 @@ class CommandSetting(Setting):
 
 
 def _filled(argv: tuple[str, ...], level: str, place: SettingContext) -> tuple[str, ...]:
-    def fill(word: str) -> str:
-        word = word.replace("{level}", level)
-        return word.replace("{interface}", place.interface) if "{interface}" in word else word
+    """What `{level}` and `{interface}` stand for; `${level}` is a shell's own."""
 
-    return tuple(map(fill, argv))
+    def fill(found: re.Match[str]) -> str:
+        return level if found[1] == "level" else place.interface
+
+    return tuple(_PLACE.sub(fill, word) for word in argv)

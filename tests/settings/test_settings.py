@@ -697,7 +697,7 @@ def test_what_is_below_an_undo_that_failed_stays_as_it_was_left(
     file = files.moved if z == "is moved by what is below" else tmp_path / "z"
     if file != files.moved:
         file.write_text("a\n")
-    write = ("sh", "-c", f"[ ! -e {down} ] && echo $0 > {file}", "{level}")
+    write = ("sh", "-c", f"level=$0; [ ! -e {down} ] && echo ${{level}} > {file}", "{level}")
     commands = {**files.commands, "z": Command(write, ("cat", str(file)), write)}
     held = holder(SettingContext("here", worker, ADDRESS), worker, journal, commands)
     sysctl = "sysctl.net.ipv4.tcp_fin_timeout"
