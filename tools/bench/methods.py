@@ -16,11 +16,13 @@ from typing import Any
 from netbench.engine.binding import Edge
 from netbench.run.job import Options
 from netbench.stats.intervals import Interval, mean_interval
-from tests.support.engine_pair import Pair, open_pair
+from tests.support.engine_pair import open_pair
 from tools.bench import hand_loops
 from tools.bench.table import Part, Row
 
 PAIRS = int(os.environ.get("NETBENCH_BENCH_PAIRS", "60"))
+MOST, WIDE = 3 * PAIRS, 0.03
+"""More pairs, until the interval of the rate is that narrow."""
 WARMUP_MS, WINDOW_MS = 30, 150
 FILE_BYTES, ENDLESS = 4 << 20, 1 << 60
 METHODS = (
@@ -38,14 +40,14 @@ CANNOT = {("mmap", 1 << 10), ("splice", 1 << 20)}
 RATE, LOW, CPU, CPU_APART = 0.98, 0.96, 1.02, 1.05
 LOWS = {"request": 0.98, "requests": 0.95, "connect": 0.98}
 HOW = (
-    f"{PAIRS} pairs a row, in each the engine and the loop in random order: static programs of the"
-    " same compiler and flags, senders on CPU 0 and receivers on CPU 1, loopback, cubic,"
+    f"{PAIRS} to {MOST} pairs a row, until the interval of the rate is ±{WIDE:.0%}, in each the"
+    " engine and the loop in random order: static programs of the same compiler and flags, started"
+    " anew, senders on CPU 0 and receivers on CPU 1, loopback, cubic,"
     f" {WARMUP_MS} ms of warm-up and a window of {WINDOW_MS} ms. Files are in a tmpfs. A loop has a"
     " thread a stream; the engine one a CPU for all streams, of uring one a stream. The rate is the"
     " receiver's: the engine's own count, and tcpi_bytes_received of the loop's connections, less"
-    " what they have not read. CPU is that of both"
-    " processes, of user and system, for a byte. Ratios are means of paired logarithms with"
-    " Student's t."
+    " what they have not read. CPU is that of both processes, of user and system, for a byte."
+    " Ratios are means of paired logarithms with Student's t."
 )
 
 
@@ -99,8 +101,8 @@ class Moved:
     cpu: float
 
 
-def by_engine(pair: Pair, asked: Question, folder: Path) -> Moved:
-    """A run of two workers. Errors: NetbenchError."""
+def by_engine(asked: Question, folder: Path) -> Moved:
+    """A run of two fresh workers, as loops are fresh. Errors: NetbenchError."""
     send: Options = {"cpu": asked.cpus[0], "chunk": asked.chunk}
     if asked.send in FROM_FILE:
         send |= {"source": "file", "source_path": str(folder / "source")}
@@ -118,7 +120,8 @@ def by_engine(pair: Pair, asked: Question, folder: Path) -> Moved:
     if method == "request":
         common |= {"wait": "block" if asked.streams == 1 else "epoll"}
     names = (method, method) if asked.asks else (asked.send, asked.receive)
-    ends = pair.run(*names, send, receive, duration=WINDOW_MS * 10**6, **common)
+    with open_pair() as pair:
+        ends = pair.run(*names, send, receive, duration=WINDOW_MS * 10**6, **common)
     _, received = ends
     meter, row = (method, "transactions") if asked.asks else ("flow", "bytes")
     size = received.moved(meter, row) * (asked.chunk if asked.asks else 1)
@@ -156,6 +159,12 @@ def _ratio(logs: Sequence[float]) -> tuple[Interval, str]:
     )
 
 
+def _width(pairs: Sequence[tuple[Moved, Moved]]) -> float:
+    """Half of the interval of the logarithm of the rate."""
+    found = mean_interval([math.log(ours.rate / loop.rate) for ours, loop in pairs], 0.95)
+    return found.high - found.mean
+
+
 def row(asked: Question, pairs: Sequence[tuple[Moved, Moved]]) -> Row:
     """One comparison, of the engine's runs with the loop's beside them."""
     rate, said = _ratio([math.log(ours.rate / loop.rate) for ours, loop in pairs])
@@ -182,15 +191,15 @@ def measure() -> Part:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
         (folder / "source").write_bytes(os.urandom(FILE_BYTES))
-        program, pair = hand_loops.build(folder), stack.enter_context(open_pair())
+        program = hand_loops.build(folder)
 
         def measured(asked: Question, ours: bool) -> Moved:
             (folder / "sink").unlink(missing_ok=True)
-            return by_engine(pair, asked, folder) if ours else by_hand(program, asked, folder)
+            return by_engine(asked, folder) if ours else by_hand(program, asked, folder)
 
         for asked in questions():
-            found = []
-            for _ in range(PAIRS):
+            found: list[tuple[Moved, Moved]] = []
+            while len(found) < PAIRS or (len(found) < MOST and _width(found) > WIDE):
                 order = random.sample((True, False), 2)
                 both = {ours: measured(asked, ours) for ours in order}
                 found.append((both[True], both[False]))
