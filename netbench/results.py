@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from netbench.base.errors import ReportError
+from netbench.base.units import parse_share
 from netbench.read.cells import tidy
 from netbench.read.control import controls, holds
 from netbench.report.build import Report, of_source
@@ -138,10 +139,10 @@ class Results:
         factor: str,
         baseline: str | int | None = None,
         metric: str = "throughput",
-        margin: float | None = None,
+        margin: str | float | None = None,
     ) -> pd.DataFrame:
         """Each level of a factor against a baseline (its first level by default), all other factors
-        equal: one row a context and pair.
+        equal: one row a context and pair. `margin`: `5%` or 0.05.
 
         Columns: pair, the other factors, level, baseline, ratio low high (of the ratio), p, n,
         verdict, sentence. Errors: ReportError.
@@ -156,9 +157,13 @@ class Results:
         base = levels[0] if baseline is None else str(baseline)
         if base not in levels:
             raise ReportError(f"{factor} has no level {base!r}; its levels: {', '.join(levels)}")
-        if not (margin is None or 0 <= margin < 1):
+        try:
+            within = parse_share(margin) if isinstance(margin, str) else margin
+        except ValueError as error:
+            raise ReportError(f"margin: {error}") from error
+        if not (within is None or 0 <= within < 1):
             raise ReportError(f"expected a margin as a share from 0 on, below 1, got {margin}")
-        family = self.source.compare(factor, base, metric, margin)
+        family = self.source.compare(factor, base, metric, within)
         frame = pd.DataFrame(
             [{"pair": c.pair, **c.context, **{n: getattr(c, n) for n in COMPARED}} for c in family]
         )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from netbench import api
 from netbench.base.errors import HostError, NetbenchError, RequestError
 from netbench.cli.output import say
 from netbench.cli.verb import add_result
+
+BRIEF = 400  # of a line of the list: programs and features may be long
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,7 +22,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     left, failed = api.left_changed(), []
     for identity, (about, *lines) in left.items():
-        say("\n  ".join([f"{identity} {about}", *lines]))
+        brief = [textwrap.shorten(line, BRIEF, placeholder=" ...") for line in lines]
+        say("\n  ".join([f"{identity} {about}", *brief]))
         if options.all:
             try:
                 say("\n".join(api.restore(Path(identity))))

@@ -170,6 +170,10 @@ def test_what_is_set_is_what_tools_see(
     assert state(interface) == before
 
 
+def test_every_setting_says_what_it_is() -> None:
+    assert [name for name, of in known().items() if not getattr(of, "about", "")] == []
+
+
 def test_layers_are_undone_down_to_what_they_have_in_common(
     place: SettingContext, worker: Worker, interface: str
 ) -> None:
