@@ -10,6 +10,7 @@ from netbench import api
 from netbench.base.errors import HostError, NetbenchError, RequestError
 from netbench.cli.output import say
 from netbench.cli.verb import add_result
+from netbench.result import campaign_state
 
 BRIEF = 400  # of a line of the list: programs and features may be long
 
@@ -30,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
             except (NetbenchError, OSError) as error:  # the others can still be put back
                 failed.append(str(error))
     if failed:
-        raise HostError("\n".join(failed))
+        folder = campaign_state.state_folder() / "campaigns" / "ID"
+        end = f"a campaign whose hosts are no more is forgotten by removing {folder}"
+        raise HostError("\n".join([*failed, end]))
     if not left:
         say("nothing is left to put back")
     elif not options.all:

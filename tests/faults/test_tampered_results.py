@@ -291,6 +291,7 @@ def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(
     done = call("restore", "--all")
     assert (done.returncode, dead.happened("mended")) == (1, True)
     assert "is a place that others may" in done.stderr
+    assert f"is forgotten by removing {bad.path.parent}/ID\n" in done.stderr
     bad.path.chmod(0o700)
 
 
