@@ -262,7 +262,7 @@ def left_changed() -> Mapping[str, list[str]]:
 
 
 def _left_by(state: CampaignState) -> list[str]:
-    from netbench.live.locked import is_locked
+    from netbench.base.locked import is_locked
     from netbench.result.journal import Journal
     from netbench.run.restore import restore_plan
 

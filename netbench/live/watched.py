@@ -16,12 +16,12 @@ from pathlib import Path
 from netbench import campaign
 from netbench.base.errors import NetbenchError, ReportError
 from netbench.base.json_lines import JsonLines, cannot_read
+from netbench.base.locked import is_locked
 from netbench.base.names import PROGRAM, shell_word
 from netbench.base.opening import read_inside
 from netbench.base.terminal import Painter
 from netbench.campaign.yaml_tree import decode
 from netbench.fleet.parts import as_planned
-from netbench.live.locked import is_locked
 from netbench.live.screen import render
 from netbench.live.standing import Findings, Overview
 from netbench.model import Campaign

@@ -16,12 +16,13 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from netbench.base.errors import PlaceError, StoreError
 from netbench.base.json_lines import cannot_read, read_whole
+from netbench.base.locked import is_locked
 from netbench.base.opening import force_names, make_folder, read_inside, write_new
 from netbench.base.ownership import refuse_foreign
 from netbench.result.files import CAMPAIGN_FILES
@@ -30,6 +31,8 @@ from netbench.result.journal import Journal
 ID, RESULT = "id", "result"
 _ID = re.compile(rb"[0-9a-f]{32}\n")
 _KEPT_SECONDS = 30 * 86400.0
+_DONE = b'"why":"done"}\n'
+"""The end of a journal whose campaign has put everything back."""
 
 
 def state_folder() -> Path:
@@ -140,6 +143,18 @@ def folders(before: float = math.inf) -> list[Path]:
         return []
     found = (folder for folder, when in begun.items() if when < before)
     return [folder for folder in sorted(found, key=begun.__getitem__) if _is_whole(folder)]
+
+
+def unfinished() -> Iterator[Path]:
+    """Journals of campaigns of this account that nobody is at, and that have left hosts changed for
+    all that is known.
+    """
+    for folder in folders():
+        journal = folder / "journal.jsonl"
+        with suppress(StoreError, OSError), journal.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
+            if file.read() != _DONE and not is_locked(journal) and Journal(journal).left():
+                yield journal
 
 
 def _is_whole(folder: Path) -> bool:

@@ -255,13 +255,15 @@ def test_a_result_that_was_moved_is_one_still(dead: Dead) -> None:
 
 @pytest.mark.parametrize("how", ["--all", "gone", "R"])
 def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
-    dead: Dead, how: str
+    dead: Dead, tmp_path: Path, how: str
 ) -> None:
     identity = dead.state.path.name
     listed = call("restore")
     assert (listed.returncode, listed.stderr, dead.happened("mended")) == (0, "", False)
     assert listed.stdout.startswith(f"{identity} t {dead.folder}\n  here: works on this machine")
     assert f"echo undone >> {dead.place / 'mended'}" in listed.stdout
+    warned = "earlier campaign of this account may have left hosts changed"
+    assert warned in call("check", dead.state.path / "campaign.yaml").stdout
     if how == "gone":
         shutil.rmtree(dead.folder)
     words = {"--all": "--all", "R": str(dead.folder)}
@@ -269,6 +271,8 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (done.returncode, done.stderr, dead.happened("mended")) == (0, "", True)
     again = call("restore")
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
+    (tmp_path / "c.yaml").write_text(CAMPAIGN)
+    assert warned not in call("check", tmp_path / "c.yaml").stdout
 
 
 def test_of_two_campaigns_the_newer_one_is_put_back_first(dead: Dead) -> None:
