@@ -172,5 +172,6 @@ def _prune() -> None:
     for folder in folders(old):
         with suppress(StoreError, OSError):
             state = CampaignState(folder)
-            if state.journal.stat().st_mtime < old and not Journal(state.journal).left():
+            used = state.journal.stat().st_mtime >= old or is_locked(state.journal)
+            if not used and not Journal(state.journal).left():
                 state.forget()

@@ -345,11 +345,16 @@ def test_states_that_nobody_used_for_long_are_forgotten(dead: Dead, tmp_path: Pa
         os.utime(state.journal, (0, 0))
         os.utime(state.path, (0, 0))
     shutil.rmtree(dead.folder)
+    running = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path)
+    running.lock(tmp_path)
+    os.utime(running.journal, (0, 0))
+    os.utime(running.path, (0, 0))
     kept = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
     left = {folder.name for folder in campaign_state.folders()}
+    running.close()
     assert old.path.name not in left
     assert kept.path.name in left
-    assert len(left) == 2, "and what is left changed is not"
+    assert len(left) == 3, "and what is left changed, or in use, is not"
 
 
 HELD = CAMPAIGN.replace("settings: {tcp_metrics: keep}", "settings: {sysctl.net.ipv4.tcp_sack: 0}")
