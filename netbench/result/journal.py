@@ -360,6 +360,11 @@ class Journal:
         changes = {each.number: each for each in mine if isinstance(each, Change)}
         return [each for each in reversed(changes.values()) if each.number not in undone]
 
+    def changed_boots(self) -> set[str]:
+        """Boots in which hosts have changes that are not undone."""
+        hosts = {each.host for each in self.all(Change)}
+        return {change.boot_id for host in hosts for change in self.outstanding(host)}
+
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""
         found: dict[str, OriginalKernel] = {}

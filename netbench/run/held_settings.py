@@ -390,12 +390,13 @@ class HeldSettings:
                 self._look(host)
             except (EngineError, Lost, TimeoutError) as error:  # all that was to be put back is
                 self._say(f"{error}; so what {host} is left with was not compared")
-        for host in self._restore_order(failed):
-            raise failed[host]
-        for host, held in () if self._journal.left() else self._hosts.items():
-            if self._identity and self._pool.has_helper(host):
+        changed = self._journal.changed_boots()
+        for host, held in self._hosts.items() if self._identity else ():
+            if held.named.boot_id not in changed and self._pool.has_helper(host):
                 with suppress(EngineError, Lost, TimeoutError):  # it goes with the next boot
                     held.worker.operate("undone", (self._identity, "0"), "end")
+        for host in self._restore_order(failed):
+            raise failed[host]
 
     def _look(self, host: str) -> None:
         """Compare a host with how it was found, and say what no setting accounts for, once. Errors:

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,10 @@ from netbench.result.campaign_state import CampaignState, state_folder
 from netbench.result.journal import Change, Ended, Entry, MadeSink, Restored, entry_json
 from netbench.result.store import Store
 from netbench.run import conductor
+from netbench.run.held_settings import BEGUN
 from netbench.run.host_facts import own_boot_id
+from netbench.settings.put_back import undone_by
+from tests.support.engine_pair import helper
 from tests.support.local import call
 from tests.support.unfinished import unfinished
 
@@ -273,6 +276,23 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     assert (again.returncode, again.stdout, again.stderr) == (0, LEFT, "")
     (tmp_path / "c.yaml").write_text(CAMPAIGN)
     assert warned not in call("check", tmp_path / "c.yaml").stdout
+
+
+def test_what_a_host_has_undone_is_forgotten_there_though_another_cannot_be_reached(
+    dead: Dead,
+) -> None:
+    """An account has few such logs."""
+    file, identity = dead.state.path / "campaign.yaml", dead.state.path.name
+    hosts = "{here: {address: 127.0.0.1}, far: {ssh: 'root@127.0.0.1:1', address: 127.0.0.2}}"
+    file.write_text(file.read_text().replace("{here: local}", hosts))
+    far = replace(dead.change(3, "mended"), host="far", boot_id="another")
+    with dead.state.journal.open("ab") as journal:
+        journal.write(to_line(entry_json(far)))
+    with helper() as worker:
+        worker.operate("undone", (identity, "0"), "begin")
+        done = call("restore", identity)
+        assert (done.returncode, "far (" in done.stderr) == (1, True), done.stderr
+        assert undone_by(worker, identity, [BEGUN]) == set()
 
 
 def test_of_two_campaigns_the_newer_one_is_put_back_first(dead: Dead) -> None:
