@@ -71,10 +71,10 @@ static size_t read_from(int fd, uint32_t scope, int32_t entries[BATCH])
 	return got > 0 ? (size_t)got / sizeof(*entries) : 0;
 }
 
-/* Whether another process has that byte. */
+/* Whether another process has that byte; 0: any of these. */
 static int is_locked(int fd, int32_t pid)
 {
-	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + pid, .l_len = 1 };
+	struct flock life = { .l_type = F_WRLCK, .l_start = LIVES + pid, .l_len = pid != 0 };
 
 	return !fcntl(fd, F_OFD_GETLK, &life) && life.l_type != F_UNLCK;
 }
@@ -114,8 +114,7 @@ int nb_await_turn(uint32_t scope, int *tries)
 
 	while (log_file >= 0 && *tries > 0 && (now = held_from(log_file, scope + 1, &stay, NULL))) {
 		looks = now == before ? looks + 1 : 0;
-		if (stay && looks)
-			--*tries;
+		*tries -= stay && looks;
 		if (looks > TURNS)
 			*tries = 0;
 		before = now;
@@ -171,7 +170,19 @@ static int get_undone(const struct nb_target *target, FILE *text, struct nb_erro
 	return status;
 }
 
-/* Whether an account has as many logs here as it may; its name is "undone-UID-CAMPAIGN". */
+/* Whether a log was begun, no more, and who did it is gone. */
+static int is_stale(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int32_t entries[BATCH];
+	int stale = fd >= 0 && read_from(fd, 0, entries) <= 1 && !is_locked(fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return stale;
+}
+
+/* Whether an account has its share of logs, "undone-UID-CAMPAIGN"; stale ones are removed. */
 static int is_full(int folder, const char *name)
 {
 	size_t own = strlen(name) - 32, logs = 0;
@@ -180,7 +191,8 @@ static int is_full(int folder, const char *name)
 	const struct dirent *entry;
 
 	while (listed && (entry = readdir(listed)))
-		logs += !strncmp(entry->d_name, name, own);
+		logs += !strncmp(entry->d_name, name, own) &&
+			(!is_stale(folder, entry->d_name) || unlinkat(folder, entry->d_name, 0));
 	if (listed)
 		closedir(listed);
 	return logs >= LOGS;
