@@ -182,7 +182,14 @@ def _is_built(campaign: Campaign) -> bool:
 
 
 def _pinned(campaign: Campaign) -> Campaign:
-    """With commits in place of revisions. Errors: RequestError."""
+    """With commits in place of revisions, and an SSH configuration that is the same from any
+    folder: `restore` may be called in another. Errors: RequestError.
+    """
+    from netbench.campaign import changed
+
+    file = Path(next(iter(campaign.hosts.values())).ssh_config or "/").expanduser()
+    if not file.is_absolute():
+        campaign = changed(campaign, {"ssh_config": json.dumps(str(file.absolute()))})
     if not _is_built(campaign):
         return campaign
     from netbench.kernels.built import pinned

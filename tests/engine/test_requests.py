@@ -38,9 +38,8 @@ def histogram(side: Side, name: str = "latency") -> Histogram:
 
 def run(pair: Pair, through: dict[str, Any] | None = None, **options: Any) -> tuple[Side, Side]:
     """A run of requests, perhaps `through` a proxy that has these properties."""
-    rate = {
-        name: options.pop(name) for name in ("request_rate", "arrivals", "seed") if name in options
-    }
+    own = options.keys() & {"request_rate", "arrivals", "seed"}
+    rate = {name: options.pop(name) for name in own}
     if through is None:
         return pair.run("request", "request", rate, **{**WINDOW, **options})
     prepare = pair.sender.prepare

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.labs import ON_LABS
-from tests.support.local import call, netbench_argv
+from tests.support.local import call, netbench_argv, out
 from tests.support.running import wait_for
 
 pytestmark = [*ON_LABS, pytest.mark.usefixtures("whole_kernel")]
@@ -42,14 +41,10 @@ def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
             lambda: process.poll() is None,
         )
         spaces = [each.name for each in Path("/run/netns").glob(f"*run{process.pid}*")]
-        inside = [
-            int(pid)
-            for space in spaces
-            for pid in subprocess.check_output(("ip", "netns", "pids", space)).split()
-        ]
+        inside = {pid for each in spaces for pid in out("ip", "netns", "pids", each).split()}
         os.kill(process.pid, signal.SIGSTOP)  # it would replace them
-        for pid in (*filter(is_helper, inside), process.pid):
-            os.kill(pid, signal.SIGKILL)
+        for pid in (*inside.intersection(out("pgrep", "-f", " helper$").split()), process.pid):
+            os.kill(int(pid), signal.SIGKILL)
     assert int(VM.read_text()) == level, "nobody has undone it"
     (result,) = (tmp_path / "r" / "dead").iterdir()
     assert "vm.stat_interval" in call("restore").stdout
@@ -59,9 +54,3 @@ def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
     assert done.returncode == (1 if more else 0)
     assert ("put back by hand" in done.stderr) == bool(more)
     assert call("restore", result).returncode == 0
-
-
-def is_helper(pid: int) -> bool:
-    with suppress(OSError):  # it has ended since
-        return Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"\0helper\0")
-    return False

@@ -46,7 +46,6 @@ pairs: [{", ".join(f"{{sender: {pair[0]}, receiver: {pair[2]}}}" for pair in PAI
 transfer: {{duration: 200ms, warmup: 10ms, sample: 0, congestion: cubic}}
 """
 KERNEL = f"overlap: kernel\nsettings: {{tso: off, mtu: 1400}}\n{PAIRED}"
-OFTEN = "repeat: {min: 100, max: 100}\n"
 
 LINES = 40  # at which Ctrl-C is pressed
 
@@ -130,7 +129,7 @@ def test_an_interrupt_ends_all_runs_in_flight_and_puts_back_what_they_hold(
     begin: Begin, four: Lab
 ) -> None:
     before = state(four)
-    campaign = begin(four, KERNEL + OFTEN)
+    campaign = begin(four, KERNEL + "repeat: {min: 100, max: 100}\n")
     campaign.await_records(2)
     in_flight(campaign, four)
     assert state(four) != before

@@ -500,8 +500,6 @@ GUEST = FLAGS.format("hypervisor lahf_lm")
 MAX = f"model name\t: QEMU TCG CPU version 2.5+\n{GUEST}"
 NAMED = f"model name\t: Intel Xeon Processor (Skylake)\n{GUEST}"
 BARE = "model name\t: Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz\n" + FLAGS.format("lahf_lm")
-ARM_MAX = "CPU implementer\t: 0x00\nCPU part\t: 0x051\n"
-ARM = "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
 TCG_CLOCKS, KVM_CLOCKS = "tsc hpet acpi_pm \n", "tsc kvm-clock \n"
 
 
@@ -524,8 +522,8 @@ def emulated_by(cpu: str | None, virt: str | None, clocks: str | None) -> tuple[
         (NAMED, None, KVM_CLOCKS, "no"),
         (NAMED, None, TCG_CLOCKS, None),  # nothing tells
         (BARE, None, TCG_CLOCKS, "no"),
-        (ARM_MAX, None, "arch_sys_counter \n", "QEMU TCG"),
-        (ARM, "none\n", "arch_sys_counter \n", "no"),
+        ("CPU implementer\t: 0x00\nCPU part\t: 0x051\n", None, "arch_sys_counter \n", "QEMU TCG"),
+        ("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n", "none\n", "arch_sys_counter \n", "no"),
         (None, "bochs\n", None, "Bochs"),
     ],
 )

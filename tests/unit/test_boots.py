@@ -240,8 +240,6 @@ def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
 
 # GRUB's menu, as update-grub of Debian 12 writes it
 
-MENU = Path(__file__).with_name("grub_menu.txt").read_text()
-
 
 @pytest.mark.parametrize(
     ("release", "entry"),
@@ -256,7 +254,7 @@ MENU = Path(__file__).with_name("grub_menu.txt").read_text()
     ],
 )
 def test_the_entry_that_boots_a_release(release: str, entry: str) -> None:
-    assert entry_of(MENU, release) == entry
+    assert entry_of(Path(__file__).with_name("grub_menu.txt").read_text(), release) == entry
 
 
 # The user's own command

@@ -270,7 +270,6 @@ def test_output_that_is_no_result_fails_the_run(tool: str, text: str) -> None:
 HEAD = "netbench: 1\nname: t\n"
 RATE = "captures: {throughput: '(?P<rate>.*)'}"
 MINE_KEYS = f"tools: {{mine: {{client: [a, '{{address}}'], server: 'b {{port}}', {RATE}}}}}\n"
-MORE = RATE.replace("}", ", p99: '(?P<value>.)'}")
 
 
 def test_a_tool_is_a_level_by_its_name_wherever_tool_can_stand() -> None:
@@ -318,7 +317,8 @@ def test_a_command_line_with_the_name_of_another_tool_is_refused(clash: str) -> 
 
 
 def test_its_metrics_can_be_those_that_close_cells() -> None:
-    text = HEAD + MINE_KEYS.replace(RATE, MORE) + "repeat: {metrics: [throughput, p99]}\n"
+    tools = MINE_KEYS.replace(RATE, RATE.replace("}", ", p99: '(?P<value>.)'}"))
+    text = HEAD + tools + "repeat: {metrics: [throughput, p99]}\n"
     assert parse(text, "t.yaml").repeat.metrics == ("throughput", "p99")
 
 
