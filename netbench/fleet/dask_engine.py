@@ -171,7 +171,7 @@ def _on_dask(scheduler: str, insecure: bool) -> Iterator[Places]:
             with socket.create_connection(get_address_host_port(scheduler), 10) as connection:
                 connection.recv(1)
         client: Any = distributed.Client(scheduler, timeout="10s")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
+    except (OSError, ValueError, MemoryError, TypeError, RuntimeError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {scheduler}: {error}; see that one runs there (`dask"
             " scheduler`), and, for tls://, that each file that Dask's configuration names is there"

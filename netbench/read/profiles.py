@@ -40,7 +40,9 @@ from netbench.stats import special
 from netbench.stats.intervals import Interval, t_quantile, welch_error
 
 GIB = 1 << 30
-TRANSFERS = ("sender", "receiver", "swapper")
+TRANSFERS = ("sender", "receiver")
+IDLE_LOOP = ("cpu_startup_entry", "do_idle")
+"""Around what interrupts do on an idle CPU, as process 0: so are those of other PID namespaces."""
 SOFTIRQ = ("handle_softirqs", "__do_softirq", "net_rx_action", "net_tx_action", "do_softirq")
 IDLE, OTHER, UNMAPPED = "idle", "other", "unmapped"
 MASKED = "irqs off"
@@ -217,7 +219,8 @@ def _is_of_transfer(stack: Sequence[str], program: str) -> bool:
     if stack[0] in TRANSFERS or stack[0] == program:
         return True
     is_thread = len(stack) > 1 and stack[1].startswith("ret_from_fork")
-    return is_thread or any(frame.removesuffix(KERNEL_MARK) in SOFTIRQ for frame in stack[1:])
+    kernels = (*SOFTIRQ, *IDLE_LOOP)
+    return is_thread or any(frame.removesuffix(KERNEL_MARK) in kernels for frame in stack[1:])
 
 
 class Change(NamedTuple):

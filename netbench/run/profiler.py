@@ -164,8 +164,10 @@ def fold(text: str, labels: Mapping[int, str]) -> tuple[dict[str, str], dict[tup
         if kind == "f":
             frames.append(_plain(rest) + KERNEL_MARK)
         elif kind == "p":
-            pid, _, name = rest.partition(" ")
-            processes.append(labels.get(int(pid), _plain(name)))
+            pid, _, word = rest.partition(" ")
+            name = _plain(word)
+            another = "?" * (name in labels.values())  # of that name
+            processes.append(labels.get(int(pid), name + another))
         elif kind == "s":
             samples, events, process, *places = numbers = [int(word) for word in rest.split()]
             stack = processes[process], *([frames[place] for place in places] or [USER])

@@ -139,8 +139,17 @@ def _put_settings_back(
     """Those of all hosts of a kernel together: they have one stack."""
     journal, there = store.journal, dict[str, There]()
     changes: list[Change] = []
+    lost: dict[str, NetbenchError] = {}
+
+    def reach(host: str) -> None:
+        try:
+            pool.helper(host)
+        except NetbenchError as error:
+            lost[host] = error
 
     def take(host: str) -> None:
+        if host in lost:
+            raise lost[host]
         locks.lock(host)
         worker = pool.helper(host)
         boot_id, is_local = worker.hello.boot_id, campaign.hosts[host].ssh is None
@@ -156,6 +165,7 @@ def _put_settings_back(
         lines.extend(put_back(mates, mine, journal.write, store.identity))
 
     left = [host for host in campaign.hosts if journal.outstanding(host)]
+    pool.each(reach, left)
     _attempt((partial(take, host) for host in left), failed)
     kernels = dict.fromkeys(each.boot_id for each in there.values())
     _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)

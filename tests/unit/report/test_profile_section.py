@@ -39,7 +39,8 @@ def stacks_of(functions: Mapping[str, int]) -> dict[tuple[str, ...], int]:
     own = {("sender", "[worker-x86_64]", f"{name}_[k]"): ticks for name, ticks in functions.items()}
     return own | {
         ("swapper", "do_idle_[k]", "default_idle_[k]"): 5000,
-        ("python", "[libc.so.6]"): 700,
+        ("python", "[libc.so.6]"): 600,
+        ("swapper", "entry_SYSCALL_64_after_hwframe_[k]", "ksys_read_[k]"): 100,
     }
 
 
