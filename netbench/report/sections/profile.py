@@ -47,7 +47,10 @@ def _how(cells: Sequence[CellProfile]) -> str:
         " This machine counts no cycles, so a tick of each CPU's clock is the sample: code that"
         " runs with interrupts off is charged to where they are switched on again."
     )
-    hidden = " Functions of the kernel are hidden (kernel.kptr_restrict)."
+    hidden = (
+        " Functions of the kernel are hidden (kernel.kptr_restrict, or CAP_SYSLOG lacks): idle time"
+        " and softirq work count as of other programs."
+    )
     return (
         f"{count(len(runs), 'profile')} at {frequencies} Hz of each CPU, outside of the measured"
         f" runs: {count(samples, 'sample')}, {lost} lost."
