@@ -38,9 +38,9 @@ struct nb_meter {
 	int (*probe)(char *why, size_t room); /* 0, or -1 with the reason; optional */
 	/* Why a single counter cannot be read, where the others can; optional. */
 	void (*explain)(size_t counter, char *why, size_t room);
-	/* What only root may open, with NB_BY_HELPER: files_count() descriptors, -1 where there is
-	 * none. 0, or -1 with the reason. A helper does it for a mover. Optional. */
-	size_t (*files_count)(size_t cpus);
+	/* What only root may open, with NB_BY_HELPER: so many descriptors for each CPU, -1 where
+	 * there is none. 0, or -1 with the reason. A helper does it for a mover. Optional. */
+	size_t files_each;
 	int (*open_files)(int *files, size_t cpus, char *why, size_t room);
 	size_t state_size; /* of reading->state, all zeros before open(), freed behind close() */
 	int (*open)(struct nb_reading *reading, struct nb_error *error);

@@ -44,7 +44,7 @@ int nb_meter_files_open(struct nb_reading *reading, struct nb_error *error)
 {
 	const struct nb_meter *meter = reading->meter;
 	const struct passed *place = passed_for(meter);
-	size_t count = meter->files_count(reading->cpus);
+	size_t count = reading->cpus * meter->files_each;
 	char why[200] = "";
 
 	if (place->count == count) {
@@ -66,7 +66,7 @@ int nb_meter_files_open(struct nb_reading *reading, struct nb_error *error)
 void nb_meter_files_close(struct nb_reading *reading)
 {
 	if (reading->own_files)
-		close_all(reading->own_files, reading->meter->files_count(reading->cpus));
+		close_all(reading->own_files, reading->cpus * reading->meter->files_each);
 	reading->files = reading->own_files = NULL;
 }
 

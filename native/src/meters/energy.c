@@ -50,12 +50,6 @@ static int kind_of(size_t zone)
 							    : OTHER;
 }
 
-static size_t count_files(size_t cpus)
-{
-	(void)cpus;
-	return ZONES;
-}
-
 static int open_energy_files(int *files, size_t cpus, char *why, size_t room)
 {
 	int counted = 0;
@@ -157,7 +151,7 @@ const struct nb_meter nb_meter_energy = {
 	.flags = NB_HOST_WIDE | NB_BY_HELPER | NB_WITHOUT_SOAK | NB_SAMPLED,
 	NB_TABLE(counters),
 	.probe = probe_energy,
-	.files_count = count_files,
+	.files_each = ZONES, /* the first CPU's are used */
 	.open_files = open_energy_files,
 	.state_size = sizeof(struct state),
 	.open = open_energy,

@@ -135,11 +135,6 @@ static int open_everywhere(int *files, size_t group, size_t cpus)
 	return opened ? 0 : -1;
 }
 
-static size_t count_files(size_t cpus)
-{
-	return cpus * EVENTS;
-}
-
 static int open_perf(int *files, size_t cpus, char *why, size_t room)
 {
 	int opened = 0;
@@ -232,7 +227,7 @@ const struct nb_meter nb_meter_perf = {
 	NB_TABLE(counters),
 	.probe = probe_perf,
 	.explain = explain,
-	.files_count = count_files,
+	.files_each = EVENTS,
 	.open_files = open_perf,
 	.read = read_perf,
 };

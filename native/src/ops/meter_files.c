@@ -124,7 +124,7 @@ static int send_files(int fd, const int *files, uint32_t total)
 
 static int pass(const struct nb_meter *meter, int fd, struct nb_error *error)
 {
-	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF), count = meter->files_count(cpus);
+	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_CONF), count = cpus * meter->files_each;
 	int *files = malloc(count * sizeof(*files)), status = 0;
 	char why[200] = "";
 
@@ -244,7 +244,7 @@ static int take_file(int fd, int *files, size_t total)
 
 static int take(const struct nb_meter *meter, int fd, struct nb_error *error)
 {
-	size_t total = meter->files_count((size_t)sysconf(_SC_NPROCESSORS_CONF));
+	size_t total = meter->files_each * (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	int *files = malloc(total * sizeof(*files)), more = 1;
 
 	if (!files)
