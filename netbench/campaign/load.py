@@ -70,13 +70,16 @@ def parse(
 
 
 def changed(campaign: Campaign, keys: Mapping[str, str]) -> Campaign:
-    """A campaign with some keys changed, as by --set: its text says so, beside what was changed
-    before. Errors: CampaignError.
+    """A campaign, or a part of one, with some keys changed, as by --set: its text says so, beside
+    what was changed before. Errors: CampaignError.
     """
     first = campaign.text.partition("\n")[0]
     before = first.removeprefix(_CHANGED) if first.startswith(_CHANGED) else ""
     sets = [f"{path}={value}" for path, value in keys.items()]
     made = parse(campaign.text, campaign.name, sets)
+    if campaign.part:
+        hosts = {name: made.hosts[name] for name in campaign.hosts}
+        made = made._replace(part=campaign.part, pairs=campaign.pairs, hosts=hosts)
     note, _, rest = made.text.partition("\n")
     return made._replace(text=f"{_CHANGED}{before}{note.removeprefix(_CHANGED)}\n{rest}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from netbench import api
 from netbench.base.errors import CampaignError
 from netbench.base.units import format_size, format_time
 from netbench.campaign import json_schema, load, parse, transfer_cell
@@ -467,11 +465,3 @@ def test_the_reference_shows_the_defaults_that_hold() -> None:
     assert (keys["repeat.precision"].default, keys["repeat.min"].default) == ("2.5%", "10")
     assert keys["pairs[].sender"].required
     assert keys["hosts.NAME.boot.deadline"].type == "time"
-
-
-def test_its_ssh_configuration_holds_from_any_folder(tmp_path: Path) -> None:
-    hosts = "hosts: {a: {ssh: x, address: 10.9.9.1}, b: {ssh: y, address: 10.9.9.2}}"
-    with contextlib.chdir(tmp_path):
-        begun = api._pinned(parse(f"{H}ssh_config: my/config\n{hosts}\n", "t.yaml"))
-    (file,) = {host.ssh_config for host in parse(begun.text, "t.yaml").hosts.values()}
-    assert file == str(tmp_path / "my/config")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from netbench import campaign
+from netbench import api, campaign
 from netbench.base.errors import RequestError
 from netbench.fleet.parts import parse_part, part_of, split
 from netbench.model import Campaign
@@ -100,6 +102,14 @@ def test_pairs_that_share_hosts_are_in_one_part_and_parts_are_of_like_size() -> 
     assert list(part.hosts) == ["c", "d", "g", "h"]
     assert part.all_pairs == whole.all_pairs == pairs
     assert (part.text, str(part.part)) == (whole.text, "3/3")
+
+
+def test_a_part_holds_from_any_folder(tmp_path: Path) -> None:
+    part = part_of(fleet(more="ssh_config: my/config\n"), 2, 3)
+    with contextlib.chdir(tmp_path):
+        begun = api._pinned(part)
+    assert (begun.part, begun.pairs, [*begun.hosts]) == (part.part, part.pairs, [*part.hosts])
+    assert {host.ssh_config for host in begun.hosts.values()} == {f"{tmp_path}/my/config"}
 
 
 def test_pairs_that_share_a_link_are_in_one_part() -> None:
