@@ -26,6 +26,8 @@ COUNTS = ("rejected_connections", "samples_lost")  # and those that it keeps whe
 SLACK_SECONDS = 30.0  # beyond the times that were asked for: connecting, draining
 # A bytes-bounded run has no known length; heartbeats tell whether the workers live.
 UNBOUNDED_SECONDS = 6 * 3600.0
+# A verification has: what is slower than so many bytes a second does not arrive.
+VERIFY_SECONDS, SLOWEST = 60.0, 125_000
 FSYNC_SECONDS = 600.0  # that a sink may take to reach its disk
 LAST_WORD_SECONDS = 1.0  # after one side has failed, for the other to say why
 DISTRUST = "leave the method out here, and report it to the maintainers of this kernel and driver"
@@ -200,6 +202,8 @@ def exchange(
         sender.go()
         if send.get("bytes"):
             slack = UNBOUNDED_SECONDS
+            if send.get("verify"):
+                slack = VERIFY_SECONDS + number_of(send, "bytes") / SLOWEST
             receiver.mark(sender.await_edge(Edge.WARM, slack))
             receiver.await_edge(Edge.OPEN, slack)
             sender.mark()

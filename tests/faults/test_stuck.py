@@ -41,7 +41,8 @@ SOON_SECONDS = 30.0  # for what ends "within seconds", on a machine that others 
 PORT = 17391
 # of netbench: a cell is given up after its first failure, which is soon
 HASTY = {"run__transfer__SLACK_SECONDS": 1.0, "run__ledger__FAILURES_IN_A_ROW": 1}
-HEAD = "netbench: 1\nname: s\nverify: off\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
+HASTY |= {"run__transfer__VERIFY_SECONDS": 1.0, "run__transfer__SLOWEST": 10**9}
+HEAD = "netbench: 1\nname: s\nrepeat: {min: 1, max: 1}\nsettings: {sysctl.net.ipv4.tcp_sack: 0}\n"
 
 
 @pytest.fixture
@@ -49,8 +50,8 @@ def stuck(tmp_path: Path) -> Iterator[str]:
     """A transfer that soon moves nothing more, and never ends by itself."""
     os.mkfifo(tmp_path / "pipe")
     keeper = os.open(tmp_path / "pipe", os.O_RDWR)  # else the first reader that leaves ends it
-    sink = f"sink: {{file: {tmp_path / 'pipe'}, overwrite: true}}"
-    yield f"transfer: {{{sink}, port: {PORT}, duration: 10m, warmup: 0s, congestion: cubic}}\n"
+    sink = f"sink: {{file: {tmp_path / 'pipe'}, overwrite: true}}, port: {PORT}"
+    yield f"verify: off\ntransfer: {{{sink}, duration: 10m, warmup: 0s, congestion: cubic}}\n"
     os.close(keeper)
 
 
@@ -136,16 +137,17 @@ def test_a_run_that_hangs_ends_with_the_limit_and_with_the_first_interrupt(
         end(campaign, workers)
 
 
+@pytest.mark.parametrize("verify", ["off", "on"])
 def test_a_run_that_hangs_fails_and_the_next_cell_has_its_settings(
-    tmp_path: Path, stuck: str
+    tmp_path: Path, stuck: str, verify: str
 ) -> None:
     """The worker whose flow hangs leaves, and another one applies the settings anew."""
-    text = stuck.replace("duration: 10m", "duration: 200ms") + "sweep: {pin: [none, same]}\n"
-    campaign = begin(tmp_path, text, with_values(**HASTY))
+    text = stuck.replace("10m", "200ms").replace("verify: off", f"verify: {verify}")
+    campaign = begin(tmp_path, text + "sweep: {pin: [none, same]}\n", with_values(**HASTY))
     code, said = campaign.end()
     assert code == 1, said
     assert [record["status"] for record in campaign.records()] == ["failed", "failed"]
-    for record in campaign.records():
+    for record in campaign.records() if verify == "off" else ():
         asked = record["settings"]["sender"]["sysctl.net.ipv4.tcp_sack"]
         assert (asked["asked"], asked["read"]) == ("0", "0")
     assert not held()

@@ -22,7 +22,6 @@ from tests.support.paths import ROOT
 
 HEADER = struct.Struct("=IHH")
 VECTOR = struct.Struct("=IHHIIQ")  # struct nb_vector
-DAYS = 3 * 86400 * 10**9
 REAL = ROOT / "netbench" / "engine" / f"worker-{platform.machine()}"
 ROWS = {
     (row.owner, row.name): row.id
@@ -172,7 +171,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "a window that closes before it opens": (Frame.RESULT, once(sent(Frame.RESULT, WINDOW))),
     "a clock that jumps by days in a window": (
         Frame.RESULT,
-        once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * DAYS)),
+        once(retimed(Frame.RESULT, lambda edge, ns: ns + bool(edge) * 3 * 86400 * 10**9)),
     ),
     "samples that run backwards": (
         Frame.SAMPLES,

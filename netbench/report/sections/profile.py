@@ -48,8 +48,8 @@ def _how(cells: Sequence[CellProfile]) -> str:
         " runs with interrupts off is charged to where they are switched on again."
     )
     hidden = (
-        " Functions of the kernel are hidden (kernel.kptr_restrict, or CAP_SYSLOG lacks): idle time,"
-        " and softirq work elsewhere, count as of other programs."
+        " Functions of the kernel are hidden (kernel.kptr_restrict, or CAP_SYSLOG lacks): idle"
+        " time, and softirq work elsewhere, count as of other programs."
     )
     return (
         f"{count(len(runs), 'profile')} at {frequencies} Hz of each CPU, outside of the measured"
