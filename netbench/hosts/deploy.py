@@ -40,8 +40,8 @@ _PART = re.compile("/(usr(/local(/libexec(/netbench(/worker-[0-9a-f]{64})?)?)?)?
 # is this shell's own: another account's copy is never looked at in place of it, or named for it.
 _INSTALL = (
     f'd={PLACE}; f=$d/new-$$; install -D -o root -g root -m 700 "$1" $f'
-    ' && echo "$2  $f" | sha256sum -c && chmod 755 $f && rm -f $d/worker-*'
-    " && mv $f $d/worker-$2 || { rm -f $f; false; }"
+    ' && echo "$2  $f" | sha256sum -c && chmod 755 $f && mv $f $d/worker-$2'
+    " && for f in $d/worker-*; do [ $f = $d/worker-$2 ] || rm -f $f; done || { rm -f $f; false; }"
 )
 
 # It reads one line: SHA-256 and size of the worker, what it is to be (`mover`, `helper`), and the

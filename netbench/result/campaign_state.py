@@ -137,10 +137,11 @@ def named(identity: str) -> CampaignState | None:
 
 def folders(before: float = math.inf) -> list[Path]:
     """Where the state of each campaign is that this account began before, the oldest first."""
-    try:
-        begun = {each: each.stat().st_mtime for each in (state_folder() / "campaigns").iterdir()}
-    except (OSError, RuntimeError):
-        return []
+    begun = dict[Path, float]()
+    with suppress(OSError, RuntimeError):
+        for each in (state_folder() / "campaigns").iterdir():
+            with suppress(OSError):  # another process forgets it
+                begun[each] = each.lstat().st_mtime
     found = (folder for folder, when in begun.items() if when < before)
     return [folder for folder in sorted(found, key=begun.__getitem__) if _is_whole(folder)]
 

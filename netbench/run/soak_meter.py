@@ -30,6 +30,7 @@ COUNTERS = (  # of a Soaked, behind the time
 FILES = {
     "cgroup": "/proc/self/cgroup",
     "controllers": "/sys/fs/cgroup/cgroup.subtree_control",
+    "weight": "/sys/fs/cgroup/cpu.weight",  # which the root of all cgroups has not
     "smt": "/sys/devices/system/cpu/smt/active",
 }
 Doubt = tuple[str, str]
@@ -133,7 +134,8 @@ def doubts(worker: Worker) -> Iterator[Doubt]:
 
 def of_texts(texts: Mapping[str, str]) -> Iterator[Doubt]:
     """Of what the FILES say; "" for one that is not there."""
-    if group := _weighted_group(texts["cgroup"], texts["controllers"]):
+    group = _weighted_group(texts["cgroup"], texts["controllers"])
+    if group := group or (texts["weight"] and "/ of a namespace of its own, as of a container"):
         yield (
             f"the soakers are in the cgroup {group}, and SCHED_IDLE holds only within a cgroup: a"
             " load in another one is slowed by them, and looks smaller",

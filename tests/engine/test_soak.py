@@ -229,11 +229,7 @@ def test_meter_soak_tells_each_cpu_and_what_idle_is() -> None:
     assert told["idle_from"] in ("window", "none")
 
 
-QUIET = {
-    "cgroup": "0::/",
-    "controllers": "cpu memory",
-    "smt": "0",
-}
+QUIET = {"cgroup": "0::/", "controllers": "cpu memory", "smt": "0", "weight": ""}
 
 
 @pytest.mark.parametrize(
@@ -244,6 +240,7 @@ QUIET = {
         ({"cgroup": "0::/user.slice", "controllers": "memory pids"}, ""),
         ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/b\n0::/c", "controllers": ""}, "cgroup /b,"),
         ({"cgroup": "2:memory:/a\n1:cpu,cpuacct:/\n0::/", "controllers": ""}, ""),
+        ({"weight": "100"}, "cgroup / of a namespace"),
         ({"smt": "1"}, "SMT is on"),
         ({"cgroup": "", "controllers": "", "smt": ""}, ""),
     ],

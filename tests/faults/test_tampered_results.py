@@ -309,6 +309,7 @@ def test_a_state_that_cannot_be_read_keeps_no_other_from_being_put_back(
 ) -> None:
     bad = campaign_state.begin(dict.fromkeys(("campaign.yaml", "plan.json"), b""), tmp_path / "no")
     bad.path.chmod(0o777)
+    (bad.path.parent / "gone").symlink_to("nowhere")
     listed = call("restore").stdout
     assert dead.state.path.name in listed
     assert f"{bad.path.name} cannot be read: " in listed
