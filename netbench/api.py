@@ -107,7 +107,7 @@ def check(campaign: Campaign) -> list[Finding]:
     from netbench.run.worker_pool import WorkerPool
 
     with _made(campaign, Lines().say) as ready, WorkerPool(ready) as pool:
-        return check(ready, pool, look=LOOK_SECONDS, alone=True)
+        return [*check(ready, pool, look=LOOK_SECONDS, alone=True), *_left()]
 
 
 def start(
@@ -121,6 +121,8 @@ def start(
     from netbench.run import conductor
 
     progress = for_terminal(plain)
+    for finding in _left():
+        progress.say(str(finding))
     with _made(_pinned(campaign), progress.say, jobs) as ready:
         return _announced(conductor.start(ready, results, progress))
 
@@ -266,6 +268,20 @@ def left_changed() -> Mapping[str, list[str]]:
         if lines:
             found[folder.name] = lines
     return found
+
+
+def _left() -> Iterator[Finding]:
+    """What a campaign that died may have left, which another would measure."""
+    from netbench.result import campaign_state
+    from netbench.run.finding import Finding
+
+    for state in campaign_state.unfinished():
+        with suppress(NetbenchError):  # else nobody knows what it has left
+            if not _left_by(state):
+                continue
+        what = "an earlier campaign of this account may have left hosts changed, which would be"
+        yield Finding("warning", "", f"{what} measured", "`restore` lists what, and puts it back")
+        return
 
 
 def _left_by(state: CampaignState) -> list[str]:

@@ -146,16 +146,16 @@ def folders(before: float = math.inf) -> list[Path]:
     return [folder for folder in sorted(found, key=begun.__getitem__) if _is_whole(folder)]
 
 
-def unfinished() -> Iterator[Path]:
-    """Journals of campaigns of this account that nobody is at, and that have left hosts changed for
-    all that is known.
+def unfinished() -> Iterator[CampaignState]:
+    """Campaigns of this account that nobody is at, with changes of which nobody knows that they are
+    undone.
     """
     for folder in folders():
         journal = folder / "journal.jsonl"
         with suppress(StoreError, OSError), journal.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - len(_DONE)))
             if file.read() != _DONE and not is_locked(journal) and Journal(journal).left():
-                yield journal
+                yield CampaignState(folder)
 
 
 def _is_whole(folder: Path) -> bool:

@@ -4,7 +4,6 @@ Changes no setting.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from netbench.engine.catalogue import Named
 from netbench.model import Campaign
 from netbench.plan.plan import Plan, Unit
 from netbench.read.metrics import SOAK
-from netbench.result import campaign_state
 from netbench.result.files import HostEntry
 from netbench.result.journal import Journal
 from netbench.run import external_tool
@@ -33,10 +31,6 @@ if TYPE_CHECKING:
     from netbench.kernels.boot.campaign_boots import Boots
 
 ROOT = 0  # the id of its user
-LEFT = (
-    "an earlier campaign of this account may have left hosts changed, which would be measured",
-    "`restore` lists what, and puts it back",
-)
 ORDER = ("error", "warning", "ok")
 
 
@@ -58,7 +52,6 @@ def check(
     boots = boots_of(campaign, pool, Journal(), lambda _: None)
     findings = [
         *(Finding("warning", "", what) for what in campaign.warnings),
-        *(Finding("warning", "", *LEFT) for _ in itertools.islice(campaign_state.unfinished(), 1)),
         *_hosts(campaign, pool, entries),
         *dict.fromkeys(_units(campaign, pool, sinks)),
         *check_root(campaign, pool),

@@ -29,7 +29,8 @@ repeat: {{min: 200, max: 200}}
 
 
 @pytest.mark.parametrize("more", ["", ", sender.lvl: b"], ids=["a sysctl", "and a program"])
-def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
+def test_it_is_put_back_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     before, file = VM.read_text(), tmp_path / "level"
     file.write_text("a\n")
     level = int(before) + 1
@@ -54,3 +55,4 @@ def test_it_is_put_back_or_told(tmp_path: Path, more: str) -> None:
     assert done.returncode == (1 if more else 0)
     assert ("put back by hand" in done.stderr) == bool(more)
     assert call("restore", result).returncode == 0
+    assert "may have left" not in call("check", tmp_path / "d.yaml").stdout
