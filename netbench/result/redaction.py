@@ -212,6 +212,8 @@ def _names(campaign: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield below, DOMAIN
         for each in {user.rpartition("/")[2], str(keys.get("run_as") or "")} - {"", "root"}:
             yield each, f"user{number}"
+    if config := campaign.get("ssh_config"):
+        yield str(config), "ssh_config"
     used = set(_every_word({k: v for k, v in campaign.items() if k not in (*_NAMED, "pairs")}))
     for key, word in _NAMED.items():
         named = campaign.get(key)

@@ -26,7 +26,7 @@ HOSTS = {
 }
 SECRETS = re.compile(
     r"dtn01|store-7|gateway|example-lab|else\.net|alice|bob\b|mover|carol|10\.20\.30|fd12|SECRET"
-    r"|52:54:00"
+    r"|52:54:00|/hid"
 )
 OTHERS = ["lost: ", "", "boot: 6.12: ", "pump: exit status 3: ", "pump: exited with status 1: "]
 FORMS = (("--letter",), ("--ktap",), ("--json",), ("--full",), ())
@@ -64,7 +64,7 @@ def result(tmp_path: Path) -> Path:
         compare={"factor": "send", "baseline": "readwrite"},
     ).write(tmp_path / "bulk" / "20260301T000000Z-abc123")
     text = yaml.safe_dump({"netbench": 1, "name": "synthetic", "hosts": HOSTS})
-    (made / "campaign.yaml").write_text(f"# effective campaign of: --set hosts.dtn01=x\n{text}")
+    (made / "campaign.yaml").write_text(f"# --set ssh_config=/hid\nssh_config: /hid\n{text}")
     (made / "log.txt").write_text("dtn01: alice logged in\n")
     journal = Journal(made / "journal.jsonl")
     journal.write(Restored((1,), "dtn01"))
