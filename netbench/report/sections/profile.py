@@ -49,7 +49,7 @@ def _how(cells: Sequence[CellProfile]) -> str:
     )
     hidden = (
         " Functions of the kernel are hidden (kernel.kptr_restrict, or CAP_SYSLOG lacks): idle"
-        " time, and softirq work elsewhere, count as of other programs."
+        " time, the kernel's threads and softirq work elsewhere count as of other programs."
     )
     return (
         f"{count(len(runs), 'profile')} at {frequencies} Hz of each CPU, outside of the measured"
