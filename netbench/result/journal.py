@@ -362,8 +362,8 @@ class Journal:
 
     def changed_boots(self) -> set[str]:
         """Boots in which hosts have changes that are not undone."""
-        hosts = {each.host for each in self.all(Change)}
-        return {change.boot_id for host in hosts for change in self.outstanding(host)}
+        undone = {(each.host, number) for each in self.all(Restored) for number in each.numbers}
+        return {e.boot_id for e in self.all(Change) if (e.host, e.number) not in undone}
 
     def original_kernels(self) -> dict[str, OriginalKernel]:
         """What hosts ran before they were booted, of those that are not back, by host."""

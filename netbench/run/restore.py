@@ -169,8 +169,9 @@ def _put_settings_back(
     _attempt((partial(take, host) for host in left), failed)
     kernels = dict.fromkeys(each.boot_id for each in there.values())
     _attempt((partial(put_kernel_back, boot_id) for boot_id in kernels), failed)
+    changed = journal.changed_boots()
     for each in there.values():
-        if each.boot_id not in journal.changed_boots():
+        if each.boot_id not in changed:
             each.worker.operate("undone", (store.identity, "0"), "end")
 
 

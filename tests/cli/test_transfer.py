@@ -17,6 +17,7 @@ __all__ = ["bed", "tmp_path"]
 HERE = "nothing is needed: without a host both ends are here"
 NONE = "nothing that is known: `transfer --help` lists keys"
 PLAIN = "nothing is needed: that is what transfer does"
+SIZED = "nothing is needed: -r makes requests"
 REVERSED = "'pairs={sender: r, receiver: here}'"
 OVER = "(over and over, once with bytes= its size)"
 SHORT = "duration=50ms warmup=10ms".split()
@@ -73,10 +74,7 @@ SHORT = "duration=50ms warmup=10ms".split()
             ["request=1 response=1", "depth=1", "send_buffer=1K; nothing for its receive buffer"],
         ),
         ("--cpus_allowed 0-1 --ioengine net", ["the key pin", PLAIN]),
-        (
-            "-H h -t TCP_RR -- -r 1,2k",
-            ["the host: h", "nothing is needed: -r makes requests", "request=1 response=2KB"],
-        ),
+        ("-H h -t TCP_RR -- -r 1,2k", ["the host: h", SIZED, "request=1 response=2KB"]),
         (
             "-t TCP_CRR -l -9",
             ["mode=crr request=1 response=1", "requests=9"],

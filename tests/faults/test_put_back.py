@@ -140,6 +140,14 @@ def test_what_a_command_started_ends_with_its_helper_while_the_command_runs(
         asked.join()
 
 
+def test_what_somebody_else_has_set_since_is_told(helper: Worker) -> None:
+    file, there = Path("/proc/sys/net/ipv4/tcp_fin_timeout"), There(helper, helper.hello.boot_id)
+    change = Change(1, "here", there.boot_id, "fin", "file", (str(file),), "30", file.read_text())
+    file.write_text("31")
+    (told,) = put_back({"here": there}, [change], lambda _: None)
+    assert (told[-36:], file.read_text()) == ("back; it read '31', not what was set", change.before)
+
+
 def test_a_mounts_folder_goes_where_nothing_is_mounted_any_more() -> None:
     """As where a helper is killed between umount(8) and rmdir(2)."""
     change = Change(1, "here", "boot", "nfs", "mount", ("/run/x",), "h:/srv on", "none\n")

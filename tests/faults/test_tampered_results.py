@@ -67,7 +67,7 @@ class Dead:
 
     def change(self, number: int, word: str) -> Change:
         """A change by a command; what its undo does to the file `word` is seen later."""
-        undo = ("sh", "-c", f"echo undone >> {self.place / word}")
+        undo = ("sh", "-c", f"echo undone >> {self.place / word}; : {'x' * 400}")
         look = ("sh", "-c", f"cat {self.place / word} 2>&-; true")
         boot = own_boot_id()
         return Change(
@@ -264,7 +264,7 @@ def test_restore_alone_lists_what_was_left_changed_and_puts_it_back_when_told(
     listed = call("restore")
     assert (listed.returncode, listed.stderr, dead.happened("mended")) == (0, "", False)
     assert listed.stdout.startswith(f"{identity} t {dead.folder}\n  here: works on this machine")
-    assert f"echo undone >> {dead.place / 'mended'}" in listed.stdout
+    assert f"echo undone >> {dead.place / 'mended'}; : ...\n" in listed.stdout, "which is brief"
     warned = "earlier campaign of this account may have left hosts changed"
     assert warned in call("check", dead.state.path / "campaign.yaml").stdout
     if how == "gone":

@@ -456,6 +456,7 @@ def test_an_interrupt_ends_both_lanes(guests: Booted) -> None:
 
 _SECTOR = 512
 _PARTITION_AT = 2048  # sectors; what is before it holds GRUB's core
+_MODULES = ("biosdisk", "part_msdos", "ext2", "normal")
 _PROGRAMS = {
     "grub-common": ("usr/bin/grub-editenv", "usr/sbin/grub-probe"),
     "grub2-common": ("usr/sbin/grub-reboot",),
@@ -548,12 +549,7 @@ def _first_sectors(packages: dict[str, Path], modules: Path, size: int, core: Pa
     libraries = str(packages["grub-common"] / "usr/lib/x86_64-linux-gnu")
     words = f"{maker} -d {modules} -O i386-pc -p (hd0,msdos1)/grub -o {core}".split()
     environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
-    subprocess.run(
-        [*words, *("biosdisk", "part_msdos", "ext2", "normal")],
-        check=True,
-        capture_output=True,
-        env=environment,
-    )
+    subprocess.run([*words, *_MODULES], check=True, capture_output=True, env=environment)
     boot = bytearray((modules / "boot.img").read_bytes()[:_SECTOR])
     boot[446:462] = struct.pack(
         "<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_AT, size

@@ -238,9 +238,7 @@ def test_an_image_on_a_host_says_its_release(tmp_path: Path) -> None:
             release_of(HERE, str(image))
 
 
-# GRUB's menu, as update-grub of Debian 12 writes it
-
-
+# in GRUB's menu, as update-grub of Debian 12 writes it
 @pytest.mark.parametrize(
     ("release", "entry"),
     [

@@ -182,8 +182,8 @@ static int is_stale(int folder, const char *name)
 	return stale;
 }
 
-/* Whether an account has its share of logs, "undone-UID-CAMPAIGN"; stale ones are removed. */
-static int is_full(int folder, const char *name)
+/* How many logs an account has, "undone-UID-CAMPAIGN", once stale ones are removed. */
+static size_t keep_logs(int folder, const char *name)
 {
 	size_t own = strlen(name) - 32, logs = 0;
 	int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -195,7 +195,7 @@ static int is_full(int folder, const char *name)
 			(!is_stale(folder, entry->d_name) || unlinkat(folder, entry->d_name, 0));
 	if (listed)
 		closedir(listed);
-	return logs >= LOGS;
+	return logs;
 }
 
 static int set_undone(const struct nb_target *target, const char *value, struct nb_error *error)
@@ -211,7 +211,8 @@ static int set_undone(const struct nb_target *target, const char *value, struct 
 		return fail_log(error);
 	if (ends)
 		status = unlinkat(folder, name, 0) && errno != ENOENT ? fail_log(error) : 0;
-	else if (nb_client_account() && faccessat(folder, name, F_OK, 0) && is_full(folder, name))
+	else if (nb_client_account() && faccessat(folder, name, F_OK, 0) &&
+		 keep_logs(folder, name) >= LOGS)
 		status = nb_fail(error, NB_ERR_REQUEST, OPERATION,
 				 "end them by `restore`, or let root remove their files in "
 				 "/run/netbench/locks on that host",
