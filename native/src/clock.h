@@ -35,4 +35,12 @@ static inline void nb_sleep(uint64_t ns)
 	nanosleep(&time, NULL);
 }
 
+/* Sleep until then, or 10 ms, so that a stop is seen. */
+static inline void nb_sleep_until(uint64_t then, uint64_t now)
+{
+	struct timespec at = nb_timespec(then < now + 10000000 ? then : now + 10000000);
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
 #endif

@@ -128,7 +128,7 @@ static int send_preamble(struct nb_flow *flow)
 
 		if (sent < 0 && nb_flow_later(flow))
 			nb_flow_poll(flow, POLLOUT);
-		if (sent < 0 && (errno == EAGAIN || nb_flow_again(flow)))
+		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (sent < 0)
 			return (int)nb_flow_fail(flow, "send preamble",
@@ -163,7 +163,7 @@ static int wait_closed(struct nb_flow *flow)
 	do {
 		nb_flow_poll(flow, POLLIN);
 		got = recv(flow->socket, &byte, 1, 0);
-	} while (got > 0 || (got < 0 && (nb_flow_later(flow) || nb_flow_again(flow))));
+	} while (got > 0 || (got < 0 && (nb_flow_later(flow) || errno == EINTR)));
 	return got < 0 ? (int)nb_flow_fail(flow, "finish", "look at the other side's error",
 					   "waiting for the receiver to close")
 		       : 0;

@@ -46,12 +46,9 @@ void nb_run_control_wait(struct nb_run_control *control, enum nb_gate gate);
 void nb_run_control_notify(struct nb_run_control *control);
 void nb_run_control_clear(struct nb_run_control *control);
 
-/* How a call on the connection waits; the words of the option `wait`. */
-enum nb_wait {
-	NB_WAIT_BLOCK,
-	NB_WAIT_SPIN,
-	NB_WAIT_LATER, /* not at all: its thread serves others, and waits for all of them */
-};
+/* How a call on the connection waits: in itself, or not at all, since its thread serves others, and
+ * waits for all of them. */
+enum nb_wait { NB_WAIT_BLOCK, NB_WAIT_LATER };
 
 enum { NB_NOTHING = -1000 }; /* of a step: it could move nothing now */
 
@@ -156,12 +153,6 @@ int nb_flow_pause(struct nb_flow *flow, uint64_t ns, const char *operation);
 /* poll(2) the connection until it is ready for `events`. */
 void nb_flow_poll(const struct nb_flow *flow, short events);
 
-/* After a call that failed: whether to make it again. */
-static inline int nb_flow_again(const struct nb_flow *flow)
-{
-	return errno == EINTR || (errno == EAGAIN && flow->wait == NB_WAIT_SPIN);
-}
-
 /* After a call that failed: whether it is for another step. */
 static inline int nb_flow_later(const struct nb_flow *flow)
 {
@@ -225,7 +216,7 @@ static inline ssize_t nb_flow_write(struct nb_flow *flow, const void *bytes, siz
 		ssize_t written = nb_write(flow->socket, (const char *)bytes + done, length - done);
 
 		nb_count(flow, calls, 1);
-		if (written < 0 && nb_flow_again(flow))
+		if (written < 0 && errno == EINTR)
 			continue;
 		if (written < 0 && nb_flow_later(flow))
 			return nb_flow_leave(flow, (const unsigned char *)bytes + done,

@@ -53,20 +53,15 @@ static void begin_pace(struct nb_flow *flow)
 	flow->pace_bytes = atomic_load_explicit(&flow->bytes, memory_order_relaxed);
 }
 
-/* Hold the offered load: sleep until the bytes that were sent are due, in slices so that a stop is
- * seen. */
+/* Hold the offered load: sleep until the bytes that were sent are due. */
 static void keep_pace(struct nb_flow *flow, int until)
 {
 	uint64_t due = due_time(flow);
 
-	while (atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until) {
-		uint64_t now = nb_now(), wake = due < now + 10000000 ? due : now + 10000000;
-		struct timespec at = nb_timespec(wake);
-
-		if (now >= due)
-			return;
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-	}
+	for (uint64_t now = nb_now();
+	     now < due && atomic_load_explicit(&flow->control->stop, memory_order_relaxed) < until;
+	     now = nb_now())
+		nb_sleep_until(due, now);
 }
 
 /* The window of a bytes-bounded run was opened while nothing moved: its time begins with the first
@@ -171,8 +166,11 @@ static void pump_one(struct nb_flow *flow, int until)
 	int followed = is_paced(flow) || (stop == &flow->control->abort && flow->job->bytes);
 
 	begin_pace(flow);
-	if (!followed || take_steps(flow, stop, until, 1))
-		take_steps(flow, stop, until, 0);
+	do {
+		flow->moved = 1;
+		if (!followed || take_steps(flow, stop, until, 1))
+			take_steps(flow, stop, until, 0);
+	} while (flow->moved == NB_NOTHING && atomic_load(stop) < until); /* it has slept */
 }
 
 /* What a thread of several flows waits with. */
@@ -412,6 +410,6 @@ void nb_pump(struct nb_flow *flows, int until)
 	else
 		pump_one(flows, until);
 	for (uint32_t i = 0; i < flows->thread_group; i++)
-		if (flows[i].moved < 0)
+		if (flows[i].moved < 0 && flows[i].moved != NB_NOTHING)
 			nb_pump_fail(&flows[i]);
 }

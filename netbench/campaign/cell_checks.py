@@ -167,9 +167,7 @@ def _requesting(written: Collection[str], transfer: Transfer) -> Iterator[Compla
             yield (key,), f"{key} means nothing to requests, whose sizes are request and response"
     if transfer.send == "connect" and transfer.streams > STREAMS_MAX:
         yield ("connections", "mode"), f"each has a thread, expected 1 to {STREAMS_MAX} or mode: rr"
-    if isinstance(transfer.rate, PerSecond):
-        yield ("rate", "mode"), "an open loop is of connections that stay, expected mode: rr"
-    elif transfer.rate is not None:
+    if transfer.rate is not None:
         yield ("rate",), "expected a rate of requests such as 10000/s"
     if "request_rate" in transfer.options and transfer.options.get("wait") == "block":
         yield ("rate", "wait"), "an open loop waits for no response, expected wait: epoll or spin"

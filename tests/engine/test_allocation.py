@@ -83,18 +83,11 @@ def test_nothing_is_allocated_in_the_window(
     assert found == []
 
 
-def test_nothing_is_allocated_with_other_options(built: Build, tmp_path: Path) -> None:
-    """Those that make a method take another way: how it waits, and writes to a file."""
-    ways: list[tuple[str, str, Options, Options]] = [
-        ("write", "read", {"wait": "spin"}, {"wait": "spin"}),
-        ("splice", "trunc", {"wait": "spin"}, {"wait": "spin"}),
-    ]
+def test_nothing_is_allocated_on_the_way_to_a_file(built: Build, tmp_path: Path) -> None:
     into: Options = {"sink": "file", "sink_path": str(tmp_path / "sink"), "overwrite": 1}
     methods = local().receive
     keeping = [name for name in data_methods(local(), "receive") if methods[name].has("to_file")]
     with watched(built, tmp_path) as (pair, runs, found):
-        for send, receive, to_sender, to_receiver in ways:
-            runs.append(pair.run(send, receive, to_sender, to_receiver, duration=20 * MS))
         for receive in keeping:
             runs.append(pair.run("write", receive, to_receiver=into, bytes=2**20))
     assert found == []

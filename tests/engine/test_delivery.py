@@ -164,15 +164,10 @@ ODD = [
 ]
 # What the options of methods change: who sends, its options, who receives, its options.
 OPTIONS: list[tuple[str, dict[str, int | str], str, dict[str, int | str]]] = [
-    ("mmap", {"nodelay": 1}, "read", {"wait": "spin"}),
-    ("mmap", {"wait": "spin"}, "mmap", {"wait": "spin"}),
+    ("mmap", {"nodelay": 1}, "read", {"busy_poll": 1000}),
     ("vmsplice", {"queue_depth": 1}, "vmsplice", {"pipe_size": 4096}),
-    ("vmsplice", {"pipe_size": 4096, "queue_depth": 100}, "vmsplice", {"wait": "spin"}),
-    ("vmsplice", {"wait": "spin"}, "splice", {"wait": "spin"}),
+    ("vmsplice", {"pipe_size": 4096, "queue_depth": 100}, "splice", {}),
     ("splice", {"pipe_size": 4096}, "splice", {"pipe_size": 4096}),
-    ("sendfile", {"wait": "spin"}, "read", {"wait": "spin"}),
-    ("readwrite", {"wait": "spin"}, "vmsplice", {"wait": "spin"}),
-    ("write", {"wait": "spin", "nodelay": 1}, "mmap", {"wait": "spin"}),
     ("zerocopy", {"batch": 1}, "zerocopy", {}),
     ("zerocopy", {"batch": 1000, "nodelay": 1}, "read", {}),
     ("uring", {"queue_depth": 1}, "uring", {"queue_depth": 1}),

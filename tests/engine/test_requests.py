@@ -206,15 +206,25 @@ def test_others_at_the_port_of_connections_fail_the_run(pair: Pair) -> None:
         check_counts(transfer, counts[1])
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_what_is_due_is_sent_when_it_is(pair: Pair, threads: int) -> None:
+@pytest.mark.parametrize(("method", "threads"), [("request", 1), ("request", 2), ("connect", 0)])
+def test_what_is_due_is_sent_when_it_is(pair: Pair, method: str, threads: int) -> None:
     """An open loop of fixed arrivals has as many as its rate says, whatever the server does."""
-    rate = {"request_rate": 2000, "streams": 20, "threads": threads, "duration": 500 * MS}
-    client, _ = run(pair, **rate)
+    some = {"streams": 20, "threads": threads, "duration": 500 * MS}
+    client, _ = pair.run(method, method, {"request_rate": 2000}, **{**WINDOW, **some})
     assert histogram(client).count == pytest.approx(1000, abs=1)
     for name in ("service", "lateness"):
         assert histogram(client, name).count == histogram(client).count
     assert histogram(client, "service").sum <= histogram(client).sum
+
+
+def test_connections_that_were_due_are_made_after_the_window(pair: Pair) -> None:
+    """More than there can be: each waits for the one before it, which is no lateness."""
+    rate = {"request_rate": 50_000, "mode": "crr"}
+    client, _ = pair.run("connect", "connect", rate, {"mode": "crr"}, **WINDOW)
+    assert histogram(client).count == pytest.approx(5000, abs=1)
+    waited, late = (histogram(client, name).sum for name in ("latency", "lateness"))
+    assert waited > 5000 * 10 * MS
+    assert late < waited / 5
 
 
 def test_arrivals_at_random_are_those_of_the_seed(pair: Pair) -> None:
@@ -331,13 +341,10 @@ def test_a_delay_moves_the_median_by_as_much(pair: Pair) -> None:
     assert medians[1] - medians[0] == pytest.approx(delays[1] - delays[0], rel=0.02)
 
 
-SPOILED = {"through": {"spoil": True}, "responses": 64, "verify": 1}
-
-
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (SPOILED, "byte 0 of a response arrived otherwise"),
+        ({"through": {"spoil": True}, "responses": 64, "verify": 1}, "byte 0 of a response"),
         ({"request_rate": 10**8, "duration": 200 * MS}, "cannot be met; ask for a lower rate"),
         ({"wait": "busy_poll"}, "as over lo and veth; use wait"),  # no device has a queue
         ({"request_rate": 100, "wait": "block"}, "use wait: epoll or spin"),

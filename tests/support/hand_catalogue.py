@@ -57,6 +57,8 @@ def catalogue() -> Catalogue:
             row = add(kind, name, flags)
             if (kind, name) == ("send", "splice"):
                 add("option", "pipe", "user", row)
+            if (kind, name) == ("send", "request"):
+                add("option", "request_rate", "", row)
             if name in ("rusage", "procstat"):
                 add("counter", "time", "cpu_time", row)
     for name in ("align", "send_buffer", "receive_buffer"):

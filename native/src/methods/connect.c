@@ -15,7 +15,7 @@
 #include "../direct.h"
 #include "request.h"
 
-enum { MODE };
+enum { MODE, RATE, ARRIVALS };
 enum { CRR, CC };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
@@ -27,6 +27,7 @@ static const uint64_t PATIENCE_NS = 10000000000; /* for one connection */
 static const struct nb_field options[] = {
 	[MODE] = { "mode", "a request over a connection each (crr), or none (cc)", .flags = NB_USER,
 		   .type = NB_WORD, .words = "crr cc" },
+	NB_OPEN_LOOP_OPTIONS(RATE, ARRIVALS),
 };
 
 static const struct nb_field proofs[] = {
@@ -40,7 +41,9 @@ struct state {
 	struct nb_latencies *latencies; /* first, for the result */
 	union nb_address to, from;	/* of a client */
 	int listener;			/* of a server; -1: none */
-	uint64_t begun;
+	struct nb_arrivals arrivals;
+	struct nb_begun begun;
+	uint64_t answered;
 	struct nb_latencies counted;
 };
 
@@ -71,7 +74,7 @@ static int is_again(const struct nb_flow *flow)
 	if (errno == EINTR)
 		return 1;
 	return (errno == EAGAIN || errno == EALREADY || errno == EINPROGRESS) &&
-	       !atomic_load(&flow->control->abort) && nb_now() < state->begun + PATIENCE_NS;
+	       !atomic_load(&flow->control->abort) && nb_now() < state->begun.actual + PATIENCE_NS;
 }
 
 static ssize_t fail(struct nb_flow *flow, const char *what)
@@ -153,6 +156,8 @@ static int begin_client(struct nb_flow *flow)
 	}
 	nb_address_parse(&state->to, flow->job->address, ntohs(port));
 	nb_address_parse(&state->from, flow->job->local_address, 0);
+	nb_arrivals_begin(&state->arrivals, flow, flow->job->extra[RATE],
+			  flow->job->extra[ARRIVALS]);
 	return 0;
 }
 
@@ -175,8 +180,8 @@ static ssize_t transact(struct nb_flow *flow, int fd)
 	if (flow->job->extra[MODE] == CRR && (send_all(flow, fd, nb_size_of(flow, REQUEST, 0)) ||
 					      receive_all(flow, fd, nb_size_of(flow, RESPONSE, 0))))
 		return -1;
-	if (nb_in_window(flow, state->begun))
-		nb_histogram_add(&state->counted.of[NB_LATENCY], nb_now() - state->begun);
+	state->answered = nb_now();
+	nb_request_end(&state->arrivals, &state->begun, flow, &state->counted, state->answered);
 	return receive_all(flow, fd, 0);
 }
 
@@ -192,14 +197,39 @@ static ssize_t finish(struct nb_flow *flow, int fd, ssize_t status)
 static ssize_t step_client(struct nb_flow *flow, size_t most)
 {
 	struct state *state = flow->state;
+	uint64_t now = nb_now();
+	ssize_t status;
 	int fd;
 
 	(void)most;
-	state->begun = nb_now();
+	if (state->arrivals.interval && state->arrivals.due > now) {
+		nb_sleep_until(state->arrivals.due, now);
+		return NB_NOTHING;
+	}
+	nb_request_begin(&state->arrivals, &state->begun, now);
 	fd = socket(state->to.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(flow, "a socket for it");
-	return finish(flow, fd, transact(flow, fd));
+	status = finish(flow, fd, transact(flow, fd));
+	state->begun.could += nb_now() - state->answered; /* until then its place was taken */
+	return status;
+}
+
+/* Connections that were due in the window. */
+static int drain_client(struct nb_flow *flow)
+{
+	struct state *state = flow->state;
+	uint64_t last = nb_now() + NB_OWED_SECONDS * 1000000000ULL;
+
+	while (state->arrivals.interval && state->arrivals.due < atomic_load(&flow->control->to) &&
+	       !atomic_load(&flow->control->abort)) {
+		ssize_t made = nb_now() < last ? step_client(flow, 0) : nb_fail_unmet(flow);
+
+		if (made < 0 && made != NB_NOTHING)
+			return -1;
+		nb_add(&flow->bytes, made > 0);
+	}
+	return 0;
 }
 
 /* A port of its own for each stream, told to the sender. */
@@ -254,7 +284,7 @@ static ssize_t step_server(struct nb_flow *flow, size_t most)
 	(void)most;
 	if (fd < 0)
 		return flow->error.code ? -1 : 0;
-	state->begun = nb_now();
+	state->begun.actual = nb_now();
 	if (flow->job->extra[MODE] == CRR)
 		status = receive_all(flow, fd, nb_size_of(flow, REQUEST, 0))
 				 ? -1
@@ -271,6 +301,7 @@ const struct nb_method nb_send_connect = {
 	.open = open_state,
 	.begin = begin_client,
 	.step = step_client,
+	.drain = drain_client,
 	.close = close_state,
 };
 

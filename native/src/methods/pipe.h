@@ -52,7 +52,7 @@ static inline __attribute__((always_inline)) ssize_t nb_pipe_empty(struct nb_flo
 		ssize_t moved = nb_splice(pipe->out, NULL, fd, NULL, length - done, SPLICE_F_MOVE);
 
 		nb_count(flow, calls, 1);
-		if (moved < 0 && nb_flow_again(flow))
+		if (moved < 0 && errno == EINTR)
 			continue;
 		if (moved < 0 && fd == flow->socket && nb_flow_later(flow))
 			return nb_flow_leave(flow, NULL, length - done, done);

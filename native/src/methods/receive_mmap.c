@@ -18,11 +18,6 @@
 
 enum { EXTENDS, MAPS, READS, MAPPED };
 
-static const struct nb_field options[] = {
-	NB_RECEIVER_OPTIONS,
-	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
-};
-
 static const struct nb_field proofs[] = {
 	[EXTENDS] = NB_CALLS("ftruncate_calls", "ftruncate(2) calls that extended the sink", 0),
 	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2)", NB_MUST_MOVE),
@@ -134,7 +129,7 @@ static inline ssize_t take(struct nb_flow *flow, struct extent *extent, ssize_t 
 static __attribute__((noinline)) ssize_t read_again(struct nb_flow *flow, struct extent *extent,
 						    ssize_t got)
 {
-	while (got < 0 && nb_flow_again(flow))
+	while (got < 0 && errno == EINTR)
 		got = read_some(flow, extent);
 	if (got > 0)
 		return take(flow, extent, got);
@@ -168,10 +163,10 @@ const struct nb_method nb_receive_mmap = {
 	.name = "mmap",
 	.about = "ftruncate(2) and mmap(2) what the sink grows by, read(2) into it, munmap(2)",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_receiver_options),
 	NB_TABLE(proofs),
 	.open = open_extent,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.close = close_extent,
 };

@@ -8,12 +8,11 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1 };
+enum { PIPE_SIZE = NB_RECEIVER_OWN };
 enum { IN, OUT, SHORT };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
-	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 };
 
@@ -36,7 +35,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	do {
 		got = nb_splice(flow->socket, NULL, pipe->in, NULL, most, SPLICE_F_MOVE);
 		nb_count(flow, IN, 1);
-	} while (got < 0 && nb_flow_again(flow));
+	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_receive(flow, "splice");
 	if (got == 0)
@@ -51,7 +50,7 @@ const struct nb_method nb_receive_splice = {
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.open = open_pipe,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.close = nb_pipe_close,
 };

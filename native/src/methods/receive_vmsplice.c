@@ -13,13 +13,12 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_RECEIVER_WAIT + 1 };
+enum { PIPE_SIZE = NB_RECEIVER_OWN };
 enum { BUFFERS = 2 };
 enum { READS, IN, OUT, SHORT };
 
 static const struct nb_field options[] = {
 	NB_RECEIVER_OPTIONS,
-	[NB_RECEIVER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 };
 
@@ -80,7 +79,7 @@ static ssize_t step(struct nb_flow *flow, size_t most)
 	do {
 		got = nb_read(flow->socket, buffer, most);
 		nb_count(flow, READS, 1);
-	} while (got < 0 && nb_flow_again(flow));
+	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return nb_flow_fail_receive(flow, "read");
 	if (got > 0 && pass_on(flow, buffer, (size_t)got))
@@ -97,7 +96,7 @@ const struct nb_method nb_receive_vmsplice = {
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.open = open_buffers,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.close = nb_pipe_close,
 };

@@ -19,10 +19,6 @@
 
 enum { ASKS, READS, POLLS, WRITES, MAPPED, COPIED };
 
-static const struct nb_field options[] = {
-	NB_RECEIVER_OPTIONS,
-};
-
 static const struct nb_field proofs[] = {
 	[ASKS] = NB_CALLS("getsockopt_calls", "getsockopt(2) calls with TCP_ZEROCOPY_RECEIVE",
 			  NB_MUST_MOVE),
@@ -157,7 +153,7 @@ const struct nb_method nb_receive_zerocopy = {
 	.name = "zerocopy",
 	.about = "TCP_ZEROCOPY_RECEIVE maps pages of packets; read(2) what cannot be mapped",
 	.flags = NB_DELIVERS | NB_TO_DISCARD | NB_TO_FILE | NB_BUFFERS,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_receiver_options),
 	NB_TABLE(proofs),
 	.open = nb_flow_open_buffer,
 	.connected = connected,

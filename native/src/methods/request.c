@@ -8,15 +8,11 @@
  * response is waited for after the window has closed. Source: Gil Tene, "How NOT to Measure
  * Latency", on why an open loop counts from the intended start.
  */
-#include <fcntl.h>
 #include <linux/tcp.h>
-#include <math.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
-#include "../clock.h"
 #include "../direct.h"
 #include "../method.h"
 #include "../pattern.h"
@@ -26,7 +22,6 @@
 enum { DEPTH_MAX = 1024, BATCH_BYTES = 64 * 1024 };
 enum { WAIT = NB_BUSY_POLL + 1, DEPTH, MODE, RATE, ARRIVALS };
 enum { EPOLL, BLOCK, SPIN, BUSY_POLL, BUSY_POLL_US = 50 };
-enum { FIXED, POISSON };
 enum { TRANSACTIONS, SENDS, RECEIVES };
 
 static const struct nb_field options[] = {
@@ -41,24 +36,13 @@ static const struct nb_field options[] = {
 		   "requests over connections that stay (rr), one over a connection each (crr), "
 		   "or connections alone (cc)",
 		   .words = "rr", .flags = NB_USER, .type = NB_WORD },
-	[RATE] = { "request_rate", "requests a second over all connections: an open loop",
-		   .minimum = 1, .maximum = 1000000000 },
-	[ARRIVALS] = { "arrivals", "when requests of an open loop are due: evenly, or at random",
-		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD },
+	NB_OPEN_LOOP_OPTIONS(RATE, ARRIVALS),
 };
 
 static const struct nb_field proofs[] = {
 	[TRANSACTIONS] = { "transactions", "requests that were answered", .flags = NB_MUST_MOVE },
 	[SENDS] = NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
 	[RECEIVES] = NB_CALLS("receive_calls", "recv(2) calls", NB_MUST_MOVE),
-};
-
-/* A request in a place of its connection: when it was to begin, when it did, and when it could
- * have: as soon as it was due and the place free. That a client which had begun the one before it
- * in time would have had it free earlier is its own delay, too, as long as the queue lasts.
- */
-struct begun {
-	uint64_t intended, actual, could;
 };
 
 struct client {
@@ -68,11 +52,9 @@ struct client {
 	size_t got;	 /* of the response that arrives */
 	size_t awaited;	 /* bytes that responses to what is under way still have */
 	size_t answered; /* bytes of requests that were, of which no step has told */
-	uint64_t due;	 /* when the next request is */
-	double interval; /* ns between two of this connection; 0: a closed loop */
-	uint64_t random;
+	struct nb_arrivals arrivals;
 	uint32_t first, under_way, depth;
-	struct begun begun[]; /* `depth`; behind those of a thread's first, what it counts */
+	struct nb_begun begun[]; /* `depth`; behind those of a thread's first, what it counts */
 };
 
 struct server {
@@ -125,26 +107,22 @@ static int connected(struct nb_flow *flow, struct nb_error *error)
 				       "connection, as over lo and veth");
 	}
 	flow->ready = flow->job->role == NB_ROLE_SEND && flow->timed ? flow->socket : 0;
-	if (wait != BLOCK && fcntl(flow->socket, F_SETFL, O_NONBLOCK))
-		return nb_fail_errno(error, "set socket option",
-				     "report it as a defect of netbench", "O_NONBLOCK");
-	return 0;
+	return flow->timed ? nb_never_block(flow, error) : 0;
 }
 
 /* The pattern is the same from the start of either buffer. */
 static int open_client(struct nb_flow *flow, struct nb_error *error)
 {
-	size_t places = depth_of(flow) * sizeof(struct begun), is_first = flow->thread_group > 0;
+	size_t places = depth_of(flow) * sizeof(struct nb_begun), is_first = flow->thread_group > 0;
 	struct client *client = nb_flow_state(
 		flow, sizeof(*client) + places + is_first * sizeof(struct nb_latencies), error);
 	size_t longest = nb_longest(flow), response = nb_largest(flow->job->responses);
-	uint64_t rate = option(flow, RATE);
 
 	if (!client)
 		return -NB_ERR_MEMORY;
 	client->latencies = is_first ? (struct nb_latencies *)(client->begun + depth_of(flow))
 				     : ((struct client *)flow[-1].state)->latencies;
-	if (rate && option(flow, WAIT) == BLOCK)
+	if (option(flow, RATE) && option(flow, WAIT) == BLOCK)
 		return nb_fail(error, NB_ERR_REQUEST, "prepare run", "use wait: epoll or spin",
 			       "wait: block waits for responses, and an open loop for none");
 	if (depth_of(flow) > 1 && option(flow, WAIT) == BLOCK && longest > BATCH_BYTES)
@@ -158,8 +136,6 @@ static int open_client(struct nb_flow *flow, struct nb_error *error)
 	if (nb_flow_buffer(flow, longest + client->room, error))
 		return -(int)error->code;
 	client->received = flow->buffer + longest;
-	client->interval = rate ? (double)flow->job->streams * 1e9 / (double)rate : 0;
-	client->random = nb_scattered(flow->job->seed * NB_STREAMS_MAX + flow->index);
 	return 0;
 }
 
@@ -183,50 +159,22 @@ static int open_server(struct nb_flow *flow, struct nb_error *error)
 	return 0;
 }
 
-/* xorshift64*, and its value as one of an exponential distribution of mean 1. Source: S. Vigna, "An
- * experimental exploration of Marsaglia's xorshift generators, scrambled". */
-static double exponential(uint64_t *random)
-{
-	*random ^= *random >> 12;
-	*random ^= *random << 25;
-	*random ^= *random >> 27;
-	return -log(((double)((*random * 0x2545f4914f6cdd1dULL) >> 11) + 0.5) / 9007199254740992.0);
-}
-
-/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
- * fixed arrivals of the connections are spread over the interval. */
 static int begin_client(struct nb_flow *flow)
 {
 	struct client *client = flow->state;
-	int random = option(flow, ARRIVALS) == POISSON;
 
-	if (!client->interval)
-		return 0;
-	prctl(PR_SET_TIMERSLACK, 1);
-	client->due =
-		nb_now() + (uint64_t)(client->interval *
-				      (random ? exponential(&client->random)
-					      : (double)flow->index / (double)flow->job->streams));
+	nb_arrivals_begin(&client->arrivals, flow, option(flow, RATE), option(flow, ARRIVALS));
 	return 0;
 }
 
 static void count(struct nb_flow *flow, struct client *client, uint64_t now)
 {
-	struct begun *begun = &client->begun[client->first];
-	uint64_t late = begun->actual - begun->could;
-
-	begun->could = now - late; /* of the next one */
+	nb_request_end(&client->arrivals, &client->begun[client->first], flow, client->latencies,
+		       now);
 	client->first = client->first + 1 == client->depth ? 0 : client->first + 1;
 	client->under_way--;
 	client->answered += nb_size_of(flow, REQUEST, 0);
 	nb_count(flow, TRANSACTIONS, 1);
-	if (!nb_in_window(flow, begun->intended))
-		return;
-	nb_histogram_add(&client->latencies->of[NB_LATENCY], now - begun->intended);
-	if (client->interval) {
-		nb_histogram_add(&client->latencies->of[NB_SERVICE], now - begun->actual);
-		nb_histogram_add(&client->latencies->of[NB_LATENESS], late);
-	}
 }
 
 /* What of responses is there, or comes: bytes, NB_NOTHING, or <0. *now: when they had arrived. */
@@ -292,8 +240,9 @@ static int may_begin(const struct nb_flow *flow, const struct client *client)
 	if (client->answered + (client->under_way + 1) * nb_size_of(flow, REQUEST, 0) > flow->left)
 		return 0;
 	return atomic_load_explicit(&flow->control->stop, memory_order_relaxed) == NB_STOP_NONE ||
-	       ((client->interval || flow->job->bytes) &&
-		client->due < atomic_load_explicit(&flow->control->to, memory_order_relaxed));
+	       ((client->arrivals.interval || flow->job->bytes) &&
+		client->arrivals.due <
+			atomic_load_explicit(&flow->control->to, memory_order_relaxed));
 }
 
 /* Requests that are due: their bytes, or <0. */
@@ -303,25 +252,17 @@ static ssize_t send_requests(struct nb_flow *flow, struct client *client, uint64
 
 	flow->wake = 0;
 	while (client->under_way < client->depth && may_begin(flow, client)) {
-		uint64_t place = client->first + client->under_way, could;
+		uint64_t place = client->first + client->under_way;
 		size_t size = nb_size_of(flow, REQUEST, client->under_way);
 
 		now = sent ? nb_now() : now;
-		if (client->interval && client->due > now) {
-			flow->wake = client->due;
+		if (client->arrivals.interval && client->arrivals.due > now) {
+			flow->wake = client->arrivals.due;
 			break;
 		}
 		place -= place < client->depth ? 0 : client->depth;
-		could = client->begun[place].could;
-		could = !client->interval ? now : could > client->due ? could : client->due;
-		client->begun[place] =
-			(struct begun){ client->interval ? client->due : now, now, could };
+		nb_request_begin(&client->arrivals, &client->begun[place], now);
 		client->awaited += nb_size_of(flow, RESPONSE, client->under_way++);
-		if (client->interval)
-			client->due += (uint64_t)(client->interval *
-						  (option(flow, ARRIVALS) == POISSON
-							   ? exponential(&client->random)
-							   : 1));
 		if (write_request(flow, client, size))
 			return -1;
 		sent += (ssize_t)size;
@@ -375,13 +316,7 @@ static int drain_client(struct nb_flow *flow)
 	}
 	nb_add(&flow->bytes, client->answered);
 	client->answered = 0;
-	if (may_begin(flow, client))
-		return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
-			       "ask for a lower rate, more connections or a greater depth",
-			       "requests that were due in the window could not be sent within %d "
-			       "s after it: the rate cannot be met",
-			       NB_OWED_SECONDS);
-	return 0;
+	return may_begin(flow, client) ? nb_fail_unmet(flow) : 0;
 }
 
 /* Write what is owed, as much as the connection takes: its thread serves others too. */

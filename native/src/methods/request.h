@@ -3,6 +3,10 @@
 #ifndef NB_REQUEST_H
 #define NB_REQUEST_H
 
+#include <math.h>
+#include <sys/prctl.h>
+
+#include "../clock.h"
 #include "../histogram.h"
 #include "../method.h"
 
@@ -49,6 +53,69 @@ static inline size_t nb_longest(const struct nb_flow *flow)
 	return request > response ? request : response;
 }
 
+#define NB_OPEN_LOOP_OPTIONS(rate, arrivals)                                                       \
+	[rate] = { "request_rate", "requests a second over all connections: an open loop",         \
+		   .minimum = 1, .maximum = 1000000000 },                                          \
+	[arrivals] = { "arrivals", "when requests of an open loop are due: evenly, or at random",  \
+		       .words = "fixed poisson", .flags = NB_USER, .type = NB_WORD }
+
+/* When the requests of a connection are due. */
+struct nb_arrivals {
+	double interval; /* ns between two; 0: a closed loop */
+	uint64_t due;	 /* when the next one is */
+	uint64_t random; /* 0: they come evenly */
+};
+
+/* A request in a place of its connection: when it was to begin, when it did, and when it could
+ * have: as soon as it was due and the place free. That a client which had begun the one before it
+ * in time would have had it free earlier is its own delay, too, as long as the queue lasts. */
+struct nb_begun {
+	uint64_t intended, actual, could;
+};
+
+/* ns from one to the next: of a random one by xorshift64*, and its value as one of an exponential
+ * distribution. Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+ * scrambled". */
+static inline uint64_t nb_gap(struct nb_arrivals *arrivals)
+{
+	uint64_t *random = &arrivals->random;
+
+	if (!*random)
+		return (uint64_t)arrivals->interval;
+	*random ^= *random >> 12;
+	*random ^= *random << 25;
+	*random ^= *random >> 27;
+	return (uint64_t)(arrivals->interval *
+			  -log(((double)((*random * 0x2545f4914f6cdd1dULL) >> 11) + 0.5) /
+			       9007199254740992.0));
+}
+
+/* In the thread of the connection: sleeps of an open loop end when they should (prctl(2)), and
+ * fixed arrivals of the connections are spread over the interval. */
+static inline void nb_arrivals_begin(struct nb_arrivals *arrivals, const struct nb_flow *flow,
+				     uint64_t rate, uint64_t at_random)
+{
+	uint64_t streams = flow->job->streams, seed = flow->job->seed * NB_STREAMS_MAX;
+
+	if (!rate)
+		return;
+	prctl(PR_SET_TIMERSLACK, 1);
+	arrivals->interval = (double)streams * 1e9 / (double)rate;
+	arrivals->random = at_random ? nb_scattered(seed + flow->index) : 0;
+	arrivals->due = nb_now() + (arrivals->random
+					    ? nb_gap(arrivals)
+					    : (uint64_t)arrivals->interval * flow->index / streams);
+}
+
+static inline int nb_fail_unmet(struct nb_flow *flow)
+{
+	return nb_fail(&flow->error, NB_ERR_SYSTEM, "open loop",
+		       "ask for a lower rate, more connections or a greater depth",
+		       "requests that were due in the window could not be sent within %d s after "
+		       "it: the rate cannot be met",
+		       NB_OWED_SECONDS);
+}
+
 /* Whether a request that began then is one of the window. */
 static inline int nb_in_window(const struct nb_flow *flow, uint64_t begun)
 {
@@ -56,6 +123,33 @@ static inline int nb_in_window(const struct nb_flow *flow, uint64_t begun)
 
 	return from && begun >= from &&
 	       begun < atomic_load_explicit(&flow->control->to, memory_order_relaxed);
+}
+
+/* A request begins in its place, and has its response. */
+static inline void nb_request_begin(struct nb_arrivals *arrivals, struct nb_begun *begun,
+				    uint64_t now)
+{
+	begun->intended = arrivals->interval ? arrivals->due : now;
+	begun->actual = now;
+	begun->could = begun->could > begun->intended ? begun->could : begun->intended;
+	if (arrivals->interval)
+		arrivals->due += nb_gap(arrivals);
+}
+
+static inline void nb_request_end(const struct nb_arrivals *arrivals, struct nb_begun *begun,
+				  const struct nb_flow *flow, struct nb_latencies *latencies,
+				  uint64_t now)
+{
+	uint64_t late = begun->actual - begun->could;
+
+	begun->could = now - late; /* of the next one */
+	if (!nb_in_window(flow, begun->intended))
+		return;
+	nb_histogram_add(&latencies->of[NB_LATENCY], now - begun->intended);
+	if (arrivals->interval) {
+		nb_histogram_add(&latencies->of[NB_SERVICE], now - begun->actual);
+		nb_histogram_add(&latencies->of[NB_LATENESS], late);
+	}
 }
 
 /* Take what has arrived of a message of `size`, of which *got bytes had before; *got is 0 once it

@@ -9,11 +9,6 @@
 
 enum { MAPS, WRITES, SHORT };
 
-static const struct nb_field options[] = {
-	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-};
-
 static const struct nb_field proofs[] = {
 	[MAPS] = NB_CALLS("mmap_calls", "mmap(2) calls, each with its munmap(2), in the run", 0),
 	[WRITES] = NB_CALLS("write_calls", "write(2) calls from a mapping", NB_MUST_MOVE),
@@ -29,7 +24,7 @@ static __attribute__((noinline)) ssize_t write_rest(struct nb_flow *flow, const 
 
 	if (written < 0 && nb_flow_later(flow))
 		return NB_NOTHING;
-	if (written < 0 && !nb_flow_again(flow))
+	if (written < 0 && errno != EINTR)
 		return nb_flow_fail_write(flow);
 	if (written > 0)
 		nb_count(flow, SHORT, 1);
@@ -77,8 +72,8 @@ const struct nb_method nb_send_mmap = {
 	.name = "mmap",
 	.about = "write(2) from a mapping: mmap(2) and munmap(2) for each chunk",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_sender_options),
 	NB_TABLE(proofs),
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 };

@@ -9,11 +9,6 @@
 
 enum { READS, WRITES, SHORT };
 
-static const struct nb_field options[] = {
-	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-};
-
 static const struct nb_field proofs[] = {
 	NB_CALLS("read_calls", "read(2) calls", NB_MUST_MOVE),
 	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
@@ -64,10 +59,10 @@ const struct nb_method nb_send_readwrite = {
 	.about = "read(2) into a buffer, then write(2)",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE |
 		 NB_BUFFERS | NB_DIRECT,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_sender_options),
 	NB_TABLE(proofs),
 	.open = open_buffer,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.resume = resume,
 };

@@ -8,11 +8,6 @@
 
 enum { CALLS, SHORT };
 
-static const struct nb_field options[] = {
-	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-};
-
 static const struct nb_field proofs[] = {
 	NB_CALLS("sendfile_calls", "sendfile(2) calls", NB_MUST_MOVE),
 	NB_CALLS("short_sendfiles", "sendfile(2) calls that moved less than asked", 0),
@@ -38,7 +33,7 @@ static inline ssize_t count_sent(struct nb_flow *flow, size_t length, ssize_t mo
 static __attribute__((noinline)) ssize_t send_again(struct nb_flow *flow, size_t length,
 						    ssize_t moved)
 {
-	while (moved < 0 && nb_flow_again(flow))
+	while (moved < 0 && errno == EINTR)
 		moved = send_some(flow, length);
 	if (moved < 0 && nb_flow_later(flow))
 		return NB_NOTHING;
@@ -61,8 +56,8 @@ const struct nb_method nb_send_sendfile = {
 	.name = "sendfile",
 	.about = "sendfile(2) from page cache to socket",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_FROM_FILE | NB_WHOLE_FILE,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_sender_options),
 	NB_TABLE(proofs),
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 };

@@ -8,12 +8,11 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_SENDER_WAIT + 1 };
+enum { PIPE_SIZE = NB_SENDER_OWN };
 enum { IN, OUT, SHORT };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 };
 
@@ -64,7 +63,7 @@ const struct nb_method nb_send_splice = {
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.open = open_pipe,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.resume = resume,
 	.close = nb_pipe_close,

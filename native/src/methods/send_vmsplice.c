@@ -18,13 +18,12 @@
 #include "pipe.h"
 #include "socket_options.h"
 
-enum { PIPE_SIZE = NB_SENDER_WAIT + 1, DEPTH };
+enum { PIPE_SIZE = NB_SENDER_OWN, DEPTH };
 enum { IN, OUT, SHORT, LOOKS, POLLS };
 enum { DEPTH_DEFAULT = 16, DEPTH_LEAST = 2, WAIT_NS = 50000 };
 
 static const struct nb_field options[] = {
 	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
 	[PIPE_SIZE] = NB_PIPE_SIZE,
 	[DEPTH] = { "queue_depth", "chunks of memory that are sent in turn; left out: 16",
 		    .flags = NB_USER, .minimum = 1, .maximum = 1024 },
@@ -168,7 +167,7 @@ const struct nb_method nb_send_vmsplice = {
 	NB_TABLE(options),
 	NB_TABLE(proofs),
 	.open = open_memory,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.close = close_memory,
 };

@@ -5,11 +5,6 @@
 
 enum { CALLS, SHORT };
 
-static const struct nb_field options[] = {
-	NB_SENDER_OPTIONS,
-	[NB_SENDER_WAIT] = NB_WAIT_OPTION,
-};
-
 static const struct nb_field proofs[] = {
 	NB_CALLS("write_calls", "write(2) calls", NB_MUST_MOVE),
 	NB_CALLS("short_writes", "write(2) calls that took less than asked", 0),
@@ -29,10 +24,10 @@ const struct nb_method nb_send_write = {
 	.name = "write",
 	.about = "write(2) from a buffer in memory",
 	.flags = NB_DELIVERS | NB_FROM_MEMORY | NB_FROM_ZERO | NB_BUFFERS,
-	NB_TABLE(options),
+	NB_TABLE_OF(options, nb_sender_options),
 	NB_TABLE(proofs),
 	.open = nb_flow_open_buffer,
-	.connected = nb_socket_options_set_wait,
+	.connected = nb_socket_options_share,
 	.step = step,
 	.resume = resume,
 };

@@ -7,6 +7,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+const struct nb_field nb_receiver_options[] = { NB_RECEIVER_OPTIONS };
+const struct nb_field nb_sender_options[] = { NB_SENDER_OPTIONS };
+
 /* One that this user may not choose is no failure of the run. */
 static int fail_option(const char *name, uint64_t value, struct nb_error *error)
 {
@@ -29,6 +32,14 @@ int nb_socket_option(struct nb_flow *flow, int level, int option, const char *na
 	return fail_option(name, value, error);
 }
 
+int nb_never_block(struct nb_flow *flow, struct nb_error *error)
+{
+	return fcntl(flow->socket, F_SETFL, O_NONBLOCK)
+		       ? nb_fail_errno(error, "set socket option",
+				       "report it as a defect of netbench", "O_NONBLOCK")
+		       : 0;
+}
+
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
 {
 	const uint64_t *options = flow->job->extra;
@@ -41,14 +52,6 @@ int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error)
 				error);
 }
 
-static int never_block(struct nb_flow *flow, struct nb_error *error)
-{
-	return fcntl(flow->socket, F_SETFL, O_NONBLOCK)
-		       ? nb_fail_errno(error, "set socket option",
-				       "report it as a defect of netbench", "O_NONBLOCK")
-		       : 0;
-}
-
 int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error)
 {
 	int status = nb_socket_options_set(flow, error);
@@ -56,15 +59,5 @@ int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error)
 	if (status || !flow->shares)
 		return status;
 	flow->wait = NB_WAIT_LATER;
-	return never_block(flow, error);
-}
-
-int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error)
-{
-	int sends = flow->job->role == NB_ROLE_SEND, status;
-
-	flow->wait = (int)flow->job->extra[sends ? NB_SENDER_WAIT : NB_RECEIVER_WAIT];
-	flow->spins = flow->wait == NB_WAIT_SPIN;
-	status = nb_socket_options_share(flow, error);
-	return status || !flow->wait ? status : never_block(flow, error);
+	return nb_never_block(flow, error);
 }

@@ -11,11 +11,9 @@
 /* Places in job->extra. */
 enum {
 	NB_BUSY_POLL,
-	NB_RECEIVER_WAIT, /* of receive methods that can wait in more than one way */
-	NB_RECEIVER_OWN = NB_RECEIVER_WAIT,
-	NB_NODELAY = NB_BUSY_POLL + 1,
-	NB_SENDER_WAIT, /* of send methods that can */
-	NB_SENDER_OWN = NB_SENDER_WAIT,
+	NB_RECEIVER_OWN,
+	NB_NODELAY = NB_RECEIVER_OWN,
+	NB_SENDER_OWN,
 };
 
 #define NB_RECEIVER_OPTIONS                                                                        \
@@ -30,18 +28,18 @@ enum {
 					      "TCP_NODELAY: short segments leave at once",         \
 					      .flags = NB_USER, .type = NB_FLAG, .maximum = 1 }
 
-#define NB_WAIT_OPTION                                                                             \
-	{ "wait", "how a call waits: in it (block), or not: it is made again and again (spin)",    \
-	  .words = "block spin", .flags = NB_USER, .type = NB_WORD }
+/* Of methods that have no more. */
+extern const struct nb_field nb_receiver_options[NB_RECEIVER_OWN];
+extern const struct nb_field nb_sender_options[NB_SENDER_OWN];
 
 /* Set one to a number that is not 0. */
 int nb_socket_option(struct nb_flow *flow, int level, int option, const char *name, uint64_t value,
 		     struct nb_error *error);
+/* Calls on its connection do not wait. */
+int nb_never_block(struct nb_flow *flow, struct nb_error *error);
 /* Set them on a flow's connection: `connected` of a method. */
 int nb_socket_options_set(struct nb_flow *flow, struct nb_error *error);
-/* The same where a step does not wait if its thread serves other flows too, */
+/* The same where a step does not wait if its thread serves other flows too. */
 int nb_socket_options_share(struct nb_flow *flow, struct nb_error *error);
-/* and where the method has the option `wait` besides. */
-int nb_socket_options_set_wait(struct nb_flow *flow, struct nb_error *error);
 
 #endif

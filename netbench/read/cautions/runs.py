@@ -85,7 +85,7 @@ def mechanism(evidence: Evidence) -> Cautions:
 
 @caution(
     195,
-    remedy="ask for a lower rate, give the client threads or CPUs of its own, or `wait: spin`",
+    remedy="ask for a lower rate, give the client threads or CPUs of its own, or `wait: spin` (rr)",
 )
 def client_limit(evidence: Evidence) -> Cautions:
     """Requests of an open loop began later than they were due, though there was a place for them,
